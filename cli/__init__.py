@@ -1,0 +1,1 @@
+"""The composition root: reads configuration, builds objects, turns errors into exit codes."""

@@ -1,0 +1,1 @@
+"""Metric names, exporter, health, dashboards and alert rules."""

@@ -1,0 +1,1 @@
+"""SQL schema, migrations, snapshots; Redis statistics. Bytes, tables and keys."""

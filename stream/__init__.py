@@ -1,0 +1,1 @@
+"""Sources, decoding, batching, the engine loop and dead letters. The only room that loops."""

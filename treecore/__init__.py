@@ -1,0 +1,1 @@
+"""Families, partition priors, the forest of guide trees and the partition. Pure."""
