@@ -1,0 +1,180 @@
+"""Answers on standard output, in the form that was asked for; everything else on standard error.
+
+A table is drawn with rich on a terminal and with plain spaces when piped, so that ``less``, ``awk``
+and a log file see no escape codes. ``json``, ``jsonl`` and ``csv`` hold full values under stable names.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Literal, TextIO
+
+__all__ = ["Column", "Form", "iso_time", "note", "number", "write_record", "write_rows"]
+
+Row = Mapping[str, Any]
+
+
+class Form(StrEnum):
+    """How an answer is written."""
+
+    table = "table"
+    json = "json"
+    jsonl = "jsonl"
+    csv = "csv"
+
+
+def number(value: object) -> str:
+    """Return a value as a person reads it: four significant digits, nothing for a missing one."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return str(value)
+        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(number(item) for item in value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={number(item)}" for key, item in value.items())
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: the key of the row, the title above it, and how a value reads."""
+
+    key: str
+    title: str
+    align: Literal["left", "right"] = "left"
+    show: Callable[[Any], str] = number
+
+
+def iso_time(seconds: float | None) -> str | None:
+    """Return epoch seconds as ISO 8601 in UTC, to the second."""
+    if seconds is None or not math.isfinite(seconds):
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def note(message: str) -> None:
+    """Say something to the person at the terminal: standard error, never part of the answer."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def write_rows(rows: Sequence[Row], columns: Sequence[Column], form: Form) -> None:
+    """Write a list of rows.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        Full values; ``json``, ``jsonl`` and ``csv`` write every key of a row.
+    columns : sequence of Column
+        What a table shows, in order; ``csv`` takes its header from the first row, or from these.
+    form : Form
+        ``json`` is one array; ``jsonl`` one object a line.
+    """
+    if form is Form.json:
+        _write_json(list(rows))
+    elif form is Form.jsonl:
+        for row in rows:
+            _write_json(row, indent=0)
+    elif form is Form.csv:
+        _write_csv(rows, [column.key for column in columns])
+    else:
+        _write_table(rows, columns, sys.stdout)
+
+
+def write_record(record: Row, form: Form, *, tables: Mapping[str, Sequence[Column]] | None = None) -> None:
+    """Write one answer that is not a list.
+
+    Parameters
+    ----------
+    record : mapping
+        Values by name. A list of rows inside it is drawn as a table of its own.
+    form : Form
+        ``csv`` writes two columns, ``name`` and ``value``, and leaves the inner tables as JSON text.
+    tables : mapping of str to sequence of Column, optional
+        The columns of each inner list of rows; without them the keys of its first row.
+    """
+    if form in (Form.json, Form.jsonl):
+        _write_json(record, indent=2 if form is Form.json else 0)
+    elif form is Form.csv:
+        _write_csv([{"name": k, "value": v} for k, v in record.items()], ["name", "value"])
+    else:
+        _write_facts(record, tables or {})
+
+
+def _write_facts(record: Row, tables: Mapping[str, Sequence[Column]]) -> None:
+    inner = {key: value for key, value in record.items() if _is_rows(value)}
+    facts = {key: value for key, value in record.items() if key not in inner}
+    width = max((len(key) for key in facts), default=0)
+    for key, value in facts.items():
+        print(f"{key.replace('_', ' '):<{width}}  {number(value)}".rstrip())
+    for key, rows in inner.items():
+        print(f"\n{key.replace('_', ' ')}")
+        columns = tables.get(key) or [Column(name, name.replace("_", " ")) for name in rows[0]]
+        _write_table(rows, columns, sys.stdout)
+
+
+def _is_rows(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
+
+
+def _write_json(value: object, indent: int = 2) -> None:
+    import msgspec
+
+    encoded = msgspec.json.encode(value)
+    sys.stdout.write((msgspec.json.format(encoded, indent=indent) if indent else encoded).decode())
+    sys.stdout.write("\n")
+
+
+def _write_csv(rows: Sequence[Row], names: Sequence[str]) -> None:
+    import msgspec
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    keys = list(rows[0]) if rows else list(names)
+    writer.writerow(keys)
+    for row in rows:
+        values = (row.get(key) for key in keys)
+        writer.writerow(
+            msgspec.json.encode(v).decode() if isinstance(v, list | tuple | Mapping) else v
+            for v in values
+        )
+
+
+def _write_table(rows: Sequence[Row], columns: Sequence[Column], stream: TextIO) -> None:
+    cells = [[column.show(row.get(column.key)) for column in columns] for row in rows]
+    if stream.isatty():
+        _write_rich(cells, columns)
+        return
+    titles = [column.title for column in columns]
+    widths = [max(map(len, texts)) for texts in zip(titles, *cells, strict=True)]
+    for line in [titles, *cells]:
+        texts = [
+            text.rjust(width) if column.align == "right" else text.ljust(width)
+            for text, width, column in zip(line, widths, columns, strict=True)
+        ]
+        stream.write("  ".join(texts).rstrip() + "\n")
+
+
+def _write_rich(cells: Sequence[Sequence[str]], columns: Sequence[Column]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for column in columns:
+        # Numbers are never cut short: a truncated number is a wrong number.
+        right = column.align == "right"
+        table.add_column(column.title, justify=column.align, no_wrap=right, overflow="fold")
+    for line in cells:
+        table.add_row(*(escape(text) for text in line))
+    Console().print(table)
