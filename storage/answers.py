@@ -1,0 +1,105 @@
+"""What the queries return: frozen data, as a person or a program asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "LedgerRow",
+    "ObservationRow",
+    "Position",
+    "SnapshotInfo",
+    "StreamStatus",
+]
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a stream stands: what a new owner continues from.
+
+    Attributes
+    ----------
+    epoch
+        Number of the last commit; 0 before the first.
+    next_seq
+        Number that the next observation gets.
+    generation, owner
+        Who may commit.
+    offsets
+        Next offset to read of each (topic, partition) that was ever read.
+    """
+
+    epoch: int
+    next_seq: int
+    generation: int
+    owner: str
+    offsets: dict[tuple[str, int], int]
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """One partition's account: received = inserted + duplicate + dead."""
+
+    topic: str
+    partition: int
+    next_offset: int
+    n_received: int
+    n_inserted: int
+    n_duplicate: int
+    n_dead: int
+    updated_at: float
+
+
+@dataclass(frozen=True, eq=False)
+class ObservationRow:
+    """One observation with the cluster that was asked for: now, or as of a moment."""
+
+    seq: int
+    topic: str
+    partition: int
+    offset: int
+    key: str | None
+    event_time: float
+    received_at: float
+    cluster: int
+    values: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SnapshotInfo:
+    """A stored snapshot, without its arrays."""
+
+    number: int
+    seq: int
+    epoch: int
+    created_at: float
+    n_bytes: int
+
+
+@dataclass(frozen=True)
+class StreamStatus:
+    """A stream at a glance. Times are seconds since 1970, or None where nothing happened yet."""
+
+    name: str
+    family: str
+    prior: str
+    seed: int
+    owner: str
+    generation: int
+    epoch: int
+    committed_at: float | None
+    n_received: int
+    n_inserted: int
+    n_duplicate: int
+    n_dead: int
+    n_clusters: int
+    n_clusters_retired: int
+    publication: int
+    published_at: float | None
+    log_joint_before: float | None
+    log_joint: float | None
+    snapshot_seq: int | None
+    snapshot_at: float | None

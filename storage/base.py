@@ -1,0 +1,203 @@
+"""The port of this room: what the engine writes through, and what questions are asked through.
+
+``Store`` has one user at a time, the stream's owner, on one thread. ``Reader`` may have any
+number, anywhere, and never writes. ``weald.storage.sql`` implements both over SQLite and
+PostgreSQL. Every call may raise ``StorageUnavailable``; every call that names a stream raises
+``StreamNotFound`` for one that was never written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from .answers import LedgerRow, ObservationRow, Position, SnapshotInfo, StreamStatus
+from .commit import (
+    BatchCommit,
+    ClusterRow,
+    DeadLetterLike,
+    DeadLetterRow,
+    LineageRow,
+    ObservationBlock,
+    OffsetAdvance,
+    PublicationRow,
+    Reassignment,
+    RoundRow,
+    Snapshot,
+    StreamSpec,
+)
+
+__all__ = [
+    "AsOf",
+    "BatchCommit",
+    "ClusterRow",
+    "DeadLetterLike",
+    "DeadLetterRow",
+    "LedgerRow",
+    "LineageRow",
+    "ObservationBlock",
+    "ObservationRow",
+    "OffsetAdvance",
+    "Position",
+    "PublicationRow",
+    "Reader",
+    "Reassignment",
+    "RoundRow",
+    "Snapshot",
+    "SnapshotInfo",
+    "Store",
+    "StreamSpec",
+    "StreamStatus",
+]
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """A moment in the past: give one of the two.
+
+    Attributes
+    ----------
+    time
+        Seconds since 1970: what was shown then, about the observations received by then.
+    publication
+        Number of a publication: what it showed, about the observations that it covered.
+    """
+
+    time: float | None = None
+    publication: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.time is None) == (self.publication is None):
+            raise ValueError("AsOf takes a time or a publication, one of the two")
+
+
+class Reader(Protocol):
+    """Questions. None of them writes, and a role that may only read is enough for them."""
+
+    def streams(self) -> list[str]:
+        """Return the names of all streams, sorted."""
+
+    def spec(self, stream: str) -> StreamSpec:
+        """Return what the stream is."""
+
+    def position(self, stream: str) -> Position:
+        """Return where the stream stands, without claiming it."""
+
+    def offsets(self, stream: str) -> dict[tuple[str, int], int]:
+        """Return the next offset to read, by (topic, partition)."""
+
+    def newest_snapshot(self, stream: str) -> Snapshot | None:
+        """Return the newest snapshot that is whole, or None; damaged ones are logged and passed."""
+
+    def snapshots(self, stream: str) -> list[SnapshotInfo]:
+        """Return the stored snapshots, newest first."""
+
+    def observations(self, stream: str, after_seq: int, limit: int) -> ObservationBlock | None:
+        """Return the next observations after ``after_seq`` in order, at most ``limit``, for replay.
+
+        A block has one topic, so it may be shorter than ``limit``; only None means the end.
+        """
+
+    def status(self, stream: str) -> StreamStatus:
+        """Return the stream at a glance."""
+
+    def ledger(self, stream: str) -> list[LedgerRow]:
+        """Return the account of each partition."""
+
+    def clusters(
+        self, stream: str, *, include_retired: bool = False, limit: int | None = None
+    ) -> list[ClusterRow]:
+        """Return the clusters, largest first."""
+
+    def cluster(self, stream: str, cluster: int) -> ClusterRow | None:
+        """Return one cluster, retired or not, or None if that id was never used."""
+
+    def members(self, stream: str, cluster: int, *, limit: int = 20) -> list[ObservationRow]:
+        """Return the newest observations that the cluster has now."""
+
+    def assignments(
+        self, stream: str, keys: Iterable[str], *, as_of: AsOf | None = None, limit: int = 1
+    ) -> list[ObservationRow]:
+        """Return for each key its newest ``limit`` observations, with the cluster now or then."""
+
+    def lineage(
+        self,
+        stream: str,
+        *,
+        since: float | None = None,
+        cluster: int | None = None,
+        limit: int | None = None,
+    ) -> list[LineageRow]:
+        """Return lineage events in order; with ``limit`` the newest ones.
+
+        ``cluster`` selects the events in which it takes part, as the subject or as a parent.
+        """
+
+    def publications(self, stream: str, *, limit: int | None = None) -> list[PublicationRow]:
+        """Return publications in order; with ``limit`` the newest ones."""
+
+    def rounds(self, stream: str, *, limit: int | None = None) -> list[RoundRow]:
+        """Return refinement rounds in order; with ``limit`` the newest ones."""
+
+    def dead_letters(
+        self, stream: str, *, reason: str | None = None, limit: int = 100
+    ) -> list[DeadLetterRow]:
+        """Return the newest dead letters, newest first."""
+
+    def dead_letter_counts(self, stream: str) -> dict[str, int]:
+        """Return how many dead letters there are for each reason."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+class Store(Reader, Protocol):
+    """The one writer's side.
+
+    The order of calls: ``ensure_stream`` once the model is known, ``claim`` whenever the group
+    assigns the stream to this process, then ``commit`` with epochs that follow on.
+    """
+
+    def ensure_stream(self, spec: StreamSpec) -> StreamSpec:
+        """Create the stream if it is new and return what is stored.
+
+        Raises
+        ------
+        StreamConflict
+            If the stream exists and anything in its spec is different.
+        """
+
+    def claim(
+        self, stream: str, owner: str, generation: int, *, takeover: bool = False
+    ) -> Position:
+        """Make ``owner`` the only process whose commits are accepted; return where to go on from.
+
+        Parameters
+        ----------
+        takeover
+            Accept a generation older than the last owner's. For groups whose count has started
+            over (a new broker, an expired group, a file). Safe in itself: the previous owner's
+            next commit is fenced.
+
+        Raises
+        ------
+        Fenced
+            If the stream was claimed under a later generation, and this is no takeover.
+        """
+
+    def commit(self, batch: BatchCommit) -> None:
+        """Write the batch in one transaction, or nothing.
+
+        Raises
+        ------
+        Fenced
+            If the stream's owner, generation or epoch is no longer the batch's.
+        InvariantBroken
+            If the batch contradicts the tables (a repeated offset, a gap in ``seq``).
+        StorageUnavailable
+            If the outcome is unknown: commit the same batch again.
+        """
+
+    def delete_snapshots(self, stream: str, numbers: Sequence[int]) -> None:
+        """Forget the snapshots with these numbers."""

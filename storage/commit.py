@@ -1,0 +1,297 @@
+"""What one SQL transaction carries: plain frozen data, filled by the engine, read by the store.
+
+Numbering. ``seq`` counts the observations of a stream from 1 without gaps, so the ``seq`` of a
+snapshot or a publication is also the number of observations that it has seen. ``epoch`` counts
+the commits of a stream from 1 without gaps. Times are seconds since 1970, UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "BatchCommit",
+    "ClusterRow",
+    "DeadLetterLike",
+    "DeadLetterRow",
+    "LineageRow",
+    "ObservationBlock",
+    "OffsetAdvance",
+    "PublicationRow",
+    "Reassignment",
+    "RoundRow",
+    "Snapshot",
+    "StreamSpec",
+]
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """What a stream is: fixed when its first batch is committed, and never changed after.
+
+    Attributes
+    ----------
+    name
+        The stream's name, also its consumer group's.
+    family, family_params
+        The family's short name and every one of its hyperparameters, as JSON-able values. Those
+        that came from the warm-up sample are here too, so that a restart does not guess again.
+    prior, prior_params
+        The partition prior's short name and its parameters at the start.
+    schema
+        The declared schema of the records (fields, key, time) as JSON-able values.
+    seed
+        The seed from which every draw of the stream follows.
+    """
+
+    name: str
+    family: str
+    family_params: dict[str, Any]
+    prior: str
+    prior_params: dict[str, Any]
+    schema: dict[str, Any]
+    seed: int
+
+
+@dataclass(frozen=True)
+class OffsetAdvance:
+    """How far one partition of the topic moves with this commit, and where its records went.
+
+    ``n_received = n_inserted + n_duplicate + n_dead`` always; the table refuses anything else.
+    """
+
+    topic: str
+    partition: int
+    next_offset: int
+    n_received: int
+    n_inserted: int
+    n_duplicate: int = 0
+    n_dead: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ObservationBlock:
+    """Observations in columns, one row per observation, ordered by ``seq``.
+
+    Attributes
+    ----------
+    seq : int64[n]
+        Their numbers in the stream: in a commit, the next n numbers.
+    topic : str
+        The topic that they all came from.
+    partition, offset : int32[n], int64[n]
+        Where each was in the topic. Unique together with the topic, for ever.
+    key : list of str or None, length n
+        The records' own keys. Text that UTF-8 can carry and without NUL, which PostgreSQL refuses.
+    event_time : float64[n]
+        When it happened, by the record.
+    values : float64[n, d]
+        The observations themselves.
+    cluster : int64[n]
+        The published cluster it was given *on arrival*. Publications of the same commit come
+        after all of its observations and change it through ``BatchCommit.reassigned``. Read
+        back, the cluster it has now.
+    received_at : float
+        When the batch was received. Read back, that of the last row.
+    """
+
+    seq: NDArray[np.int64]
+    topic: str
+    partition: NDArray[np.int32]
+    offset: NDArray[np.int64]
+    key: list[str | None]
+    event_time: NDArray[np.float64]
+    values: NDArray[np.float64]
+    cluster: NDArray[np.int64]
+    received_at: float
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+
+class DeadLetterLike(Protocol):
+    """The shape of a dead letter; the stream room has its own class of this shape."""
+
+    @property
+    def topic(self) -> str:
+        """Topic it was read from."""
+
+    @property
+    def partition(self) -> int:
+        """Partition of the topic."""
+
+    @property
+    def offset(self) -> int:
+        """Offset in the partition."""
+
+    @property
+    def key(self) -> bytes | None:
+        """The record's raw key."""
+
+    @property
+    def value(self) -> bytes:
+        """The record's raw value, perhaps cut short."""
+
+    @property
+    def reason(self) -> str:
+        """A short code from a closed list."""
+
+    @property
+    def detail(self) -> str:
+        """What exactly was wrong."""
+
+    @property
+    def received_at(self) -> float:
+        """When it was received."""
+
+
+@dataclass(frozen=True)
+class DeadLetterRow:
+    """A record that could not become an observation: its bytes, and why."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes
+    reason: str
+    detail: str
+    received_at: float
+
+
+@dataclass(frozen=True)
+class PublicationRow:
+    """The moment at which the shown partition was replaced.
+
+    ``seq`` is the last observation that it covers, ``log_joint_before`` the log joint of the
+    partition it replaces on the same observations.
+    """
+
+    number: int
+    seq: int
+    time: float
+    log_joint_before: float
+    log_joint: float
+    n_clusters: int
+    n_observations: int
+
+
+@dataclass(frozen=True)
+class LineageRow:
+    """A birth, split, merge, move or retirement, in the order in which they are told.
+
+    ``publication`` is the newest publication at that moment: a cluster may also be born between
+    two, by the arrival of an observation. ``n_moved`` counts the observations that changed hands.
+    """
+
+    kind: str
+    publication: int
+    seq: int
+    time: float
+    cluster: int
+    parents: tuple[int, ...]
+    size: int
+    n_moved: int
+
+
+@dataclass(frozen=True, eq=False)
+class Reassignment:
+    """The observations that a publication gives to another cluster: ``seq[i]`` to ``cluster[i]``.
+
+    Applied in the order of the commit's sequence, after the commit's own observations.
+    """
+
+    publication: int
+    seq: NDArray[np.int64]
+    cluster: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterRow:
+    """A cluster as it is after this commit; only the clusters that changed travel.
+
+    Attributes
+    ----------
+    statistics : float64[m]
+        Its sufficient statistics, count first.
+    version
+        Grows by at least one whenever the row changes; Redis accepts newer versions only.
+    born_publication, retired_publication
+        The newest publication when it was born, and the one that retired it, if any.
+    """
+
+    cluster: int
+    n_observations: int
+    log_marginal: float
+    statistics: NDArray[np.float64]
+    version: int
+    born_publication: int
+    retired_publication: int | None = None
+
+
+@dataclass(frozen=True)
+class RoundRow:
+    """What one kernel did in one stretch of refinement, after ``seq`` observations."""
+
+    seq: int
+    kernel: str
+    proposed: int
+    accepted: int
+    log_joint_before: float
+    log_joint_after: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """An image of the engine after ``seq`` observations: named arrays and nothing else.
+
+    ``number`` counts the snapshots of a stream from 1.
+    """
+
+    number: int
+    seq: int
+    payload: Arrays
+    created_at: float
+
+
+@dataclass(frozen=True, eq=False)
+class BatchCommit:
+    """Everything that one transaction writes: all of it, or none.
+
+    Attributes
+    ----------
+    stream
+        Name of a stream that ``ensure_stream`` has made.
+    owner
+        The writing process: an id that no other process ever had (the group's member id).
+    generation
+        The consumer group's generation under which the owner holds the stream.
+    epoch
+        Number of this commit in the stream's life: one more than the last, starting from the
+        epoch that ``claim`` returned. A batch committed twice under one owner, generation and
+        epoch is written once, which makes retrying after an unknown outcome safe.
+    offsets
+        One per partition that moved. Never backwards.
+    """
+
+    stream: str
+    owner: str
+    generation: int
+    epoch: int
+    offsets: Sequence[OffsetAdvance] = ()
+    observations: ObservationBlock | None = None
+    dead_letters: Sequence[DeadLetterLike] = ()
+    publications: Sequence[PublicationRow] = ()
+    lineage: Sequence[LineageRow] = ()
+    reassigned: Sequence[Reassignment] = ()
+    clusters: Sequence[ClusterRow] = ()
+    rounds: Sequence[RoundRow] = ()
+    snapshot: Snapshot | None = None
