@@ -1,0 +1,111 @@
+"""The one place that names numba options: compiled functions, compile-time dispatch, the cache.
+
+A *generic* function has one implementation per type of its first argument. Compiled callers choose
+the implementation while they are compiled, so a kernel runs at the speed of code written for one
+family; plain Python callers (and the exactness tests, which run with compilation switched off)
+choose it while they run. Both execute the same source.
+
+Numba keys its cache by each file's own time stamp and so misses a change in a callee that lives in
+another file. The cache folder is therefore named after a hash of every source that is compiled.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+__all__ = ["cache_directory", "compiled", "generic", "implements"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _source_hash() -> str:
+    digest = hashlib.sha256()
+    rooms = Path(__file__).resolve().parent.parent
+    for room in ("treecore", "mcmc"):
+        for source in sorted((rooms / room).rglob("*.py")):
+            digest.update(source.relative_to(rooms).as_posix().encode())
+            digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def cache_directory() -> Path:
+    """Folder of the compiled kernels of exactly these sources.
+
+    Its parent is ``WEALD_KERNEL_CACHE`` when that is set, else ``weald/kernels`` in the user's
+    cache folder (``XDG_CACHE_HOME``, by default ``~/.cache``).
+    """
+    configured = os.environ.get("WEALD_KERNEL_CACHE")
+    if configured:
+        return Path(configured) / _source_hash()
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "weald" / "kernels" / _source_hash()
+
+
+os.environ["NUMBA_CACHE_DIR"] = str(cache_directory())
+
+import numba  # noqa: E402  (the cache folder must be named before numba reads it)
+from numba.core import types  # noqa: E402
+from numba.extending import overload  # noqa: E402
+from numpy import ndarray  # noqa: E402
+from numpy.random import Generator  # noqa: E402
+
+numba.config.CACHE_DIR = str(cache_directory())
+
+# Fast math stays off: it breaks log-sum-exp of all minus infinity and the test for NaN.
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+
+
+def compiled(function: F) -> F:
+    """Compile a function, keep the result on disk, and release the interpreter lock while it runs."""
+    return numba.njit(cache=True, **_OPTIONS)(function)  # type: ignore[no-any-return]  # numba is untyped
+
+
+def _type_of(numba_type: Any) -> type | None:
+    if isinstance(numba_type, types.BaseNamedTuple):
+        return numba_type.instance_class  # type: ignore[no-any-return]  # numba is untyped
+    if isinstance(numba_type, types.Array):
+        return ndarray
+    if isinstance(numba_type, types.NumPyRandomGeneratorType):
+        return Generator
+    return None
+
+
+def generic(declaration: F) -> F:
+    """Make a function generic over the type of its first argument.
+
+    The declaration's body is never run; it documents the contract.
+    """
+    implementations: dict[type, Callable[..., Any]] = {}
+
+    def dispatch(subject: Any, *args: Any) -> Any:
+        chosen = implementations.get(type(subject))
+        if chosen is None:
+            name = type(subject).__name__
+            raise TypeError(f"{declaration.__name__} has no implementation for {name}")
+        return chosen(subject, *args)
+
+    dispatch.__name__ = declaration.__name__
+    dispatch.__qualname__ = declaration.__qualname__
+    dispatch.__doc__ = declaration.__doc__
+    dispatch.__module__ = declaration.__module__
+    dispatch.implementations = implementations  # type: ignore[attr-defined]  # read by implements()
+
+    def resolve(subject: Any, *args: Any) -> Callable[..., Any] | None:
+        subject_type = _type_of(subject)
+        return None if subject_type is None else implementations.get(subject_type)
+
+    overload(dispatch, jit_options=dict(_OPTIONS), strict=False)(resolve)
+    return dispatch  # type: ignore[return-value]  # same signature as the declaration
+
+
+def implements(declared: Callable[..., Any], *subjects: type) -> Callable[[F], F]:
+    """Register the decorated function as ``declared`` for the given types of the first argument."""
+
+    def register(function: F) -> F:
+        for subject in subjects:
+            declared.implementations[subject] = function  # type: ignore[attr-defined]
+        return function
+
+    return register

@@ -1,0 +1,156 @@
+"""What every conjugate family provides, as functions dispatched on the family's type.
+
+A family is a ``NamedTuple`` of hyperparameters. Its compiled part works on statistics rows
+(:mod:`weald.treecore.rows`); its Python part (:class:`FamilySpec`) builds it from parameters or a
+sample, and describes clusters in the data's own units.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compile import generic, implements
+from ..errors import ParameterError
+from ..rows import Rows, add_row, copy_row
+
+__all__ = [
+    "FAMILIES",
+    "FamilySpec",
+    "FeatureSummary",
+    "fill_predictive",
+    "log_marginal",
+    "log_marginal_sum",
+    "log_predictive",
+    "observe",
+    "predictive_width",
+    "register_dense",
+    "spec_of",
+    "statistics_width",
+    "workspace",
+]
+
+Family = Any
+Parameters = dict[str, Any]
+
+
+@generic
+def statistics_width(family: Family) -> int:
+    """Number m of columns of a statistics row."""
+    raise NotImplementedError
+
+
+@generic
+def predictive_width(family: Family) -> int:
+    """Number of columns of a row of the predictive table."""
+    raise NotImplementedError
+
+
+@generic
+def workspace(family: Family) -> Rows:
+    """Scratch array for one thread: row 0 holds a sum of rows, the others belong to the family."""
+    raise NotImplementedError
+
+
+@generic
+def observe(family: Family, values: NDArray[np.float64], r: int, rows: Rows, i: int) -> None:
+    """Write the statistics of the single observation ``values[r]`` into ``rows[i]``."""
+    raise NotImplementedError
+
+
+@generic
+def log_marginal(family: Family, rows: Rows, i: int, work: Rows) -> float:
+    """Log marginal likelihood of the observations summed in ``rows[i]``; 0 for an empty row."""
+    raise NotImplementedError
+
+
+@generic
+def log_marginal_sum(
+    family: Family, rows: Rows, i: int, other: Rows, j: int, work: Rows
+) -> float:
+    """Log marginal likelihood of ``rows[i] + other[j]``, both left as they are."""
+    raise NotImplementedError
+
+
+@generic
+def fill_predictive(family: Family, rows: Rows, i: int, table: Rows, k: int, work: Rows) -> None:
+    """Prepare ``table[k]`` so that :func:`log_predictive` answers for the block ``rows[i]``."""
+    raise NotImplementedError
+
+
+@generic
+def log_predictive(family: Family, table: Rows, k: int, rows: Rows, i: int) -> float:
+    """Log predictive density of the single, unweighted observation ``rows[i]`` under block k."""
+    raise NotImplementedError
+
+
+def _dense_log_marginal_sum(
+    family: Family, rows: Rows, i: int, other: Rows, j: int, work: Rows
+) -> float:
+    copy_row(work, 0, rows, i)
+    add_row(work, 0, other, j)
+    return log_marginal(family, work, 0, work)
+
+
+def register_dense(*families: type) -> None:
+    """Give families on dense rows the functions that follow from their log marginal."""
+    implements(log_marginal_sum, *families)(_dense_log_marginal_sum)
+
+
+@dataclass(frozen=True)
+class FeatureSummary:
+    """One feature of one cluster, in the data's own units.
+
+    ``kind`` is ``"number"``, ``"share"`` (of a flag), ``"category"`` or ``"count"``; ``centre`` is
+    the typical value, ``spread`` its within-cluster standard deviation (None where there is none),
+    ``n`` the number of observed values.
+    """
+
+    name: str
+    kind: str
+    centre: float | str
+    spread: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class FamilySpec:
+    """The Python side of a family.
+
+    Attributes
+    ----------
+    name:
+        What people write after ``--family``.
+    family:
+        Its ``NamedTuple`` type.
+    build:
+        ``build(parameters, sample)`` with sample float64 (n, d): the family; what ``parameters``
+        does not give comes from the sample. Raises ParameterError.
+    parameters:
+        ``parameters(family)``: JSON-able hyperparameters from which ``build`` makes it again.
+    validate:
+        ``validate(family, values)`` with values float64 (n, d): index of the first row it cannot
+        take and the reason, or None.
+    describe:
+        ``describe(family, row, names)``: summaries of a cluster's statistics row, one a feature.
+    """
+
+    name: str
+    family: type
+    build: Callable[[Mapping[str, Any], NDArray[np.float64]], Family]
+    parameters: Callable[[Family], Parameters]
+    validate: Callable[[Family, NDArray[np.float64]], tuple[int, str] | None]
+    describe: Callable[[Family, NDArray[np.float64], Sequence[str]], list[FeatureSummary]]
+
+
+FAMILIES: dict[str, FamilySpec] = {}
+
+
+def spec_of(family: Family) -> FamilySpec:
+    """The registered specification of a family value."""
+    for spec in FAMILIES.values():
+        if isinstance(family, spec.family):
+            return spec
+    raise ParameterError(f"{type(family).__name__} is not a registered family")

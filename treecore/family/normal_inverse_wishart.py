@@ -1,0 +1,307 @@
+"""Gaussian clusters with full covariance: the normal-inverse-Wishart family.
+
+Mean given precision N(mean, (kappa Lambda)^-1), precision Lambda ~ Wishart(psi^-1, nu).
+Row: [count, weight, s (d), Q (lower triangle by rows, d(d+1)/2)] with s and Q the first and second
+moments of ``x - mean``: the model-wide shift keeps the subtraction in the scatter matrix harmless
+(Lee and Choi 2015, equation 13).
+"""
+
+from collections.abc import Mapping, Sequence
+from math import lgamma, log, log1p, pi, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compile import compiled, implements
+from ..errors import ParameterError
+from ..rows import Rows
+from .base import (
+    FAMILIES,
+    FamilySpec,
+    FeatureSummary,
+    fill_predictive,
+    log_marginal,
+    log_predictive,
+    observe,
+    predictive_width,
+    register_dense,
+    statistics_width,
+    workspace,
+)
+
+__all__ = ["NormalInverseWishart", "normal_inverse_wishart"]
+
+_TABLE = 4096
+# Beyond this many standard deviations from the mean, float64 moments lose the scatter matrix.
+_FARTHEST = 1e6
+
+
+class NormalInverseWishart(NamedTuple):
+    """Hyperparameters and what is computed from them once.
+
+    Attributes
+    ----------
+    mean, kappa, nu, psi:
+        Prior mean (d), its weight in observations, degrees of freedom (> d - 1), scale matrix
+        (d x d, positive definite).
+    psi_packed:
+        Lower triangle of psi by rows.
+    log_count:
+        The part of the log marginal that depends on the weight alone, for weights 0, 1, 2, ...
+    """
+
+    mean: NDArray[np.float64]
+    kappa: float
+    nu: float
+    psi: NDArray[np.float64]
+    psi_packed: NDArray[np.float64]
+    log_count: NDArray[np.float64]
+
+
+def normal_inverse_wishart(
+    mean: NDArray[np.float64], kappa: float, nu: float, psi: NDArray[np.float64]
+) -> NormalInverseWishart:
+    """Check the hyperparameters and make the family; raises ParameterError."""
+    mean = np.ascontiguousarray(mean, dtype=np.float64)
+    psi = np.ascontiguousarray(psi, dtype=np.float64)
+    d = mean.shape[0]
+    if psi.shape != (d, d):
+        raise ParameterError(f"psi must be {d} x {d} to match mean, got shape {psi.shape}")
+    if not (np.isfinite(mean).all() and np.isfinite(psi).all()):
+        raise ParameterError("mean and psi must be finite")
+    if not kappa > 0.0:
+        raise ParameterError(f"kappa must be positive, got {kappa}")
+    if not nu > d - 1:
+        raise ParameterError(f"nu must exceed d - 1 = {d - 1}, got {nu}")
+    try:
+        factor = np.linalg.cholesky(psi)
+    except np.linalg.LinAlgError:
+        raise ParameterError("psi must be positive definite") from None
+    log_det_psi = 2.0 * float(np.log(np.diag(factor)).sum())
+    constant = 0.5 * nu * log_det_psi - sum(lgamma((nu - i) / 2) for i in range(d))
+    weights = np.arange(_TABLE)
+    log_count = np.array([_log_count(float(w), d, kappa, nu) for w in weights]) + constant
+    log_count[0] = 0.5 * nu * log_det_psi
+    packed = np.ascontiguousarray(psi[np.tril_indices(d)])
+    return NormalInverseWishart(mean, float(kappa), float(nu), psi, packed, log_count)
+
+
+def _log_count(weight: float, d: int, kappa: float, nu: float) -> float:
+    value = -0.5 * weight * d * log(pi) + 0.5 * d * log(kappa / (kappa + weight))
+    for i in range(d):
+        value += lgamma(0.5 * (nu + weight - i))
+    return value
+
+
+@implements(statistics_width, NormalInverseWishart)
+def _statistics_width(family: NormalInverseWishart) -> int:
+    d = family.mean.shape[0]
+    return 2 + d + d * (d + 1) // 2
+
+
+@implements(predictive_width, NormalInverseWishart)
+def _predictive_width(family: NormalInverseWishart) -> int:
+    d = family.mean.shape[0]
+    return 2 + d + d * (d + 1) // 2
+
+
+@implements(workspace, NormalInverseWishart)
+def _workspace(family: NormalInverseWishart) -> Rows:
+    d = family.mean.shape[0]
+    return np.zeros((2, 2 + d + d * (d + 1) // 2))
+
+
+@implements(observe, NormalInverseWishart)
+def _observe(
+    family: NormalInverseWishart, values: NDArray[np.float64], r: int, rows: Rows, i: int
+) -> None:
+    d = family.mean.shape[0]
+    rows[i, 0] = 1.0
+    rows[i, 1] = 1.0
+    for c in range(d):
+        rows[i, 2 + c] = values[r, c] - family.mean[c]
+    at = 2 + d
+    for a in range(d):
+        for b in range(a + 1):
+            rows[i, at] = rows[i, 2 + a] * rows[i, 2 + b]
+            at += 1
+
+
+@compiled
+def _factor_scatter(family: NormalInverseWishart, rows: Rows, i: int, work: Rows) -> float:
+    """Cholesky factor of psi_n into ``work[1]`` (packed); returns log det psi_n."""
+    d = family.mean.shape[0]
+    shrink = 1.0 / (family.kappa + rows[i, 1])
+    log_det = 0.0
+    product = 1.0
+    start = 0
+    for a in range(d):
+        scaled = rows[i, 2 + a] * shrink
+        other = 0
+        for b in range(a + 1):
+            value = family.psi_packed[start + b] + rows[i, 2 + d + start + b]
+            value -= scaled * rows[i, 2 + b]
+            for c in range(b):
+                value -= work[1, start + c] * work[1, other + c]
+            if b < a:
+                work[1, start + b] = value / work[1, other + b]
+                other += b + 1
+                continue
+            # Rounding may take a pivot below what psi alone guarantees; it can't truly be less.
+            value = max(value, 1e-12 * family.psi_packed[start + a])
+            work[1, start + a] = np.sqrt(value)
+            product *= value
+            if a % 4 == 3:
+                log_det += log(product)
+                product = 1.0
+        start += a + 1
+    return log_det + log(product)
+
+
+@compiled
+def _count_term(family: NormalInverseWishart, weight: float) -> float:
+    whole = int(weight)
+    if whole == weight and whole < family.log_count.shape[0]:
+        return family.log_count[whole]
+    d = family.mean.shape[0]
+    value = family.log_count[0] - 0.5 * weight * d * log(pi)
+    value += 0.5 * d * log(family.kappa / (family.kappa + weight))
+    for i in range(d):
+        value += lgamma(0.5 * (family.nu + weight - i)) - lgamma(0.5 * (family.nu - i))
+    return value
+
+
+@implements(log_marginal, NormalInverseWishart)
+def _log_marginal(family: NormalInverseWishart, rows: Rows, i: int, work: Rows) -> float:
+    weight = rows[i, 1]
+    if weight <= 0.0:
+        return 0.0
+    log_det = _factor_scatter(family, rows, i, work)
+    return _count_term(family, weight) - 0.5 * (family.nu + weight) * log_det
+
+
+@implements(fill_predictive, NormalInverseWishart)
+def _fill_predictive(
+    family: NormalInverseWishart, rows: Rows, i: int, table: Rows, k: int, work: Rows
+) -> None:
+    # Table row: [constant, exponent, location (d), scaled inverse factor (packed)], so that
+    # log t = constant - exponent * log1p(|F (x - location)|^2).
+    d = family.mean.shape[0]
+    weight = rows[i, 1]
+    log_det = _factor_scatter(family, rows, i, work)
+    constant = _count_term(family, weight + 1.0) - _count_term(family, weight)
+    table[k, 0] = constant - 0.5 * log_det
+    table[k, 1] = 0.5 * (family.nu + weight + 1.0)
+    for c in range(d):
+        table[k, 2 + c] = rows[i, 2 + c] / (family.kappa + weight)
+    scale = sqrt((family.kappa + weight) / (family.kappa + weight + 1.0))
+    base = 2 + d
+    for column in range(d):
+        for row in range(column, d):
+            start = row * (row + 1) // 2
+            value = scale if row == column else 0.0
+            for c in range(column, row):
+                value -= work[1, start + c] * table[k, base + c * (c + 1) // 2 + column]
+            table[k, base + start + column] = value / work[1, start + row]
+
+
+@implements(log_predictive, NormalInverseWishart)
+def _log_predictive(
+    family: NormalInverseWishart, table: Rows, k: int, rows: Rows, i: int
+) -> float:
+    d = family.mean.shape[0]
+    distance = 0.0
+    at = 2 + d
+    for a in range(d):
+        value = 0.0
+        for b in range(a + 1):
+            value += table[k, at] * (rows[i, 2 + b] - table[k, 2 + b])
+            at += 1
+        distance += value * value
+    return table[k, 0] - table[k, 1] * log1p(distance)
+
+
+register_dense(NormalInverseWishart)
+
+
+def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> NormalInverseWishart:
+    """What is not given comes from the sample: a cluster is expected to fill a tenth of its volume."""
+    unknown = set(parameters) - {"mean", "kappa", "nu", "psi"}
+    if unknown:
+        raise ParameterError(
+            f"gaussian has no parameter {sorted(unknown)[0]!r}: it takes mean, kappa, nu, psi"
+        )
+    d = sample.shape[1]
+    share = 10.0 ** (-2.0 / d)
+    mean = np.broadcast_to(np.asarray(parameters.get("mean", sample.mean(axis=0)), float), (d,))
+    nu = float(parameters.get("nu", d + 4))
+    kappa = float(parameters.get("kappa", share))
+    if "psi" in parameters:
+        psi = np.asarray(parameters["psi"], dtype=np.float64)
+        psi = psi * np.eye(d) if psi.ndim == 0 else psi
+    else:
+        psi = (nu - d - 1 if nu > d + 1 else 1.0) * share * _covariance(sample)
+    return normal_inverse_wishart(np.array(mean), kappa, nu, psi)
+
+
+def _covariance(sample: NDArray[np.float64]) -> NDArray[np.float64]:
+    d = sample.shape[1]
+    if sample.shape[0] < 2:
+        return np.eye(d)
+    covariance = np.atleast_2d(np.cov(sample, rowvar=False))
+    diagonal = np.diag(covariance).copy()
+    diagonal[diagonal <= 0.0] = 1.0
+    # A little of the diagonal keeps constant or collinear features positive definite.
+    return np.asarray(0.99 * covariance + 0.01 * np.diag(diagonal))
+
+
+def _parameters(family: NormalInverseWishart) -> dict[str, Any]:
+    return {
+        "mean": family.mean.tolist(),
+        "kappa": family.kappa,
+        "nu": family.nu,
+        "psi": family.psi.tolist(),
+    }
+
+
+def _validate(
+    family: NormalInverseWishart, values: NDArray[np.float64]
+) -> tuple[int, str] | None:
+    d = family.mean.shape[0]
+    if values.ndim != 2 or values.shape[1] != d:
+        return 0, f"needs {d} numbers, got shape {values.shape[1:]}"
+    spread = np.sqrt(np.diag(family.psi))
+    with np.errstate(invalid="ignore"):
+        bad = ~(np.abs(values - family.mean) <= _FARTHEST * spread)
+    if not bad.any():
+        return None
+    row, column = (int(index) for index in np.argwhere(bad)[0])
+    value = values[row, column]
+    if not np.isfinite(value):
+        return row, f"feature {column} is {value}: the gaussian family takes no missing values"
+    return row, f"feature {column} is {value}: over {_FARTHEST:g} scales away from the prior mean"
+
+
+def _describe(
+    family: NormalInverseWishart, row: NDArray[np.float64], names: Sequence[str]
+) -> list[FeatureSummary]:
+    d = family.mean.shape[0]
+    n, weight = int(row[0]), row[1]
+    first = row[2 : 2 + d] / weight
+    diagonal = 2 + d + np.arange(d) * (np.arange(d) + 3) // 2
+    spread = np.sqrt(np.maximum(row[diagonal] / weight - first**2, 0.0))
+    return [
+        FeatureSummary(name, "number", float(centre), float(sd), n)
+        for name, centre, sd in zip(names, first + family.mean, spread, strict=True)
+    ]
+
+
+FAMILIES["gaussian"] = FamilySpec(
+    name="gaussian",
+    family=NormalInverseWishart,
+    build=_build,
+    parameters=_parameters,
+    validate=_validate,
+    describe=_describe,
+)

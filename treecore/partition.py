@@ -1,0 +1,242 @@
+"""The partition being sampled: a block for each atom, with the blocks' statistics.
+
+Blocks live in slots; ``slots[:n_blocks]`` are the open ones, in an order without meaning. The atoms
+of a block form a doubly linked list. What follows from a block's row (its log marginal, its
+predictive table) is recomputed only when somebody asks: ``stale`` holds one bit for each.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .compile import compiled
+from .family.base import (
+    fill_predictive,
+    log_marginal,
+    log_marginal_sum,
+    log_predictive,
+    predictive_width,
+    statistics_width,
+)
+from .prior.base import Seating, log_size
+from .rows import Rows, add_row, clear_row, subtract_row
+
+__all__ = [
+    "Atoms",
+    "Model",
+    "Partition",
+    "block_log_marginal",
+    "close_block",
+    "empty_partition",
+    "lift",
+    "log_join",
+    "log_joint",
+    "make_atoms",
+    "open_block",
+    "place",
+    "rebuild_rows",
+]
+
+_STALE_MARGINAL = 1
+_STALE_PREDICTIVE = 2
+_NONE = -1
+
+
+class Model(NamedTuple):
+    """What every kernel needs besides the state: family, tabulated prior, scratch of one thread."""
+
+    family: Any
+    seating: Seating
+    work: Rows
+
+
+class Atoms(NamedTuple):
+    """The smallest things that kernels move: an observation, or a compacted block of them.
+
+    Attributes
+    ----------
+    count:
+        Observations in each atom, int64 (n).
+    rows:
+        Their statistics rows.
+    log_marginal:
+        Log marginal likelihood of each atom alone (n).
+    single:
+        1 where the atom is one unweighted observation, so that the predictive table applies.
+    """
+
+    count: NDArray[np.int64]
+    rows: Rows
+    log_marginal: NDArray[np.float64]
+    single: NDArray[np.uint8]
+
+
+class Partition(NamedTuple):
+    """Blocks of atoms. ``label[i]`` is the slot of atom i, -1 while it is in no block.
+
+    Slot arrays have room for one block an atom and four to spare; unused slots may be dirty, except
+    that the rows of closed slots are zero.
+    """
+
+    label: NDArray[np.int32]
+    following: NDArray[np.int32]
+    preceding: NDArray[np.int32]
+    head: NDArray[np.int32]
+    n_members: NDArray[np.int64]
+    count: NDArray[np.int64]
+    rows: Rows
+    log_marginal: NDArray[np.float64]
+    predictive: Rows
+    stale: NDArray[np.uint8]
+    slots: NDArray[np.int32]
+    position: NDArray[np.int32]
+    n_blocks: NDArray[np.int64]
+
+
+@compiled
+def _fill_marginals(family: Any, rows: Rows, out: NDArray[np.float64], work: Rows) -> None:
+    for i in range(out.shape[0]):
+        out[i] = log_marginal(family, rows, i, work)
+
+
+def make_atoms(family: Any, rows: Rows, count: NDArray[np.int64], work: Rows) -> Atoms:
+    """Atoms from their statistics rows; ``count`` int64 (n)."""
+    marginals = np.empty(count.shape[0])
+    _fill_marginals(family, rows, marginals, work)
+    single = ((count == 1) & (rows[: count.shape[0], 1] == 1.0)).astype(np.uint8)
+    return Atoms(count, rows, marginals, single)
+
+
+def empty_partition(family: Any, n: int) -> Partition:
+    """Partition of n atoms, none of which is in a block yet."""
+    capacity = n + 4
+    slots = np.arange(capacity, dtype=np.int32)
+    # Zeroed pages cost no memory until they are touched, and low slots are used first.
+    return Partition(
+        label=np.full(n, _NONE, dtype=np.int32),
+        following=np.full(n, _NONE, dtype=np.int32),
+        preceding=np.full(n, _NONE, dtype=np.int32),
+        head=np.full(capacity, _NONE, dtype=np.int32),
+        n_members=np.zeros(capacity, dtype=np.int64),
+        count=np.zeros(capacity, dtype=np.int64),
+        rows=np.zeros((capacity, statistics_width(family))),
+        log_marginal=np.zeros(capacity),
+        predictive=np.zeros((capacity, predictive_width(family))),
+        stale=np.zeros(capacity, dtype=np.uint8),
+        slots=slots,
+        position=slots.copy(),
+        n_blocks=np.zeros(1, dtype=np.int64),
+    )
+
+
+@compiled
+def open_block(partition: Partition) -> int:
+    """A new, empty block; returns its slot."""
+    k = partition.slots[partition.n_blocks[0]]
+    partition.n_blocks[0] += 1
+    partition.head[k] = _NONE
+    partition.n_members[k] = 0
+    partition.count[k] = 0
+    partition.stale[k] = _STALE_MARGINAL | _STALE_PREDICTIVE
+    return k
+
+
+@compiled
+def close_block(partition: Partition, k: int) -> None:
+    """Give back the slot of an empty block."""
+    last = partition.n_blocks[0] - 1
+    at = partition.position[k]
+    other = partition.slots[last]
+    partition.slots[at] = other
+    partition.position[other] = at
+    partition.slots[last] = k
+    partition.position[k] = last
+    partition.n_blocks[0] = last
+    clear_row(partition.rows, k)
+
+
+@compiled
+def place(atoms: Atoms, partition: Partition, i: int, k: int) -> None:
+    """Put atom i, which is in no block, into block k."""
+    add_row(partition.rows, k, atoms.rows, i)
+    partition.count[k] += atoms.count[i]
+    partition.n_members[k] += 1
+    partition.stale[k] = _STALE_MARGINAL | _STALE_PREDICTIVE
+    first = partition.head[k]
+    partition.following[i] = first
+    partition.preceding[i] = _NONE
+    if first != _NONE:
+        partition.preceding[first] = i
+    partition.head[k] = i
+    partition.label[i] = k
+
+
+@compiled
+def lift(atoms: Atoms, partition: Partition, i: int) -> int:
+    """Take atom i out of its block and close the block if that empties it; returns its slot."""
+    k = partition.label[i]
+    before, after = partition.preceding[i], partition.following[i]
+    if before == _NONE:
+        partition.head[k] = after
+    else:
+        partition.following[before] = after
+    if after != _NONE:
+        partition.preceding[after] = before
+    partition.label[i] = _NONE
+    partition.count[k] -= atoms.count[i]
+    partition.n_members[k] -= 1
+    partition.stale[k] = _STALE_MARGINAL | _STALE_PREDICTIVE
+    if partition.n_members[k] == 0:
+        close_block(partition, k)
+    else:
+        subtract_row(partition.rows, k, atoms.rows, i)
+    return k
+
+
+@compiled
+def block_log_marginal(model: Model, partition: Partition, k: int) -> float:
+    """Log marginal likelihood of block k."""
+    if partition.stale[k] & _STALE_MARGINAL:
+        partition.log_marginal[k] = log_marginal(model.family, partition.rows, k, model.work)
+        partition.stale[k] &= ~_STALE_MARGINAL
+    return partition.log_marginal[k]
+
+
+@compiled
+def log_join(model: Model, atoms: Atoms, partition: Partition, i: int, k: int) -> float:
+    """Log predictive likelihood of atom i, which is not in block k, given block k."""
+    if atoms.single[i]:
+        if partition.stale[k] & _STALE_PREDICTIVE:
+            fill_predictive(
+                model.family, partition.rows, k, partition.predictive, k, model.work
+            )
+            partition.stale[k] &= ~_STALE_PREDICTIVE
+        return log_predictive(model.family, partition.predictive, k, atoms.rows, i)
+    union = log_marginal_sum(model.family, partition.rows, k, atoms.rows, i, model.work)
+    return union - block_log_marginal(model, partition, k)
+
+
+@compiled
+def log_joint(model: Model, partition: Partition) -> float:
+    """Log of prior (as tabulated) times likelihood of the partition."""
+    k = partition.n_blocks[0]
+    total = model.seating.log_blocks[k]
+    for at in range(k):
+        slot = partition.slots[at]
+        total += log_size(model.seating, partition.count[slot])
+        total += block_log_marginal(model, partition, slot)
+    return total
+
+
+@compiled
+def rebuild_rows(atoms: Atoms, partition: Partition) -> None:
+    """Recompute every block's statistics from its atoms: subtraction drifts, this ends the drift."""
+    for at in range(partition.n_blocks[0]):
+        k = partition.slots[at]
+        clear_row(partition.rows, k)
+        partition.stale[k] = _STALE_MARGINAL | _STALE_PREDICTIVE
+        i = partition.head[k]
+        while i != _NONE:
+            add_row(partition.rows, k, atoms.rows, i)
+            i = partition.following[i]
