@@ -199,7 +199,7 @@ def block_log_marginal(model: Model, partition: Partition, k: int) -> float:
     """Log marginal likelihood of block k."""
     if partition.stale[k] & _STALE_MARGINAL:
         partition.log_marginal[k] = log_marginal(model.family, partition.rows, k, model.work)
-        partition.stale[k] &= ~_STALE_MARGINAL
+        partition.stale[k] ^= _STALE_MARGINAL
     return partition.log_marginal[k]
 
 
@@ -211,7 +211,7 @@ def log_join(model: Model, atoms: Atoms, partition: Partition, i: int, k: int) -
             fill_predictive(
                 model.family, partition.rows, k, partition.predictive, k, model.work
             )
-            partition.stale[k] &= ~_STALE_PREDICTIVE
+            partition.stale[k] ^= _STALE_PREDICTIVE
         return log_predictive(model.family, partition.predictive, k, atoms.rows, i)
     union = log_marginal_sum(model.family, partition.rows, k, atoms.rows, i, model.work)
     return union - block_log_marginal(model, partition, k)

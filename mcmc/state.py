@@ -1,0 +1,74 @@
+"""What kernels work on: atoms, the partition being sampled, and scratch space.
+
+A kernel may write into the arrays of the state it is given. Between kernels of different kinds the
+partition travels as plain labels, one block slot an atom.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..treecore.compile import compiled
+from ..treecore.partition import Atoms, Partition, empty_partition, open_block, place
+
+__all__ = ["Info", "State", "canonical_labels", "make_state", "set_labels"]
+
+
+class Info(NamedTuple):
+    """What one step did.
+
+    ``move`` is 0 for a null move, 1 for a split, 2 for a merge, 3 for a draw from a conditional;
+    ``log_ratio`` the log acceptance ratio (0 for conditional draws and null moves).
+    """
+
+    move: int
+    log_ratio: float
+    accepted: int
+
+
+class State(NamedTuple):
+    """Atoms with their partition, and scratch arrays that no kernel expects to find clean.
+
+    ``log_weights`` float64 (n + 4), ``members`` and ``order`` int32 (n), ``side`` int8 (n).
+    """
+
+    atoms: Atoms
+    partition: Partition
+    log_weights: NDArray[np.float64]
+    members: NDArray[np.int32]
+    order: NDArray[np.int32]
+    side: NDArray[np.int8]
+
+
+def make_state(family: Any, atoms: Atoms, labels: NDArray[np.int32]) -> State:
+    """State with the partition that ``labels`` (n, any integers) describe."""
+    n = labels.shape[0]
+    state = State(
+        atoms,
+        empty_partition(family, n),
+        np.zeros(n + 4),
+        np.zeros(n, dtype=np.int32),
+        np.zeros(n, dtype=np.int32),
+        np.zeros(n, dtype=np.int8),
+    )
+    set_labels(atoms, state.partition, canonical_labels(labels))
+    return state
+
+
+def canonical_labels(labels: NDArray[Any]) -> NDArray[np.int32]:
+    """Labels 0, 1, 2, ... in order of first appearance: equal for equal partitions."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(first.shape[0], dtype=np.int32)
+    rank[np.argsort(first)] = np.arange(first.shape[0], dtype=np.int32)
+    return rank[inverse]
+
+
+@compiled
+def set_labels(atoms: Atoms, partition: Partition, labels: NDArray[np.int32]) -> None:
+    """Fill an empty partition; ``labels`` are canonical."""
+    slots = np.full(labels.shape[0], -1, dtype=np.int32)
+    for i in range(labels.shape[0]):
+        if slots[labels[i]] == -1:
+            slots[labels[i]] = open_block(partition)
+        place(atoms, partition, i, slots[labels[i]])
