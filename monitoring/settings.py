@@ -7,7 +7,7 @@ import msgspec
 __all__ = ["MonitoringSettings"]
 
 
-class MonitoringSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MonitoringSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The ``[monitoring]`` section.
 
     Parameters

@@ -1,0 +1,131 @@
+"""Metrics: what the engine tells is what Prometheus reads, in names that promtool accepts."""
+
+from collections.abc import Callable
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from weald.monitoring.metrics import Metrics
+from weald.monitoring.names import METRICS
+
+from tests.monitoring.sample import busy_metrics
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(name, {"stream": "quakes", **labels})
+
+
+def test_every_name_keeps_the_convention() -> None:
+    for metric in METRICS:
+        assert metric.name.startswith("weald_")
+        assert metric.name.endswith("_total") == (metric.kind == "counter"), metric.name
+        assert metric.help.endswith("."), metric.name
+        assert "stream" not in metric.labels
+        assert bool(metric.buckets) == (metric.kind == "histogram"), metric.name
+        assert list(metric.buckets) == sorted(set(metric.buckets))
+
+
+def test_names_are_unique() -> None:
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+
+
+def test_every_metric_is_exposed_once_told() -> None:
+    exposition = generate_latest(busy_metrics("quakes").registry).decode()
+    for metric in METRICS:
+        series = metric.name + ("_count" if metric.kind == "histogram" else "")
+        assert f"\n{series}{{" in exposition, metric.name
+
+
+def test_promtool_accepts_a_live_exposition(
+    promtool_reads: Callable[[bytes, str, str], tuple[int, str]],
+) -> None:
+    exposition = generate_latest(busy_metrics("quakes").registry)
+    assert promtool_reads(exposition, "check", "metrics") == (0, "")
+
+
+def test_known_labels_exist_at_zero_from_the_start() -> None:
+    metrics = Metrics("quakes", reasons=("not_json",))
+    assert value(metrics, "weald_dead_letters_total", reason="not_json") == 0
+    assert value(metrics, "weald_lineage_events_total", kind="split") == 0
+    assert value(metrics, "weald_step_seconds_count", step="commit") == 0
+    assert value(metrics, "weald_assignment_latency_seconds_count", since="broker") == 0
+
+
+def test_what_has_not_happened_has_no_time() -> None:
+    metrics = Metrics("quakes")
+    assert value(metrics, "weald_last_commit_timestamp_seconds") is None
+    assert value(metrics, "weald_last_publication_timestamp_seconds") is None
+    assert value(metrics, "weald_log_joint_nats") is None
+
+
+def test_data_cannot_make_a_label_value() -> None:
+    metrics = Metrics("quakes", reasons=("not_json",))
+    metrics.dead_letter("not_json", 2)
+    metrics.dead_letter("made up by a record", 3)
+    assert value(metrics, "weald_dead_letters_total", reason="not_json") == 2
+    assert value(metrics, "weald_dead_letters_total", reason="other") == 3
+
+
+@pytest.mark.parametrize(
+    "tell",
+    [
+        lambda metrics: metrics.step_seconds("nap", 1.0),
+        lambda metrics: metrics.phase("dreaming"),
+        lambda metrics: metrics.rebalance("stolen"),
+        lambda metrics: metrics.retry("gods"),
+        lambda metrics: metrics.published({"death": 1}, 0),
+    ],
+)
+def test_unknown_label_values_are_refused(tell: Callable[[Metrics], None]) -> None:
+    with pytest.raises(ValueError, match="one of"):
+        tell(Metrics("quakes"))
+
+
+def test_commit_counts_each_latency_in_its_bucket() -> None:
+    metrics = Metrics("quakes", clock=lambda: 1000.0)
+    metrics.batch_committed(4, since_broker=[0.01, 0.2, 1e6, -5.0], since_event=[float("nan")])
+    name = "weald_assignment_latency_seconds"
+    assert value(metrics, f"{name}_bucket", since="broker", le="0.01") == 2
+    assert value(metrics, f"{name}_bucket", since="broker", le="0.1") == 2
+    assert value(metrics, f"{name}_bucket", since="broker", le="0.25") == 3
+    assert value(metrics, f"{name}_bucket", since="broker", le="+Inf") == 4
+    assert value(metrics, f"{name}_sum", since="broker") == pytest.approx(1e6 + 0.21)
+    assert value(metrics, f"{name}_count", since="event") == 0
+    assert value(metrics, "weald_last_commit_timestamp_seconds") == 1000.0
+
+
+def test_kernel_gain_and_loss_are_apart() -> None:
+    metrics = Metrics("quakes")
+    metrics.kernel_round("gibbs", 10, 4, 0.5, 3.0)
+    metrics.kernel_round("gibbs", 10, 4, 0.5, -1.0)
+    assert value(metrics, "weald_kernel_log_joint_gain_nats_total", kernel="gibbs") == 3.0
+    assert value(metrics, "weald_kernel_log_joint_loss_nats_total", kernel="gibbs") == 1.0
+    assert value(metrics, "weald_kernel_proposed_total", kernel="gibbs") == 20
+
+
+def test_lag_of_a_partition_goes_with_it() -> None:
+    metrics = Metrics("quakes")
+    metrics.partition_lag("events", 3, records=7, seconds=1.5)
+    assert value(metrics, "weald_partition_lag_records", topic="events", partition="3") == 7
+    metrics.partition_gone("events", 3)
+    metrics.partition_gone("events", 3)
+    assert value(metrics, "weald_partition_lag_records", topic="events", partition="3") is None
+
+
+def test_one_phase_at_a_time() -> None:
+    metrics = Metrics("quakes")
+    metrics.phase("running")
+    assert value(metrics, "weald_phase", phase="running") == 1
+    assert value(metrics, "weald_phase", phase="starting") == 0
+
+
+def test_two_streams_do_not_meet() -> None:
+    first, second = Metrics("quakes"), Metrics("flights")
+    first.batch_polled(5)
+    assert first.registry is not second.registry
+    polled = second.registry.get_sample_value("weald_records_polled_total", {"stream": "flights"})
+    assert polled == 0
+
+
+def test_registry_can_be_given() -> None:
+    registry = CollectorRegistry()
+    assert Metrics("quakes", registry).registry is registry
