@@ -1,0 +1,26 @@
+"""Fixtures for every test: real servers, and randomness that the test's own id decides."""
+
+import hashlib
+
+import hypothesis
+import numpy as np
+import pytest
+
+pytest_plugins = ["tests.servers.fixtures"]
+
+# No deadline: the first example may compile a kernel. Derandomised: a run that passed passes again.
+hypothesis.settings.register_profile("weald", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("weald")
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """A seed below 2**63 that belongs to this test, the same in every run."""
+    identity = hashlib.sha256(request.node.nodeid.encode()).digest()
+    return int.from_bytes(identity[:8], "big") >> 1
+
+
+@pytest.fixture
+def rng(seed: int) -> np.random.Generator:
+    """A random generator that belongs to this test, the same in every run."""
+    return np.random.default_rng(seed)

@@ -1,0 +1,155 @@
+"""Apache Kafka itself: one node in KRaft mode, run from its published jars.
+
+``python -m tests.servers.kafka`` fetches the jars; ``python -m tests.servers.kafka serve`` also
+starts a broker and prints its address, for trying things by hand.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import uuid
+from base64 import urlsafe_b64encode
+from pathlib import Path
+
+from tests.servers.server import MissingServerError, Server, accepts, free_port
+
+POM = Path(__file__).with_name("kafka-pom.xml")
+HEAP_MEGABYTES = 512
+
+
+def kafka_version() -> str:
+    """Version of the broker that the project file names."""
+    version = re.search(r"<kafka\.version>(.+)</kafka\.version>", POM.read_text())
+    if version is None:
+        raise ValueError(f"{POM} names no kafka.version")
+    return version.group(1)
+
+
+def libraries() -> Path:
+    """Return the folder of the broker's jars, having Maven fetch them when they are not there."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weald"
+    folder = cache / f"kafka-{kafka_version()}"
+    if folder.is_dir():
+        return folder
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise MissingServerError(f"{folder} has no jars, and mvn to fetch them is not on the PATH")
+    cache.mkdir(parents=True, exist_ok=True)
+    # Two runs may fetch at once; each fills a folder of its own and the first to end is kept.
+    with tempfile.TemporaryDirectory(dir=cache) as fetched:
+        _fetch(maven, Path(fetched) / "libs")
+        try:
+            (Path(fetched) / "libs").rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+    return folder
+
+
+def kafka_broker(folder: Path) -> Server:
+    """Describe a broker that keeps its log below ``folder``, formatted but not yet started."""
+    java = [*_java(), "-cp", f"{libraries()}/*"]
+    properties = folder / "server.properties"
+    port = free_port()
+    properties.write_text(_properties(folder, port, free_port()))
+    identity = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    subprocess.run(
+        [*java, "kafka.tools.StorageTool", "format", "-t", identity, "-c", str(properties)],
+        check=True,
+        capture_output=True,
+        cwd=folder,
+    )
+    return Server(
+        name="Kafka",
+        version=kafka_version(),
+        argv=[*java, "-Dlog4j2.level=WARN", "kafka.Kafka", str(properties)],
+        port=port,
+        folder=folder,
+        ready=lambda: accepts(port),
+    )
+
+
+def _java() -> list[str]:
+    java = shutil.which("java")
+    if java is None:
+        raise MissingServerError("java is not on the PATH (17 or later)")
+    # The serial collector and the first compiler alone start fastest and leave the cores alone.
+    return [
+        java,
+        *("-Xms64m", f"-Xmx{HEAP_MEGABYTES}m"),
+        *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
+    ]
+
+
+def _fetch(maven: str, target: Path) -> None:
+    """Have Maven copy the broker's jars, their checksums verified, into a folder."""
+    done = subprocess.run(
+        [
+            *(maven, "-q", "-B", "-ntp", "-C", "-f", str(POM)),
+            *("dependency:copy-dependencies", "-DincludeScope=runtime"),
+            f"-DoutputDirectory={target}",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        tail = (done.stdout + done.stderr)[-1000:]
+        raise MissingServerError(f"mvn could not fetch Kafka {kafka_version()}:\n{tail}")
+
+
+def _properties(folder: Path, port: int, controller_port: int) -> str:
+    listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}"
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "listeners": listeners,
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "log.dirs": folder / "log",
+        "offsets.topic.replication.factor": 1,
+        "offsets.topic.num.partitions": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.num.partitions": 1,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        # Waiting for more members, and for dead ones, is what would make group tests slow.
+        "group.initial.rebalance.delay.ms": 0,
+        "group.min.session.timeout.ms": 1000,
+        # After a kill the broker may register again only when its old session has ended.
+        "broker.session.timeout.ms": 4000,
+        "broker.heartbeat.interval.ms": 500,
+        # The default buffer alone would take a quarter of the heap.
+        "log.cleaner.dedupe.buffer.size": 8 * 1024 * 1024,
+    }
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def main(arguments: list[str]) -> None:
+    """Fetch the jars, and with ``serve`` run a broker until interrupted."""
+    try:
+        sys.stdout.write(f"{libraries()}\n")
+    except MissingServerError as error:
+        sys.exit(f"kafka: {error}")
+    if arguments == ["serve"]:
+        with (
+            tempfile.TemporaryDirectory(prefix="weald-kafka-") as folder,
+            kafka_broker(Path(folder)) as broker,
+        ):
+            sys.stdout.write(f"{broker.address}\n")
+            sys.stdout.flush()
+            try:
+                threading.Event().wait()
+            except KeyboardInterrupt:
+                return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
