@@ -1,0 +1,54 @@
+"""Errors of the stream room.
+
+::
+
+    StreamError
+      SchemaError         the declared schema cannot be used              stop
+      SourceError         a source cannot be opened or read               stop
+      SourceUnavailable   the broker does not answer                      retry
+      TooManyDeadLetters  nearly every record is bad                      stop
+      ReplayDiverged      replay does not reproduce what SQL holds        stop
+      Rebalanced          another process owns the partitions now         drop state, rejoin
+
+Bad records are not errors: they are `DeadLetter` values.
+"""
+
+# ruff: noqa: N818 - the names say what happened; the root class says that it is an error
+
+__all__ = [
+    "Rebalanced",
+    "ReplayDiverged",
+    "SchemaError",
+    "SourceError",
+    "SourceUnavailable",
+    "StreamError",
+    "TooManyDeadLetters",
+]
+
+
+class StreamError(Exception):
+    """Root of this room's errors."""
+
+
+class SchemaError(StreamError):
+    """The declared schema cannot be used."""
+
+
+class SourceError(StreamError):
+    """A source cannot be opened or read."""
+
+
+class SourceUnavailable(StreamError):
+    """The broker does not answer; the same call may succeed later."""
+
+
+class TooManyDeadLetters(StreamError):
+    """So many recent records are bad that the schema, not the data, must be wrong."""
+
+
+class ReplayDiverged(StreamError):
+    """Replaying the observations of SQL gave other clusters than SQL holds."""
+
+
+class Rebalanced(StreamError):
+    """The partitions changed hands while something was being retried."""

@@ -1,0 +1,134 @@
+"""What flows through this room: raw messages, batches of observations, dead letters.
+
+A batch is columnar: after decoding no Python object exists per observation, except for its key.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["STORED_BYTES", "Batch", "DeadLetter", "Message", "Reason", "TopicPartition"]
+
+STORED_BYTES = 65_536
+
+
+class TopicPartition(NamedTuple):
+    """One partition of a topic; a file is a topic of one partition."""
+
+    topic: str
+    partition: int
+
+
+class Message(NamedTuple):
+    """A record as the source handed it over, undecoded.
+
+    Parameters
+    ----------
+    topic : str
+    partition : int
+    offset : int
+        Position in the partition; with topic and partition it identifies the record for ever.
+    timestamp_ms : int
+        Broker's time, milliseconds since the epoch; -1 where it is unknown.
+    key : bytes or None
+    value : bytes or None
+        None is a tombstone of a compacted topic.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+class Reason(StrEnum):
+    """Why a record was set aside; the value is the code that tables and metrics show."""
+
+    TOMBSTONE = "tombstone"
+    EMPTY = "empty"
+    TOO_LARGE = "too_large"
+    TOO_DEEP = "too_deep"
+    BAD_UTF8 = "bad_utf8"
+    NOT_JSON = "not_json"
+    NOT_OBJECT = "not_object"
+    MISSING_FIELD = "missing_field"
+    MISSING_VALUE = "missing_value"
+    UNKNOWN_FIELD = "unknown_field"
+    WRONG_TYPE = "wrong_type"
+    WRONG_LENGTH = "wrong_length"
+    NOT_FINITE = "not_finite"
+    OUT_OF_RANGE = "out_of_range"
+    BAD_KEY = "bad_key"
+    BAD_TIME = "bad_time"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Decoded records of one topic, in the order in which they arrived.
+
+    Parameters
+    ----------
+    topic : str
+    partition : ndarray of int32, shape (n,)
+    offset : ndarray of int64, shape (n,)
+    key : list of (str or None), length n
+    event_time : ndarray of float64, shape (n,)
+        Seconds since the epoch: the record's own time, or the broker's where it has none.
+    values : ndarray of float64, shape (n, d)
+    """
+
+    topic: str
+    partition: NDArray[np.int32]
+    offset: NDArray[np.int64]
+    key: list[str | None]
+    event_time: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def part(self, start: int, stop: int) -> "Batch":
+        """Rows ``start`` to ``stop``, as views."""
+        rows = slice(start, stop)
+        return Batch(
+            topic=self.topic,
+            partition=self.partition[rows],
+            offset=self.offset[rows],
+            key=self.key[rows],
+            event_time=self.event_time[rows],
+            values=self.values[rows],
+        )
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A record that was set aside, with the reason.
+
+    Parameters
+    ----------
+    topic, partition, offset
+        Where it came from.
+    key : bytes or None
+    value : bytes
+        Its first 64 KiB; empty for a tombstone.
+    reason : str
+        A code of `Reason`.
+    detail : str
+        The field and the value that offended, cut short.
+    received_at : float
+        Seconds since the epoch.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes
+    reason: str
+    detail: str
+    received_at: float

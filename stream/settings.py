@@ -1,0 +1,147 @@
+"""Settings of the stream room: the stream itself, its Kafka connection, its schema."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+__all__ = ["FieldSettings", "KafkaSettings", "SchemaSettings", "StreamSettings"]
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+
+
+class FieldSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One declared field: one feature, or an array of features.
+
+    Parameters
+    ----------
+    name : str
+        Name of the feature; the field is looked up by it unless `path` is given.
+    path : str, optional
+        Where the number is inside the record, dotted: ``"reading.celsius"``, ``"x.0"``.
+    size : int, optional
+        Length of an array of numbers; a single number when absent.
+    """
+
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    path: Annotated[str, msgspec.Meta(min_length=1)] | None = None
+    size: Positive | None = None
+
+
+class SchemaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The ``[schema]`` section: what a record looks like.
+
+    Parameters
+    ----------
+    fields : tuple of FieldSettings
+        The numbers that make an observation, in order.
+    key : str, optional
+        Path of the record's own key, text or integer; the message's key when absent.
+    time : str, optional
+        Path of the record's own time: seconds or milliseconds since the epoch, or ISO 8601
+        (taken as UTC when it names no zone). The broker's time when absent or null.
+    forbid_unknown : bool
+        Set aside records with fields beyond the declared ones; otherwise they are ignored.
+    max_bytes : int
+        Longest accepted record.
+    max_depth : int
+        Deepest accepted nesting.
+    """
+
+    fields: Annotated[tuple[FieldSettings, ...], msgspec.Meta(max_length=10_000)] = ()
+    key: Annotated[str, msgspec.Meta(min_length=1)] | None = None
+    time: Annotated[str, msgspec.Meta(min_length=1)] | None = None
+    forbid_unknown: bool = False
+    max_bytes: Positive = 1_048_576
+    max_depth: Annotated[int, msgspec.Meta(ge=1, le=200)] = 32
+
+
+class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The ``[stream]`` section.
+
+    Parameters
+    ----------
+    name : str
+        Name of the stream: of its rows in SQL, its keys in Redis, its consumer group.
+    source : {"kafka", "file", "stdin"}
+    path : str, optional
+        The file of a file source: JSONL or CSV, by its name, plain or ``.gz``.
+    format : {"auto", "jsonl", "csv"}
+        Format of a file or of standard input; "auto" goes by the file's name, else JSONL.
+    batch_records : int
+        Most records of one SQL transaction.
+    poll_seconds : float
+        Longest wait for records before the loop comes round again.
+    snapshot_records : int
+        A snapshot is committed after this many observations, or after a quarter of all of them
+        where that is more, so that its cost per observation does not grow with the stream.
+    dead_letter_share : float
+        The service stops when more than this share of recent records was bad.
+    dead_letter_window : int
+        How many recent records the share is taken over.
+    dead_letter_topic : bool
+        Whether dead letters also go to the topic ``<topic>.dlq`` (Kafka only).
+    """
+
+    name: Name = "weald"
+    source: Literal["kafka", "file", "stdin"] = "kafka"
+    path: str | None = None
+    format: Literal["auto", "jsonl", "csv"] = "auto"
+    batch_records: Positive = 500
+    poll_seconds: Annotated[float, msgspec.Meta(gt=0, le=60)] = 0.5
+    snapshot_records: Positive = 20_000
+    dead_letter_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+    dead_letter_window: Annotated[int, msgspec.Meta(ge=20)] = 1_000
+    dead_letter_topic: bool = True
+
+
+class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The ``[kafka]`` section.
+
+    Parameters
+    ----------
+    bootstrap_servers : str
+        ``host:port``, comma-separated.
+    topic : str
+    group : str, optional
+        Consumer group; ``weald-<stream>`` when absent.
+    api_version : str, optional
+        ``"2.3"`` for brokers that cannot negotiate, such as the embedded one.
+    auto_offset_reset : {"earliest", "latest"}
+        Where a partition that SQL has never seen begins; also where it goes on when the broker
+        has expired the offset that SQL asks for.
+    isolation_level : {"read_uncommitted", "read_committed"}
+    session_timeout_ms, heartbeat_interval_ms : int
+        After how long a silent member loses its partitions, and how often it speaks.
+    max_poll_interval_ms : int
+        Longest pause between two polls, which refinement and replay must stay under.
+    security_protocol : str
+    sasl_mechanism, sasl_username, sasl_password : str, optional
+        The password is a secret: give it as ``WEALD__KAFKA__SASL_PASSWORD``.
+    ssl_cafile, ssl_certfile, ssl_keyfile : str, optional
+    """
+
+    bootstrap_servers: str = "127.0.0.1:9092"
+    topic: Annotated[str, msgspec.Meta(min_length=1, max_length=249)] = "events"
+    group: str | None = None
+    api_version: Annotated[str, msgspec.Meta(pattern=r"^\d+\.\d+$")] | None = None
+    auto_offset_reset: Literal["earliest", "latest"] = "earliest"
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_committed"
+    session_timeout_ms: Positive = 45_000
+    heartbeat_interval_ms: Positive = 3_000
+    max_poll_interval_ms: Positive = 300_000
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password: Annotated[str | None, msgspec.Meta(extra={"secret": True})] = None
+    ssl_cafile: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{name}={'***' if name == 'sasl_password' and value else value!r}"
+            for name, value in msgspec.structs.asdict(self).items()
+        )
+        return f"KafkaSettings({shown})"
