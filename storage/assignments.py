@@ -1,0 +1,115 @@
+"""Which observation is in which cluster, now and as of any moment.
+
+The table of observations says what is; the table of changes says what each publication took an
+observation from. What an observation had at some moment is therefore what the first change
+after that moment took it from, or what it has now if nothing has changed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import sqlalchemy as sa
+
+from .answers import ObservationRow
+from .base import AsOf
+from .rows import from_bytes
+from .schema import assignment_changes, observations, offsets, publications
+
+__all__ = ["assignments", "members"]
+
+# How many numbers one statement names; SQLite stops at 32,766.
+_CHUNK = 500
+
+
+def _observation_select(stream_id: int) -> sa.Select[Any]:
+    return (
+        sa.select(observations, offsets.c.topic, offsets.c.partition)
+        .join_from(observations, offsets, observations.c.source_id == offsets.c.id)
+        .where(observations.c.stream_id == stream_id)
+        .order_by(observations.c.seq.desc())
+    )
+
+
+def _observation_row(row: Any, cluster: int) -> ObservationRow:
+    return ObservationRow(
+        seq=row.seq,
+        topic=row.topic,
+        partition=row.partition,
+        offset=row.record_offset,
+        key=row.record_key,
+        event_time=row.event_at,
+        received_at=row.received_at,
+        cluster=cluster,
+        values=from_bytes(row.value_bytes),
+    )
+
+
+def members(
+    connection: sa.Connection, stream_id: int, cluster: int, limit: int
+) -> list[ObservationRow]:
+    """Return the newest observations that the cluster has now."""
+    statement = _observation_select(stream_id).where(observations.c.cluster == cluster).limit(limit)
+    return [_observation_row(row, row.cluster) for row in connection.execute(statement)]
+
+
+def assignments(
+    connection: sa.Connection,
+    stream_id: int,
+    keys: Iterable[str],
+    as_of: AsOf | None,
+    limit: int,
+) -> list[ObservationRow]:
+    """Return for each key its newest observations, with the cluster now or as of a moment."""
+    statement = _observation_select(stream_id).limit(limit)
+    publication: int | None = None
+    if as_of is not None and as_of.time is not None:
+        statement = statement.where(observations.c.received_at <= as_of.time)
+        publication = _publication_at(connection, stream_id, as_of.time)
+    elif as_of is not None and as_of.publication is not None:
+        publication = as_of.publication
+        covered = _covered_by(connection, stream_id, publication)
+        statement = statement.where(observations.c.seq <= covered)
+    with_key = statement.where(observations.c.record_key == sa.bindparam("key"))
+    rows = [row for key in keys for row in connection.execute(with_key, {"key": key})]
+    then: dict[int, int] = {}
+    if publication is not None:
+        then = _clusters_at(connection, stream_id, [row.seq for row in rows], publication)
+    return [_observation_row(row, then.get(row.seq, row.cluster)) for row in rows]
+
+
+def _publication_at(connection: sa.Connection, stream_id: int, time: float) -> int:
+    """Return the number of the newest publication at that time; 0 before the first."""
+    newest = sa.select(sa.func.max(publications.c.number)).where(
+        publications.c.stream_id == stream_id, publications.c.published_at <= time
+    )
+    return connection.execute(newest).scalar_one() or 0
+
+
+def _covered_by(connection: sa.Connection, stream_id: int, number: int) -> int:
+    covered = sa.select(publications.c.seq).where(
+        publications.c.stream_id == stream_id, publications.c.number == number
+    )
+    return connection.execute(covered).scalar_one_or_none() or 0
+
+
+def _clusters_at(
+    connection: sa.Connection, stream_id: int, seqs: list[int], publication: int
+) -> dict[int, int]:
+    """Return the cluster at that publication of each observation that changed it since."""
+    changes = assignment_changes
+    then: dict[int, int] = {}
+    for start in range(0, len(seqs), _CHUNK):
+        statement = (
+            sa.select(changes.c.seq, changes.c.old_cluster)
+            .where(
+                changes.c.stream_id == stream_id,
+                changes.c.seq.in_(seqs[start : start + _CHUNK]),
+                changes.c.publication > publication,
+            )
+            .order_by(changes.c.publication)
+        )
+        for seq, old_cluster in connection.execute(statement):
+            then.setdefault(seq, old_cluster)
+    return then

@@ -1,0 +1,1 @@
+"""The schema in steps, shipped with the package so that an installed Weald can upgrade."""

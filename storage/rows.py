@@ -1,0 +1,43 @@
+"""Rows of numbers as the bytes that the tables and Redis hold: float64, little-endian."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["from_bytes", "matrix_from_bytes", "rows_to_bytes", "to_bytes"]
+
+_FLOAT64 = np.dtype("<f8")
+
+
+def to_bytes(row: NDArray[np.float64]) -> bytes:
+    """Return the row float64[m] as 8 m bytes."""
+    return np.ascontiguousarray(row, dtype=_FLOAT64).tobytes()
+
+
+def from_bytes(data: bytes) -> NDArray[np.float64]:
+    """Return the row float64[m] that ``to_bytes`` made; the array is the caller's own."""
+    return np.frombuffer(data, dtype=_FLOAT64).astype(np.float64)
+
+
+def rows_to_bytes(values: NDArray[np.float64]) -> list[bytes]:
+    """Return each row of float64[n, d] as its bytes: one copy of the whole, then slices."""
+    n, d = values.shape
+    width = d * _FLOAT64.itemsize
+    block = to_bytes(values)
+    return [block[start : start + width] for start in range(0, n * width, width)]
+
+
+def matrix_from_bytes(rows: Sequence[bytes]) -> NDArray[np.float64]:
+    """Return float64[n, d] from n rows of equal length.
+
+    Raises
+    ------
+    ValueError
+        If the rows differ in length.
+    """
+    if not rows:
+        return np.empty((0, 0), dtype=np.float64)
+    return from_bytes(b"".join(rows)).reshape(len(rows), -1)

@@ -1,0 +1,230 @@
+"""The tables. SQLAlchemy Core; ``migrations`` holds the same in steps, and a test compares them.
+
+Conventions: ``n_…`` counts, ``log_…`` natural logarithms, ``…_at`` seconds since 1970 (UTC),
+``…_bytes`` float64 little-endian. ``seq`` numbers the observations of a stream from 1. No column
+has a name that SQL reserves, so that people can ask questions by hand without quoting.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+__all__ = [
+    "HEAD",
+    "assignment_changes",
+    "clusters",
+    "dead_letters",
+    "lineage_events",
+    "lineage_parents",
+    "metadata",
+    "observations",
+    "offsets",
+    "publications",
+    "rounds",
+    "snapshots",
+    "streams",
+]
+
+# Revision that these tables are. Kept here so that opening a database need not import Alembic.
+HEAD = "0001"
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# SQLite numbers rows by itself only when the key's type is spelt INTEGER.
+RowId = BigInteger().with_variant(Integer(), "sqlite")
+
+
+def _stream_id() -> Column[int]:
+    return Column("stream_id", Integer, ForeignKey("streams.id"), primary_key=True)
+
+
+streams = Table(
+    "streams",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("family", Text, nullable=False),
+    Column("family_params", JSON, nullable=False),
+    Column("prior", Text, nullable=False),
+    Column("prior_params", JSON, nullable=False),
+    Column("record_schema", JSON, nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("next_seq", BigInteger, nullable=False),
+    Column("next_event", BigInteger, nullable=False),
+    Column("committed_at", Double),
+)
+
+offsets = Table(
+    "offsets",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("stream_id", Integer, ForeignKey("streams.id"), nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("partition", Integer, nullable=False),
+    Column("next_offset", BigInteger, nullable=False),
+    Column("n_received", BigInteger, nullable=False),
+    Column("n_inserted", BigInteger, nullable=False),
+    Column("n_duplicate", BigInteger, nullable=False),
+    Column("n_dead", BigInteger, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    UniqueConstraint("stream_id", "topic", "partition"),
+    CheckConstraint("n_received = n_inserted + n_duplicate + n_dead", name="ledger_adds_up"),
+)
+
+# Source: the row of ``offsets``, which names topic and partition; two integers then are the
+# identity of an observation. No foreign key to it: the commit looks every source up anyway.
+observations = Table(
+    "observations",
+    metadata,
+    Column("stream_id", Integer, primary_key=True),
+    Column("seq", BigInteger, primary_key=True),
+    Column("source_id", Integer, nullable=False),
+    Column("record_offset", BigInteger, nullable=False),
+    Column("cluster", BigInteger, nullable=False),
+    Column("event_at", Double, nullable=False),
+    Column("received_at", Double, nullable=False),
+    Column("record_key", Text),
+    Column("value_bytes", LargeBinary, nullable=False),
+    UniqueConstraint("source_id", "record_offset"),
+    Index("ix_observations_key", "stream_id", "record_key", "seq"),
+    Index("ix_observations_cluster", "stream_id", "cluster", "seq"),
+    sqlite_with_rowid=False,
+)
+
+assignment_changes = Table(
+    "assignment_changes",
+    metadata,
+    Column("stream_id", Integer, primary_key=True),
+    Column("seq", BigInteger, primary_key=True),
+    Column("publication", BigInteger, primary_key=True),
+    Column("old_cluster", BigInteger, nullable=False),
+    Column("new_cluster", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+clusters = Table(
+    "clusters",
+    metadata,
+    _stream_id(),
+    Column("cluster", BigInteger, primary_key=True),
+    Column("n_observations", BigInteger, nullable=False),
+    Column("log_marginal", Double, nullable=False),
+    Column("statistics_bytes", LargeBinary, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("born_publication", BigInteger, nullable=False),
+    Column("retired_publication", BigInteger),
+)
+
+publications = Table(
+    "publications",
+    metadata,
+    _stream_id(),
+    Column("number", BigInteger, primary_key=True),
+    Column("seq", BigInteger, nullable=False),
+    Column("published_at", Double, nullable=False),
+    Column("log_joint_before", Double),
+    Column("log_joint", Double),
+    Column("n_clusters", BigInteger, nullable=False),
+    Column("n_observations", BigInteger, nullable=False),
+    Index("ix_publications_published_at", "stream_id", "published_at"),
+)
+
+lineage_events = Table(
+    "lineage_events",
+    metadata,
+    _stream_id(),
+    Column("number", BigInteger, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("publication", BigInteger, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("happened_at", Double, nullable=False),
+    Column("cluster", BigInteger, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("n_moved", BigInteger, nullable=False),
+    Index("ix_lineage_events_cluster", "stream_id", "cluster"),
+    Index("ix_lineage_events_happened_at", "stream_id", "happened_at"),
+)
+
+lineage_parents = Table(
+    "lineage_parents",
+    metadata,
+    Column("stream_id", Integer, primary_key=True),
+    Column("number", BigInteger, primary_key=True),
+    Column("ordinal", Integer, primary_key=True),
+    Column("parent", BigInteger, nullable=False),
+    ForeignKeyConstraint(
+        ["stream_id", "number"], ["lineage_events.stream_id", "lineage_events.number"]
+    ),
+    Index("ix_lineage_parents_parent", "stream_id", "parent"),
+)
+
+rounds = Table(
+    "rounds",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("stream_id", Integer, ForeignKey("streams.id"), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("kernel", Text, nullable=False),
+    Column("proposed", BigInteger, nullable=False),
+    Column("accepted", BigInteger, nullable=False),
+    Column("log_joint_before", Double),
+    Column("log_joint_after", Double),
+    Column("seconds", Double, nullable=False),
+    Index("ix_rounds_stream", "stream_id", "id"),
+)
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    _stream_id(),
+    Column("number", BigInteger, primary_key=True),
+    Column("seq", BigInteger, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("n_bytes", BigInteger, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+)
+
+dead_letters = Table(
+    "dead_letters",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("stream_id", Integer, ForeignKey("streams.id"), nullable=False),
+    Column("source_id", Integer, ForeignKey("offsets.id"), nullable=False),
+    Column("record_offset", BigInteger, nullable=False),
+    Column("record_key", LargeBinary),
+    Column("record_value", LargeBinary, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("received_at", Double, nullable=False),
+    UniqueConstraint("source_id", "record_offset"),
+    Index("ix_dead_letters_reason", "stream_id", "reason", "id"),
+)

@@ -1,0 +1,121 @@
+"""The store over SQL: the questions, and the writer's side on top of them.
+
+Safe to share between threads, so that health checks may ask while a batch commits; only one
+thread may commit at a time, which the port demands anyway.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from . import fence
+from .answers import Position
+from .bulk import upsert
+from .commit import BatchCommit, StreamSpec
+from .database import writing
+from .errors import StreamConflict
+from .failures import translated
+from .reader import SqlReader, spec_of
+from .schema import snapshots, streams
+from .writer import write_batch
+
+__all__ = ["SqlReader", "SqlStore"]
+
+
+class SqlStore(SqlReader):
+    """The writer's side as well."""
+
+    _readonly = False
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        with translated(), writing(self._engine).begin() as connection:
+            yield connection
+
+    def ensure_stream(self, spec: StreamSpec) -> StreamSpec:
+        """Create the stream if it is new and return what is stored.
+
+        Raises
+        ------
+        StreamConflict
+            If the stream exists and anything in its spec is different.
+        """
+        with self._writing() as connection:
+            connection.execute(
+                upsert(connection, streams).on_conflict_do_nothing(index_elements=["name"]),
+                _row_of(spec),
+            )
+            row = connection.execute(sa.select(streams).where(streams.c.name == spec.name)).one()
+        stored = spec_of(row)
+        wanted = _plain(spec)
+        for field in StreamSpec.__dataclass_fields__:
+            old, new = getattr(stored, field), getattr(wanted, field)
+            if old != new:
+                raise StreamConflict(
+                    f"stream {spec.name!r} exists with {field} {old!r}, asked for {new!r}. Give "
+                    "the new stream another name, or run with the stored settings"
+                )
+        return stored
+
+    def claim(
+        self, stream: str, owner: str, generation: int, *, takeover: bool = False
+    ) -> Position:
+        """Make ``owner`` the only process whose commits are accepted; return where to go on."""
+        with self._writing() as connection:
+            return fence.claim(connection, stream, owner, generation, takeover=takeover)
+
+    def commit(self, batch: BatchCommit) -> None:
+        """Write the batch in one transaction, or nothing.
+
+        Raises
+        ------
+        Fenced
+            If the stream's owner, generation or epoch is no longer the batch's.
+        InvariantBroken
+            If the batch contradicts itself or the tables.
+        StorageUnavailable
+            If the outcome is unknown: commit the same batch again.
+        """
+        with self._writing() as connection:
+            write_batch(connection, batch, self._settings.snapshots_kept)
+
+    def delete_snapshots(self, stream: str, numbers: Sequence[int]) -> None:
+        """Forget the snapshots with these numbers."""
+        with self._writing() as connection:
+            stream_id = self._id_of(connection, stream)
+            connection.execute(
+                sa.delete(snapshots).where(
+                    snapshots.c.stream_id == stream_id, snapshots.c.number.in_(numbers)
+                )
+            )
+
+
+def _row_of(spec: StreamSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "family": spec.family,
+        "family_params": spec.family_params,
+        "prior": spec.prior,
+        "prior_params": spec.prior_params,
+        "record_schema": spec.schema,
+        "seed": spec.seed,
+        "created_at": time.time(),
+        "owner": "",
+        "generation": 0,
+        "epoch": 0,
+        "next_seq": 1,
+        "next_event": 1,
+    }
+
+
+def _plain(spec: StreamSpec) -> StreamSpec:
+    """Return the spec as JSON would give it back: tuples as lists, keys as text."""
+    parts = {name: getattr(spec, name) for name in ("family_params", "prior_params", "schema")}
+    return replace(spec, **json.loads(json.dumps(parts)))

@@ -1,0 +1,243 @@
+"""One batch, one transaction: the order of the writes, after the fence has let it pass."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import sqlalchemy as sa
+
+from .bulk import insert_observations, reassign, upsert
+from .commit import BatchCommit, LineageRow, Snapshot
+from .errors import InvariantBroken
+from .fence import Turn, take_turn
+from .invariants import check_batch
+from .rows import to_bytes
+from .schema import (
+    clusters,
+    dead_letters,
+    lineage_events,
+    lineage_parents,
+    offsets,
+    publications,
+    rounds,
+    snapshots,
+)
+from .snapshot import encode
+
+__all__ = ["write_batch"]
+
+Sources = dict[tuple[str, int], int]
+
+
+def write_batch(connection: sa.Connection, batch: BatchCommit, snapshots_kept: int) -> bool:
+    """Write the batch inside the connection's transaction; return False if it was there already.
+
+    Raises
+    ------
+    Fenced, InvariantBroken, StreamNotFound
+        Nothing must be committed then.
+    """
+    check_batch(batch)
+    turn = take_turn(connection, batch)
+    if turn is None:
+        return False
+    sources = _advance_offsets(connection, turn.stream_id, batch)
+    _write_observations(connection, turn, sources, batch)
+    _write_dead_letters(connection, turn.stream_id, sources, batch)
+    _write_publications(connection, turn.stream_id, batch)
+    _write_clusters(connection, turn.stream_id, batch)
+    _write_lineage(connection, turn, batch.lineage)
+    _write_rounds(connection, turn.stream_id, batch)
+    if batch.snapshot is not None:
+        _write_snapshot(connection, turn.stream_id, batch.epoch, batch.snapshot)
+        _prune_snapshots(connection, turn.stream_id, snapshots_kept)
+    return True
+
+
+def _advance_offsets(connection: sa.Connection, stream_id: int, batch: BatchCommit) -> Sources:
+    """Move each partition forward, add to its account, and return the ids of their rows."""
+    insert = upsert(connection, offsets)
+    new = insert.excluded
+    counts = ("n_received", "n_inserted", "n_duplicate", "n_dead")
+    statement = insert.on_conflict_do_update(
+        index_elements=["stream_id", "topic", "partition"],
+        set_={name: offsets.c[name] + new[name] for name in counts}
+        | {"next_offset": new.next_offset, "updated_at": new.updated_at},
+        where=offsets.c.next_offset <= new.next_offset,
+    ).returning(offsets.c.id)
+    now = time.time()
+    sources: Sources = {}
+    for advance in batch.offsets:
+        row = asdict(advance) | {"stream_id": stream_id, "updated_at": now}
+        source = connection.execute(statement, row).scalar_one_or_none()
+        if source is None:
+            raise InvariantBroken(
+                f"stream {batch.stream!r}: {advance.topic}[{advance.partition}] would go back to "
+                f"offset {advance.next_offset}"
+            )
+        sources[advance.topic, advance.partition] = source
+    return sources
+
+
+def _write_observations(
+    connection: sa.Connection, turn: Turn, sources: Sources, batch: BatchCommit
+) -> None:
+    block = batch.observations
+    if block is not None and len(block):
+        first = int(block.seq[0])
+        if first != turn.next_seq:
+            raise InvariantBroken(
+                f"stream {batch.stream!r}: the next observation is number {turn.next_seq}, the "
+                f"batch starts at {first}"
+            )
+        insert_observations(connection, turn.stream_id, sources, block)
+    for change in batch.reassigned:
+        reassign(connection, turn.stream_id, change)
+
+
+def _write_dead_letters(
+    connection: sa.Connection, stream_id: int, sources: Sources, batch: BatchCommit
+) -> None:
+    rows = [
+        {
+            "stream_id": stream_id,
+            "source_id": sources[letter.topic, letter.partition],
+            "record_offset": letter.offset,
+            "record_key": letter.key,
+            "record_value": letter.value,
+            "reason": str(letter.reason),
+            "detail": _storable(letter.detail),
+            "received_at": letter.received_at,
+        }
+        for letter in batch.dead_letters
+    ]
+    _insert(connection, dead_letters, rows)
+
+
+def _write_publications(connection: sa.Connection, stream_id: int, batch: BatchCommit) -> None:
+    rows = [
+        {
+            "stream_id": stream_id,
+            "number": row.number,
+            "seq": row.seq,
+            "published_at": row.time,
+            "log_joint_before": _finite(row.log_joint_before),
+            "log_joint": _finite(row.log_joint),
+            "n_clusters": row.n_clusters,
+            "n_observations": row.n_observations,
+        }
+        for row in batch.publications
+    ]
+    _insert(connection, publications, rows)
+
+
+def _write_clusters(connection: sa.Connection, stream_id: int, batch: BatchCommit) -> None:
+    rows = [
+        {
+            "stream_id": stream_id,
+            "cluster": row.cluster,
+            "n_observations": row.n_observations,
+            "log_marginal": row.log_marginal,
+            "statistics_bytes": to_bytes(row.statistics),
+            "version": row.version,
+            "epoch": batch.epoch,
+            "born_publication": row.born_publication,
+            "retired_publication": row.retired_publication,
+        }
+        for row in batch.clusters
+    ]
+    insert = upsert(connection, clusters)
+    changing = [c.name for c in clusters.c if c.name not in {"stream_id", "cluster"}]
+    statement = insert.on_conflict_do_update(
+        index_elements=["stream_id", "cluster"],
+        set_={name: insert.excluded[name] for name in changing},
+    )
+    if rows:
+        connection.execute(statement, rows)
+
+
+def _write_lineage(connection: sa.Connection, turn: Turn, lineage: Sequence[LineageRow]) -> None:
+    events: list[dict[str, Any]] = []
+    parents: list[dict[str, Any]] = []
+    for number, row in enumerate(lineage, start=turn.next_event):
+        identity = {"stream_id": turn.stream_id, "number": number}
+        events.append(
+            identity
+            | {
+                "kind": row.kind,
+                "publication": row.publication,
+                "seq": row.seq,
+                "happened_at": row.time,
+                "cluster": row.cluster,
+                "size": row.size,
+                "n_moved": row.n_moved,
+            }
+        )
+        parents += [
+            identity | {"ordinal": ordinal, "parent": parent}
+            for ordinal, parent in enumerate(row.parents)
+        ]
+    _insert(connection, lineage_events, events)
+    _insert(connection, lineage_parents, parents)
+
+
+def _write_rounds(connection: sa.Connection, stream_id: int, batch: BatchCommit) -> None:
+    rows = [
+        asdict(row)
+        | {
+            "stream_id": stream_id,
+            "log_joint_before": _finite(row.log_joint_before),
+            "log_joint_after": _finite(row.log_joint_after),
+        }
+        for row in batch.rounds
+    ]
+    _insert(connection, rounds, rows)
+
+
+def _write_snapshot(
+    connection: sa.Connection, stream_id: int, epoch: int, snapshot: Snapshot
+) -> None:
+    payload = encode(snapshot.payload)
+    row = {
+        "stream_id": stream_id,
+        "number": snapshot.number,
+        "seq": snapshot.seq,
+        "epoch": epoch,
+        "created_at": snapshot.created_at,
+        "n_bytes": len(payload),
+        "payload": payload,
+    }
+    _insert(connection, snapshots, [row])
+
+
+def _prune_snapshots(connection: sa.Connection, stream_id: int, kept: int) -> None:
+    newest = (
+        sa.select(snapshots.c.number)
+        .where(snapshots.c.stream_id == stream_id)
+        .order_by(snapshots.c.number.desc())
+        .limit(kept)
+    )
+    connection.execute(
+        sa.delete(snapshots).where(
+            snapshots.c.stream_id == stream_id, snapshots.c.number.not_in(newest)
+        )
+    )
+
+
+def _insert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+    if rows:
+        connection.execute(sa.insert(table), rows)
+
+
+def _finite(number: float) -> float | None:
+    """Return the number, or None for NaN: SQLite stores NaN as NULL, so both databases do."""
+    return None if math.isnan(number) else number
+
+
+def _storable(text: str) -> str:
+    """Return the text without what UTF-8 or PostgreSQL refuses: it may quote bad input."""
+    return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode("utf-8")
