@@ -1,5 +1,6 @@
 """Conjugate likelihood families with their base measures, one file each."""
 
+from . import normal_inverse_gamma as normal_inverse_gamma
 from . import normal_inverse_wishart as normal_inverse_wishart
 from .base import FAMILIES, FamilySpec, FeatureSummary, spec_of
 

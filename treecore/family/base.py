@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..compile import generic, implements
@@ -67,9 +68,7 @@ def log_marginal(family: Family, rows: Rows, i: int, work: Rows) -> float:
 
 
 @generic
-def log_marginal_sum(
-    family: Family, rows: Rows, i: int, other: Rows, j: int, work: Rows
-) -> float:
+def log_marginal_sum(family: Family, rows: Rows, i: int, other: Rows, j: int, work: Rows) -> float:
     """Log marginal likelihood of ``rows[i] + other[j]``, both left as they are."""
     raise NotImplementedError
 
@@ -105,7 +104,7 @@ class FeatureSummary:
 
     ``kind`` is ``"number"``, ``"share"`` (of a flag), ``"category"`` or ``"count"``; ``centre`` is
     the typical value, ``spread`` its within-cluster standard deviation (None where there is none),
-    ``n`` the number of observed values.
+    ``n`` the number of observed values (0: ``centre`` is what the prior expects).
     """
 
     name: str
@@ -135,6 +134,9 @@ class FamilySpec:
         take and the reason, or None.
     describe:
         ``describe(family, row, names)``: summaries of a cluster's statistics row, one a feature.
+    draw:
+        ``draw(family, row, rng, size)``: float64 (size, d) new observations from the posterior
+        predictive of the cluster; from the prior predictive for a row of zeros.
     """
 
     name: str
@@ -143,6 +145,7 @@ class FamilySpec:
     parameters: Callable[[Family], Parameters]
     validate: Callable[[Family, NDArray[np.float64]], tuple[int, str] | None]
     describe: Callable[[Family, NDArray[np.float64], Sequence[str]], list[FeatureSummary]]
+    draw: Callable[[Family, NDArray[np.float64], Generator, int], NDArray[np.float64]]
 
 
 FAMILIES: dict[str, FamilySpec] = {}

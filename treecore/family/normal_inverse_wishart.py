@@ -11,6 +11,7 @@ from math import lgamma, log, log1p, pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..compile import compiled, implements
@@ -207,9 +208,7 @@ def _fill_predictive(
 
 
 @implements(log_predictive, NormalInverseWishart)
-def _log_predictive(
-    family: NormalInverseWishart, table: Rows, k: int, rows: Rows, i: int
-) -> float:
+def _log_predictive(family: NormalInverseWishart, table: Rows, k: int, rows: Rows, i: int) -> float:
     d = family.mean.shape[0]
     distance = 0.0
     at = 2 + d
@@ -233,9 +232,11 @@ def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> Normal
             f"gaussian has no parameter {sorted(unknown)[0]!r}: it takes mean, kappa, nu, psi"
         )
     d = sample.shape[1]
+    sample = sample[np.isfinite(sample).all(axis=1)]
     share = 10.0 ** (-2.0 / d)
-    mean = np.broadcast_to(np.asarray(parameters.get("mean", sample.mean(axis=0)), float), (d,))
-    nu = float(parameters.get("nu", d + 4))
+    centre = sample.mean(axis=0) if sample.shape[0] else np.zeros(d)
+    mean = np.broadcast_to(np.asarray(parameters.get("mean", centre), float), (d,))
+    nu = float(parameters.get("nu", d + 2))
     kappa = float(parameters.get("kappa", share))
     if "psi" in parameters:
         psi = np.asarray(parameters["psi"], dtype=np.float64)
@@ -265,9 +266,7 @@ def _parameters(family: NormalInverseWishart) -> dict[str, Any]:
     }
 
 
-def _validate(
-    family: NormalInverseWishart, values: NDArray[np.float64]
-) -> tuple[int, str] | None:
+def _validate(family: NormalInverseWishart, values: NDArray[np.float64]) -> tuple[int, str] | None:
     d = family.mean.shape[0]
     if values.ndim != 2 or values.shape[1] != d:
         return 0, f"needs {d} numbers, got shape {values.shape[1:]}"
@@ -297,6 +296,22 @@ def _describe(
     ]
 
 
+def _draw(
+    family: NormalInverseWishart, row: NDArray[np.float64], rng: Generator, size: int
+) -> NDArray[np.float64]:
+    d = family.mean.shape[0]
+    kappa, freedom = family.kappa + row[1], family.nu + row[1] - d + 1
+    first = row[2 : 2 + d]
+    scatter = np.zeros((d, d))
+    scatter[np.tril_indices(d)] = row[2 + d :]
+    scatter += np.tril(scatter, -1).T
+    psi = family.psi + scatter - np.outer(first, first) / kappa
+    factor = np.linalg.cholesky(psi * (kappa + 1.0) / (kappa * freedom))
+    normal = rng.standard_normal((size, d)) @ factor.T
+    stretch = np.sqrt(freedom / rng.chisquare(freedom, size=(size, 1)))
+    return np.asarray(family.mean + first / kappa + normal * stretch)
+
+
 FAMILIES["gaussian"] = FamilySpec(
     name="gaussian",
     family=NormalInverseWishart,
@@ -304,4 +319,5 @@ FAMILIES["gaussian"] = FamilySpec(
     parameters=_parameters,
     validate=_validate,
     describe=_describe,
+    draw=_draw,
 )
