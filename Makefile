@@ -1,0 +1,86 @@
+# Every target sets up what it needs: Python 3.11 or later and make are enough to begin with.
+#   make demo     from a clone to clusters
+#   make test     everything that must hold
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+ROOMS := $(patsubst %/py.typed,%,$(wildcard */py.typed))
+REQUIREMENTS := pyproject.toml setup.py constraints.txt
+SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format types unit servers bench image lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.demo ## replay a real stream through a Kafka topic and look at its clusters (ARGS=...)
+	@$(BIN)/weald demo $(ARGS)
+
+test: lint types servers ## check style, types and imports, and run every test on real servers
+	$(BIN)/python -m pytest
+
+unit: $(VENV)/.dev ## run the tests alone (ARGS="tests/mcmc -k gibbs")
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev ## check style
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: $(VENV)/.dev ## format, and mend what can be mended automatically
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+types: $(VENV)/.dev ## check types
+	@mkdir -p build/typing/weald
+	@for room in $(ROOMS); do ln -sfn "../../../$$room" "build/typing/weald/$$room"; done
+	$(BIN)/mypy
+
+servers: $(VENV)/.dev ## install the servers that the tests start, where this machine allows it
+	@sh tests/servers/install.sh
+	@$(BIN)/python -m tests.servers.kafka >/dev/null || [ "$$CI" != true ]
+
+bench: $(VENV)/.dev ## list the benchmarks, or run one (NAME=..., ARGS=...)
+	@if [ -n "$(NAME)" ]; then $(BIN)/python -m benchmarks.$(NAME) $(ARGS); \
+	else for name in $(basename $(notdir $(wildcard benchmarks/*.py))); do \
+		echo "  make bench NAME=$$name"; done; fi
+
+image: ## build the container image and start the stack's Weald
+	@sh docker/build-image.sh
+
+lock: $(VENV)/.dev ## renew constraints.txt to the newest versions that pyproject.toml admits
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --upgrade \
+		--no-header --no-annotate pyproject.toml --output-file constraints.txt
+
+clean: ## remove the environment and everything that was built
+	rm -rf $(VENV) build dist ./*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/.demo: $(REQUIREMENTS) | $(BIN)/uv
+	@$(call install,embedded,plots)
+	@touch $@
+
+$(VENV)/.dev: $(REQUIREMENTS) | $(BIN)/uv
+	@$(call install,dev)
+	@touch $@ $(VENV)/.demo
+
+# uv installs many times faster; pip stands in where only pip is configured for a private index.
+comma := ,
+define install
+echo "installing weald[$(1)$(if $(2),$(comma)$(2))] into $(VENV)" >&2; \
+$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt \
+	--editable '.[$(1)$(if $(2),$(comma)$(2))]' \
+|| $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	--editable '.[$(1)$(if $(2),$(comma)$(2))]'
+endef
+
+$(BIN)/uv:
+	@sh -eu -c 'for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+		if command -v "$$python" >/dev/null 2>&1 && "$$python" -c "$(SUITABLE)" 2>/dev/null; then \
+			"$$python" -m venv $(VENV) || { \
+				echo "$$python cannot make an environment; on Debian: apt-get install python3-venv" >&2; \
+				exit 1; }; \
+			exec $(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.5,<1"; \
+		fi; \
+	done; \
+	echo "Weald needs Python 3.11 or later; python3 is $$(python3 --version 2>&1 || true)." \
+		"Name one: make PYTHON=/path/to/python3.11 ..." >&2; exit 1'
