@@ -94,6 +94,14 @@ def test_imports_follow_the_arrows(path: Path) -> None:
     assert not wrong, f"{room} may not import {wrong}"
 
 
+def test_no_room_is_imported_by_its_bare_name() -> None:
+    """From the root of the repository that works by accident, and loads the module twice."""
+    scripts = [path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    for path in (*FILES, *scripts):
+        bare = {name.partition(".")[0] for name in imported_modules(path)} & set(ARROWS)
+        assert not bare, f"{path.relative_to(ROOT)}: import weald.{min(bare)}"
+
+
 @each_file
 def test_libraries_stay_in_their_room(path: Path) -> None:
     room = path.relative_to(ROOT).parts[0]
