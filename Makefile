@@ -79,7 +79,7 @@ $(BIN)/uv:
 			"$$python" -m venv $(VENV) || { \
 				echo "$$python cannot make an environment; on Debian: apt-get install python3-venv" >&2; \
 				exit 1; }; \
-			exec $(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.5,<1"; \
+			exec $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv; \
 		fi; \
 	done; \
 	echo "Weald needs Python 3.11 or later; python3 is $$(python3 --version 2>&1 || true)." \
