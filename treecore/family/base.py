@@ -25,6 +25,7 @@ __all__ = [
     "log_marginal",
     "log_marginal_sum",
     "log_predictive",
+    "n_observed",
     "observe",
     "predictive_width",
     "register_dense",
@@ -112,6 +113,11 @@ class FeatureSummary:
     centre: float | str
     spread: float | None
     n: int
+
+
+def n_observed(row: NDArray[np.float64], weight: float) -> int:
+    """Number of values behind a feature's weight in a statistics row; exact without weights."""
+    return round(float(row[0] * weight / row[1])) if row[1] > 0.0 else 0
 
 
 @dataclass(frozen=True)

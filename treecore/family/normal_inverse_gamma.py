@@ -23,6 +23,7 @@ from .base import (
     fill_predictive,
     log_marginal,
     log_predictive,
+    n_observed,
     observe,
     predictive_width,
     register_dense,
@@ -113,7 +114,7 @@ def _growth(family: NormalInverseGamma, c: int, rows: Rows, i: int) -> float:
     """Posterior rate of feature c over its prior rate: at least 1."""
     at = 2 + 3 * c
     scatter = rows[i, at + 2] - rows[i, at + 1] ** 2 / (family.kappa[c] + rows[i, at])
-    return float(1.0 + max(scatter, 0.0) / (2.0 * family.rate[c]))
+    return 1.0 + max(scatter, 0.0) / (2.0 * family.rate[c])
 
 
 @compiled
@@ -251,7 +252,7 @@ def _describe(
             continue
         shift = first / weight
         spread = float(np.sqrt(max(second / weight - shift**2, 0.0)))
-        n = round(row[0] * weight / row[1])
+        n = n_observed(row, weight)
         summaries.append(FeatureSummary(name, "number", float(family.mean[c] + shift), spread, n))
     return summaries
 
