@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .compile import generic, implements
 
-__all__ = ["below", "choose", "coin", "shuffle"]
+__all__ = ["below", "choose", "coin", "pick", "shuffle"]
 
 
 @generic
@@ -31,6 +31,12 @@ def coin(rng: Generator, probability: float) -> bool:
 @generic
 def below(rng: Generator, n: int) -> int:
     """Integer drawn uniformly from 0 to n - 1."""
+    raise NotImplementedError
+
+
+@generic
+def pick(rng: Generator, cumulative: NDArray[np.float64]) -> int:
+    """Index i drawn with probability proportional to ``cumulative[i] - cumulative[i - 1]``."""
     raise NotImplementedError
 
 
@@ -69,6 +75,13 @@ def _coin(rng: Generator, probability: float) -> bool:
 @implements(below, Generator)
 def _below(rng: Generator, n: int) -> int:
     return int(rng.integers(0, n))
+
+
+@implements(pick, Generator)
+def _pick(rng: Generator, cumulative: NDArray[np.float64]) -> int:
+    n = cumulative.shape[0]
+    found = np.searchsorted(cumulative, rng.random() * cumulative[n - 1], side="right")
+    return min(int(found), n - 1)
 
 
 @implements(shuffle, Generator)

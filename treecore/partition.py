@@ -30,12 +30,16 @@ __all__ = [
     "close_block",
     "empty_partition",
     "lift",
+    "link",
     "log_join",
     "log_joint",
     "make_atoms",
+    "mark_changed",
     "open_block",
     "place",
     "rebuild_rows",
+    "set_log_marginal",
+    "unlink",
 ]
 
 _STALE_MARGINAL = 1
@@ -138,7 +142,7 @@ def open_block(partition: Partition) -> int:
     partition.head[k] = _NONE
     partition.n_members[k] = 0
     partition.count[k] = 0
-    partition.stale[k] = _STALE_MARGINAL | _STALE_PREDICTIVE
+    mark_changed(partition, k)
     return k
 
 
@@ -157,12 +161,9 @@ def close_block(partition: Partition, k: int) -> None:
 
 
 @compiled
-def place(atoms: Atoms, partition: Partition, i: int, k: int) -> None:
-    """Put atom i, which is in no block, into block k."""
-    add_row(partition.rows, k, atoms.rows, i)
-    partition.count[k] += atoms.count[i]
+def link(partition: Partition, i: int, k: int) -> None:
+    """Enter atom i, which is in no block, in the list of block k; the statistics stay as they are."""
     partition.n_members[k] += 1
-    partition.stale[k] = _STALE_MARGINAL | _STALE_PREDICTIVE
     first = partition.head[k]
     partition.following[i] = first
     partition.preceding[i] = _NONE
@@ -173,9 +174,10 @@ def place(atoms: Atoms, partition: Partition, i: int, k: int) -> None:
 
 
 @compiled
-def lift(atoms: Atoms, partition: Partition, i: int) -> int:
-    """Take atom i out of its block and close the block if that empties it; returns its slot."""
+def unlink(partition: Partition, i: int) -> int:
+    """Strike atom i off the list of its block, whose slot is returned; the statistics stay."""
     k = partition.label[i]
+    partition.n_members[k] -= 1
     before, after = partition.preceding[i], partition.following[i]
     if before == _NONE:
         partition.head[k] = after
@@ -184,9 +186,30 @@ def lift(atoms: Atoms, partition: Partition, i: int) -> int:
     if after != _NONE:
         partition.preceding[after] = before
     partition.label[i] = _NONE
-    partition.count[k] -= atoms.count[i]
-    partition.n_members[k] -= 1
+    return k
+
+
+@compiled
+def mark_changed(partition: Partition, k: int) -> None:
+    """Say that the row of block k has changed."""
     partition.stale[k] = _STALE_MARGINAL | _STALE_PREDICTIVE
+
+
+@compiled
+def place(atoms: Atoms, partition: Partition, i: int, k: int) -> None:
+    """Put atom i, which is in no block, into block k."""
+    add_row(partition.rows, k, atoms.rows, i)
+    partition.count[k] += atoms.count[i]
+    mark_changed(partition, k)
+    link(partition, i, k)
+
+
+@compiled
+def lift(atoms: Atoms, partition: Partition, i: int) -> int:
+    """Take atom i out of its block and close the block if that empties it; returns its slot."""
+    k = unlink(partition, i)
+    partition.count[k] -= atoms.count[i]
+    mark_changed(partition, k)
     if partition.n_members[k] == 0:
         close_block(partition, k)
     else:
@@ -201,6 +224,13 @@ def block_log_marginal(model: Model, partition: Partition, k: int) -> float:
         partition.log_marginal[k] = log_marginal(model.family, partition.rows, k, model.work)
         partition.stale[k] ^= _STALE_MARGINAL
     return partition.log_marginal[k]
+
+
+@compiled
+def set_log_marginal(partition: Partition, k: int, value: float) -> None:
+    """Note the log marginal of block k, whose row has just been marked as changed."""
+    partition.log_marginal[k] = value
+    partition.stale[k] = _STALE_PREDICTIVE
 
 
 @compiled

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .compile import generic, implements
 
-__all__ = ["add_row", "clear_row", "copy_row", "subtract_row", "sum_rows"]
+__all__ = ["Rows", "add_row", "clear_row", "copy_row", "is_single", "subtract_row", "sum_rows"]
 
 Rows = NDArray[np.float64]
 
@@ -41,6 +41,12 @@ def clear_row(rows: Rows, i: int) -> None:
 @generic
 def sum_rows(rows: Rows, i: int, j: int, k: int) -> None:
     """``rows[i] = rows[j] + rows[k]``: an inner node from its children, free of drift."""
+    raise NotImplementedError
+
+
+@generic
+def is_single(rows: Rows, i: int) -> bool:
+    """Whether row i is one observation of weight one, so that a predictive table applies to it."""
     raise NotImplementedError
 
 
@@ -76,3 +82,8 @@ def _clear_row(rows: Rows, i: int) -> None:
 def _sum_rows(rows: Rows, i: int, j: int, k: int) -> None:
     for c in range(rows.shape[1]):
         rows[i, c] = rows[j, c] + rows[k, c]
+
+
+@implements(is_single, np.ndarray)
+def _is_single(rows: Rows, i: int) -> bool:
+    return rows[i, 0] == 1.0 and rows[i, 1] == 1.0

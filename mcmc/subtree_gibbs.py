@@ -1,0 +1,173 @@
+"""K1, windowed subtree Gibbs: the atoms of a block under a node move together.
+
+Index (v, w, i): a node v, an ancestor w of v (or the root) and an atom i under v, picked by
+probabilities that don't depend on the partition. The part B of i's block that lies under v is
+redrawn among the blocks with atoms under w but none under v, and a new block. With v a leaf and w
+the root this is collapsed Gibbs. It is a draw from the posterior restricted to a class of partitions
+that is the same before and after, so it is exact for every guide (``tgmcmc-ibhc.md`` section 6.1).
+Cost: the pieces under w, and one evaluation a candidate block.
+"""
+
+from numpy.random import Generator
+
+from ..treecore.compile import compiled
+from ..treecore.draw import choose
+from ..treecore.family.base import log_marginal, log_marginal_sum
+from ..treecore.guide import Guide
+from ..treecore.partition import (
+    Model,
+    block_log_marginal,
+    close_block,
+    log_join,
+    mark_changed,
+    open_block,
+)
+from ..treecore.prior.base import log_new_block, log_size
+from ..treecore.rows import add_row, clear_row, copy_row, subtract_row
+from .pieces import Pieces, coalesce, move_part, new_epoch, set_block
+from .state import Info
+
+__all__ = ["step"]
+
+_NONE = -1
+_NULL, _CONDITIONAL = 0, 3
+# The two scratch rows used here: the part that moves, and what is left of its block.
+_PART, _REST = 0, 1
+
+
+@compiled
+def _gather_part(guide: Guide, pieces: Pieces, v: int, c: int) -> int:
+    """Sum the atoms of block c under v into the part row; returns their number of observations."""
+    rows = pieces.part_rows
+    if pieces.pure[v] != _NONE:
+        copy_row(rows, _PART, guide.rows, v)
+        return guide.count[v]
+    clear_row(rows, _PART)
+    count = 0
+    u, end = v, v + guide.n_nodes[v]
+    while u < end:
+        block = pieces.pure[u]
+        if block == c:
+            add_row(rows, _PART, guide.rows, u)
+            count += guide.count[u]
+        u += 1 if block == _NONE else guide.n_nodes[u]
+    return count
+
+
+@compiled
+def _stamp_blocks(guide: Guide, pieces: Pieces, v: int, stamp: int) -> None:
+    """Stamp the blocks that have an atom under v."""
+    u, end = v, v + guide.n_nodes[v]
+    while u < end:
+        block = pieces.pure[u]
+        if block == _NONE:
+            u += 1
+        else:
+            pieces.marked[block] = stamp
+            u += guide.n_nodes[u]
+
+
+@compiled
+def _candidates(guide: Guide, pieces: Pieces, v: int, w: int, c: int) -> tuple[int, bool]:
+    """List in ``order`` the blocks with atoms under w but none under v; c itself is never listed.
+
+    Returns their number and whether block c has an atom under w that is not under v.
+    """
+    inside = new_epoch(pieces)
+    _stamp_blocks(guide, pieces, v, inside)
+    partition = pieces.partition
+    n = 0
+    if w == 0:
+        for at in range(partition.n_blocks[0]):
+            k = partition.slots[at]
+            if pieces.marked[k] != inside:
+                pieces.order[n] = k
+                n += 1
+        return n, True
+    listed = new_epoch(pieces)
+    rest_in_window = False
+    u, end = w, w + guide.n_nodes[w]
+    while u < end:
+        block = _NONE if u == v else pieces.pure[u]
+        if block == c:
+            rest_in_window = True
+        elif block != _NONE and pieces.marked[block] < inside:
+            pieces.marked[block] = listed
+            pieces.order[n] = block
+            n += 1
+        u += 1 if block == _NONE and u != v else guide.n_nodes[u]
+    return n, rest_in_window
+
+
+@compiled
+def _join_part(model: Model, pieces: Pieces, v: int, k: int) -> float:
+    """Log predictive likelihood of the part given block k."""
+    partition = pieces.partition
+    if pieces.pure[v] != _NONE:
+        return log_join(model, pieces.nodes, partition, v, k)
+    union = log_marginal_sum(
+        model.family, partition.rows, k, pieces.part_rows, _PART, model.work
+    )
+    return union - block_log_marginal(model, partition, k)
+
+
+@compiled
+def _move(guide: Guide, pieces: Pieces, v: int, c: int, target: int, count: int) -> None:
+    """Carry the part over from block c to the open block ``target``."""
+    partition = pieces.partition
+    stamp = new_epoch(pieces)
+    pieces.marked[c] = stamp
+    add_row(partition.rows, target, pieces.part_rows, _PART)
+    partition.count[target] += count
+    mark_changed(partition, target)
+    move_part(guide, pieces, v, stamp, target)
+    coalesce(guide, pieces, v)
+
+
+@compiled
+def step(
+    rng: Generator, guide: Guide, pieces: Pieces, model: Model, v: int, w: int, leaf: int
+) -> Info:
+    """Redraw the block of the part under v of the block of the atom at leaf position ``leaf``.
+
+    ``w`` is an ancestor of v, or the root (node 0); ``leaf`` lies under v.
+    """
+    partition, seating = pieces.partition, model.seating
+    c = pieces.pure[guide.node[leaf]]
+    count = _gather_part(guide, pieces, v, c)
+    total = partition.count[c]
+    n, rest_in_window = _candidates(guide, pieces, v, w, c)
+    has_rest = total > count
+    if has_rest and not rest_in_window:
+        return Info(_NULL, 0.0, 0)
+
+    weights = pieces.log_weights
+    for at in range(n):
+        k = pieces.order[at]
+        size = partition.count[k]
+        weights[at] = log_size(seating, size + count) - log_size(seating, size)
+        weights[at] += _join_part(model, pieces, v, k)
+    n_others = partition.n_blocks[0] if has_rest else partition.n_blocks[0] - 1
+    weights[n] = log_new_block(seating, n_others) + log_size(seating, count)
+    if pieces.pure[v] != _NONE:
+        weights[n] += guide.log_marginal[v]
+    else:
+        weights[n] += log_marginal(model.family, pieces.part_rows, _PART, model.work)
+    rest = 0.0
+    if has_rest:
+        copy_row(pieces.part_rows, _REST, partition.rows, c)
+        subtract_row(pieces.part_rows, _REST, pieces.part_rows, _PART)
+        rest = log_marginal(model.family, pieces.part_rows, _REST, model.work)
+        weights[n + 1] = log_size(seating, total) - log_size(seating, total - count)
+        weights[n + 1] += block_log_marginal(model, partition, c) - rest
+
+    chosen = choose(rng, weights, n + 2 if has_rest else n + 1)
+    if chosen == n + 1 or (chosen == n and not has_rest):
+        return Info(_CONDITIONAL, 0.0, 1)
+    target = open_block(partition) if chosen == n else pieces.order[chosen]
+    _move(guide, pieces, v, c, target, count)
+    if has_rest:
+        set_block(pieces, c, pieces.part_rows, _REST, total - count, rest)
+    else:
+        close_block(partition, c)
+    return Info(_CONDITIONAL, 0.0, 1)

@@ -1,0 +1,153 @@
+"""Frozen-guide tree-guided MCMC: the exact form of Lee and Choi (2015).
+
+A sweep mixes four kernels, each picked with weights that depend on data and guide only: windowed
+subtree Gibbs (K1), tree-blocked split-merge (K2), subtree re-partition (K3), and K1 at leaves, which
+makes the mixture irreducible. Exact for every guide and every partition prior of Gibbs type. The
+published sampler is not (``tgmcmc-ibhc.md`` section 5). Weights and numbers: section 6.7.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from ..treecore.compile import compiled
+from ..treecore.draw import below, coin, pick
+from ..treecore.guide import Guide, right_child
+from ..treecore.partition import Model
+from . import subtree_gibbs, subtree_repartition, tree_split_merge
+from .pieces import Pieces
+from .state import Info
+
+__all__ = [
+    "KERNELS",
+    "Picks",
+    "gibbs_step",
+    "leaf_step",
+    "make_picks",
+    "repartition_step",
+    "split_merge_step",
+    "sweep",
+]
+
+KERNELS = ("subtree-gibbs", "tree-split-merge", "subtree-repartition", "leaf-gibbs")
+_LARGEST_WINDOW = 16
+_WHOLE_TREE, _WHOLE_TREE_LEAF = 0.05, 0.02
+
+
+class Picks(NamedTuple):
+    """Cumulative weights over nodes, frozen while the guide and its potentials are."""
+
+    gibbs: NDArray[np.float64]
+    split_merge: NDArray[np.float64]
+    repartition: NDArray[np.float64]
+
+
+def make_picks(guide: Guide) -> Picks:
+    """Weights of section 6.7: by size, and by how undecided the guide is about a node."""
+    with np.errstate(over="ignore"):
+        together = 1.0 / (1.0 + np.exp(guide.log_dissimilarity))
+    undecided = together * (1.0 - together)
+    size = np.sqrt(guide.n_leaves)
+    inner = guide.n_leaves > 1
+    return Picks(
+        gibbs=np.cumsum(size),
+        split_merge=np.cumsum(np.where(inner, undecided + 0.02, 0.0)),
+        repartition=np.cumsum(size * (1.0 + undecided)),
+    )
+
+
+@compiled
+def _window(rng: Generator, guide: Guide, v: int) -> int:
+    """An ancestor of v, at a geometric number of fourfold steps in size, or the root."""
+    is_leaf = guide.n_leaves[v] == 1
+    if v == 0 or coin(rng, _WHOLE_TREE_LEAF if is_leaf else _WHOLE_TREE):
+        return 0
+    least = 4 * guide.n_leaves[v]
+    doublings = 1
+    while doublings < _LARGEST_WINDOW and least < guide.n_leaves[0] and coin(rng, 0.5):
+        least *= 4
+        doublings += 1
+    w = guide.parent[v]
+    while w != 0 and guide.n_leaves[w] < least:
+        w = guide.parent[w]
+    return w
+
+
+@compiled
+def gibbs_step(
+    rng: Generator, guide: Guide, pieces: Pieces, model: Model, picks: Picks
+) -> Info:
+    """K1 at a node picked by size."""
+    v = pick(rng, picks.gibbs)
+    w = _window(rng, guide, v)
+    leaf = guide.first[v] + below(rng, guide.n_leaves[v])
+    return subtree_gibbs.step(rng, guide, pieces, model, v, w, leaf)
+
+
+@compiled
+def leaf_step(rng: Generator, guide: Guide, pieces: Pieces, model: Model) -> Info:
+    """K1 at a leaf."""
+    leaf = below(rng, guide.n_leaves[0])
+    v = guide.node[leaf]
+    return subtree_gibbs.step(rng, guide, pieces, model, v, _window(rng, guide, v), leaf)
+
+
+@compiled
+def split_merge_step(
+    rng: Generator, guide: Guide, pieces: Pieces, model: Model, picks: Picks
+) -> Info:
+    """K2 between two leaves on different sides of a picked node."""
+    v = pick(rng, picks.split_merge)
+    left, right = v + 1, right_child(guide, v)
+    leaf_i = guide.first[left] + below(rng, guide.n_leaves[left])
+    leaf_j = guide.first[right] + below(rng, guide.n_leaves[right])
+    cap = guide.count[0]
+    if not coin(rng, 0.9):
+        cap = 64 if coin(rng, 0.7) else (8 if coin(rng, 2.0 / 3.0) else 1)
+    return tree_split_merge.step(rng, guide, pieces, model, leaf_i, leaf_j, cap)
+
+
+@compiled
+def repartition_step(
+    rng: Generator, guide: Guide, pieces: Pieces, model: Model, picks: Picks
+) -> Info:
+    """K3 at a picked node."""
+    v = pick(rng, picks.repartition)
+    return subtree_repartition.step(rng, guide, pieces, model, v)
+
+
+@compiled
+def _count(tally: NDArray[np.float64], kernel: int, info: Info) -> None:
+    if info.move != 0:
+        tally[kernel, 0] += 1.0
+        tally[kernel, 1] += info.accepted
+        tally[kernel, 2] += info.log_ratio
+
+
+@compiled
+def sweep(
+    rng: Generator,
+    guide: Guide,
+    pieces: Pieces,
+    model: Model,
+    picks: Picks,
+    n_moves: NDArray[np.int64],
+    tally: NDArray[np.float64],
+) -> None:
+    """``n_moves`` (int64, 4) steps of each kernel in turn.
+
+    ``tally`` float64 (4, 3) gains, for each of ``KERNELS``, the moves proposed (null moves apart)
+    and accepted, and the sum of their log acceptance ratios. The model's prior must be the one that
+    the guide's potentials were computed for.
+    """
+    for _ in range(n_moves[0]):
+        _count(tally, 0, gibbs_step(rng, guide, pieces, model, picks))
+    if guide.n_leaves[0] > 1:
+        for _ in range(n_moves[1]):
+            _count(tally, 1, split_merge_step(rng, guide, pieces, model, picks))
+    for _ in range(n_moves[2]):
+        _count(tally, 2, repartition_step(rng, guide, pieces, model, picks))
+    for _ in range(n_moves[3]):
+        _count(tally, 3, leaf_step(rng, guide, pieces, model))

@@ -1,0 +1,301 @@
+"""K2, tree-blocked split-merge: Jain and Neal's proposal with subtrees in place of points.
+
+Index (i, j, open nodes): two leaves on different sides of a picked node, and a coin for every node
+whether it is closed. The atoms A of the two blocks fall into frontier parts: going down from the
+root, a node that doesn't hold both i and j and is closed is one part. Parts are allocated in order
+of size to the sides of i and j, each in proportion to what the side makes of it. The frontier and
+its order depend on the index and on A only, which are the same before and after, so the ratio needs
+one recursion (``tgmcmc-ibhc.md`` section 6.2). Cost: pieces of A times depth, and two evaluations a
+part.
+"""
+
+from math import exp, log1p
+
+from numpy.random import Generator
+
+from ..treecore.compile import compiled
+from ..treecore.draw import coin
+from ..treecore.family.base import log_marginal, log_marginal_sum
+from ..treecore.guide import Guide
+from ..treecore.partition import (
+    Model,
+    block_log_marginal,
+    close_block,
+    open_block,
+)
+from ..treecore.prior.base import log_new_block, log_size
+from ..treecore.rows import add_row, clear_row, copy_row
+from .pieces import Pieces, coalesce, move_part, new_epoch, set_block
+from .state import Info
+
+__all__ = ["step"]
+
+_NONE = -1
+_NULL, _SPLIT, _MERGE = 0, 1, 2
+_LEAST_CLOSED = 0.9
+# Scratch rows: the two sides; parts of mixed nodes follow from _FIRST_PART on.
+_SIDE_I, _SIDE_J, _FIRST_PART = 0, 1, 2
+
+
+@compiled
+def _stamp_ancestors(guide: Guide, pieces: Pieces, k: int, stamp: int) -> None:
+    """Stamp in ``met`` every node with an atom of block k below it that is not inside a piece."""
+    v = pieces.partition.head[k]
+    while v != _NONE:
+        u = v
+        while u != _NONE and pieces.met[u] != stamp:
+            pieces.met[u] = stamp
+            u = guide.parent[u]
+        v = pieces.partition.following[v]
+
+
+@compiled
+def _is_closed(rng: Generator, guide: Guide, v: int, cap: int) -> bool:
+    if guide.n_leaves[v] == 1:
+        return True
+    if guide.count[v] > cap:
+        return False
+    together = 1.0 / (1.0 + exp(guide.log_dissimilarity[v]))
+    return coin(rng, max(_LEAST_CLOSED, together))
+
+
+@compiled
+def _frontier(
+    rng: Generator, guide: Guide, pieces: Pieces, node_i: int, node_j: int, cap: int, stamp: int
+) -> int:
+    """List in ``order`` the frontier nodes of the atoms whose blocks carry ``stamp``.
+
+    The atoms of both leaves' blocks have their ancestors stamped in ``met``. Returns the length.
+    """
+    pure, marked, met = pieces.pure, pieces.marked, pieces.met
+    n = 0
+    v = 0
+    n_nodes = guide.parent.shape[0]
+    while v < n_nodes:
+        end = v + guide.n_nodes[v]
+        if pure[v] == _NONE:
+            meets = met[v] == stamp
+        else:
+            meets = marked[pure[v]] == stamp
+        if not meets:
+            v = end
+            continue
+        holds_both = v <= node_i < end and v <= node_j < end
+        if not holds_both and _is_closed(rng, guide, v, cap):
+            pieces.order[n] = v
+            n += 1
+            v = end
+        else:
+            v += 1
+    return n
+
+
+@compiled
+def _sort_by_size(pieces: Pieces, n: int) -> None:
+    """Shell sort of ``order[:n]`` by falling ``part_count``, ties by position."""
+    order, size = pieces.order, pieces.part_count
+    gap = n // 2
+    while gap > 0:
+        for at in range(gap, n):
+            v = order[at]
+            to = at
+            while to >= gap:
+                u = order[to - gap]
+                if size[u] > size[v] or (size[u] == size[v] and u < v):
+                    break
+                order[to] = u
+                to -= gap
+            order[to] = v
+        gap //= 2
+
+
+@compiled
+def _gather_parts(guide: Guide, pieces: Pieces, n: int, stamp: int) -> bool:
+    """Statistics and block of each frontier part; False when a part straddles two blocks.
+
+    ``part_of`` is the scratch row of a mixed node's part, -1 for a pure node.
+    """
+    n_rows = _FIRST_PART
+    for at in range(n):
+        v = pieces.order[at]
+        if pieces.pure[v] != _NONE:
+            pieces.part_of[v] = _NONE
+            pieces.part_count[v] = guide.count[v]
+            pieces.part_label[v] = pieces.pure[v]
+            continue
+        clear_row(pieces.part_rows, n_rows)
+        pieces.part_of[v] = n_rows
+        pieces.part_count[v] = 0
+        pieces.part_label[v] = _NONE
+        u, end = v, v + guide.n_nodes[v]
+        while u < end:
+            block = pieces.pure[u]
+            if block == _NONE:
+                u += 1
+                continue
+            if pieces.marked[block] == stamp:
+                if pieces.part_label[v] != _NONE and pieces.part_label[v] != block:
+                    return False
+                pieces.part_label[v] = block
+                pieces.part_count[v] += guide.count[u]
+                add_row(pieces.part_rows, n_rows, guide.rows, u)
+            u += guide.n_nodes[u]
+        n_rows += 1
+    return True
+
+
+@compiled
+def _grow_side(guide: Guide, pieces: Pieces, side: int, v: int) -> None:
+    if pieces.part_of[v] == _NONE:
+        add_row(pieces.part_rows, side, guide.rows, v)
+    else:
+        add_row(pieces.part_rows, side, pieces.part_rows, pieces.part_of[v])
+
+
+@compiled
+def _start_side(guide: Guide, pieces: Pieces, model: Model, side: int, v: int) -> float:
+    clear_row(pieces.part_rows, side)
+    _grow_side(guide, pieces, side, v)
+    return log_marginal(model.family, pieces.part_rows, side, model.work)
+
+
+@compiled
+def _marginal_with(guide: Guide, pieces: Pieces, model: Model, side: int, v: int) -> float:
+    rows, row = pieces.part_rows, pieces.part_of[v]
+    if row == _NONE:
+        return log_marginal_sum(model.family, rows, side, guide.rows, v, model.work)
+    return log_marginal_sum(model.family, rows, side, rows, row, model.work)
+
+
+@compiled
+def _allocate(
+    rng: Generator,
+    guide: Guide,
+    pieces: Pieces,
+    model: Model,
+    n: int,
+    forced_j: int,
+) -> tuple[float, float, float, int, int]:
+    """Allocate the frontier in order; ``tally[v]`` becomes the side of each part.
+
+    The parts that hold i and j come with ``part_label`` -2 and -3. With ``forced_j`` a block, the
+    parts of that block go to side j, the others to side i, as they are now. Returns the log
+    probability of the allocation, both sides' log marginals and both sizes.
+    """
+    sizes_i, sizes_j = 0, 0
+    marginal_i, marginal_j = 0.0, 0.0
+    for at in range(n):
+        v = pieces.order[at]
+        if pieces.tally[v] == 1:
+            marginal_i = _start_side(guide, pieces, model, _SIDE_I, v)
+            sizes_i = pieces.part_count[v]
+        elif pieces.tally[v] == 2:
+            marginal_j = _start_side(guide, pieces, model, _SIDE_J, v)
+            sizes_j = pieces.part_count[v]
+    log_q = 0.0
+    seating = model.seating
+    for at in range(n):
+        v = pieces.order[at]
+        if pieces.tally[v] != 0:
+            continue
+        count = pieces.part_count[v]
+        with_i = _marginal_with(guide, pieces, model, _SIDE_I, v)
+        with_j = _marginal_with(guide, pieces, model, _SIDE_J, v)
+        gain_i = with_i - marginal_i + log_size(seating, sizes_i + count)
+        gain_i -= log_size(seating, sizes_i)
+        gain_j = with_j - marginal_j + log_size(seating, sizes_j + count)
+        gain_j -= log_size(seating, sizes_j)
+        difference = gain_j - gain_i
+        # log of 1 / (1 + e^difference), and of its complement, without overflow
+        log_i = -max(difference, 0.0) - log1p(exp(-abs(difference)))
+        log_j = log_i + difference
+        if forced_j == _NONE:
+            to_j = not coin(rng, exp(log_i))
+        else:
+            to_j = pieces.part_label[v] == forced_j
+        if to_j:
+            pieces.tally[v] = 2
+            _grow_side(guide, pieces, _SIDE_J, v)
+            marginal_j = with_j
+            sizes_j += count
+            log_q += log_j
+        else:
+            pieces.tally[v] = 1
+            _grow_side(guide, pieces, _SIDE_I, v)
+            marginal_i = with_i
+            sizes_i += count
+            log_q += log_i
+    return log_q, marginal_i, marginal_j, sizes_i, sizes_j
+
+
+@compiled
+def _move_side(guide: Guide, pieces: Pieces, n: int, side: int, target: int, stamp: int) -> None:
+    """Move every part on the given side to block ``target``, then make pieces maximal again."""
+    for at in range(n):
+        v = pieces.order[at]
+        if pieces.tally[v] == side:
+            move_part(guide, pieces, v, stamp, target)
+    for at in range(n):
+        v = pieces.order[at]
+        if pieces.tally[v] == side:
+            coalesce(guide, pieces, v)
+
+
+@compiled
+def step(
+    rng: Generator, guide: Guide, pieces: Pieces, model: Model, leaf_i: int, leaf_j: int, cap: int
+) -> Info:
+    """Propose to split the block of two leaf positions, or to merge their blocks.
+
+    Nodes with more than ``cap`` observations are always open.
+    """
+    partition, seating = pieces.partition, model.seating
+    node_i, node_j = guide.node[leaf_i], guide.node[leaf_j]
+    a, b = pieces.pure[node_i], pieces.pure[node_j]
+    stamp = new_epoch(pieces)
+    pieces.marked[a] = stamp
+    pieces.marked[b] = stamp
+    _stamp_ancestors(guide, pieces, a, stamp)
+    if b != a:
+        _stamp_ancestors(guide, pieces, b, stamp)
+    n = _frontier(rng, guide, pieces, node_i, node_j, cap, stamp)
+    if not _gather_parts(guide, pieces, n, stamp):
+        return Info(_NULL, 0.0, 0)
+    for at in range(n):
+        v = pieces.order[at]
+        end = v + guide.n_nodes[v]
+        pieces.tally[v] = 1 if v <= node_i < end else (2 if v <= node_j < end else 0)
+    _sort_by_size(pieces, n)
+
+    if a == b:
+        log_q, marginal_i, marginal_j, size_i, size_j = _allocate(
+            rng, guide, pieces, model, n, _NONE
+        )
+        ratio = log_new_block(seating, partition.n_blocks[0]) - log_size(
+            seating, partition.count[a]
+        )
+        ratio += log_size(seating, size_i) + log_size(seating, size_j)
+        ratio += marginal_i + marginal_j - block_log_marginal(model, partition, a) - log_q
+        if not coin(rng, exp(min(ratio, 0.0))):
+            return Info(_SPLIT, ratio, 0)
+        target = open_block(partition)
+        _move_side(guide, pieces, n, 2, target, stamp)
+        set_block(pieces, a, pieces.part_rows, _SIDE_I, size_i, marginal_i)
+        set_block(pieces, target, pieces.part_rows, _SIDE_J, size_j, marginal_j)
+        return Info(_SPLIT, ratio, 1)
+
+    log_q, marginal_i, marginal_j, size_i, size_j = _allocate(rng, guide, pieces, model, n, b)
+    size = size_i + size_j
+    union = log_marginal_sum(model.family, partition.rows, a, partition.rows, b, model.work)
+    ratio = log_size(seating, size) - log_size(seating, size_i) - log_size(seating, size_j)
+    ratio -= log_new_block(seating, partition.n_blocks[0] - 1)
+    ratio += union - marginal_i - marginal_j + log_q
+    if not coin(rng, exp(min(ratio, 0.0))):
+        return Info(_MERGE, ratio, 0)
+    copy_row(pieces.part_rows, _SIDE_I, partition.rows, a)
+    add_row(pieces.part_rows, _SIDE_I, partition.rows, b)
+    pieces.marked[a] = 0
+    _move_side(guide, pieces, n, 2, a, stamp)
+    set_block(pieces, a, pieces.part_rows, _SIDE_I, size, union)
+    close_block(partition, b)
+    return Info(_MERGE, ratio, 1)

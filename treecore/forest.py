@@ -1,0 +1,242 @@
+"""The forest of IBHC: binary trees over atoms as flat arrays.
+
+Per node: links, the number of leaves and the height of its subtree, the statistics of the
+observations below it, their log marginal, and Bayesian hierarchical clustering's log potential and
+log dissimilarity (``tgmcmc-ibhc.md`` section 3, equations S8 and S9). An inner node's statistics
+are always the sum of its children's, never a difference, so they do not drift.
+
+The potentials are computed with a constant prior (:class:`~weald.treecore.partition.Model` at the
+start of the stream): the forest depends on the data and their order only.
+"""
+
+from math import exp, log1p
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .compile import compiled
+from .family.base import log_marginal, log_marginal_sum, statistics_width
+from .partition import Model
+from .prior.base import log_size
+from .rows import Rows, copy_row, sum_rows
+
+__all__ = [
+    "Forest",
+    "add_leaf",
+    "add_root",
+    "empty_forest",
+    "free_node",
+    "join",
+    "log_dissimilarity",
+    "log_hypothesis",
+    "new_node",
+    "refresh_ancestors",
+    "refresh_node",
+    "remove_root",
+    "replace_child",
+    "reserve",
+]
+
+_NONE = -1
+
+
+class Forest(NamedTuple):
+    """Flat arrays over node ids; ids of removed nodes are used again.
+
+    ``parent``, ``left``, ``right`` are -1 where there is none; ``atom`` is the atom of a leaf, -1
+    for an inner node, -2 for an unused id (whose other entries may be dirty). ``leaf`` maps an atom
+    to its leaf, -1 for an atom that is not in the forest. ``roots[:n_roots[0]]`` are the roots in
+    an order without meaning, ``root_position`` their places in it. ``free[:n_free[0]]`` are unused
+    ids below the high-water mark ``n_used[0]``. ``waiting`` is scratch.
+    """
+
+    parent: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    atom: NDArray[np.int32]
+    n_leaves: NDArray[np.int32]
+    height: NDArray[np.int32]
+    count: NDArray[np.int64]
+    rows: Rows
+    log_marginal: NDArray[np.float64]
+    log_potential: NDArray[np.float64]
+    log_dissimilarity: NDArray[np.float64]
+    roots: NDArray[np.int32]
+    root_position: NDArray[np.int32]
+    n_roots: NDArray[np.int64]
+    free: NDArray[np.int32]
+    n_free: NDArray[np.int64]
+    n_used: NDArray[np.int64]
+    leaf: NDArray[np.int32]
+    waiting: NDArray[np.int32]
+
+
+def empty_forest(family: Any, n_atoms: int) -> Forest:
+    """Forest with room for ``n_atoms`` leaves and the inner nodes above them."""
+    capacity = 2 * n_atoms + 2
+    links = [np.full(capacity, _NONE, dtype=np.int32) for _ in range(3)]
+    integers = [np.zeros(capacity, dtype=np.int32) for _ in range(6)]
+    floats = [np.zeros(capacity) for _ in range(3)]
+    scalars = [np.zeros(1, dtype=np.int64) for _ in range(3)]
+    return Forest(
+        parent=links[0],
+        left=links[1],
+        right=links[2],
+        atom=np.full(capacity, -2, dtype=np.int32),
+        n_leaves=integers[0],
+        height=integers[1],
+        count=np.zeros(capacity, dtype=np.int64),
+        rows=np.zeros((capacity, statistics_width(family))),
+        log_marginal=floats[0],
+        log_potential=floats[1],
+        log_dissimilarity=floats[2],
+        roots=integers[2],
+        root_position=integers[3],
+        n_roots=scalars[0],
+        free=integers[4],
+        n_free=scalars[1],
+        n_used=scalars[2],
+        leaf=np.full(n_atoms, _NONE, dtype=np.int32),
+        waiting=integers[5],
+    )
+
+
+def reserve(forest: Forest, family: Any, n_atoms: int) -> Forest:
+    """The same forest with room for ``n_atoms`` leaves; the given one must not be used any more."""
+    if n_atoms <= forest.leaf.shape[0]:
+        return forest
+    larger = empty_forest(family, max(n_atoms, 2 * forest.leaf.shape[0]))
+    for name in Forest._fields:
+        source, target = getattr(forest, name), getattr(larger, name)
+        target[: source.shape[0]] = source
+    return larger
+
+
+@compiled
+def log_hypothesis(model: Model, count: int, log_marginal_: float) -> float:
+    """S8: log weight of these observations being one cluster."""
+    return model.seating.slope + log_size(model.seating, count) + log_marginal_
+
+
+@compiled
+def log_dissimilarity(model: Model, forest: Forest, a: int, b: int) -> float:
+    """S9: log d between two trees; above zero they are better apart."""
+    union = log_marginal_sum(model.family, forest.rows, a, forest.rows, b, model.work)
+    together = log_hypothesis(model, forest.count[a] + forest.count[b], union)
+    return forest.log_potential[a] + forest.log_potential[b] - together
+
+
+@compiled
+def new_node(forest: Forest) -> int:
+    """An unused id."""
+    if forest.n_free[0] > 0:
+        forest.n_free[0] -= 1
+        v = forest.free[forest.n_free[0]]
+    else:
+        v = forest.n_used[0]
+        forest.n_used[0] += 1
+    forest.parent[v] = _NONE
+    forest.left[v] = _NONE
+    forest.right[v] = _NONE
+    forest.atom[v] = _NONE
+    return v
+
+
+@compiled
+def free_node(forest: Forest, v: int) -> None:
+    """Give an id back."""
+    forest.atom[v] = -2
+    forest.free[forest.n_free[0]] = v
+    forest.n_free[0] += 1
+
+
+@compiled
+def add_root(forest: Forest, v: int) -> None:
+    """Make the parentless node v the root of a tree of the forest."""
+    at = forest.n_roots[0]
+    forest.parent[v] = _NONE
+    forest.roots[at] = v
+    forest.root_position[v] = at
+    forest.n_roots[0] = at + 1
+
+
+@compiled
+def remove_root(forest: Forest, v: int) -> None:
+    """Take v off the list of roots."""
+    last = forest.n_roots[0] - 1
+    at = forest.root_position[v]
+    other = forest.roots[last]
+    forest.roots[at] = other
+    forest.root_position[other] = at
+    forest.n_roots[0] = last
+
+
+@compiled
+def add_leaf(model: Model, forest: Forest, atom: int, rows: Rows, i: int, count: int) -> int:
+    """A leaf for an atom with the statistics ``rows[i]``, in no tree yet; returns its id."""
+    v = new_node(forest)
+    forest.atom[v] = atom
+    forest.leaf[atom] = v
+    forest.n_leaves[v] = 1
+    forest.height[v] = 0
+    forest.count[v] = count
+    copy_row(forest.rows, v, rows, i)
+    forest.log_marginal[v] = log_marginal(model.family, forest.rows, v, model.work)
+    forest.log_potential[v] = log_hypothesis(model, count, forest.log_marginal[v])
+    forest.log_dissimilarity[v] = -np.inf
+    return v
+
+
+@compiled
+def refresh_node(model: Model, forest: Forest, v: int) -> None:
+    """Recompute everything that an inner node has from its children."""
+    a, b = forest.left[v], forest.right[v]
+    forest.n_leaves[v] = forest.n_leaves[a] + forest.n_leaves[b]
+    forest.height[v] = 1 + max(forest.height[a], forest.height[b])
+    forest.count[v] = forest.count[a] + forest.count[b]
+    sum_rows(forest.rows, v, a, b)
+    forest.log_marginal[v] = log_marginal(model.family, forest.rows, v, model.work)
+    together = log_hypothesis(model, forest.count[v], forest.log_marginal[v])
+    d = forest.log_potential[a] + forest.log_potential[b] - together
+    forest.log_dissimilarity[v] = d
+    # log(1 + e^d) without overflow
+    forest.log_potential[v] = together + max(d, 0.0) + log1p(exp(-abs(d)))
+
+
+@compiled
+def refresh_ancestors(model: Model, forest: Forest, v: int) -> None:
+    """Recompute every ancestor of v, from the nearest to the root."""
+    ancestor = forest.parent[v]
+    while ancestor != _NONE:
+        refresh_node(model, forest, ancestor)
+        ancestor = forest.parent[ancestor]
+
+
+@compiled
+def replace_child(forest: Forest, parent: int, old: int, new: int) -> None:
+    """Hang ``new`` where ``old`` hangs; with ``parent`` -1, in the list of roots."""
+    forest.parent[new] = parent
+    if parent == _NONE:
+        at = forest.root_position[old]
+        forest.roots[at] = new
+        forest.root_position[new] = at
+    elif forest.left[parent] == old:
+        forest.left[parent] = new
+    else:
+        forest.right[parent] = new
+
+
+@compiled
+def join(model: Model, forest: Forest, v: int, x: int) -> int:
+    """Put the tree x, which hangs nowhere, beside v under a new node in v's place; returns that node.
+
+    The ancestors of the new node are left for the caller to refresh.
+    """
+    p = new_node(forest)
+    replace_child(forest, forest.parent[v], v, p)
+    forest.left[p], forest.right[p] = v, x
+    forest.parent[v] = p
+    forest.parent[x] = p
+    refresh_node(model, forest, p)
+    return p

@@ -1,0 +1,240 @@
+"""The guide: one frozen binary tree over all atoms, numbered in preorder.
+
+In preorder the subtree of node v is the interval ``v .. v + n_nodes[v] - 1``, its left child is
+``v + 1`` and its atoms are the interval ``first[v] .. first[v] + n_leaves[v] - 1`` of leaf positions.
+The topology comes from the data alone; the potentials follow the current prior
+(``tgmcmc-ibhc.md`` sections 6.5 and 6.6).
+"""
+
+from math import exp, log1p
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .balance import grow_tree
+from .compile import compiled
+from .forest import (
+    Forest,
+    add_leaf,
+    empty_forest,
+    free_node,
+    log_dissimilarity,
+    log_hypothesis,
+    new_node,
+    refresh_node,
+)
+from .partition import Atoms, Model
+from .rows import Rows, copy_row
+
+__all__ = ["Guide", "freeze", "guide_of_atoms", "refresh_potentials", "right_child"]
+
+_NONE = -1
+# Above this many roots the quadratic greedy join costs more than it gains.
+_GREEDY_ROOTS = 48
+
+
+class Guide(NamedTuple):
+    """Arrays over nodes in preorder, and over leaf positions from left to right.
+
+    Nodes: ``parent`` (-1 at the root), ``n_nodes``, ``first``, ``n_leaves``, ``count``
+    (observations), ``rows``, ``log_marginal``, ``log_potential``, ``log_dissimilarity``. Leaves:
+    ``atom`` and ``node`` of each position; ``position`` of each atom.
+    """
+
+    parent: NDArray[np.int32]
+    n_nodes: NDArray[np.int32]
+    first: NDArray[np.int32]
+    n_leaves: NDArray[np.int32]
+    count: NDArray[np.int64]
+    rows: Rows
+    log_marginal: NDArray[np.float64]
+    log_potential: NDArray[np.float64]
+    log_dissimilarity: NDArray[np.float64]
+    atom: NDArray[np.int32]
+    node: NDArray[np.int32]
+    position: NDArray[np.int32]
+
+
+@compiled
+def right_child(guide: Guide, v: int) -> int:
+    """Right child of an inner node; its left child is v + 1."""
+    return v + 1 + guide.n_nodes[v + 1]
+
+
+@compiled
+def _pair_up(model: Model, forest: Forest, v: int, a: int, b: int) -> None:
+    forest.left[v], forest.right[v] = a, b
+    forest.parent[a] = v
+    forest.parent[b] = v
+    refresh_node(model, forest, v)
+
+
+@compiled
+def _join_greedily(
+    model: Model, forest: Forest, items: NDArray[np.int32], inner: NDArray[np.int32]
+) -> None:
+    """Join the two trees of smallest dissimilarity until one is left: Bayesian hierarchical clustering."""
+    n = items.shape[0]
+    table = np.full((n, n), np.inf)
+    for i in range(n):
+        for j in range(i):
+            table[i, j] = log_dissimilarity(model, forest, items[i], items[j])
+    for at in range(inner.shape[0] - 1, -1, -1):
+        best_i, best_j = 1, 0
+        for i in range(n):
+            for j in range(i):
+                if table[i, j] < table[best_i, best_j]:
+                    best_i, best_j = i, j
+        _pair_up(model, forest, inner[at], items[best_j], items[best_i])
+        items[best_j] = inner[at]
+        n -= 1
+        # The last item moves into the gap, with its row and column.
+        if best_i < n:
+            items[best_i] = items[n]
+            for j in range(n):
+                if j < best_i:
+                    table[best_i, j] = table[n, j]
+                elif j > best_i:
+                    table[j, best_i] = table[n, j]
+        for j in range(n):
+            if j != best_j:
+                low, high = min(j, best_j), max(j, best_j)
+                table[high, low] = log_dissimilarity(model, forest, items[high], items[low])
+
+
+@compiled
+def _raise_top(model: Model, forest: Forest) -> int:
+    """Join all roots under temporary nodes; returns the topmost node."""
+    n = forest.n_roots[0]
+    if n == 1:
+        return forest.roots[0]
+    # Sorted by their first-inserted atom's id the result depends on the data and their order alone.
+    items = np.sort(forest.roots[:n])
+    inner = np.empty(n - 1, dtype=np.int32)
+    for at in range(n - 1):
+        inner[at] = new_node(forest)
+    if n <= _GREEDY_ROOTS:
+        _join_greedily(model, forest, items, inner)
+    else:
+        sides = np.zeros((2, forest.rows.shape[1]))
+        grow_tree(model, forest, items, inner, sides)
+    top = inner[0]
+    return top
+
+
+@compiled
+def _lower_top(forest: Forest, top: int) -> None:
+    """Take the temporary nodes away again."""
+    for at in range(forest.n_roots[0]):
+        v = forest.parent[forest.roots[at]]
+        forest.parent[forest.roots[at]] = _NONE
+        while v != _NONE and forest.atom[v] != -2:
+            free_node(forest, v)
+            v = forest.parent[v]
+
+
+@compiled
+def _number(forest: Forest, top: int, guide: Guide) -> None:
+    """Copy the tree below ``top`` into preorder."""
+    n = forest.n_leaves[top]
+    pending = np.empty(n, dtype=np.int32)
+    above = np.empty(n, dtype=np.int32)
+    pending[0], above[0] = top, _NONE
+    n_pending, v, leaf = 1, 0, 0
+    while n_pending > 0:
+        n_pending -= 1
+        source = pending[n_pending]
+        guide.parent[v] = above[n_pending]
+        guide.n_leaves[v] = forest.n_leaves[source]
+        guide.n_nodes[v] = 2 * forest.n_leaves[source] - 1
+        guide.first[v] = leaf
+        guide.count[v] = forest.count[source]
+        guide.log_marginal[v] = forest.log_marginal[source]
+        copy_row(guide.rows, v, forest.rows, source)
+        if forest.left[source] == _NONE:
+            guide.atom[leaf] = forest.atom[source]
+            guide.node[leaf] = v
+            guide.position[forest.atom[source]] = leaf
+            leaf += 1
+        else:
+            # At most one entry a level and one more wait, never more than there are leaves.
+            pending[n_pending] = forest.right[source]
+            above[n_pending] = v
+            pending[n_pending + 1] = forest.left[source]
+            above[n_pending + 1] = v
+            n_pending += 2
+        v += 1
+
+
+@compiled
+def refresh_potentials(model: Model, guide: Guide) -> None:
+    """Recompute potentials and dissimilarities for the model's prior; no likelihood is evaluated."""
+    for v in range(guide.parent.shape[0] - 1, -1, -1):
+        together = log_hypothesis(model, guide.count[v], guide.log_marginal[v])
+        if guide.n_leaves[v] == 1:
+            guide.log_potential[v] = together
+            guide.log_dissimilarity[v] = -np.inf
+            continue
+        apart = guide.log_potential[v + 1] + guide.log_potential[right_child(guide, v)]
+        d = apart - together
+        guide.log_dissimilarity[v] = d
+        guide.log_potential[v] = together + max(d, 0.0) + log1p(exp(-abs(d)))
+
+
+def freeze(model: Model, forest: Forest) -> Guide:
+    """Guide over all atoms of a forest with at least one tree; the forest is left as it was.
+
+    Raises ValueError for an empty forest.
+    """
+    n_roots = int(forest.n_roots[0])
+    if n_roots == 0:
+        raise ValueError("an empty forest has no guide")
+    top = _raise_top(model, forest)
+    n = int(forest.n_leaves[top])
+    size = 2 * n - 1
+    guide = Guide(
+        parent=np.empty(size, dtype=np.int32),
+        n_nodes=np.empty(size, dtype=np.int32),
+        first=np.empty(size, dtype=np.int32),
+        n_leaves=np.empty(size, dtype=np.int32),
+        count=np.empty(size, dtype=np.int64),
+        rows=np.empty((size, forest.rows.shape[1])),
+        log_marginal=np.empty(size),
+        log_potential=np.empty(size),
+        log_dissimilarity=np.empty(size),
+        atom=np.empty(n, dtype=np.int32),
+        node=np.empty(n, dtype=np.int32),
+        position=np.full(forest.leaf.shape[0], _NONE, dtype=np.int32),
+    )
+    _number(forest, top, guide)
+    if n_roots > 1:
+        _lower_top(forest, top)
+    refresh_potentials(model, guide)
+    return guide
+
+
+@compiled
+def _plant(model: Model, forest: Forest, atoms: Atoms) -> None:
+    n = atoms.count.shape[0]
+    leaves = np.empty(n, dtype=np.int32)
+    inner = np.empty(n, dtype=np.int32)
+    for i in range(n):
+        leaves[i] = add_leaf(model, forest, i, atoms.rows, i, atoms.count[i])
+    for i in range(n - 1):
+        inner[i] = new_node(forest)
+    sides = np.zeros((2, forest.rows.shape[1]))
+    top = leaves[0]
+    if n > 1:
+        grow_tree(model, forest, leaves, inner[: n - 1], sides)
+        top = inner[0]
+    forest.roots[0] = top
+    forest.root_position[top] = 0
+    forest.n_roots[0] = 1
+
+
+def guide_of_atoms(family: Any, model: Model, atoms: Atoms) -> Guide:
+    """Guide built from the top down over all atoms at once, without a forest's history."""
+    forest = empty_forest(family, int(atoms.count.shape[0]))
+    _plant(model, forest, atoms)
+    return freeze(model, forest)

@@ -1,0 +1,162 @@
+"""Incremental Bayesian hierarchical clustering: insertion into the forest, and removal.
+
+Lee and Choi (2015), section 2.3, as ``tgmcmc-ibhc.md`` section 4 sets it out. Step 1 finds the root
+of the smallest dissimilarity, or makes a new tree. Step 2 goes down: by the paper's three cases
+(``PUBLISHED``), or by predictive descent (``PREDICTIVE``), which keeps trees shallow. Step 3 goes
+back up, refreshes, and cuts the tree at the topmost node whose dissimilarity exceeds one; what was
+cut off is inserted again, with a budget of cuts an arrival.
+"""
+
+from .balance import rebalance_path
+from .compile import compiled
+from .family.base import log_marginal_sum
+from .forest import (
+    Forest,
+    add_root,
+    free_node,
+    join,
+    log_dissimilarity,
+    refresh_ancestors,
+    remove_root,
+    replace_child,
+)
+from .partition import Model
+
+__all__ = ["CUT_BUDGET", "PREDICTIVE", "PUBLISHED", "insert_tree", "remove_atom"]
+
+PREDICTIVE = 0
+PUBLISHED = 1
+CUT_BUDGET = 5
+_NONE = -1
+
+
+@compiled
+def _nearest_root(model: Model, forest: Forest, x: int) -> int:
+    """Step 1: the root with the smallest log dissimilarity to x, -1 where all exceed zero."""
+    best = _NONE
+    smallest = 0.0
+    for at in range(forest.n_roots[0]):
+        root = forest.roots[at]
+        d = log_dissimilarity(model, forest, root, x)
+        if d < smallest or (d == smallest and best == _NONE):
+            best, smallest = root, d
+    return best
+
+
+@compiled
+def _place_published(model: Model, forest: Forest, root: int, x: int) -> int:
+    """Step 2 as printed: the node beside which x goes."""
+    v = root
+    while forest.left[v] != _NONE:
+        a, b = forest.left[v], forest.right[v]
+        to_left = log_dissimilarity(model, forest, a, x)
+        to_right = log_dissimilarity(model, forest, b, x)
+        if forest.log_dissimilarity[v] <= min(to_left, to_right):
+            return v
+        v = a if to_left <= to_right else b
+    return v
+
+
+@compiled
+def _place_predictive(model: Model, forest: Forest, root: int, x: int) -> int:
+    """Step 2 by predictive descent: to the child that predicts x better, until one rejects it."""
+    v = root
+    while forest.left[v] != _NONE:
+        a, b = forest.left[v], forest.right[v]
+        rows = forest.rows
+        left = log_marginal_sum(model.family, rows, a, rows, x, model.work)
+        right = log_marginal_sum(model.family, rows, b, rows, x, model.work)
+        left -= forest.log_marginal[a]
+        right -= forest.log_marginal[b]
+        v = a if left >= right else b
+        if log_dissimilarity(model, forest, v, x) > 0.0:
+            return v
+    return v
+
+
+@compiled
+def _topmost_violation(forest: Forest, v: int) -> int:
+    """Step 3: the topmost of v and its ancestors with d above one, else -1."""
+    topmost = _NONE
+    while v != _NONE:
+        if forest.log_dissimilarity[v] > 0.0:
+            topmost = v
+        v = forest.parent[v]
+    return topmost
+
+
+@compiled
+def _cut(forest: Forest, v: int, n_waiting: int) -> int:
+    """Make both children of v roots; put the siblings on its path to the root in line, nearest first.
+
+    Returns the new length of the line, whose end is served first.
+    """
+    depth = 0
+    above = v
+    while forest.parent[above] != _NONE:
+        depth += 1
+        above = forest.parent[above]
+    remove_root(forest, above)
+    left, right = forest.left[v], forest.right[v]
+    at = n_waiting + depth
+    child, ancestor = v, forest.parent[v]
+    free_node(forest, v)
+    while ancestor != _NONE:
+        at -= 1
+        other = forest.right[ancestor] if forest.left[ancestor] == child else forest.left[ancestor]
+        forest.parent[other] = _NONE
+        forest.waiting[at] = other
+        child, ancestor = ancestor, forest.parent[ancestor]
+        free_node(forest, child)
+    add_root(forest, left)
+    add_root(forest, right)
+    return n_waiting + depth
+
+
+@compiled
+def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
+    """Insert the tree (usually a leaf) x, which hangs nowhere; returns the number of cuts made."""
+    forest.waiting[0] = x
+    n_waiting = 1
+    cuts = 0
+    while n_waiting > 0:
+        n_waiting -= 1
+        tree = forest.waiting[n_waiting]
+        root = _nearest_root(model, forest, tree)
+        if root == _NONE:
+            add_root(forest, tree)
+            continue
+        if rule == PUBLISHED:
+            beside = _place_published(model, forest, root, tree)
+        else:
+            beside = _place_predictive(model, forest, root, tree)
+        node = join(model, forest, beside, tree)
+        refresh_ancestors(model, forest, node)
+        if rule == PREDICTIVE:
+            node = rebalance_path(model, forest, node)
+        violated = _topmost_violation(forest, node)
+        if violated != _NONE and cuts < CUT_BUDGET:
+            cuts += 1
+            n_waiting = _cut(forest, violated, n_waiting)
+    return cuts
+
+
+@compiled
+def remove_atom(model: Model, forest: Forest, atom: int) -> None:
+    """Take an atom's leaf out of the forest; its sibling takes the parent's place."""
+    x = forest.leaf[atom]
+    p = forest.parent[x]
+    forest.leaf[atom] = _NONE
+    if p == _NONE:
+        remove_root(forest, x)
+        free_node(forest, x)
+        return
+    sibling = forest.right[p] if forest.left[p] == x else forest.left[p]
+    above = forest.parent[p]
+    replace_child(forest, above, p, sibling)
+    free_node(forest, x)
+    free_node(forest, p)
+    refresh_ancestors(model, forest, sibling)
+    if above != _NONE:
+        rebalance_path(model, forest, above)
+
