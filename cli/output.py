@@ -1,7 +1,8 @@
 """Answers on standard output, in the form that was asked for; everything else on standard error.
 
-A table is drawn with rich on a terminal and with plain spaces when piped, so that ``less``, ``awk``
-and a log file see no escape codes. ``json``, ``jsonl`` and ``csv`` hold full values under stable names.
+A table is drawn with rich on a terminal and with plain spaces when piped, so that ``less``,
+``awk`` and a log file see no escape codes. ``json``, ``jsonl`` and ``csv`` hold full values under
+stable names.
 """
 
 from __future__ import annotations
@@ -31,11 +32,7 @@ class Form(StrEnum):
 
 def number(value: object) -> str:
     """Return a value as a person reads it: four significant digits, nothing for a missing one."""
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            return str(value)
+    if isinstance(value, float) and math.isfinite(value):
         return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -43,7 +40,7 @@ def number(value: object) -> str:
         return ", ".join(number(item) for item in value)
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={number(item)}" for key, item in value.items())
-    return str(value)
+    return "" if value is None else str(value)
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,8 @@ def iso_time(seconds: float | None) -> str | None:
 
 def note(message: str) -> None:
     """Say something to the person at the terminal: standard error, never part of the answer."""
-    print(message, file=sys.stderr, flush=True)
+    sys.stderr.write(f"{message}\n")
+    sys.stderr.flush()
 
 
 def write_rows(rows: Sequence[Row], columns: Sequence[Column], form: Form) -> None:
@@ -91,7 +89,9 @@ def write_rows(rows: Sequence[Row], columns: Sequence[Column], form: Form) -> No
         _write_table(rows, columns, sys.stdout)
 
 
-def write_record(record: Row, form: Form, *, tables: Mapping[str, Sequence[Column]] | None = None) -> None:
+def write_record(
+    record: Row, form: Form, *, tables: Mapping[str, Sequence[Column]] | None = None
+) -> None:
     """Write one answer that is not a list.
 
     Parameters
@@ -99,7 +99,7 @@ def write_record(record: Row, form: Form, *, tables: Mapping[str, Sequence[Colum
     record : mapping
         Values by name. A list of rows inside it is drawn as a table of its own.
     form : Form
-        ``csv`` writes two columns, ``name`` and ``value``, and leaves the inner tables as JSON text.
+        ``csv`` writes two columns, ``name`` and ``value``; inner tables are left as JSON text.
     tables : mapping of str to sequence of Column, optional
         The columns of each inner list of rows; without them the keys of its first row.
     """
@@ -116,9 +116,9 @@ def _write_facts(record: Row, tables: Mapping[str, Sequence[Column]]) -> None:
     facts = {key: value for key, value in record.items() if key not in inner}
     width = max((len(key) for key in facts), default=0)
     for key, value in facts.items():
-        print(f"{key.replace('_', ' '):<{width}}  {number(value)}".rstrip())
+        sys.stdout.write(f"{key.replace('_', ' '):<{width}}  {number(value)}".rstrip() + "\n")
     for key, rows in inner.items():
-        print(f"\n{key.replace('_', ' ')}")
+        sys.stdout.write(f"\n{key.replace('_', ' ')}\n")
         columns = tables.get(key) or [Column(name, name.replace("_", " ")) for name in rows[0]]
         _write_table(rows, columns, sys.stdout)
 

@@ -22,7 +22,16 @@ from ..storage.settings import RedisSettings, StorageSettings
 from ..stream.settings import KafkaSettings, SchemaSettings, StreamSettings
 from .errors import NotFoundError, UsageError
 
-__all__ = ["FILE_NAME", "SECTIONS", "Loaded", "Settings", "find_file", "load", "parse_overrides"]
+__all__ = [
+    "FILE_NAME",
+    "SECTIONS",
+    "Loaded",
+    "Settings",
+    "default_settings",
+    "find_file",
+    "load",
+    "parse_overrides",
+]
 
 FILE_NAME = "weald.toml"
 DEMO_HOME = "weald-demo"
@@ -102,6 +111,12 @@ def find_file(config: Path | None) -> Path | None:
         return path
     found = (path for path in (Path(FILE_NAME), Path(DEMO_HOME, FILE_NAME)) if path.is_file())
     return next(found, None)
+
+
+def default_settings() -> Loaded:
+    """Return the defaults, whatever the machine's environment and files say."""
+    sections = {name: kind() for name, kind in SECTIONS.items()}
+    return Loaded(msgspec.convert(sections, Settings, from_attributes=True), None, {})
 
 
 def parse_overrides(texts: Sequence[str]) -> dict[str, str]:

@@ -1,0 +1,121 @@
+"""``weald assign``: the cluster of a record, now or at a moment in the past."""
+
+# ruff: noqa: PLR0913 - one parameter for each flag of the command
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .errors import NotFoundError, UsageError
+from .options import Config, Output, Set, StreamName, example
+from .output import Column, Form, iso_time, write_rows
+
+if TYPE_CHECKING:
+    from ..storage.base import AsOf
+
+__all__ = ["add_to"]
+
+COLUMNS = (
+    Column("key", "key"),
+    Column("cluster", "cluster", "right"),
+    Column("event_time", "event time"),
+    Column("topic", "topic"),
+    Column("partition", "partition", "right"),
+    Column("offset", "offset", "right"),
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    app.command(
+        epilog=example(
+            "weald assign us2000crkq",
+            "weald assign us2000crkq us1000cdjq --output csv",
+            "weald assign us2000crkq --as-of 2026-11-21T09:00:00Z",
+            "weald assign us2000crkq --as-of publication:2",
+        )
+    )(assign)
+
+
+def assign(
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="The records' own keys.")],
+    *,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of",
+            metavar="TIME",
+            help="What was shown then: ISO 8601 (UTC unless it names a zone), seconds since 1970, "
+            "or publication:NUMBER.",
+        ),
+    ] = None,
+    history: Annotated[
+        int, typer.Option("--history", min=1, help="Newest observations to show of each key.")
+    ] = 1,
+    stream: StreamName = None,
+    config: Config = None,
+    set_: Set = None,
+    output: Output = Form.table,
+) -> None:
+    """Say which cluster the records with these keys belong to.
+
+    Leaves with 3 (not found) if any key is unknown; those that are known are printed all the same.
+    """
+    from .state import reading
+
+    moment = None if as_of is None else parse_moment(as_of)
+    with reading(config, set_, stream) as state:
+        found = state.reader.assignments(state.stream, keys, as_of=moment, limit=history)
+        rows = [_row(each, state.features) for each in found]
+    write_rows(rows, COLUMNS, output)
+    known = {row["key"] for row in rows}
+    missing = [key for key in keys if key not in known]
+    if missing:
+        then = "" if as_of is None else f" as of {as_of}"
+        raise NotFoundError(
+            f"no observation{then} with key {', '.join(missing)}",
+            next_step="weald cluster ID --members 20    lists keys that exist",
+        )
+
+
+def parse_moment(text: str) -> AsOf:
+    """Return the moment that ``--as-of`` names.
+
+    Raises
+    ------
+    UsageError
+        If it is none of the three forms.
+    """
+    from ..storage.base import AsOf
+
+    head, _, tail = text.partition(":")
+    if head == "publication" and tail.isdecimal():
+        return AsOf(publication=int(tail))
+    try:
+        return AsOf(time=float(text))
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(
+            f"--as-of {text}: expected ISO 8601, seconds since 1970, or publication:NUMBER",
+            next_step="weald assign KEY --as-of 2026-01-31T12:00:00Z",
+        ) from error
+    return AsOf(time=(moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def _row(observation: Any, features: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "key": observation.key,
+        "cluster": observation.cluster,
+        "event_time": iso_time(observation.event_time),
+        "topic": observation.topic,
+        "partition": observation.partition,
+        "offset": observation.offset,
+        "seq": observation.seq,
+        "values": dict(zip(features, observation.values.tolist(), strict=True)),
+    }

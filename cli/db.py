@@ -1,0 +1,72 @@
+"""``weald db``: the database's tables and their revision."""
+
+from __future__ import annotations
+
+import typer
+
+from .options import Config, Output, Set, example, open_settings
+from .output import Form, note, write_record
+
+__all__ = ["add_to"]
+
+group = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    app.add_typer(
+        group,
+        name="db",
+        help="Create, upgrade and check the database's tables.",
+        epilog=example("weald db upgrade", "weald db check"),
+    )
+
+
+@group.command(
+    epilog=example(
+        "weald db upgrade",
+        "weald db upgrade --set storage.url=postgresql+psycopg://weald@db/weald",
+    )
+)
+def upgrade(config: Config = None, set_: Set = None) -> None:
+    """Bring the tables to this program's revision, creating them if need be.
+
+    One transaction: a failure leaves the database as it was. Running it again does no harm.
+    """
+    from ..storage import migrate
+    from ..storage.settings import redacted
+
+    storage = open_settings(config, set_).settings.storage
+    before = migrate.upgrade(storage)
+    after = migrate.current(storage)
+    change = "already" if before == after else f"(was {before or 'empty'})"
+    note(f"{redacted(storage.url)} is at revision {after} {change}")
+
+
+@group.command(epilog=example("weald db current", "weald db current --output json"))
+def current(config: Config = None, set_: Set = None, output: Output = Form.table) -> None:
+    """Show the revision of the tables, and the one that this program needs."""
+    from ..storage import migrate
+    from ..storage.settings import redacted
+
+    storage = open_settings(config, set_).settings.storage
+    answer = {
+        "database": redacted(storage.url),
+        "revision": migrate.current(storage),
+        "needed": migrate.revisions()[-1],
+    }
+    write_record(answer, output)
+
+
+@group.command(epilog=example("weald db check && weald run"))
+def check(config: Config = None, set_: Set = None) -> None:
+    """Say whether the tables are the ones this program was written for.
+
+    Leaves with 0 if they are, and with 4 (not ready) if they are older, newer or absent.
+    """
+    from ..storage import migrate
+    from ..storage.settings import redacted
+
+    storage = open_settings(config, set_).settings.storage
+    migrate.check(storage)
+    note(f"{redacted(storage.url)} is ready")

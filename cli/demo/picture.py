@@ -1,0 +1,120 @@
+"""The clusters of a stream in its own coordinates, drawn for light and for dark surroundings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from .streams import Window
+
+__all__ = ["DARK", "LIGHT", "Scatter", "Theme", "draw"]
+
+# Told apart in both themes, and by people who see few colours.
+COLOURS = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e0a800", "#56b4e9"),
+    *("#8c564b", "#7f6bd6", "#b5bd2c", "#e377c2"),
+)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of the surroundings."""
+
+    ground: str
+    ink: str
+    faint: str
+
+
+LIGHT = Theme("#ffffff", "#1b1f24", "#b9c0c7")
+DARK = Theme("#14181d", "#e6e9ec", "#4a535c")
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """What is drawn.
+
+    Parameters
+    ----------
+    points : float64[n, 2]
+        The observations in the plane of the picture.
+    cluster : int64[n]
+        Their clusters.
+    named : sequence of (int, str)
+        The clusters that get a colour and a line in the legend, largest first.
+    axes : (str, str)
+        Titles of the axes, with units.
+    title : str
+    """
+
+    points: NDArray[np.float64]
+    cluster: NDArray[np.int64]
+    named: Sequence[tuple[int, str]]
+    axes: tuple[str, str]
+    title: str
+
+
+def draw(scatter: Scatter, windows: Sequence[Window], theme: Theme) -> bytes:
+    """Return a PNG with one panel for each window.
+
+    Parameters
+    ----------
+    scatter : Scatter
+    windows : sequence of Window
+        Parts of the plane, side by side.
+    theme : Theme
+    """
+    # The object interface: no display, no state left behind in the process.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.2 * len(windows), 6.4), dpi=110, layout="constrained")
+    figure.set_facecolor(theme.ground)
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, len(windows), squeeze=False)[0]
+    for panel, window in zip(panels, windows, strict=True):
+        _draw_panel(panel, scatter, window, theme)
+    handles, labels = panels[0].get_legend_handles_labels()
+    legend = figure.legend(
+        handles, labels, loc="outside lower center", ncols=min(5, len(labels)), frameon=False
+    )
+    for text in legend.get_texts():
+        text.set(color=theme.ink, fontsize=8.5)
+    figure.suptitle(scatter.title, color=theme.ink, fontsize=12)
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", facecolor=theme.ground)
+    return buffer.getvalue()
+
+
+def _draw_panel(panel: Any, scatter: Scatter, window: Window, theme: Theme) -> None:
+    named = [cluster for cluster, _ in scatter.named]
+    rest = ~np.isin(scatter.cluster, named)
+    panel.scatter(
+        *scatter.points[rest].T, s=10, color=theme.faint, linewidths=0, label="other clusters"
+    )
+    for index, (cluster, label) in enumerate(scatter.named):
+        panel.scatter(
+            *scatter.points[scatter.cluster == cluster].T,
+            s=16,
+            marker=MARKERS[index % len(MARKERS)],
+            color=COLOURS[index % len(COLOURS)],
+            alpha=0.75,
+            linewidths=0,
+            label=label,
+        )
+    panel.set(xlabel=scatter.axes[0], ylabel=scatter.axes[1], xlim=window.x, ylim=window.y)
+    panel.set_title(window.title, color=theme.ink, fontsize=10)
+    panel.set_facecolor(theme.ground)
+    panel.grid(visible=True, color=theme.faint, alpha=0.35, linewidth=0.5)
+    panel.set_axisbelow(True)
+    panel.tick_params(colors=theme.ink, labelsize=8)
+    for side in panel.spines.values():
+        side.set_color(theme.faint)
+    panel.xaxis.label.set_color(theme.ink)
+    panel.yaxis.label.set_color(theme.ink)

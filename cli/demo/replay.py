@@ -1,0 +1,81 @@
+"""Replays a bundled stream onto a topic, as its own producer would have sent it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+import msgspec
+
+from ..embedded import API_VERSION
+from .streams import Record
+
+__all__ = ["Replay"]
+
+# Far below what the embedded broker keeps of a partition, so that nothing is dropped unread.
+MOST_AHEAD = 4_000
+
+
+class Replay(threading.Thread):
+    """A producer on a thread of its own.
+
+    All records go to one partition: within a partition a topic keeps order, so the same stream
+    gives the same clusters at every run.
+
+    Parameters
+    ----------
+    bootstrap_servers : str
+    topic : str
+    records : iterable of dict
+        Sent as JSON, keyed by their ``id``.
+    """
+
+    def __init__(self, bootstrap_servers: str, topic: str, records: Iterable[Record]) -> None:
+        super().__init__(name="weald-replay", daemon=True)
+        self._servers = bootstrap_servers
+        self._topic = topic
+        self._records = records
+        self._room = threading.Semaphore(MOST_AHEAD)
+        self._stopped = threading.Event()
+        self.n_sent = 0
+        self.done = False
+        self.error: Exception | None = None
+
+    def received(self, n_records: int) -> None:
+        """Say that so many more records were consumed."""
+        if n_records:
+            self._room.release(n_records)
+
+    def stop(self) -> None:
+        """Send no more and wait for the thread."""
+        self._stopped.set()
+        self._room.release()
+        self.join()
+
+    def run(self) -> None:
+        """Send everything, at the consumer's pace."""
+        try:
+            self._send()
+        except Exception as error:  # noqa: BLE001  # told on the main thread, which decides
+            self.error = error
+        self.done = True
+
+    def _send(self) -> None:
+        from kafka import KafkaProducer
+
+        producer = KafkaProducer(bootstrap_servers=self._servers, api_version=API_VERSION)
+        try:
+            for record in self._records:
+                self._room.acquire()
+                if self._stopped.is_set():
+                    break
+                producer.send(
+                    self._topic,
+                    value=msgspec.json.encode(record),
+                    key=str(record["id"]).encode(),
+                    partition=0,
+                )
+                self.n_sent += 1
+            producer.flush()
+        finally:
+            producer.close()

@@ -1,0 +1,161 @@
+"""The bundled streams: what a record is, which numbers are clustered, and how clusters read."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+__all__ = ["STREAMS", "BundledStream", "Feature", "Record", "Window"]
+
+Row = Mapping[str, str]
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One number of an observation: its name in the record, and how people read it.
+
+    Parameters
+    ----------
+    name : str
+        Name in the record and in ``[schema]``.
+    title : str
+        Heading with the unit.
+    """
+
+    name: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of the plane that gets a panel of the picture; None is as far as the data go."""
+
+    title: str
+    x: tuple[float, float] | None = None
+    y: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class BundledStream:
+    """A stream that ships with the package.
+
+    Parameters
+    ----------
+    name : str
+    title : str
+        One line: what happened, where and when.
+    resource : str
+        File in ``data/``; its origin and licence are in ``data/PROVENANCE.md``.
+    to_record : callable
+        From a row of the file to the record that is sent.
+    features : tuple of Feature
+        What is clustered.
+    plane : tuple of str
+        The two features that span the picture.
+    windows : tuple of Window
+        Its panels.
+    place_of : callable
+        From a record to the name of a place, for telling clusters apart; no part of the model.
+    """
+
+    name: str
+    title: str
+    resource: str
+    to_record: Callable[[Row], Record]
+    features: tuple[Feature, ...]
+    plane: tuple[str, str]
+    windows: tuple[Window, ...]
+    place_of: Callable[[Record], str]
+
+    def records(self) -> Iterator[Record]:
+        """Yield the records in the order of the file, which is that of time."""
+        source = files(__package__).joinpath("data", self.resource)
+        with source.open("rb") as packed, gzip.open(packed, "rt", encoding="utf-8") as lines:
+            for row in csv.DictReader(lines):
+                yield self.to_record(row)
+
+
+def _number(cell: str) -> float | None:
+    return float(cell) if cell else None
+
+
+def _earthquake(row: Row) -> Record:
+    return {
+        "id": row["id"],
+        "time": int(row["time_ms"]),
+        "longitude": _number(row["longitude"]),
+        "latitude": _number(row["latitude"]),
+        "depth_km": _number(row["depth_km"]),
+        "magnitude": _number(row["mag"]),
+        "place": row["place"],
+    }
+
+
+def _region(record: Record) -> str:
+    """Return the last part of "9km NE of Aguanga, CA", with California spelt in one way."""
+    name = str(record["place"]).rpartition(",")[2].strip()
+    return {"CA": "California", "MX": "Mexico"}.get(name, name)
+
+
+def _flight(row: Row) -> Record:
+    scheduled = row["sched_dep"]
+    hour, minute = scheduled[11:].split(":")
+    return {
+        "id": f"{row['carrier']}{row['flight']}-{row['origin']}-{scheduled[:10]}",
+        # New York keeps Eastern Standard Time throughout January and February.
+        "time": f"{scheduled}:00-05:00",
+        "hour": int(hour) + int(minute) / 60,
+        "distance": _number(row["distance"]),
+        "dep_delay": _number(row["dep_delay"]),
+        "arr_delay": _number(row["arr_delay"]),
+        "origin": row["origin"],
+        "destination": row["dest"],
+    }
+
+
+STREAMS = {
+    stream.name: stream
+    for stream in (
+        BundledStream(
+            name="earthquakes",
+            title="earthquakes of one week, 31 January to 7 February 2018 (USGS)",
+            resource="earthquakes.csv.gz",
+            to_record=_earthquake,
+            features=(
+                Feature("longitude", "longitude °"),
+                Feature("latitude", "latitude °"),
+                Feature("depth_km", "depth km"),
+                Feature("magnitude", "magnitude"),
+            ),
+            plane=("longitude", "latitude"),
+            windows=(
+                Window("the world"),
+                Window("the western United States", (-126.0, -108.0), (31.0, 49.0)),
+            ),
+            place_of=_region,
+        ),
+        BundledStream(
+            name="flights",
+            title="departures from New York City, January and February 2013",
+            resource="flights.csv.gz",
+            to_record=_flight,
+            features=(
+                Feature("hour", "hour"),
+                Feature("distance", "distance mi"),
+                Feature("dep_delay", "departure delay min"),
+                Feature("arr_delay", "arrival delay min"),
+            ),
+            plane=("distance", "arr_delay"),
+            windows=(
+                Window("all flights"),
+                Window("up to two hours late", (0.0, 2700.0), (-80.0, 120.0)),
+            ),
+            place_of=lambda record: str(record["destination"]),
+        ),
+    )
+}

@@ -1,0 +1,182 @@
+"""``weald init``: a ``weald.toml`` to start from."""
+
+# ruff: noqa: PLR0913 - one parameter for each flag of the command
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .errors import ConflictError, UsageError
+from .options import example
+from .output import note
+from .sample import Proposal, propose
+
+__all__ = ["add_to", "configuration"]
+
+TEMPLATE = """\
+# Weald's configuration. `weald config show` lists every setting with its value and its origin.
+# Any of them may come from the environment instead, as WEALD__SECTION__KEY; secrets always should.
+# Relative paths are read from this file's folder.
+
+[stream]
+name = {name}
+source = {source}    # kafka, file or stdin
+{path}
+[kafka]
+bootstrap_servers = {bootstrap_servers}
+topic = {topic}
+
+[schema]
+# The numbers that make an observation. `path` reaches into nested records: path = "reading.celsius"
+fields = [
+{fields}
+]
+{key}
+{time}
+
+[model]
+family = "gaussian"
+prior = "dp"
+seed = 0
+
+[storage]
+url = "sqlite:///weald.db"    # or postgresql+psycopg://weald@host/weald
+
+[redis]
+url = "redis://127.0.0.1:6379/0"
+enabled = {redis}    # a copy of the clusters' statistics; SQL alone holds the truth
+
+[monitoring]
+port = 9464    # /metrics, /livez and /readyz on loopback
+"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command of this module."""
+    app.command(
+        epilog=example(
+            "weald init --sample readings.jsonl",
+            "weald init --sample readings.csv --topic readings --bootstrap-servers kafka:9092",
+            "weald init production --fields temperature,humidity --key sensor --time at",
+        )
+    )(init)
+
+
+def init(
+    home: Annotated[Path, typer.Argument(metavar="[DIR]", help="Folder to write it in.")] = Path(),
+    *,
+    sample: Annotated[
+        Path | None,
+        typer.Option("--sample", metavar="FILE", help="Propose the schema from this CSV or JSONL."),
+    ] = None,
+    name: Annotated[str, typer.Option("--name", help="Name of the stream.")] = "weald",
+    topic: Annotated[
+        str | None, typer.Option("--topic", help="Read this topic; without it, the sample file.")
+    ] = None,
+    bootstrap_servers: Annotated[
+        str, typer.Option("--bootstrap-servers", metavar="HOST:PORT", help="The Kafka brokers.")
+    ] = "127.0.0.1:9092",
+    fields: Annotated[
+        str | None, typer.Option("--fields", metavar="A,B", help="Paths of the numbers.")
+    ] = None,
+    key: Annotated[str | None, typer.Option("--key", help="Path of the record's key.")] = None,
+    time: Annotated[str | None, typer.Option("--time", help="Path of the record's time.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Write a weald.toml to start from.
+
+    With --sample the schema is proposed from the first records of a file, with the reason for each
+    field; look it over before the first run, because a stream keeps the schema it began with.
+    """
+    from .settings import FILE_NAME
+
+    target = home / FILE_NAME
+    if target.exists() and not force:
+        raise ConflictError(f"{target} exists already", next_step="weald init --force")
+    proposal = _proposal(sample, fields)
+    for reason in proposal.reasons:
+        note(f"  {reason}")
+    text = configuration(
+        Proposal(proposal.fields, key or proposal.key, time or proposal.time, []),
+        stream={"name": name, **_source(sample, topic, home)},
+        kafka={"bootstrap_servers": bootstrap_servers, "topic": topic or "events"},
+    )
+    home.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+    note(f"wrote {target}")
+    where = "" if home == Path() else f" --config {target}"
+    note(f"Next: weald doctor{where}; weald run{where}")
+
+
+def _proposal(sample: Path | None, fields: str | None) -> Proposal:
+    if fields is not None:
+        return Proposal([name.strip() for name in fields.split(",")], None, None, [])
+    if sample is None:
+        raise UsageError(
+            "a schema needs the names of the numbers in a record",
+            next_step="weald init --sample FILE, or weald init --fields A,B",
+        )
+    return propose(sample)
+
+
+def _source(sample: Path | None, topic: str | None, home: Path) -> dict[str, str]:
+    if topic is not None or sample is None:
+        return {"source": "kafka"}
+    # The file means the same from wherever the command is run.
+    near = sample.resolve().is_relative_to(home.resolve())
+    path = sample.resolve().relative_to(home.resolve()) if near else sample.resolve()
+    return {"source": "file", "path": str(path)}
+
+
+def configuration(
+    schema: Proposal,
+    stream: dict[str, str],
+    kafka: dict[str, str],
+    *,
+    redis: bool = True,
+    head: str = "",
+) -> str:
+    """Return the text of a ``weald.toml``.
+
+    Parameters
+    ----------
+    schema : Proposal
+    stream, kafka : dict of str to str
+        ``name``, ``source`` and perhaps ``path``; ``bootstrap_servers`` and ``topic``.
+    redis : bool
+        Whether statistics are published.
+    head : str
+        Comment lines above everything.
+    """
+    body = TEMPLATE.format(
+        name=_quoted(stream["name"]),
+        source=_quoted(stream["source"]),
+        path=f"path = {_quoted(stream['path'])}\n" if "path" in stream else "",
+        bootstrap_servers=_quoted(kafka["bootstrap_servers"]),
+        topic=_quoted(kafka["topic"]),
+        fields="\n".join(f"    {_field(path)}," for path in schema.fields),
+        key=_line("key", schema.key, "path of the record's own key; `weald assign KEY` asks by it"),
+        time=_line("time", schema.time, "path of the record's own time"),
+        redis="true" if redis else "false",
+    )
+    return head + body
+
+
+def _quoted(text: str) -> str:
+    # A JSON string is a TOML basic string, but for DEL, which JSON leaves bare.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _field(path: str) -> str:
+    name = path.replace(".", "_")
+    return (
+        "{ name = " + _quoted(name) + ("" if name == path else f", path = {_quoted(path)}") + " }"
+    )
+
+
+def _line(setting: str, path: str | None, comment: str) -> str:
+    return f"# {setting} = ...    # {comment}" if path is None else f"{setting} = {_quoted(path)}"

@@ -1,0 +1,111 @@
+"""``weald predict``: where new records would go. Query only: nothing is stored or learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .errors import CommandError, NotFoundError
+from .options import Config, Output, Set, StreamName, example
+from .output import Column, Form, note, write_rows
+
+if TYPE_CHECKING:
+    from ..stream.record import Batch, DeadLetter
+    from .state import State
+
+__all__ = ["add_to"]
+
+COLUMNS = (
+    Column("row", "row", "right"),
+    Column("key", "key"),
+    Column("cluster", "cluster", "right", lambda value: "new" if value is None else str(value)),
+    Column("probability", "probability", "right"),
+    Column("new_probability", "of a new one", "right"),
+    Column("log_density", "log density", "right"),
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command of this module."""
+    app.command(
+        epilog=example(
+            "weald predict new.jsonl",
+            "weald predict new.csv --output csv > predicted.csv",
+            'echo \'{"longitude":-118,"latitude":34,"depth_km":8,"magnitude":2}\' '
+            "| weald predict -",
+        )
+    )(predict)
+
+
+def predict(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|-", help=".csv[.gz] or .jsonl[.gz]; - reads JSONL from stdin."
+        ),
+    ],
+    *,
+    stream: StreamName = None,
+    config: Config = None,
+    set_: Set = None,
+    output: Output = Form.table,
+) -> None:
+    """Say which cluster records would join, with the probability, and change nothing.
+
+    The records are decoded by the stream's own schema. An empty cluster means that a new one is
+    more probable than any that exists; `log_density` is the log predictive density of the record,
+    which is low for one unlike anything seen.
+    """
+    from .state import reading
+
+    if data != "-" and not Path(data).is_file():
+        raise NotFoundError(f"{data}: no such file")
+    with reading(config, set_, stream) as state:
+        rows, refused = _predict(state, data)
+    write_rows(rows, COLUMNS, output)
+    for letter in refused[:10]:
+        note(f"row {letter.offset + 1} refused: {letter.reason}: {letter.detail}")
+    if refused:
+        raise CommandError(f"{len(refused)} of {len(rows) + len(refused)} rows were refused")
+
+
+def _predict(state: State, data: str) -> tuple[list[dict[str, Any]], list[DeadLetter]]:
+    from .predictive import Predictive
+
+    predictive = Predictive.of(state)
+    rows: list[dict[str, Any]] = []
+    refused: list[DeadLetter] = []
+    for batch, letters in _batches(state, data):
+        refused += letters
+        answers = predictive(batch.values)
+        for offset, key, answer in zip(batch.offset.tolist(), batch.key, answers, strict=True):
+            rows.append({"row": offset + 1, "key": key, **answer})
+    return rows, refused
+
+
+def _batches(state: State, data: str) -> Iterator[tuple[Batch, list[DeadLetter]]]:
+    import msgspec
+
+    from ..stream.decode import decode
+    from ..stream.file_source import FileSource, format_of
+    from ..stream.schema import Schema
+    from ..stream.settings import SchemaSettings, StreamSettings
+
+    settings = (
+        StreamSettings(source="stdin", format="jsonl")
+        if data == "-"
+        else StreamSettings(source="file", path=data)
+    )
+    declared = msgspec.convert(state.spec.schema, SchemaSettings)
+    schema = Schema.of(declared, text=format_of(settings) == "csv")
+    source = FileSource(settings, declared.max_bytes)
+    try:
+        while not source.exhausted:
+            messages = source.poll(1.0)
+            if messages:
+                yield decode(messages, schema)
+    finally:
+        source.close()

@@ -1,0 +1,121 @@
+"""Opens the stored state of one stream for questions; nothing here writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import NotFoundError, NotReadyError
+from .options import open_settings
+
+if TYPE_CHECKING:
+    from ..storage.base import ClusterRow, Reader, StreamSpec
+    from ..treecore.family import FeatureSummary
+    from .settings import Loaded
+
+__all__ = ["State", "reading"]
+
+FIRST_STEPS = "weald demo    makes a stream to look at; weald init and weald run start your own"
+
+
+@dataclass(frozen=True)
+class State:
+    """One stream's stored state.
+
+    Parameters
+    ----------
+    reader : Reader
+    stream : str
+        Its name.
+    loaded : Loaded
+        The settings that led here.
+    """
+
+    reader: Reader
+    stream: str
+    loaded: Loaded
+
+    @cached_property
+    def spec(self) -> StreamSpec:
+        """What the stream is: family, prior and schema as they were when it began."""
+        return self.reader.spec(self.stream)
+
+    @cached_property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features, in the order of an observation's values."""
+        import msgspec
+
+        from ..stream.schema import Schema
+        from ..stream.settings import SchemaSettings
+
+        return Schema.of(msgspec.convert(self.spec.schema, SchemaSettings)).features
+
+    @cached_property
+    def family(self) -> Any:
+        """The family with the hyperparameters that the stream runs with."""
+        import numpy as np
+
+        from ..treecore.family import FAMILIES
+
+        spec = FAMILIES[self.spec.family]
+        return spec.build(self.spec.family_params, np.empty((0, len(self.features))))
+
+    def describe(self, cluster: ClusterRow) -> list[FeatureSummary]:
+        """Return one summary per feature, in the data's own units."""
+        from ..treecore.family import FAMILIES
+
+        spec = FAMILIES[self.spec.family]
+        return spec.describe(self.family, cluster.statistics, self.features)
+
+
+@contextmanager
+def reading(
+    config: Path | None, set_: list[str] | None, stream: str | None = None
+) -> Iterator[State]:
+    """Open the state that the settings point to.
+
+    Raises
+    ------
+    NotFoundError
+        If the database holds no stream of that name; the message lists those it holds.
+    NotReadyError
+        If there is no database yet.
+    """
+    from ..storage.sql import SqlReader
+
+    loaded = open_settings(config, set_, {"stream.name": stream})
+    storage = loaded.settings.storage
+    _require_file(storage.url)
+    reader = SqlReader(storage)
+    try:
+        yield State(reader, _choose(loaded, reader.streams()), loaded)
+    finally:
+        reader.close()
+
+
+def _require_file(url: str) -> None:
+    """Say in plain words that nothing has run here yet, before a migration is even thought of."""
+    prefix = "sqlite:///"
+    if url.startswith(prefix) and not Path(url.removeprefix(prefix)).is_file():
+        raise NotReadyError(
+            f"there is no state yet: {url.removeprefix(prefix)} does not exist",
+            next_step=FIRST_STEPS,
+        )
+
+
+def _choose(loaded: Loaded, known: list[str]) -> str:
+    name = loaded.settings.stream.name
+    if name in known:
+        return name
+    if not known:
+        raise NotReadyError("the database holds no stream yet", next_step=FIRST_STEPS)
+    if "stream.name" not in loaded.origins and len(known) == 1:
+        return known[0]
+    raise NotFoundError(
+        f"no stream named {name}; the database holds {', '.join(known)}",
+        next_step=f"weald status --stream {known[0]}",
+    )

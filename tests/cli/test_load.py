@@ -1,0 +1,136 @@
+"""Data files: every format gives the same matrix, and every mistake names its place."""
+
+import gzip
+import json
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from weald.cli.errors import NotFoundError, NotReadyError, UsageError
+from weald.cli.load import load_table
+
+VALUES = np.array([[1.0, 2.5], [3.0, -4.0], [0.0, 1e-3]])
+
+
+def write(path: Path) -> Path:
+    """Write VALUES in the format of the path's suffix."""
+    rows = VALUES.tolist()
+    if path.name.endswith(".npy"):
+        np.save(path, VALUES)
+    elif path.name == "csr.npz":
+        sparse.save_npz(path, sparse.csr_array(VALUES))
+    elif path.name.endswith(".npz"):
+        np.savez(path, X=VALUES, y=np.array([0, 1, 1]))
+    elif ".csv" in path.name:
+        text = "a,name,b\n" + "".join(f"{a},row,{b}\n" for a, b in rows)
+        write_text(path, text)
+    else:
+        lines = [json.dumps({"a": a, "name": "row", "b": b}) for a, b in rows]
+        write_text(path, "\n".join(lines) + "\n")
+    return path
+
+
+def write_text(path: Path, text: str) -> None:
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+
+
+@pytest.mark.parametrize(
+    "name", ["x.npy", "x.npz", "csr.npz", "x.csv", "x.csv.gz", "x.jsonl", "x.jsonl.gz"]
+)
+def test_every_format_gives_the_same_matrix(name: str, tmp_path: Path) -> None:
+    table = load_table(write(tmp_path / name))
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert table.values.dtype == np.float64
+    named = ".csv" in name or ".jsonl" in name
+    assert table.names == (["a", "b"] if named else ["x1", "x2"])
+    assert table.left_out == (["name"] if named else [])
+
+
+def test_labels_come_along_for_comparison_only(tmp_path: Path) -> None:
+    table = load_table(write(tmp_path / "x.npz"))
+    assert table.truth is not None
+    assert table.truth.tolist() == [0, 1, 1]
+    assert table.values.shape == (3, 2)
+
+
+def test_columns_are_chosen_in_the_order_given(tmp_path: Path) -> None:
+    table = load_table(write(tmp_path / "x.csv"), ["b", "a"])
+    np.testing.assert_array_equal(table.values, VALUES[:, ::-1])
+    with pytest.raises(UsageError, match=r"named name; there are a, b"):
+        load_table(tmp_path / "x.csv", ["name"])
+
+
+def test_csv_without_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("1,2\n3,4\n")
+    table = load_table(path)
+    assert table.names == ["x1", "x2"]
+    assert len(table.values) == 2
+
+
+def test_jsonl_of_lists(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text("[1, 2]\n[3, 4]\n")
+    np.testing.assert_array_equal(load_table(path).values, [[1, 2], [3, 4]])
+
+
+def test_parquet_where_its_reader_is_installed(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    if find_spec("pyarrow") is None:
+        path.write_bytes(b"PAR1")
+        with pytest.raises(NotReadyError) as caught:
+            load_table(path)
+        assert caught.value.next_step == "pip install pyarrow"
+        return
+    arrow = import_module("pyarrow")
+    columns = {"a": VALUES[:, 0], "name": ["row"] * 3, "b": VALUES[:, 1]}
+    import_module("pyarrow.parquet").write_table(arrow.table(columns), path)
+    table = load_table(path)
+    np.testing.assert_array_equal(table.values, VALUES)
+    assert (table.names, table.left_out) == (["a", "b"], ["name"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "a,b\n1,2\n3,\n", r"row 2, column b"),
+        ("a.csv", "a,b\n1,2\n3\n", r"line 3 has 1 cells, expected 2"),
+        ("a.csv", "", r"no rows"),
+        ("a.csv", "a,b\nx,y\n", r"no column holds numbers only"),
+        ("a.jsonl", '{"a": 1}\n{oops\n', r"line 2 is not JSON"),
+        ("a.jsonl", "3\n", r"neither an object nor a list"),
+        ("a.npy", "not numpy", r"not a NumPy file"),
+        ("a.txt", "1 2", r"expected one of \.npy"),
+    ],
+)
+def test_mistakes_name_their_place(name: str, text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        load_table(path)
+
+
+def test_arrays_that_are_no_matrix_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((2, 2, 2)))
+    with pytest.raises(UsageError, match=r"\(2, 2, 2\)"):
+        load_table(tmp_path / "x.npy")
+    np.savez(tmp_path / "net.npz", A=np.zeros((2, 2)))
+    with pytest.raises(UsageError, match="network"):
+        load_table(tmp_path / "net.npz")
+    np.savez(tmp_path / "other.npz", Z=np.zeros((2, 2)))
+    with pytest.raises(UsageError, match="found Z"):
+        load_table(tmp_path / "other.npz")
+
+
+def test_a_file_of_objects_is_never_unpickled(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(UsageError, match="plain numbers"):
+        load_table(tmp_path / "x.npy")
+
+
+def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="no such file"):
+        load_table(tmp_path / "nowhere.csv")

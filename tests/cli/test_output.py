@@ -1,0 +1,146 @@
+"""Every form of an answer, and what a table looks like on a terminal and in a pipe."""
+
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from weald.cli.output import Column, Form, iso_time, number, write_record, write_rows
+
+ROWS: list[dict[str, Any]] = [
+    {"cluster": 1, "size": 120, "share": 0.75, "name": "a, b", "tags": ["x", "y"]},
+    {"cluster": 22, "size": 40, "share": 0.25, "name": None, "tags": []},
+]
+COLUMNS = [
+    Column("cluster", "cluster", "right"),
+    Column("name", "name"),
+    Column("share", "share", "right", lambda share: f"{share:.0%}"),
+]
+
+
+def test_a_piped_table_is_plain_and_aligned(capsys: pytest.CaptureFixture[str]) -> None:
+    write_rows(ROWS, COLUMNS, Form.table)
+    assert capsys.readouterr().out.splitlines() == [
+        "cluster  name  share",
+        "      1  a, b    75%",
+        "     22          25%",
+    ]
+
+
+def test_json_is_one_array_of_full_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    write_rows(ROWS, COLUMNS, Form.json)
+    assert json.loads(capsys.readouterr().out) == ROWS
+
+
+def test_jsonl_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    write_rows(ROWS, COLUMNS, Form.jsonl)
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == ROWS
+
+
+def test_csv_quotes_what_needs_it_and_writes_lists_as_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_rows(ROWS, COLUMNS, Form.csv)
+    lines = list(csv.reader(io.StringIO(capsys.readouterr().out)))
+    assert lines[0] == ["cluster", "size", "share", "name", "tags"]
+    assert lines[1] == ["1", "120", "0.75", "a, b", '["x","y"]']
+    assert lines[2][3] == ""
+
+
+@pytest.mark.parametrize("form", list(Form))
+def test_no_rows_is_no_error(form: Form, capsys: pytest.CaptureFixture[str]) -> None:
+    write_rows([], COLUMNS, form)
+    out = capsys.readouterr().out
+    expected = {
+        Form.table: "cluster  name  share\n",
+        Form.json: "[]\n",
+        Form.jsonl: "",
+        Form.csv: "cluster,name,share\n",
+    }
+    assert out == expected[form]
+
+
+def test_a_number_that_json_cannot_say_becomes_null(capsys: pytest.CaptureFixture[str]) -> None:
+    write_rows([{"x": float("nan"), "y": float("inf")}], COLUMNS, Form.json)
+    assert json.loads(capsys.readouterr().out) == [{"x": None, "y": None}]
+
+
+def test_a_record_shows_its_inner_rows_as_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    write_record({"n_received": 3, "parts": [{"part": 0, "n": 3}]}, Form.table)
+    assert capsys.readouterr().out.splitlines() == [
+        "n received  3",
+        "",
+        "parts",
+        "part  n",
+        "0     3",
+    ]
+
+
+def test_a_record_as_csv_has_names_and_values(capsys: pytest.CaptureFixture[str]) -> None:
+    write_record({"a": 1, "parts": [{"n": 3}]}, Form.csv)
+    assert list(csv.reader(io.StringIO(capsys.readouterr().out))) == [
+        ["name", "value"],
+        ["a", "1"],
+        ["parts", '[{"n":3}]'],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (1.23456, "1.235"),
+        (12345.6, "12346"),
+        (True, "yes"),
+        ([1, 2], "1, 2"),
+        ({"a": 1}, "a=1"),
+    ],
+)
+def test_numbers_read_as_people_write_them(value: object, text: str) -> None:
+    assert number(value) == text
+
+
+def test_times_are_utc_to_the_second() -> None:
+    assert iso_time(0.0) == "1970-01-01T00:00:00Z"
+    assert iso_time(None) is None
+
+
+SHOW = """
+from weald.cli.output import Column, Form, write_rows
+write_rows([{"a": "[bold]", "n": 1}], [Column("a", "a"), Column("n", "n", "right")], Form.table)
+"""
+
+
+def shown_on_a_terminal(environment: dict[str, str]) -> str:
+    """Run SHOW with a terminal as its standard output."""
+    ours, theirs = pty.openpty()
+    plain = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")}
+    with subprocess.Popen(
+        [sys.executable, "-c", SHOW], stdout=theirs, env={**plain, "TERM": "xterm", **environment}
+    ) as process:
+        os.close(theirs)
+        out = b""
+        try:
+            while chunk := os.read(ours, 4096):
+                out += chunk
+        except OSError:
+            pass  # how a terminal says that the other side is gone
+        process.wait()
+    os.close(ours)
+    return out.decode()
+
+
+def test_a_terminal_gets_a_drawn_table() -> None:
+    text = shown_on_a_terminal({})
+    assert "\x1b[" in text
+    assert "─" in text
+    assert "[bold]" in text
+
+
+def test_no_color_is_heeded() -> None:
+    assert "\x1b[3" not in shown_on_a_terminal({"NO_COLOR": "1"})
