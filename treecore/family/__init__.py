@@ -6,6 +6,7 @@ from . import dirichlet_multinomial as dirichlet_multinomial
 from . import gamma_poisson as gamma_poisson
 from . import normal_inverse_gamma as normal_inverse_gamma
 from . import normal_inverse_wishart as normal_inverse_wishart
+from . import product as product
 from .base import FAMILIES, FamilySpec, FeatureSummary, spec_of
 
 __all__ = ["FAMILIES", "FamilySpec", "FeatureSummary", "spec_of"]

@@ -28,7 +28,7 @@ from .base import (
     statistics_width,
     workspace,
 )
-from .checks import first_true, positive, refuse_unknown, shape_fault
+from .checks import feature_fault, first_true, positive, refuse_unknown, shape_fault
 from .gamma import Rising, log_rising, rising_table
 
 __all__ = ["BetaBernoulli", "beta_bernoulli"]
@@ -157,7 +157,7 @@ def _validate(family: BetaBernoulli, values: NDArray[np.float64]) -> tuple[int, 
     if fault is not None:
         return fault
     at = first_true(~((values == 0.0) | (values == 1.0) | np.isnan(values)))
-    return None if at is None else (at[0], f"feature {at[1]} is {values[at]:g}: a flag is 0 or 1")
+    return None if at is None else feature_fault(at, values, "a flag is 0 or 1")
 
 
 def _describe(

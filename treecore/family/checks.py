@@ -1,5 +1,6 @@
 """Checks of what people give to a family: hyperparameters and observations."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -8,7 +9,16 @@ from numpy.typing import NDArray
 
 from ..errors import ParameterError
 
-__all__ = ["first_true", "per_feature", "positive", "refuse_unknown", "shape_fault"]
+__all__ = [
+    "feature_fault",
+    "first_true",
+    "numbers",
+    "per_feature",
+    "positive",
+    "refuse_unknown",
+    "renumbered",
+    "shape_fault",
+]
 
 Vector = NDArray[np.float64]
 
@@ -22,25 +32,31 @@ def refuse_unknown(family: str, parameters: Mapping[str, Any], known: Iterable[s
         raise ParameterError(f"{family} has no parameter {unknown[0]!r}: it takes {takes}")
 
 
+def numbers(name: str, value: Any) -> Vector:
+    """The finite numbers in ``value``, in its own shape."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be numeric, got {value!r}") from None
+    if not np.isfinite(array).all():
+        raise ParameterError(f"{name} must be finite, got {value!r}")
+    return array
+
+
 def per_feature(name: str, value: Any, d: int) -> Vector:
     """A finite number for each of d features from one number or d of them."""
-    try:
-        numbers = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError(f"{name} must be a number or {d} numbers, got {value!r}") from None
-    if numbers.shape not in {(), (1,), (d,)}:
-        raise ParameterError(f"{name} must be a number or {d} numbers, got shape {numbers.shape}")
-    if not np.isfinite(numbers).all():
-        raise ParameterError(f"{name} must be finite, got {value!r}")
-    return np.ascontiguousarray(np.broadcast_to(numbers, (d,)))
+    array = numbers(name, value)
+    if array.shape not in {(), (1,), (d,)}:
+        raise ParameterError(f"{name} must be a number or {d} numbers, got shape {array.shape}")
+    return np.ascontiguousarray(np.broadcast_to(array, (d,)))
 
 
 def positive(name: str, value: Any, d: int) -> Vector:
     """As :func:`per_feature`, above zero."""
-    numbers = per_feature(name, value, d)
-    if not (numbers > 0.0).all():
-        raise ParameterError(f"{name} must be positive, got {numbers[numbers <= 0.0][0]:g}")
-    return numbers
+    array = per_feature(name, value, d)
+    if not (array > 0.0).all():
+        raise ParameterError(f"{name} must be positive, got {array[array <= 0.0][0]:g}")
+    return array
 
 
 def shape_fault(values: Vector, d: int) -> tuple[int, str] | None:
@@ -48,6 +64,16 @@ def shape_fault(values: Vector, d: int) -> tuple[int, str] | None:
     if values.ndim == 2 and values.shape[1] == d:
         return None
     return 0, f"needs {d} numbers, got shape {values.shape[1:]}"
+
+
+def feature_fault(at: tuple[int, int], values: Vector, reason: str) -> tuple[int, str]:
+    """Row and reason for the entry of ``values`` that a family cannot take."""
+    return at[0], f"feature {at[1]} is {values[at]:g}: {reason}"
+
+
+def renumbered(reason: str, columns: NDArray[np.int64]) -> str:
+    """Rewrite the reason of a part, whose feature c is column ``columns[c]`` of the whole."""
+    return re.sub(r"^feature (\d+)", lambda match: f"feature {columns[int(match[1])]}", reason)
 
 
 def first_true(mask: NDArray[np.bool_]) -> tuple[int, int] | None:

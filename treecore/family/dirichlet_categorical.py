@@ -31,7 +31,7 @@ from .base import (
     statistics_width,
     workspace,
 )
-from .checks import first_true, per_feature, positive, refuse_unknown, shape_fault
+from .checks import feature_fault, first_true, per_feature, positive, refuse_unknown, shape_fault
 from .gamma import Rising, log_rising, rising_table
 
 __all__ = ["DirichletCategorical", "dirichlet_categorical"]
@@ -182,7 +182,7 @@ def _validate(family: DirichletCategorical, values: NDArray[np.float64]) -> tupl
     if at is None:
         return None
     last = family.levels[at[1]] - 1
-    return at[0], f"feature {at[1]} is {values[at]:g}: its levels are the codes 0 to {last}"
+    return feature_fault(at, values, f"its levels are the codes 0 to {last}")
 
 
 def _weights(family: DirichletCategorical, row: NDArray[np.float64]) -> list[NDArray[np.float64]]:

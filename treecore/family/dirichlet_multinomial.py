@@ -28,7 +28,7 @@ from .base import (
     statistics_width,
     workspace,
 )
-from .checks import first_true, positive, refuse_unknown, shape_fault
+from .checks import feature_fault, first_true, positive, refuse_unknown, shape_fault
 from .gamma import SMALL, Rising, log_gamma, log_rising, rising, rising_table
 
 __all__ = ["DirichletMultinomial", "dirichlet_multinomial"]
@@ -158,11 +158,10 @@ def _validate(family: DirichletMultinomial, values: NDArray[np.float64]) -> tupl
     at = first_true(~counts)
     if at is None:
         return None
-    value = values[at]
     reason = f"a count is whole, from 0 to {_LARGEST_COUNT:g}"
-    if np.isnan(value):
+    if np.isnan(values[at]):
         reason = "the multinomial family takes no missing values"
-    return at[0], f"feature {at[1]} is {value:g}: {reason}"
+    return feature_fault(at, values, reason)
 
 
 def _describe(

@@ -30,7 +30,7 @@ from .base import (
     statistics_width,
     workspace,
 )
-from .checks import first_true, positive, refuse_unknown, shape_fault
+from .checks import feature_fault, first_true, positive, refuse_unknown, shape_fault
 from .gamma import SMALL, Rising, log_gamma, log_rising, rising, rising_table
 
 __all__ = ["GammaPoisson", "gamma_poisson"]
@@ -175,8 +175,7 @@ def _validate(family: GammaPoisson, values: NDArray[np.float64]) -> tuple[int, s
     at = first_true(~(counts | np.isnan(values)))
     if at is None:
         return None
-    reason = f"a count is whole, from 0 to {_LARGEST_COUNT:g}"
-    return at[0], f"feature {at[1]} is {values[at]:g}: {reason}"
+    return feature_fault(at, values, f"a count is whole, from 0 to {_LARGEST_COUNT:g}")
 
 
 def _describe(

@@ -30,7 +30,7 @@ from .base import (
     statistics_width,
     workspace,
 )
-from .checks import first_true, per_feature, positive, refuse_unknown, shape_fault
+from .checks import feature_fault, first_true, per_feature, positive, refuse_unknown, shape_fault
 from .gamma import log_gamma
 
 __all__ = ["NormalInverseGamma", "normal_inverse_gamma"]
@@ -232,9 +232,8 @@ def _validate(family: NormalInverseGamma, values: NDArray[np.float64]) -> tuple[
     at = first_true(np.abs(values - family.mean) > limit)
     if at is None:
         return None
-    value = values[at]
     far = f"over {_FARTHEST:g} scales away from the prior mean"
-    return at[0], f"feature {at[1]} is {value}: {far if np.isfinite(value) else 'not finite'}"
+    return feature_fault(at, values, far if np.isfinite(values[at]) else "not finite")
 
 
 def _moments(row: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:

@@ -30,6 +30,15 @@ from .base import (
     statistics_width,
     workspace,
 )
+from .checks import (
+    feature_fault,
+    first_true,
+    numbers,
+    per_feature,
+    positive,
+    refuse_unknown,
+    shape_fault,
+)
 
 __all__ = ["NormalInverseWishart", "normal_inverse_wishart"]
 
@@ -225,25 +234,21 @@ register_dense(NormalInverseWishart)
 
 
 def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> NormalInverseWishart:
-    """What is not given comes from the sample: a cluster is expected to fill a tenth of its volume."""
-    unknown = set(parameters) - {"mean", "kappa", "nu", "psi"}
-    if unknown:
-        raise ParameterError(
-            f"gaussian has no parameter {sorted(unknown)[0]!r}: it takes mean, kappa, nu, psi"
-        )
+    """What is not given comes from the sample: a cluster should fill a tenth of its volume."""
+    refuse_unknown("gaussian", parameters, ("mean", "kappa", "nu", "psi"))
     d = sample.shape[1]
     sample = sample[np.isfinite(sample).all(axis=1)]
     share = 10.0 ** (-2.0 / d)
     centre = sample.mean(axis=0) if sample.shape[0] else np.zeros(d)
-    mean = np.broadcast_to(np.asarray(parameters.get("mean", centre), float), (d,))
-    nu = float(parameters.get("nu", d + 2))
-    kappa = float(parameters.get("kappa", share))
+    mean = per_feature("mean", parameters.get("mean", centre), d)
+    nu = float(positive("nu", parameters.get("nu", d + 2), 1)[0])
+    kappa = float(positive("kappa", parameters.get("kappa", share), 1)[0])
     if "psi" in parameters:
-        psi = np.asarray(parameters["psi"], dtype=np.float64)
+        psi = numbers("psi", parameters["psi"])
         psi = psi * np.eye(d) if psi.ndim == 0 else psi
     else:
         psi = (nu - d - 1 if nu > d + 1 else 1.0) * share * _covariance(sample)
-    return normal_inverse_wishart(np.array(mean), kappa, nu, psi)
+    return normal_inverse_wishart(mean, kappa, nu, psi)
 
 
 def _covariance(sample: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -268,18 +273,17 @@ def _parameters(family: NormalInverseWishart) -> dict[str, Any]:
 
 def _validate(family: NormalInverseWishart, values: NDArray[np.float64]) -> tuple[int, str] | None:
     d = family.mean.shape[0]
-    if values.ndim != 2 or values.shape[1] != d:
-        return 0, f"needs {d} numbers, got shape {values.shape[1:]}"
+    fault = shape_fault(values, d)
+    if fault is not None:
+        return fault
     spread = np.sqrt(np.diag(family.psi))
     with np.errstate(invalid="ignore"):
-        bad = ~(np.abs(values - family.mean) <= _FARTHEST * spread)
-    if not bad.any():
+        at = first_true(~(np.abs(values - family.mean) <= _FARTHEST * spread))
+    if at is None:
         return None
-    row, column = (int(index) for index in np.argwhere(bad)[0])
-    value = values[row, column]
-    if not np.isfinite(value):
-        return row, f"feature {column} is {value}: the gaussian family takes no missing values"
-    return row, f"feature {column} is {value}: over {_FARTHEST:g} scales away from the prior mean"
+    if not np.isfinite(values[at]):
+        return feature_fault(at, values, "the gaussian family takes no missing values")
+    return feature_fault(at, values, f"over {_FARTHEST:g} scales away from the prior mean")
 
 
 def _describe(
@@ -287,6 +291,9 @@ def _describe(
 ) -> list[FeatureSummary]:
     d = family.mean.shape[0]
     n, weight = int(row[0]), row[1]
+    if weight <= 0.0:
+        means = zip(names, family.mean, strict=True)
+        return [FeatureSummary(name, "number", float(mean), None, 0) for name, mean in means]
     first = row[2 : 2 + d] / weight
     diagonal = 2 + d + np.arange(d) * (np.arange(d) + 3) // 2
     spread = np.sqrt(np.maximum(row[diagonal] / weight - first**2, 0.0))
