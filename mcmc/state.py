@@ -12,14 +12,36 @@ from numpy.typing import NDArray
 from ..treecore.compile import compiled
 from ..treecore.partition import Atoms, Partition, empty_partition, open_block, place
 
-__all__ = ["Info", "State", "canonical_labels", "make_state", "set_labels"]
+__all__ = [
+    "CONDITIONAL",
+    "EXCHANGE",
+    "MERGE",
+    "NULL",
+    "SPLIT",
+    "Info",
+    "State",
+    "canonical_labels",
+    "make_state",
+    "make_tally",
+    "record",
+    "set_labels",
+]
+
+NULL = 0
+SPLIT = 1
+MERGE = 2
+CONDITIONAL = 3
+EXCHANGE = 4
+
+_LOWEST_RATIO = -1000.0
 
 
 class Info(NamedTuple):
     """What one step did.
 
-    ``move`` is 0 for a null move, 1 for a split, 2 for a merge, 3 for a draw from a conditional;
-    ``log_ratio`` the log acceptance ratio (0 for conditional draws and null moves).
+    ``move`` is NULL, SPLIT, MERGE, CONDITIONAL (a draw that is always accepted) or EXCHANGE
+    (between two blocks that both remain); ``log_ratio`` the log acceptance ratio (0 for conditional
+    draws and null moves).
     """
 
     move: int
@@ -72,3 +94,17 @@ def set_labels(atoms: Atoms, partition: Partition, labels: NDArray[np.int32]) ->
         if slots[labels[i]] == -1:
             slots[labels[i]] = open_block(partition)
         place(atoms, partition, i, slots[labels[i]])
+
+
+def make_tally() -> NDArray[np.float64]:
+    """Zeroed counts for a sweep, one row a move: proposed, accepted, sum of log ratios."""
+    return np.zeros((5, 3))
+
+
+@compiled
+def record(tally: NDArray[np.float64], info: Info) -> None:
+    """Add a step to the tally."""
+    tally[info.move, 0] += 1.0
+    tally[info.move, 1] += info.accepted
+    # A proposal that the prior forbids has a log ratio of minus infinity: it would hide the others.
+    tally[info.move, 2] += max(info.log_ratio, _LOWEST_RATIO)

@@ -1,0 +1,194 @@
+"""What every split-merge kernel shares: anchors, posterior ratios, decision, bookkeeping.
+
+A kernel gathers the atoms of one or two blocks, divides them over two trial sides
+(:mod:`weald.mcmc.sides`), adds up its log ratio and calls one of the ``settle`` functions. All
+ratios are for unlabelled partitions. (``split-merge-samplers.md`` sections 0 and 1.)
+"""
+
+from math import exp
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from ..treecore.compile import compiled
+from ..treecore.draw import below, coin
+from ..treecore.family.base import log_marginal_sum
+from ..treecore.partition import Model, Partition, block_log_marginal, close_block
+from ..treecore.prior.base import log_new_block, log_size
+from ..treecore.rows import add_row
+from .sides import adopt_sides, drop_sides, side_slot
+from .state import EXCHANGE, MERGE, NULL, SPLIT, Info, State
+
+__all__ = [
+    "decide",
+    "draw_anchors",
+    "draw_blocks",
+    "gather_anchored",
+    "gather_blocks",
+    "log_block_weight",
+    "log_merge_ratio",
+    "log_split_ratio",
+    "log_union",
+    "merge_blocks",
+    "null_move",
+    "settle_exchange",
+    "settle_merge",
+    "settle_split",
+]
+
+_STALE = 3
+
+
+@compiled
+def draw_anchors(rng: Generator, live: NDArray[np.int32]) -> tuple[int, int]:
+    """Two different atoms of ``live`` (at least two), uniformly."""
+    first = below(rng, live.shape[0])
+    second = below(rng, live.shape[0] - 1)
+    if second >= first:
+        second += 1
+    return live[first], live[second]
+
+
+@compiled
+def draw_blocks(rng: Generator, partition: Partition) -> tuple[int, int]:
+    """Two different open blocks (there must be two), uniformly."""
+    k = partition.n_blocks[0]
+    first = below(rng, k)
+    second = below(rng, k - 1)
+    if second >= first:
+        second += 1
+    return partition.slots[first], partition.slots[second]
+
+
+@compiled
+def _gather(state: State, k: int, at: int, first: int, second: int) -> int:
+    i = state.partition.head[k]
+    while i >= 0:
+        if i not in (first, second):
+            state.members[at] = i
+            at += 1
+        i = state.partition.following[i]
+    return at
+
+
+@compiled
+def gather_blocks(state: State, first: int, second: int) -> int:
+    """Atoms of one or two blocks into ``members``; returns how many."""
+    n = _gather(state, first, 0, -1, -1)
+    return n if second == first else _gather(state, second, n, -1, -1)
+
+
+@compiled
+def gather_anchored(state: State, i: int, j: int) -> int:
+    """Atoms of the blocks of i and j into ``members``, i and j behind the others.
+
+    Returns the number of the others.
+    """
+    first, second = state.partition.label[i], state.partition.label[j]
+    n = _gather(state, first, 0, i, j)
+    if second != first:
+        n = _gather(state, second, n, i, j)
+    state.members[n] = i
+    state.members[n + 1] = j
+    return n
+
+
+@compiled
+def log_union(model: Model, partition: Partition, first: int, second: int) -> float:
+    """Log marginal likelihood of two blocks or sides together."""
+    rows = partition.rows
+    return log_marginal_sum(model.family, rows, first, rows, second, model.work)
+
+
+@compiled
+def log_block_weight(model: Model, partition: Partition, k: int) -> float:
+    """What block or side k contributes to the log joint."""
+    return log_size(model.seating, partition.size[k]) + block_log_marginal(model, partition, k)
+
+
+@compiled
+def log_split_ratio(model: Model, partition: Partition, k: int) -> float:
+    """Log posterior of block k divided into the two sides, over that of the present state."""
+    value = log_new_block(model.seating, partition.n_blocks[0])
+    for side in range(2):
+        value += log_block_weight(model, partition, side_slot(partition, side))
+    return value - log_block_weight(model, partition, k)
+
+
+@compiled
+def log_merge_ratio(model: Model, partition: Partition, first: int, second: int) -> float:
+    """Log posterior with two blocks merged, over that of the present state."""
+    value = log_union(model, partition, first, second)
+    value += log_size(model.seating, partition.size[first] + partition.size[second])
+    value -= log_block_weight(model, partition, first)
+    value -= log_block_weight(model, partition, second)
+    return value - log_new_block(model.seating, partition.n_blocks[0] - 1)
+
+
+@compiled
+def decide(rng: Generator, move: int, log_ratio: float) -> Info:
+    """Metropolis-Hastings: accept with probability min(1, exp(log_ratio))."""
+    accepted = coin(rng, exp(min(log_ratio, 0.0)))
+    return Info(move, log_ratio, 1 if accepted else 0)
+
+
+@compiled
+def null_move() -> Info:
+    """A proposal that was impossible: the state stays, nothing is renormalised."""
+    return Info(NULL, 0.0, 0)
+
+
+@compiled
+def settle_split(rng: Generator, state: State, k: int, n: int, log_ratio: float) -> Info:
+    """Decide on replacing block k, whose atoms are ``members[:n]``, by the sides."""
+    info = decide(rng, SPLIT, log_ratio)
+    if info.accepted:
+        adopt_sides(state, k, k, n)
+    else:
+        drop_sides(state.partition)
+    return info
+
+
+@compiled
+def settle_exchange(
+    rng: Generator, state: State, first: int, second: int, n: int, log_ratio: float
+) -> Info:
+    """Decide on replacing two blocks, whose atoms are ``members[:n]``, by the sides."""
+    info = decide(rng, EXCHANGE, log_ratio)
+    if info.accepted:
+        adopt_sides(state, first, second, n)
+    else:
+        drop_sides(state.partition)
+    return info
+
+
+@compiled
+def settle_merge(rng: Generator, state: State, first: int, second: int, log_ratio: float) -> Info:
+    """Decide on merging two blocks; there must be no sides."""
+    info = decide(rng, MERGE, log_ratio)
+    if info.accepted:
+        merge_blocks(state.partition, first, second)
+    return info
+
+
+@compiled
+def merge_blocks(partition: Partition, first: int, second: int) -> None:
+    """Move the atoms of the smaller block into the other and close it."""
+    smaller = partition.n_members[first] < partition.n_members[second]
+    source, target = (first, second) if smaller else (second, first)
+    i = partition.head[source]
+    last = i
+    while i >= 0:
+        partition.label[i] = target
+        last = i
+        i = partition.following[i]
+    top = partition.head[target]
+    partition.following[last] = top
+    partition.preceding[top] = last
+    partition.head[target] = partition.head[source]
+    add_row(partition.rows, target, partition.rows, source)
+    partition.size[target] += partition.size[source]
+    partition.n_members[target] += partition.n_members[source]
+    partition.stale[target] = _STALE
+    close_block(partition, source)
