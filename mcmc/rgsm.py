@@ -1,0 +1,112 @@
+"""Restricted Gibbs split-merge: Jain and Neal (2004), algorithm 2, with its (t, m, g).
+
+Two anchors as in simple random split-merge. A launch state divides the other atoms over two sides
+and ``scans`` (t) restricted Gibbs scans improve it; one more scan proposes the split, and its
+probability enters the ratio (equation 18). A merge builds the launch in the same way and imagines
+the last scan to end at the present division. An iteration is ``proposals`` (m) such steps followed
+by ``gibbs`` (g) full Gibbs scans.
+
+The law of the launch depends on the anchors, the other atoms and the data only, never on whether
+they are one block or two: fair sides (the paper), or each atom with the anchor that predicts it
+better (``ANCHORED``). Scans visit the atoms in a random order drawn anew for every proposal.
+
+Exact and irreducible, alone too. Cost: 2 (t + 1) predictive densities an atom of the block or the
+two blocks. (``split-merge-samplers.md`` section 2.3.)
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from ..treecore.compile import compiled
+from ..treecore.draw import coin, shuffle
+from ..treecore.partition import Model, log_join
+from . import gibbs
+from .sides import drop_sides, join_side, open_sides, rescan, side_slot
+from .split_merge import (
+    draw_anchors,
+    gather_anchored,
+    log_merge_ratio,
+    log_split_ratio,
+    settle_merge,
+    settle_split,
+)
+from .state import Info, State, record
+
+__all__ = ["ANCHORED", "FAIR", "FLAG", "Plan", "step", "sweep"]
+
+FLAG = "exact"
+
+FAIR = 0
+ANCHORED = 1
+
+
+class Plan(NamedTuple):
+    """``scans`` (t), ``proposals`` (m) and ``gibbs`` (g); ``launch`` is FAIR or ANCHORED."""
+
+    scans: int = 5
+    proposals: int = 1
+    gibbs: int = 1
+    launch: int = FAIR
+
+
+@compiled
+def _launch(rng: Generator, state: State, model: Model, n: int, launch: int) -> None:
+    """Put ``members[:n]`` on the sides, which hold the anchors only."""
+    atoms, partition = state.atoms, state.partition
+    for at in range(n):
+        i = state.members[at]
+        if launch == ANCHORED:
+            first = log_join(model, atoms, partition, i, side_slot(partition, 0))
+            second = log_join(model, atoms, partition, i, side_slot(partition, 1))
+            state.side[i] = 0 if first >= second else 1
+        else:
+            state.side[i] = 0 if coin(rng, 0.5) else 1
+    for at in range(n):
+        i = state.members[at]
+        join_side(state, i, state.side[i])
+
+
+@compiled
+def step(rng: Generator, state: State, model: Model, plan: Plan, anchors: tuple[int, int]) -> Info:
+    """Propose to separate or to join the blocks of two different atoms.
+
+    How the anchors are chosen must not depend on the partition; near neighbours, say, are allowed.
+    """
+    partition = state.partition
+    i, j = anchors
+    first, second = partition.label[i], partition.label[j]
+    n = gather_anchored(state, i, j)
+    shuffle(rng, state.members, n)
+    open_sides(partition)
+    join_side(state, i, 0)
+    join_side(state, j, 1)
+    _launch(rng, state, model, n, plan.launch)
+    for _ in range(plan.scans):
+        rescan(rng, state, model, n, -1)
+    log_q = rescan(rng, state, model, n, -1 if first == second else second)
+    if first == second:
+        ratio = log_split_ratio(model, partition, first) - log_q
+        return settle_split(rng, state, first, n + 2, ratio)
+    drop_sides(partition)
+    ratio = log_merge_ratio(model, partition, first, second) + log_q
+    return settle_merge(rng, state, first, second, ratio)
+
+
+@compiled
+def sweep(
+    rng: Generator,
+    state: State,
+    model: Model,
+    plan: Plan,
+    live: NDArray[np.int32],
+    tally: NDArray[np.float64],
+) -> None:
+    """One iteration, with uniform anchors from ``live``, the atoms that are in blocks."""
+    if live.shape[0] >= 2:
+        for _ in range(plan.proposals):
+            record(tally, step(rng, state, model, plan, draw_anchors(rng, live)))
+    for _ in range(plan.gibbs):
+        gibbs.sweep(rng, state, model, live)

@@ -1,0 +1,80 @@
+"""Sequentially allocated merge-split: Dahl (2003).
+
+As simple random split-merge, but the atoms of a block to be split choose their sides one after
+another, in a random order, by seating weight times predictive density given those already placed;
+the probability of the choices enters the ratio. A merge imagines the allocation that would lead
+back. The order is drawn anew for every proposal, merges included: it is an auxiliary variable with
+the same law in both directions.
+
+Exact and irreducible alone. Cost: two predictive densities an atom of the block or the two blocks.
+(``split-merge-samplers.md`` section 2.4.)
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from ..treecore.compile import compiled
+from ..treecore.draw import shuffle
+from ..treecore.partition import Model
+from .sides import allocate, drop_sides, join_side, open_sides
+from .split_merge import (
+    draw_anchors,
+    gather_anchored,
+    log_merge_ratio,
+    log_split_ratio,
+    settle_merge,
+    settle_split,
+)
+from .state import Info, State, record
+
+__all__ = ["FLAG", "Plan", "step", "sweep"]
+
+FLAG = "exact"
+
+
+class Plan(NamedTuple):
+    """``proposals``: steps a sweep."""
+
+    proposals: int = 1
+
+
+@compiled
+def step(rng: Generator, state: State, model: Model, i: int, j: int) -> Info:
+    """Propose to separate or to join the blocks of the atoms i and j, which must differ.
+
+    How i and j are chosen must not depend on the partition; near neighbours, say, are allowed.
+    """
+    partition = state.partition
+    first, second = partition.label[i], partition.label[j]
+    n = gather_anchored(state, i, j)
+    shuffle(rng, state.members, n)
+    open_sides(partition)
+    join_side(state, i, 0)
+    join_side(state, j, 1)
+    log_q = allocate(rng, state, model, n, -1 if first == second else second)
+    if first == second:
+        ratio = log_split_ratio(model, partition, first) - log_q
+        return settle_split(rng, state, first, n + 2, ratio)
+    drop_sides(partition)
+    ratio = log_merge_ratio(model, partition, first, second) + log_q
+    return settle_merge(rng, state, first, second, ratio)
+
+
+@compiled
+def sweep(
+    rng: Generator,
+    state: State,
+    model: Model,
+    plan: Plan,
+    live: NDArray[np.int32],
+    tally: NDArray[np.float64],
+) -> None:
+    """``plan.proposals`` steps with uniform anchors from ``live``, the atoms that are in blocks."""
+    if live.shape[0] < 2:
+        return
+    for _ in range(plan.proposals):
+        i, j = draw_anchors(rng, live)
+        record(tally, step(rng, state, model, i, j))
