@@ -165,12 +165,12 @@ def dead_letter_rows(
 def dead_letter_counts(connection: sa.Connection, stream_id: int) -> dict[str, int]:
     """Return the number of dead letters for each reason, by reason."""
     statement = (
-        sa.select(dead_letters.c.reason, sa.func.count())
+        sa.select(dead_letters.c.reason, sa.func.count().label("n"))
         .where(dead_letters.c.stream_id == stream_id)
         .group_by(dead_letters.c.reason)
         .order_by(dead_letters.c.reason)
     )
-    return dict(connection.execute(statement).tuples().all())
+    return {row.reason: row.n for row in connection.execute(statement)}
 
 
 def _number(stored: float | None) -> float:

@@ -63,7 +63,16 @@ def _shape_problem(block: ObservationBlock) -> str | None:
         return f"the columns of {n} observations differ in length"
     if n and not np.array_equal(block.seq, np.arange(block.seq[0], block.seq[0] + n)):
         return "the numbers of the observations do not follow on"
-    return None
+    return _key_problem(block)
+
+
+def _key_problem(block: ObservationBlock) -> str | None:
+    keys = "".join(key for key in block.key if key)
+    try:
+        keys.encode()
+    except UnicodeEncodeError:
+        return "a key holds half of a surrogate pair, which UTF-8 cannot carry"
+    return "a key holds NUL, which PostgreSQL refuses" if "\0" in keys else None
 
 
 def _inserted(block: ObservationBlock | None) -> Counter[Source]:

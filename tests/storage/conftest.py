@@ -1,0 +1,55 @@
+"""Every test that asks for a store runs on SQLite and on PostgreSQL."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from weald.storage import migrate
+from weald.storage.settings import StorageSettings
+from weald.storage.sql import SqlReader, SqlStore
+
+from tests.storage.batches import OWNER, SPEC, STREAM
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> Literal["sqlite", "postgresql"]:
+    """Which database the test runs on."""
+    name: Literal["sqlite", "postgresql"] = request.param
+    return name
+
+
+@pytest.fixture
+def empty_settings(
+    request: pytest.FixtureRequest, database: str, tmp_path: Path
+) -> StorageSettings:
+    """A database without any tables."""
+    if database == "postgresql":
+        url = request.getfixturevalue("empty_postgresql_url")
+    else:
+        url = f"sqlite:///{tmp_path / 'weald.db'}"
+    return StorageSettings(url=url, busy_timeout_seconds=10.0)
+
+
+@pytest.fixture
+def settings(empty_settings: StorageSettings) -> StorageSettings:
+    """A database at the head revision."""
+    migrate.upgrade(empty_settings)
+    return empty_settings
+
+
+@pytest.fixture
+def store(settings: StorageSettings) -> Iterator[SqlStore]:
+    """A store with one stream, claimed under generation 1."""
+    with SqlStore(settings) as opened:
+        opened.ensure_stream(SPEC)
+        opened.claim(STREAM, OWNER, 1)
+        yield opened
+
+
+@pytest.fixture
+def reader(settings: StorageSettings, store: SqlStore) -> Iterator[SqlReader]:
+    """A second, read-only view of the same database."""
+    assert store.streams() == [STREAM]
+    with SqlReader(settings) as opened:
+        yield opened

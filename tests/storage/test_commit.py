@@ -1,0 +1,211 @@
+"""One batch is one transaction: written once, in full, by the one who owns the stream."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from weald.storage.base import BatchCommit, OffsetAdvance
+from weald.storage.errors import Fenced, InvariantBroken, StreamConflict, StreamNotFound
+from weald.storage.reader import SqlReader
+from weald.storage.schema import metadata
+from weald.storage.sql import SqlStore
+
+from tests.storage.batches import (
+    OWNER,
+    SPEC,
+    STREAM,
+    TOPIC,
+    advance,
+    batch,
+    dead_letter,
+    full_batch,
+    observations,
+)
+
+
+def contents(store: SqlStore) -> dict[str, list[tuple[object, ...]]]:
+    """Return every row of every table."""
+    with store._engine.connect() as connection:
+        return {
+            table.name: sorted(map(tuple, connection.execute(sa.select(table))), key=repr)
+            for table in metadata.sorted_tables
+        }
+
+
+def test_every_part_is_written(store: SqlStore, reader: SqlReader) -> None:
+    store.commit(full_batch())
+    status = reader.status(STREAM)
+    assert (status.n_received, status.n_inserted, status.n_duplicate, status.n_dead) == (
+        13,
+        10,
+        2,
+        1,
+    )
+    assert (status.n_clusters, status.publication, status.snapshot_seq) == (2, 1, 10)
+    assert reader.position(STREAM).next_seq == 11
+    assert reader.offsets(STREAM) == {(TOPIC, 0): 11}
+
+
+def test_a_batch_that_comes_twice_is_written_once(store: SqlStore) -> None:
+    store.commit(full_batch())
+    before = contents(store)
+    store.commit(full_batch())
+    assert contents(store) == before
+
+
+def test_a_batch_without_records_comes_twice(store: SqlStore) -> None:
+    idle = replace(full_batch(), offsets=[], observations=None, dead_letters=[], reassigned=[])
+    store.commit(idle)
+    store.commit(idle)
+    assert len(store.rounds(STREAM)) == 1
+
+
+def test_an_older_generation_writes_nothing(store: SqlStore) -> None:
+    store.commit(batch(1, 1, 5))
+    store.claim(STREAM, "member-2", 2)
+    before = contents(store)
+    with pytest.raises(Fenced, match="member-2"):
+        store.commit(batch(2, 6, 5))
+    with pytest.raises(Fenced):
+        store.commit(batch(2, 6, 5, owner="member-2", generation=1))
+    assert contents(store) == before
+
+
+def test_an_owner_keeps_writing_through_generations(store: SqlStore) -> None:
+    """A standby that joins moves the group's generation; the owner stays the owner."""
+    store.commit(batch(1, 1, 5, generation=3))
+    assert store.position(STREAM).generation == 3
+    with pytest.raises(Fenced):
+        store.commit(batch(2, 6, 5, generation=2))
+
+
+def test_a_claim_under_an_older_generation_is_refused(store: SqlStore) -> None:
+    store.claim(STREAM, "member-2", 7)
+    with pytest.raises(Fenced, match="generation 7"):
+        store.claim(STREAM, OWNER, 6)
+
+
+def test_a_takeover_fences_the_one_before_whatever_its_generation(store: SqlStore) -> None:
+    store.claim(STREAM, OWNER, 7)
+    store.commit(batch(1, 1, 5, generation=7))
+    found = store.claim(STREAM, "member-2", 1, takeover=True)
+    assert (found.epoch, found.next_seq, found.offsets) == (1, 6, {(TOPIC, 0): 5})
+    with pytest.raises(Fenced):
+        store.commit(batch(2, 6, 5, generation=8))
+    store.commit(batch(2, 6, 5, owner="member-2", generation=1))
+
+
+def test_a_batch_built_on_an_older_state_is_refused(store: SqlStore) -> None:
+    store.commit(batch(1, 1, 5))
+    store.commit(batch(2, 6, 5))
+    with pytest.raises(Fenced, match="epoch 2"):
+        store.commit(batch(1, 1, 5))
+    with pytest.raises(Fenced):
+        store.commit(batch(4, 11, 5))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(batch(2, 7, 5), id="gap in the numbering"),
+        pytest.param(batch(2, 5, 5), id="number used before"),
+        pytest.param(
+            batch(2, 6, 5, observations=observations(6, 5, first_offset=3)), id="offset used before"
+        ),
+        pytest.param(batch(2, 6, 5, offsets=[]), id="no account"),
+        pytest.param(batch(2, 6, 5, offsets=[OffsetAdvance(TOPIC, 0, 10, 7, 5)]), id="sum is off"),
+        pytest.param(batch(2, 6, 5, dead_letters=[dead_letter(11)]), id="letter without account"),
+        pytest.param(
+            batch(2, 6, 5, offsets=[OffsetAdvance(TOPIC, 0, 4, 5, 5)]), id="offset goes back"
+        ),
+        pytest.param(
+            batch(2, 6, 5, offsets=[advance(observations(6, 5))] * 2), id="partition twice"
+        ),
+        pytest.param(
+            batch(2, 6, 5, observations=replace(observations(6, 5), key=[None])), id="short column"
+        ),
+        pytest.param(
+            batch(2, 6, 5, observations=replace(observations(6, 5), seq=np.arange(5) * 2 + 6)),
+            id="numbers with holes",
+        ),
+    ],
+)
+def test_a_batch_that_contradicts_writes_nothing(store: SqlStore, broken: BatchCommit) -> None:
+    store.commit(batch(1, 1, 5))
+    before = contents(store)
+    with pytest.raises(InvariantBroken):
+        store.commit(broken)
+    assert contents(store) == before
+    store.commit(batch(2, 6, 5))
+
+
+def test_accounts_add_up_over_commits_and_partitions(store: SqlStore, reader: SqlReader) -> None:
+    first, second = observations(1, 5), observations(6, 4, partition=3, first_offset=100)
+    third = observations(10, 2, first_offset=5)
+    store.commit(batch(1, 1, 5, offsets=[advance(first, n_duplicate=1)]))
+    store.commit(
+        batch(
+            2,
+            6,
+            4,
+            observations=second,
+            offsets=[advance(second, n_dead=1)],
+            dead_letters=[replace(dead_letter(104), partition=3)],
+        )
+    )
+    store.commit(batch(3, 10, 2, observations=third, offsets=[advance(third)]))
+    rows = [
+        (
+            row.partition,
+            row.next_offset,
+            row.n_received,
+            row.n_inserted,
+            row.n_duplicate,
+            row.n_dead,
+        )
+        for row in reader.ledger(STREAM)
+    ]
+    assert rows == [(0, 7, 8, 7, 1, 0), (3, 105, 5, 4, 0, 1)]
+
+
+def test_partitions_may_share_a_batch(store: SqlStore) -> None:
+    block = replace(
+        observations(1, 4),
+        partition=np.array([2, 0, 2, 0], dtype=np.int32),
+        offset=np.array([7, 0, 8, 1]),
+    )
+    offsets = [OffsetAdvance(TOPIC, 2, 9, 2, 2), OffsetAdvance(TOPIC, 0, 2, 2, 2)]
+    store.commit(batch(1, 1, 4, observations=block, offsets=offsets))
+    found = store.observations(STREAM, 0, 10)
+    assert found is not None
+    assert found.partition.tolist() == [2, 0, 2, 0]
+    assert found.offset.tolist() == [7, 0, 8, 1]
+
+
+def test_a_stream_is_what_it_was_made_as(store: SqlStore) -> None:
+    assert store.ensure_stream(SPEC) == SPEC
+    assert store.spec(STREAM) == SPEC
+    with pytest.raises(StreamConflict, match="seed"):
+        store.ensure_stream(replace(SPEC, seed=7))
+    with pytest.raises(StreamConflict, match="family_params"):
+        store.ensure_stream(replace(SPEC, family_params={"kappa": 0.02}))
+
+
+def test_streams_do_not_see_each_other(store: SqlStore) -> None:
+    store.ensure_stream(replace(SPEC, name="other"))
+    store.claim("other", OWNER, 1)
+    store.commit(full_batch())
+    store.commit(replace(full_batch(), stream="other"))
+    assert store.streams() == ["other", STREAM]
+    assert store.status("other").n_inserted == 10
+    assert len(store.lineage(STREAM)) == 2
+
+
+def test_an_unknown_stream_is_named(store: SqlStore) -> None:
+    with pytest.raises(StreamNotFound, match="nowhere"):
+        store.status("nowhere")
+    with pytest.raises(StreamNotFound, match="nowhere"):
+        store.claim("nowhere", OWNER, 1)
+    with pytest.raises(StreamNotFound, match="nowhere"):
+        store.commit(batch(1, 1, 5, stream="nowhere"))

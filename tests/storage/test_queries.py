@@ -1,0 +1,151 @@
+"""What was committed is what the questions answer, on a connection that cannot write."""
+
+import math
+from dataclasses import astuple, replace
+
+import numpy as np
+import pytest
+from weald.storage.errors import AccessDenied, InvariantBroken
+from weald.storage.reader import SqlReader
+from weald.storage.schema import streams
+from weald.storage.sql import SqlStore
+
+from tests.storage.batches import (
+    STREAM,
+    TOPIC,
+    advance,
+    batch,
+    cluster_row,
+    dead_letter,
+    full_batch,
+    lineage,
+    observations,
+    publication,
+)
+
+
+def test_status_of_a_stream_that_has_not_begun(reader: SqlReader) -> None:
+    status = reader.status(STREAM)
+    assert (status.epoch, status.n_received, status.n_clusters, status.publication) == (0, 0, 0, 0)
+    assert status.committed_at is None
+    assert status.log_joint is None
+    assert status.snapshot_at is None
+
+
+def test_clusters_come_largest_first_with_their_statistics(
+    store: SqlStore, reader: SqlReader
+) -> None:
+    rows = [cluster_row(1, 2), cluster_row(2, 9), cluster_row(3, 5)]
+    store.commit(batch(1, 1, 5, clusters=rows))
+    assert [row.cluster for row in reader.clusters(STREAM)] == [2, 3, 1]
+    assert [row.cluster for row in reader.clusters(STREAM, limit=1)] == [2]
+    found = reader.cluster(STREAM, 3)
+    assert found is not None
+    assert found.statistics.tobytes() == rows[2].statistics.tobytes()
+    assert found.statistics.flags.writeable
+    assert reader.cluster(STREAM, 4) is None
+
+
+def test_a_changed_cluster_replaces_the_row_before(store: SqlStore, reader: SqlReader) -> None:
+    store.commit(batch(1, 1, 5, clusters=[cluster_row(1, 5), cluster_row(2, 1)]))
+    store.commit(
+        batch(2, 6, 5, clusters=[cluster_row(1, 9, version=2), cluster_row(2, 0, 2, retired=4)])
+    )
+    assert [(row.cluster, row.version) for row in reader.clusters(STREAM)] == [(1, 2)]
+    every = reader.clusters(STREAM, include_retired=True)
+    assert [(row.cluster, row.retired_publication) for row in every] == [(1, None), (2, 4)]
+    assert reader.status(STREAM).n_clusters_retired == 1
+
+
+def test_lineage_is_told_in_order_and_by_cluster(store: SqlStore, reader: SqlReader) -> None:
+    events = [
+        lineage("birth", 1, (), 0),
+        lineage("split", 2, (1,), 1),
+        lineage("merge", 4, (9, 3), 2),
+        lineage("retire", 3, (), 2),
+    ]
+    store.commit(batch(1, 1, 5, lineage=events[:1]))
+    store.commit(batch(2, 6, 5, lineage=events[1:]))
+    assert reader.lineage(STREAM) == events
+    assert reader.lineage(STREAM, limit=2) == events[2:]
+    assert reader.lineage(STREAM, since=events[1].time) == events[1:]
+    assert reader.lineage(STREAM, cluster=1) == events[:2]
+    assert reader.lineage(STREAM, cluster=3) == events[2:]
+
+
+def test_publications_keep_numbers_that_are_not_numbers(store: SqlStore, reader: SqlReader) -> None:
+    first = replace(publication(1, 5), log_joint_before=math.nan)
+    second = replace(publication(2, 10), log_joint_before=-math.inf)
+    store.commit(batch(1, 1, 5, publications=[first]))
+    store.commit(batch(2, 6, 5, publications=[second]))
+    found = reader.publications(STREAM)
+    assert math.isnan(found[0].log_joint_before)
+    assert replace(found[0], log_joint_before=0.0) == replace(first, log_joint_before=0.0)
+    assert found[1] == second
+    assert reader.publications(STREAM, limit=1) == [second]
+
+
+def test_members_are_the_newest_of_a_cluster(store: SqlStore, reader: SqlReader) -> None:
+    store.commit(full_batch())
+    assert [row.seq for row in reader.members(STREAM, 2)] == [5, 4]
+    newest = reader.members(STREAM, 1, limit=2)
+    assert [row.seq for row in newest] == [10, 9]
+    assert (newest[0].topic, newest[0].partition, newest[0].offset) == (TOPIC, 0, 9)
+    np.testing.assert_array_equal(newest[0].values, observations(10, 1).values[0])
+
+
+def test_a_key_answers_with_its_newest_observations(store: SqlStore, reader: SqlReader) -> None:
+    block = replace(observations(1, 4), key=["a", "b", "a", None])
+    store.commit(batch(1, 1, 4, observations=block, offsets=[advance(block)]))
+    assert [row.seq for row in reader.assignments(STREAM, ["a", "b", "missing"])] == [3, 2]
+    assert [row.seq for row in reader.assignments(STREAM, ["a"], limit=5)] == [3, 1]
+
+
+def test_dead_letters_keep_their_bytes_and_say_why(store: SqlStore, reader: SqlReader) -> None:
+    letters = [
+        dead_letter(5, "not-json", "unexpected \0 at \ud800"),
+        replace(dead_letter(6, "missing-field", "no 'x'"), key=None, value=b""),
+    ]
+    block = observations(1, 5)
+    store.commit(batch(1, 1, 5, offsets=[advance(block, n_dead=2)], dead_letters=letters))
+    found = reader.dead_letters(STREAM)
+    assert found[0] == letters[1]
+    assert replace(found[1], detail="") == replace(letters[0], detail="")
+    assert found[1].detail == r"unexpected \0 at \ud800"
+    assert [row.offset for row in reader.dead_letters(STREAM, reason="not-json")] == [5]
+    assert [row.offset for row in reader.dead_letters(STREAM, limit=1)] == [6]
+    assert reader.dead_letter_counts(STREAM) == {"missing-field": 1, "not-json": 1}
+
+
+def test_rounds_come_back(store: SqlStore, reader: SqlReader) -> None:
+    made = full_batch()
+    store.commit(made)
+    assert list(map(astuple, reader.rounds(STREAM))) == list(map(astuple, made.rounds))
+    assert reader.rounds(STREAM, limit=0) == []
+
+
+def test_a_reader_cannot_write(reader: SqlReader) -> None:
+    def write() -> None:
+        with reader._transaction() as connection:
+            connection.execute(streams.delete())
+
+    with pytest.raises(AccessDenied):
+        write()
+    assert reader.streams() == [STREAM]
+
+
+def test_strange_text_survives(store: SqlStore, reader: SqlReader) -> None:
+    keys: list[str | None] = ["", "é\N{PILE OF POO}", "a'b\"c%s:x", "line\nbreak\ttab\\"]
+    block = replace(observations(1, 4), key=keys)
+    store.commit(batch(1, 1, 4, observations=block, offsets=[advance(block)]))
+    found = reader.assignments(STREAM, [key for key in keys if key is not None])
+    assert [row.key for row in found] == keys
+
+
+@pytest.mark.parametrize("key", ["\ud800", "a\0b"])
+def test_a_key_that_a_database_cannot_hold_stops_the_commit(store: SqlStore, key: str) -> None:
+    """The decoder sets such records aside; SQLite and PostgreSQL differ in which they refuse."""
+    block = replace(observations(1, 1), key=[key])
+    with pytest.raises(InvariantBroken, match="key"):
+        store.commit(batch(1, 1, 1, observations=block, offsets=[advance(block)]))
+    store.commit(batch(1, 1, 5))

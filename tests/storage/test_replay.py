@@ -1,0 +1,119 @@
+"""Coming back after a restart: the same observations in the same order, from a whole snapshot."""
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from weald.storage.schema import snapshots
+from weald.storage.sql import SqlStore
+
+from tests.storage.batches import (
+    STREAM,
+    advance,
+    batch,
+    observations,
+    publication,
+    reassigned,
+    same_block,
+    snapshot,
+)
+
+
+def test_observations_come_back_bit_for_bit(store: SqlStore) -> None:
+    block = observations(1, 300)
+    block.values[0] = [np.nextafter(0.0, 1.0), -0.0, 1 / 3]
+    store.commit(batch(1, 1, 300, observations=block))
+    found = store.observations(STREAM, 0, 1000)
+    assert found is not None
+    assert same_block(found, block)
+    assert found.values.tobytes() == block.values.tobytes()
+
+
+@pytest.mark.parametrize("limit", [1, 7, 100])
+def test_replay_does_not_depend_on_how_it_is_cut(store: SqlStore, limit: int) -> None:
+    """Nor on how the commits were: 3 commits, read in pieces of ``limit``, from the middle."""
+    for epoch in range(3):
+        store.commit(batch(epoch + 1, 1 + 10 * epoch, 10))
+    after, seen = 4, []
+    while (block := store.observations(STREAM, after, limit)) is not None:
+        assert len(block) <= limit
+        after = int(block.seq[-1])
+        seen += block.seq.tolist()
+    assert seen == list(range(5, 31))
+
+
+def test_a_replayed_block_has_one_topic(store: SqlStore) -> None:
+    other = observations(6, 5, topic="elsewhere", first_offset=0)
+    store.commit(batch(1, 1, 5))
+    store.commit(batch(2, 6, 5, observations=other, offsets=[advance(other)]))
+    first = store.observations(STREAM, 0, 100)
+    assert first is not None
+    assert first.seq.tolist() == [1, 2, 3, 4, 5]
+    second = store.observations(STREAM, 5, 100)
+    assert second is not None
+    assert same_block(second, other)
+
+
+def test_replay_shows_the_cluster_of_now(store: SqlStore) -> None:
+    moves = [reassigned(1, {2: 9})]
+    store.commit(batch(1, 1, 3, publications=[publication(1, 3)], reassigned=moves))
+    found = store.observations(STREAM, 0, 10)
+    assert found is not None
+    assert found.cluster.tolist() == [1, 9, 1]
+
+
+def test_the_newest_snapshots_are_kept(store: SqlStore) -> None:
+    assert store.newest_snapshot(STREAM) is None
+    for number in range(1, 6):
+        seq = 2 * number
+        store.commit(batch(number, seq - 1, 2, snapshot=snapshot(number, seq)))
+    assert [info.number for info in store.snapshots(STREAM)] == [5, 4, 3]
+    newest = store.newest_snapshot(STREAM)
+    assert newest is not None
+    assert (newest.number, newest.seq, newest.created_at) == (5, 10, snapshot(5, 10).created_at)
+    for name, array in snapshot(5, 10).payload.items():
+        np.testing.assert_array_equal(newest.payload[name], array, strict=True)
+
+
+def test_a_damaged_snapshot_falls_back_to_the_one_before(
+    store: SqlStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in (1, 2):
+        store.commit(batch(number, number, 1, snapshot=snapshot(number, number)))
+    damage(store, 2)
+    with caplog.at_level(logging.WARNING, "weald.storage"):
+        found = store.newest_snapshot(STREAM)
+    assert found is not None
+    assert found.number == 1
+    assert "snapshot 2" in caplog.text
+    damage(store, 1)
+    assert store.newest_snapshot(STREAM) is None
+
+
+def test_snapshots_can_be_forgotten(store: SqlStore) -> None:
+    for number in (1, 2):
+        store.commit(batch(number, number, 1, snapshot=snapshot(number, number)))
+    store.delete_snapshots(STREAM, [2])
+    assert [info.number for info in store.snapshots(STREAM)] == [1]
+
+
+def test_snapshots_of_one_stream_leave_the_others_alone(store: SqlStore) -> None:
+    store.ensure_stream(replace(store.spec(STREAM), name="other"))
+    store.claim("other", "member-1", 1)
+    store.commit(batch(1, 1, 1, stream="other", snapshot=snapshot(1, 1)))
+    for number in range(1, 6):
+        store.commit(batch(number, number, 1, snapshot=snapshot(number, number)))
+    assert [info.number for info in store.snapshots("other")] == [1]
+
+
+def damage(store: SqlStore, number: int) -> None:
+    """Flip one bit in the middle of a stored snapshot."""
+    where = snapshots.c.number == number
+    with store._writing() as connection:
+        payload = bytearray(
+            connection.execute(sa.select(snapshots.c.payload).where(where)).scalar()
+        )
+        payload[len(payload) // 2] ^= 1
+        connection.execute(sa.update(snapshots).where(where).values(payload=bytes(payload)))
