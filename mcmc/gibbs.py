@@ -27,11 +27,11 @@ def seating_weights(state: State, model: Model, i: int) -> int:
     They are written to ``state.log_weights``; returns the number of open blocks.
     """
     atoms, partition, seating = state.atoms, state.partition, model.seating
-    size = atoms.count[i]
+    size = atoms.size[i]
     k = partition.n_blocks[0]
     for at in range(k):
         slot = partition.slots[at]
-        count = partition.count[slot]
+        count = partition.size[slot]
         weight = log_size(seating, count + size) - log_size(seating, count)
         state.log_weights[at] = weight + log_join(model, atoms, partition, i, slot)
     state.log_weights[k] = log_new_block(seating, k) + log_size(seating, size)

@@ -94,7 +94,7 @@ def make_pieces(family: Any, guide: Guide, labels: NDArray[np.int32]) -> Pieces:
     _mark_single(guide.rows, single)
     partition = empty_partition(family, n_nodes)
     pieces = Pieces(
-        nodes=Atoms(guide.count, guide.rows, guide.log_marginal, single),
+        nodes=Atoms(guide.size, guide.rows, guide.log_marginal, single),
         partition=partition,
         pure=np.full(n_nodes, _NONE, dtype=np.int32),
         marked=np.zeros(n_nodes + 4, dtype=np.int64),
@@ -240,6 +240,6 @@ def set_block(
     """Give block k the statistics ``rows[i]``, whose log marginal is known."""
     partition = pieces.partition
     copy_row(partition.rows, k, rows, i)
-    partition.count[k] = count
+    partition.size[k] = count
     mark_changed(partition, k)
     set_log_marginal(partition, k, log_marginal)

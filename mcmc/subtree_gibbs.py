@@ -41,7 +41,7 @@ def _gather_part(guide: Guide, pieces: Pieces, v: int, c: int) -> int:
     rows = pieces.part_rows
     if pieces.pure[v] != _NONE:
         copy_row(rows, _PART, guide.rows, v)
-        return guide.count[v]
+        return guide.size[v]
     clear_row(rows, _PART)
     count = 0
     u, end = v, v + guide.n_nodes[v]
@@ -49,7 +49,7 @@ def _gather_part(guide: Guide, pieces: Pieces, v: int, c: int) -> int:
         block = pieces.pure[u]
         if block == c:
             add_row(rows, _PART, guide.rows, u)
-            count += guide.count[u]
+            count += guide.size[u]
         u += 1 if block == _NONE else guide.n_nodes[u]
     return count
 
@@ -118,7 +118,7 @@ def _move(guide: Guide, pieces: Pieces, v: int, c: int, target: int, count: int)
     stamp = new_epoch(pieces)
     pieces.marked[c] = stamp
     add_row(partition.rows, target, pieces.part_rows, _PART)
-    partition.count[target] += count
+    partition.size[target] += count
     mark_changed(partition, target)
     move_part(guide, pieces, v, stamp, target)
     coalesce(guide, pieces, v)
@@ -135,7 +135,7 @@ def step(
     partition, seating = pieces.partition, model.seating
     c = pieces.pure[guide.node[leaf]]
     count = _gather_part(guide, pieces, v, c)
-    total = partition.count[c]
+    total = partition.size[c]
     n, rest_in_window = _candidates(guide, pieces, v, w, c)
     has_rest = total > count
     if has_rest and not rest_in_window:
@@ -144,7 +144,7 @@ def step(
     weights = pieces.log_weights
     for at in range(n):
         k = pieces.order[at]
-        size = partition.count[k]
+        size = partition.size[k]
         weights[at] = log_size(seating, size + count) - log_size(seating, size)
         weights[at] += _join_part(model, pieces, v, k)
     n_others = partition.n_blocks[0] if has_rest else partition.n_blocks[0] - 1

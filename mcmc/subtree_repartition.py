@@ -47,8 +47,8 @@ def _stamp_inner_blocks(guide: Guide, pieces: Pieces, v: int) -> tuple[int, int]
         if pieces.marked[block] < seen:
             pieces.marked[block] = seen
             pieces.tally[block] = 0
-        pieces.tally[block] += guide.count[u]
-        if pieces.tally[block] == partition.count[block]:
+        pieces.tally[block] += guide.size[u]
+        if pieces.tally[block] == partition.size[block]:
             pieces.marked[block] = inner
             n_inner += 1
         u += guide.n_nodes[u]
@@ -117,7 +117,7 @@ def _restrict(guide: Guide, pieces: Pieces, model: Model, v: int, inner: int) ->
         elif pieces.marked[block] == inner:
             label[u] = block
             pieces.part_of[u] = -1 - u
-            pieces.part_count[u] = guide.count[u]
+            pieces.part_count[u] = guide.size[u]
             pieces.part_marginal[u] = guide.log_marginal[u]
             pieces.part_potential[u] = guide.log_potential[u]
             new_node = True
@@ -125,7 +125,7 @@ def _restrict(guide: Guide, pieces: Pieces, model: Model, v: int, inner: int) ->
             label[u] = _EMPTY
             new_node = False
         if new_node and label[u] >= 0:
-            n_found += pieces.part_count[u] == partition.count[label[u]]
+            n_found += pieces.part_count[u] == partition.size[label[u]]
     return n_found
 
 
@@ -171,7 +171,7 @@ def _apply(guide: Guide, pieces: Pieces, n_drawn: int, inner: int) -> None:
             # Strictly inside a piece: nothing was computed for it.
             block = _SEVERAL
             pieces.part_of[u] = -1 - u
-        if block >= 0 and pieces.part_count[u] == partition.count[block]:
+        if block >= 0 and pieces.part_count[u] == partition.size[block]:
             pieces.order[at] = block
             # Unstamped, it is neither moved nor closed.
             pieces.marked[block] = 0
@@ -190,7 +190,7 @@ def _apply(guide: Guide, pieces: Pieces, n_drawn: int, inner: int) -> None:
         pieces.order[at] = -2 - k
         if pieces.part_of[u] < 0:
             w = -1 - pieces.part_of[u]
-            set_block(pieces, k, guide.rows, w, guide.count[w], guide.log_marginal[w])
+            set_block(pieces, k, guide.rows, w, guide.size[w], guide.log_marginal[w])
         else:
             row = pieces.part_of[u]
             set_block(

@@ -103,7 +103,7 @@ def split_merge_step(
     left, right = v + 1, right_child(guide, v)
     leaf_i = guide.first[left] + below(rng, guide.n_leaves[left])
     leaf_j = guide.first[right] + below(rng, guide.n_leaves[right])
-    cap = guide.count[0]
+    cap = guide.size[0]
     if not coin(rng, 0.9):
         cap = 64 if coin(rng, 0.7) else (8 if coin(rng, 2.0 / 3.0) else 1)
     return tree_split_merge.step(rng, guide, pieces, model, leaf_i, leaf_j, cap)

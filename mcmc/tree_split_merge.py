@@ -53,7 +53,7 @@ def _stamp_ancestors(guide: Guide, pieces: Pieces, k: int, stamp: int) -> None:
 def _is_closed(rng: Generator, guide: Guide, v: int, cap: int) -> bool:
     if guide.n_leaves[v] == 1:
         return True
-    if guide.count[v] > cap:
+    if guide.size[v] > cap:
         return False
     together = 1.0 / (1.0 + exp(guide.log_dissimilarity[v]))
     return coin(rng, max(_LEAST_CLOSED, together))
@@ -120,7 +120,7 @@ def _gather_parts(guide: Guide, pieces: Pieces, n: int, stamp: int) -> bool:
         v = pieces.order[at]
         if pieces.pure[v] != _NONE:
             pieces.part_of[v] = _NONE
-            pieces.part_count[v] = guide.count[v]
+            pieces.part_count[v] = guide.size[v]
             pieces.part_label[v] = pieces.pure[v]
             continue
         clear_row(pieces.part_rows, n_rows)
@@ -137,7 +137,7 @@ def _gather_parts(guide: Guide, pieces: Pieces, n: int, stamp: int) -> bool:
                 if pieces.part_label[v] != _NONE and pieces.part_label[v] != block:
                     return False
                 pieces.part_label[v] = block
-                pieces.part_count[v] += guide.count[u]
+                pieces.part_count[v] += guide.size[u]
                 add_row(pieces.part_rows, n_rows, guide.rows, u)
             u += guide.n_nodes[u]
         n_rows += 1
@@ -272,7 +272,7 @@ def step(
             rng, guide, pieces, model, n, _NONE
         )
         ratio = log_new_block(seating, partition.n_blocks[0]) - log_size(
-            seating, partition.count[a]
+            seating, partition.size[a]
         )
         ratio += log_size(seating, size_i) + log_size(seating, size_j)
         ratio += marginal_i + marginal_j - block_log_marginal(model, partition, a) - log_q

@@ -32,6 +32,7 @@ __all__ = [
     "log_hypothesis",
     "new_node",
     "refresh_ancestors",
+    "refresh_leaf",
     "refresh_node",
     "remove_root",
     "replace_child",
@@ -57,7 +58,7 @@ class Forest(NamedTuple):
     atom: NDArray[np.int32]
     n_leaves: NDArray[np.int32]
     height: NDArray[np.int32]
-    count: NDArray[np.int64]
+    size: NDArray[np.int64]
     rows: Rows
     log_marginal: NDArray[np.float64]
     log_potential: NDArray[np.float64]
@@ -86,7 +87,7 @@ def empty_forest(family: Any, n_atoms: int) -> Forest:
         atom=np.full(capacity, -2, dtype=np.int32),
         n_leaves=integers[0],
         height=integers[1],
-        count=np.zeros(capacity, dtype=np.int64),
+        size=np.zeros(capacity, dtype=np.int64),
         rows=np.zeros((capacity, statistics_width(family))),
         log_marginal=floats[0],
         log_potential=floats[1],
@@ -114,16 +115,16 @@ def reserve(forest: Forest, family: Any, n_atoms: int) -> Forest:
 
 
 @compiled
-def log_hypothesis(model: Model, count: int, log_marginal_: float) -> float:
+def log_hypothesis(model: Model, size: int, marginal: float) -> float:
     """S8: log weight of these observations being one cluster."""
-    return model.seating.slope + log_size(model.seating, count) + log_marginal_
+    return model.seating.slope + log_size(model.seating, size) + marginal
 
 
 @compiled
 def log_dissimilarity(model: Model, forest: Forest, a: int, b: int) -> float:
     """S9: log d between two trees; above zero they are better apart."""
     union = log_marginal_sum(model.family, forest.rows, a, forest.rows, b, model.work)
-    together = log_hypothesis(model, forest.count[a] + forest.count[b], union)
+    together = log_hypothesis(model, forest.size[a] + forest.size[b], union)
     return forest.log_potential[a] + forest.log_potential[b] - together
 
 
@@ -173,19 +174,25 @@ def remove_root(forest: Forest, v: int) -> None:
 
 
 @compiled
-def add_leaf(model: Model, forest: Forest, atom: int, rows: Rows, i: int, count: int) -> int:
+def add_leaf(model: Model, forest: Forest, atom: int, rows: Rows, i: int, size: int) -> int:
     """A leaf for an atom with the statistics ``rows[i]``, in no tree yet; returns its id."""
     v = new_node(forest)
     forest.atom[v] = atom
     forest.leaf[atom] = v
+    forest.size[v] = size
+    copy_row(forest.rows, v, rows, i)
+    refresh_leaf(model, forest, v)
+    return v
+
+
+@compiled
+def refresh_leaf(model: Model, forest: Forest, v: int) -> None:
+    """Recompute everything that a leaf has from its statistics and its size."""
     forest.n_leaves[v] = 1
     forest.height[v] = 0
-    forest.count[v] = count
-    copy_row(forest.rows, v, rows, i)
     forest.log_marginal[v] = log_marginal(model.family, forest.rows, v, model.work)
-    forest.log_potential[v] = log_hypothesis(model, count, forest.log_marginal[v])
+    forest.log_potential[v] = log_hypothesis(model, forest.size[v], forest.log_marginal[v])
     forest.log_dissimilarity[v] = -np.inf
-    return v
 
 
 @compiled
@@ -194,10 +201,10 @@ def refresh_node(model: Model, forest: Forest, v: int) -> None:
     a, b = forest.left[v], forest.right[v]
     forest.n_leaves[v] = forest.n_leaves[a] + forest.n_leaves[b]
     forest.height[v] = 1 + max(forest.height[a], forest.height[b])
-    forest.count[v] = forest.count[a] + forest.count[b]
+    forest.size[v] = forest.size[a] + forest.size[b]
     sum_rows(forest.rows, v, a, b)
     forest.log_marginal[v] = log_marginal(model.family, forest.rows, v, model.work)
-    together = log_hypothesis(model, forest.count[v], forest.log_marginal[v])
+    together = log_hypothesis(model, forest.size[v], forest.log_marginal[v])
     d = forest.log_potential[a] + forest.log_potential[b] - together
     forest.log_dissimilarity[v] = d
     # log(1 + e^d) without overflow

@@ -46,7 +46,7 @@ class Guide(NamedTuple):
     n_nodes: NDArray[np.int32]
     first: NDArray[np.int32]
     n_leaves: NDArray[np.int32]
-    count: NDArray[np.int64]
+    size: NDArray[np.int64]
     rows: Rows
     log_marginal: NDArray[np.float64]
     log_potential: NDArray[np.float64]
@@ -149,7 +149,7 @@ def _number(forest: Forest, top: int, guide: Guide) -> None:
         guide.n_leaves[v] = forest.n_leaves[source]
         guide.n_nodes[v] = 2 * forest.n_leaves[source] - 1
         guide.first[v] = leaf
-        guide.count[v] = forest.count[source]
+        guide.size[v] = forest.size[source]
         guide.log_marginal[v] = forest.log_marginal[source]
         copy_row(guide.rows, v, forest.rows, source)
         if forest.left[source] == _NONE:
@@ -171,7 +171,7 @@ def _number(forest: Forest, top: int, guide: Guide) -> None:
 def refresh_potentials(model: Model, guide: Guide) -> None:
     """Recompute potentials and dissimilarities for the model's prior; no likelihood is evaluated."""
     for v in range(guide.parent.shape[0] - 1, -1, -1):
-        together = log_hypothesis(model, guide.count[v], guide.log_marginal[v])
+        together = log_hypothesis(model, guide.size[v], guide.log_marginal[v])
         if guide.n_leaves[v] == 1:
             guide.log_potential[v] = together
             guide.log_dissimilarity[v] = -np.inf
@@ -198,7 +198,7 @@ def freeze(model: Model, forest: Forest) -> Guide:
         n_nodes=np.empty(size, dtype=np.int32),
         first=np.empty(size, dtype=np.int32),
         n_leaves=np.empty(size, dtype=np.int32),
-        count=np.empty(size, dtype=np.int64),
+        size=np.empty(size, dtype=np.int64),
         rows=np.empty((size, forest.rows.shape[1])),
         log_marginal=np.empty(size),
         log_potential=np.empty(size),
@@ -216,11 +216,11 @@ def freeze(model: Model, forest: Forest) -> Guide:
 
 @compiled
 def _plant(model: Model, forest: Forest, atoms: Atoms) -> None:
-    n = atoms.count.shape[0]
+    n = atoms.size.shape[0]
     leaves = np.empty(n, dtype=np.int32)
     inner = np.empty(n, dtype=np.int32)
     for i in range(n):
-        leaves[i] = add_leaf(model, forest, i, atoms.rows, i, atoms.count[i])
+        leaves[i] = add_leaf(model, forest, i, atoms.rows, i, atoms.size[i])
     for i in range(n - 1):
         inner[i] = new_node(forest)
     sides = np.zeros((2, forest.rows.shape[1]))
@@ -235,6 +235,6 @@ def _plant(model: Model, forest: Forest, atoms: Atoms) -> None:
 
 def guide_of_atoms(family: Any, model: Model, atoms: Atoms) -> Guide:
     """Guide built from the top down over all atoms at once, without a forest's history."""
-    forest = empty_forest(family, int(atoms.count.shape[0]))
+    forest = empty_forest(family, int(atoms.size.shape[0]))
     _plant(model, forest, atoms)
     return freeze(model, forest)

@@ -20,7 +20,7 @@ from .family.base import (
     statistics_width,
 )
 from .prior.base import Seating, log_size
-from .rows import Rows, add_row, clear_row, subtract_row
+from .rows import Rows, add_row, clear_row, is_single, subtract_row
 
 __all__ = [
     "Atoms",
@@ -60,7 +60,7 @@ class Atoms(NamedTuple):
 
     Attributes
     ----------
-    count:
+    size:
         Observations in each atom, int64 (n).
     rows:
         Their statistics rows.
@@ -70,7 +70,7 @@ class Atoms(NamedTuple):
         1 where the atom is one unweighted observation, so that the predictive table applies.
     """
 
-    count: NDArray[np.int64]
+    size: NDArray[np.int64]
     rows: Rows
     log_marginal: NDArray[np.float64]
     single: NDArray[np.uint8]
@@ -88,7 +88,7 @@ class Partition(NamedTuple):
     preceding: NDArray[np.int32]
     head: NDArray[np.int32]
     n_members: NDArray[np.int64]
-    count: NDArray[np.int64]
+    size: NDArray[np.int64]
     rows: Rows
     log_marginal: NDArray[np.float64]
     predictive: Rows
@@ -99,17 +99,18 @@ class Partition(NamedTuple):
 
 
 @compiled
-def _fill_marginals(family: Any, rows: Rows, out: NDArray[np.float64], work: Rows) -> None:
-    for i in range(out.shape[0]):
-        out[i] = log_marginal(family, rows, i, work)
+def _describe_atoms(family: Any, atoms: Atoms, work: Rows) -> None:
+    for i in range(atoms.size.shape[0]):
+        atoms.log_marginal[i] = log_marginal(family, atoms.rows, i, work)
+        atoms.single[i] = is_single(atoms.rows, i)
 
 
-def make_atoms(family: Any, rows: Rows, count: NDArray[np.int64], work: Rows) -> Atoms:
-    """Atoms from their statistics rows; ``count`` int64 (n)."""
-    marginals = np.empty(count.shape[0])
-    _fill_marginals(family, rows, marginals, work)
-    single = ((count == 1) & (rows[: count.shape[0], 1] == 1.0)).astype(np.uint8)
-    return Atoms(count, rows, marginals, single)
+def make_atoms(family: Any, rows: Rows, size: NDArray[np.int64], work: Rows) -> Atoms:
+    """Atoms from their statistics rows; ``size`` int64 (n), observations in each."""
+    n = size.shape[0]
+    atoms = Atoms(size, rows, np.empty(n), np.zeros(n, dtype=np.uint8))
+    _describe_atoms(family, atoms, work)
+    return atoms
 
 
 def empty_partition(family: Any, n: int) -> Partition:
@@ -123,7 +124,7 @@ def empty_partition(family: Any, n: int) -> Partition:
         preceding=np.full(n, _NONE, dtype=np.int32),
         head=np.full(capacity, _NONE, dtype=np.int32),
         n_members=np.zeros(capacity, dtype=np.int64),
-        count=np.zeros(capacity, dtype=np.int64),
+        size=np.zeros(capacity, dtype=np.int64),
         rows=np.zeros((capacity, statistics_width(family))),
         log_marginal=np.zeros(capacity),
         predictive=np.zeros((capacity, predictive_width(family))),
@@ -141,7 +142,7 @@ def open_block(partition: Partition) -> int:
     partition.n_blocks[0] += 1
     partition.head[k] = _NONE
     partition.n_members[k] = 0
-    partition.count[k] = 0
+    partition.size[k] = 0
     mark_changed(partition, k)
     return k
 
@@ -199,7 +200,7 @@ def mark_changed(partition: Partition, k: int) -> None:
 def place(atoms: Atoms, partition: Partition, i: int, k: int) -> None:
     """Put atom i, which is in no block, into block k."""
     add_row(partition.rows, k, atoms.rows, i)
-    partition.count[k] += atoms.count[i]
+    partition.size[k] += atoms.size[i]
     mark_changed(partition, k)
     link(partition, i, k)
 
@@ -208,7 +209,7 @@ def place(atoms: Atoms, partition: Partition, i: int, k: int) -> None:
 def lift(atoms: Atoms, partition: Partition, i: int) -> int:
     """Take atom i out of its block and close the block if that empties it; returns its slot."""
     k = unlink(partition, i)
-    partition.count[k] -= atoms.count[i]
+    partition.size[k] -= atoms.size[i]
     mark_changed(partition, k)
     if partition.n_members[k] == 0:
         close_block(partition, k)
@@ -254,7 +255,7 @@ def log_joint(model: Model, partition: Partition) -> float:
     total = model.seating.log_blocks[k]
     for at in range(k):
         slot = partition.slots[at]
-        total += log_size(model.seating, partition.count[slot])
+        total += log_size(model.seating, partition.size[slot])
         total += block_log_marginal(model, partition, slot)
     return total
 

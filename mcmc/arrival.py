@@ -1,0 +1,59 @@
+"""Arrival of observations and questions about them, compiled."""
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from ..treecore.compile import compiled
+from ..treecore.family.base import log_marginal, observe
+from ..treecore.forest import Forest, add_leaf
+from ..treecore.insertion import PREDICTIVE, insert_tree
+from ..treecore.partition import Model, log_join
+from ..treecore.prior.base import log_new_block, log_size
+from . import gibbs
+from .state import State
+
+__all__ = ["arrive", "joint_weights"]
+
+
+@compiled
+def arrive(
+    rng: Generator,
+    forest_model: Model,
+    model: Model,
+    forest: Forest,
+    state: State,
+    values: NDArray[np.float64],
+    first: int,
+) -> None:
+    """Insert observations as atoms ``first``, ``first + 1``, ... into forest and partition."""
+    atoms = state.atoms
+    for r in range(values.shape[0]):
+        i = first + r
+        observe(model.family, values, r, atoms.rows, i)
+        atoms.size[i] = 1
+        atoms.single[i] = 1
+        leaf = add_leaf(forest_model, forest, i, atoms.rows, i, 1)
+        atoms.log_marginal[i] = forest.log_marginal[leaf]
+        insert_tree(forest_model, forest, leaf, PREDICTIVE)
+        gibbs.step(rng, state, model, i)
+
+
+@compiled
+def joint_weights(
+    model: Model, state: State, values: NDArray[np.float64], out: NDArray[np.float64]
+) -> None:
+    """Log weight of each observation joining each open block, then of a new block."""
+    partition, atoms = state.partition, state.atoms
+    k = partition.n_blocks[0]
+    last = atoms.rows.shape[0] - 1
+    for r in range(values.shape[0]):
+        # The last atom row is kept free for questions.
+        observe(model.family, values, r, atoms.rows, last)
+        for at in range(k):
+            slot = partition.slots[at]
+            size = partition.size[slot]
+            out[r, at] = log_size(model.seating, size + 1) - log_size(model.seating, size)
+            out[r, at] += log_join(model, atoms, partition, last, slot)
+        alone = log_marginal(model.family, atoms.rows, last, model.work)
+        out[r, k] = log_new_block(model.seating, k) + log_size(model.seating, 1) + alone

@@ -1,0 +1,281 @@
+"""A chain on a growing set of observations: the forest, the partition, and the refinement of it.
+
+Deterministic: the same family, prior and seed, the same observations in the same order and the same
+calls of :meth:`Chain.refine` between them give the same partition, bit for bit, however the
+observations were cut into batches, and across :meth:`Chain.state` and :meth:`Chain.restore`.
+"""
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.random import PCG64, Generator
+from numpy.typing import NDArray
+
+from ..treecore.errors import ObservationError
+from ..treecore.family import FAMILIES, spec_of
+from ..treecore.family.base import workspace
+from ..treecore.forest import empty_forest, reserve
+from ..treecore.guide import Guide, freeze
+from ..treecore.partition import Atoms, Model
+from ..treecore.prior import PartitionPrior, build_prior
+from .arrival import arrive, joint_weights
+from .growing import (
+    empty_state,
+    enlarged_state,
+    forest_arrays,
+    restored_forest,
+    restored_state,
+    state_arrays,
+)
+from .kernels import KERNELS, Kernel
+from .position import Position
+from .state import State, canonical_labels, set_labels
+
+__all__ = ["Chain", "KernelReport", "Refinement"]
+
+_FIRST_CAPACITY = 1024
+_SCHEDULE = ("tgmcmc", "gibbs")
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """What one move did in a refinement; ``mean_log_ratio`` is NaN where nothing was proposed."""
+
+    name: str
+    flag: str
+    proposed: int
+    accepted: int
+    mean_log_ratio: float
+    log_joint_gain: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """What a refinement did. Log joints are on one scale for the chain's whole life."""
+
+    log_joint_before: float
+    log_joint_after: float
+    best_log_joint: float
+    n_blocks: int
+    kernels: tuple[KernelReport, ...]
+    seconds: float
+
+
+class Chain:
+    """One chain; see the module. Made by :meth:`start` or :meth:`restore`."""
+
+    def __init__(self, family: Any, prior: PartitionPrior, rng: Generator) -> None:
+        self.family = family
+        self.prior = prior
+        self._rng = rng
+        self._work = workspace(family)
+        # The forest and the scale of reported log joints keep the prior as it was at the start.
+        self._first_prior = prior
+        self._n = 0
+        self._n_features = 0
+        self._state = empty_state(family, _FIRST_CAPACITY)
+        self._forest = empty_forest(family, _FIRST_CAPACITY)
+        self._best: NDArray[np.int32] = np.empty(0, dtype=np.int32)
+
+    @classmethod
+    def start(cls, family: Any, prior: PartitionPrior, *, seed: int) -> Self:
+        """An empty chain."""
+        return cls(family, prior, Generator(PCG64(seed)))
+
+    @property
+    def n_atoms(self) -> int:
+        """Atoms so far."""
+        return self._n
+
+    @property
+    def n_blocks(self) -> int:
+        """Open blocks of the partition."""
+        return int(self._state.partition.n_blocks[0])
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """Block slot of each atom, in order of arrival (n)."""
+        return self._state.partition.label[: self._n].copy()
+
+    @property
+    def best_labels(self) -> NDArray[np.int32]:
+        """Partition of best log joint that the last refinement saw: canonical labels of the atoms then."""
+        return self._best.copy()
+
+    def _model(self, prior: PartitionPrior) -> Model:
+        capacity = self._state.atoms.size.shape[0]
+        return Model(self.family, prior.seating(max(self._n, 1), capacity), self._work)
+
+    def _reserve(self, n: int) -> None:
+        # One row beyond the last atom is kept for questions.
+        capacity = self._state.atoms.size.shape[0]
+        if n + 1 > capacity:
+            self._state = enlarged_state(self.family, self._state, max(2 * capacity, n + 1))
+        self._forest = reserve(self._forest, self.family, n)
+
+    def insert(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Insert observations (n, d) in order; returns their atom ids.
+
+        Each gets a leaf of the forest, and a block by one draw from its conditional. Raises
+        ObservationError, with nothing inserted, when the family cannot take one of them.
+        """
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        refused = spec_of(self.family).validate(self.family, values)
+        if refused is not None:
+            raise ObservationError(f"observation {refused[0]}: {refused[1]}")
+        self._n_features = values.shape[1]
+        first = self._n
+        self._reserve(first + values.shape[0])
+        self._n = first + values.shape[0]
+        forest_model, model = self._model(self._first_prior), self._model(self.prior)
+        arrive(self._rng, forest_model, model, self._forest, self._state, values, first)
+        return np.arange(first, self._n, dtype=np.int64)
+
+    def _freeze(self, model: Model) -> Guide:
+        # Topology from the first prior's potentials: the guide must not follow the chain.
+        return freeze(self._model(self._first_prior)._replace(work=model.work), self._forest)
+
+    def _position(self) -> Position:
+        n, atoms = self._n, self._state.atoms
+        live = Atoms(
+            atoms.size[:n], atoms.rows[:n], atoms.log_marginal[:n], atoms.single[:n]
+        )
+        return Position(self.family, live, self.labels, self.prior, self._freeze)
+
+    def log_joint(self) -> float:
+        """Log of prior times likelihood of the partition, under the prior as it was at the start."""
+        return self._position().log_joint(self._first_prior) if self._n else 0.0
+
+    def refine(self, rounds: int = 1) -> Refinement:
+        """Rounds of hyperparameter updates and every scheduled kernel; deterministic given the RNG."""
+        began = time.perf_counter()
+        if self._n == 0:
+            return Refinement(0.0, 0.0, 0.0, 0, (), 0.0)
+        position = self._position()
+        before = best = position.log_joint(self._first_prior)
+        self._best = position.labels()
+        ledger = _Ledger(before)
+        for _ in range(rounds):
+            position.use_prior(position.prior.resample(self._rng, position.sizes()))
+            for name in _SCHEDULE:
+                kernel = KERNELS[name]
+                started = time.perf_counter()
+                tally = kernel.sweep(self._rng, position)
+                reached = position.log_joint(self._first_prior)
+                ledger.note(kernel, tally, reached, time.perf_counter() - started)
+                if reached > best:
+                    best, self._best = reached, position.labels()
+        self.prior = position.prior
+        self._settle(position.labels())
+        seconds = time.perf_counter() - began
+        return Refinement(
+            before, ledger.log_joint, best, self.n_blocks, ledger.reports(), seconds
+        )
+
+    def _settle(self, labels: NDArray[np.int32]) -> None:
+        """Take over a partition, with every block's statistics summed afresh."""
+        fresh = empty_state(self.family, self._state.atoms.size.shape[0])
+        self._state = fresh._replace(atoms=self._state.atoms)
+        set_labels(self._state.atoms, self._state.partition, labels)
+
+    def block_statistics(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Slots (k) of the open blocks and their statistics rows (k, m)."""
+        partition = self._state.partition
+        slots = partition.slots[: self.n_blocks].copy()
+        return slots, partition.rows[slots].copy()
+
+    def log_weights(
+        self, values: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Slots (k) of the blocks, and for each of the observations (q, d) log weights (q, k + 1).
+
+        A weight is prior times predictive density of joining that block, the last that of a new one;
+        normalised over a row they are the probabilities of the assignment. Nothing changes.
+        """
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        self._reserve(self._n)
+        k = self.n_blocks
+        weights = np.empty((values.shape[0], k + 1))
+        joint_weights(self._model(self.prior), self._state, values, weights)
+        return self._state.partition.slots[:k].copy(), weights
+
+    def state(self) -> Arrays:
+        """Everything, as plain arrays; :meth:`restore` continues bit for bit."""
+        spec = spec_of(self.family)
+        about = {
+            "family": spec.name,
+            "parameters": spec.parameters(self.family),
+            "prior": [self.prior.name, self.prior.parameters()],
+            "first_prior": [self._first_prior.name, self._first_prior.parameters()],
+            "rng": self._rng.bit_generator.state,
+            "n_features": self._n_features,
+        }
+        # Integers of 128 bits survive JSON as they are.
+        encoded = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+        saved = {"about": encoded, "best": self._best, "n": np.array([self._n])}
+        saved |= {f"forest_{k}": v for k, v in forest_arrays(self._forest).items()}
+        saved |= {f"state_{k}": v for k, v in state_arrays(self._state, self._n).items()}
+        return saved
+
+    @classmethod
+    def restore(cls, saved: Arrays) -> Self:
+        """The chain whose :meth:`state` this is."""
+        about = json.loads(saved["about"].tobytes())
+        sample = np.empty((0, about["n_features"]))
+        family = FAMILIES[about["family"]].build(about["parameters"], sample)
+        bits = PCG64()
+        bits.state = about["rng"]
+        chain = cls(family, build_prior(*about["prior"]), Generator(bits))
+        chain._first_prior = build_prior(*about["first_prior"])
+        chain._n_features = about["n_features"]
+        chain._n = int(saved["n"][0])
+        chain._best = saved["best"]
+        parts = {
+            part: {k.removeprefix(part): v for k, v in saved.items() if k.startswith(part)}
+            for part in ("forest_", "state_")
+        }
+        forest_model = chain._model(chain._first_prior)
+        chain._forest = restored_forest(family, forest_model, parts["forest_"])
+        chain._state = restored_state(family, chain._forest, parts["state_"])
+        return chain
+
+
+class _Ledger:
+    """Adds up what each move of a refinement did."""
+
+    def __init__(self, log_joint: float) -> None:
+        self.log_joint = log_joint
+        self._rows: dict[str, list[float]] = {}
+        self._flags: dict[str, str] = {}
+
+    def note(
+        self, kernel: Kernel, tally: NDArray[np.float64], log_joint: float, seconds: float
+    ) -> None:
+        gain = log_joint - self.log_joint
+        self.log_joint = log_joint
+        share = 1.0 / len(kernel.parts)
+        for name, moves in zip(kernel.parts, tally, strict=True):
+            self._flags[name] = kernel.flag
+            row = self._rows.setdefault(name, [0.0] * 5)
+            for at, value in enumerate((*moves, gain * share, seconds * share)):
+                row[at] += float(value)
+
+    def reports(self) -> tuple[KernelReport, ...]:
+        return tuple(
+            KernelReport(
+                name=name,
+                flag=self._flags[name],
+                proposed=int(row[0]),
+                accepted=int(row[1]),
+                mean_log_ratio=row[2] / row[0] if row[0] else float("nan"),
+                log_joint_gain=row[3],
+                seconds=row[4],
+            )
+            for name, row in self._rows.items()
+        )

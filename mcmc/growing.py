@@ -1,0 +1,157 @@
+"""State for a stream: arrays with room to spare, enlarged between batches and saved as plain arrays."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..treecore.compile import compiled
+from ..treecore.family.base import statistics_width
+from ..treecore.forest import Forest, empty_forest, refresh_leaf, refresh_node
+from ..treecore.partition import Atoms, Model, Partition, empty_partition, mark_changed
+from .state import State
+
+__all__ = [
+    "empty_state",
+    "enlarged_state",
+    "forest_arrays",
+    "restored_forest",
+    "restored_state",
+    "state_arrays",
+]
+
+Arrays = dict[str, NDArray[Any]]
+_FOREST_NODES = ("parent", "left", "right", "atom")
+_PARTITION_ATOMS = ("label", "following", "preceding")
+
+
+def empty_state(family: Any, capacity: int) -> State:
+    """State with room for ``capacity`` atoms, none of which is there yet."""
+    atoms = Atoms(
+        size=np.zeros(capacity, dtype=np.int64),
+        rows=np.zeros((capacity, statistics_width(family))),
+        log_marginal=np.zeros(capacity),
+        single=np.ones(capacity, dtype=np.uint8),
+    )
+    return State(
+        atoms,
+        empty_partition(family, capacity),
+        np.zeros(capacity + 4),
+        np.zeros(capacity, dtype=np.int32),
+        np.zeros(capacity, dtype=np.int32),
+        np.zeros(capacity, dtype=np.int8),
+    )
+
+
+def _copy_fields(source: Any, target: Any, skip: tuple[str, ...] = ()) -> None:
+    for name in source._fields:
+        if name not in skip:
+            old = getattr(source, name)
+            getattr(target, name)[: old.shape[0]] = old
+
+
+def enlarged_state(family: Any, state: State, capacity: int) -> State:
+    """The same state with more room; the given one must not be used any more."""
+    larger = empty_state(family, capacity)
+    _copy_fields(state.atoms, larger.atoms)
+    _copy_fields(state.partition, larger.partition)
+    return larger
+
+
+def state_arrays(state: State, n: int) -> Arrays:
+    """What :func:`restored_state` needs to go on bit for bit, for the first n atoms."""
+    partition = state.partition
+    n_blocks = int(partition.n_blocks[0])
+    open_slots = partition.slots[:n_blocks]
+    saved: Arrays = {name: getattr(partition, name)[:n].copy() for name in _PARTITION_ATOMS}
+    saved["capacity"] = np.array([state.atoms.size.shape[0]])
+    saved["slots"] = partition.slots.copy()
+    saved["n_blocks"] = partition.n_blocks.copy()
+    for name in ("head", "n_members", "size", "rows"):
+        saved[f"block_{name}"] = getattr(partition, name)[open_slots].copy()
+    saved["atom_size"] = state.atoms.size[:n].copy()
+    saved["atom_single"] = state.atoms.single[:n].copy()
+    return saved
+
+
+def restored_state(family: Any, forest: Forest, saved: Arrays) -> State:
+    """State from :func:`state_arrays`; the atoms' statistics are their leaves'."""
+    n = saved["label"].shape[0]
+    state = empty_state(family, int(saved["capacity"][0]))
+    atoms, partition = state.atoms, state.partition
+    atoms.size[:n] = saved["atom_size"]
+    atoms.single[:n] = saved["atom_single"]
+    atoms.rows[:n] = forest.rows[forest.leaf[:n]]
+    atoms.log_marginal[:n] = forest.log_marginal[forest.leaf[:n]]
+    for name in _PARTITION_ATOMS:
+        getattr(partition, name)[:n] = saved[name]
+    partition.slots[:] = saved["slots"]
+    partition.position[partition.slots] = np.arange(partition.slots.shape[0], dtype=np.int32)
+    partition.n_blocks[:] = saved["n_blocks"]
+    open_slots = partition.slots[: int(partition.n_blocks[0])]
+    for name in ("head", "n_members", "size", "rows"):
+        getattr(partition, name)[open_slots] = saved[f"block_{name}"]
+    _mark_all(partition)
+    return state
+
+
+@compiled
+def _mark_all(partition: Partition) -> None:
+    for at in range(partition.n_blocks[0]):
+        mark_changed(partition, partition.slots[at])
+
+
+def forest_arrays(forest: Forest) -> Arrays:
+    """What :func:`restored_forest` needs; inner nodes follow from their children."""
+    used = int(forest.n_used[0])
+    saved: Arrays = {name: getattr(forest, name)[:used].copy() for name in _FOREST_NODES}
+    saved["node_size"] = forest.size[:used].copy()
+    leaves = np.flatnonzero(saved["atom"] >= 0)
+    saved["leaf_rows"] = forest.rows[leaves].copy()
+    saved["roots"] = forest.roots[: int(forest.n_roots[0])].copy()
+    saved["free"] = forest.free[: int(forest.n_free[0])].copy()
+    saved["n_atoms"] = np.array([forest.leaf.shape[0]])
+    return saved
+
+
+def restored_forest(family: Any, model: Model, saved: Arrays) -> Forest:
+    """Forest from :func:`forest_arrays` under the model that its potentials are computed for."""
+    forest = empty_forest(family, int(saved["n_atoms"][0]))
+    used = saved["atom"].shape[0]
+    for name in _FOREST_NODES:
+        getattr(forest, name)[:used] = saved[name]
+    forest.size[:used] = saved["node_size"]
+    leaves = np.flatnonzero(saved["atom"] >= 0)
+    forest.rows[leaves] = saved["leaf_rows"]
+    forest.leaf[saved["atom"][leaves]] = leaves
+    forest.n_used[0] = used
+    for name in ("roots", "free"):
+        getattr(forest, name)[: saved[name].shape[0]] = saved[name]
+        getattr(forest, f"n_{name}")[0] = saved[name].shape[0]
+    forest.root_position[saved["roots"]] = np.arange(saved["roots"].shape[0], dtype=np.int32)
+    _recompute(model, forest)
+    return forest
+
+
+@compiled
+def _recompute(model: Model, forest: Forest) -> None:
+    """Everything that nodes have from their leaves, children first."""
+    order = np.empty(forest.n_used[0], dtype=np.int32)
+    n = 0
+    for at in range(forest.n_roots[0]):
+        order[n] = forest.roots[at]
+        n += 1
+    done = 0
+    while done < n:
+        v = order[done]
+        done += 1
+        if forest.left[v] != -1:
+            order[n] = forest.left[v]
+            order[n + 1] = forest.right[v]
+            n += 2
+    for at in range(n - 1, -1, -1):
+        v = order[at]
+        if forest.left[v] == -1:
+            refresh_leaf(model, forest, v)
+        else:
+            refresh_node(model, forest, v)

@@ -1,0 +1,137 @@
+"""Where a chain stands: one partition, in the form that the next kernel needs.
+
+Kernels that move atoms work on :class:`~weald.mcmc.state.State`, tree-guided ones on
+:class:`~weald.mcmc.pieces.Pieces`. The partition is carried from one form to the other, with every
+block's statistics summed afresh, only when a kernel of the other kind has its turn.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..treecore.family.base import workspace
+from ..treecore.guide import Guide, refresh_potentials
+from ..treecore.partition import Atoms, Model, Partition, block_log_marginal
+from ..treecore.prior.base import PartitionPrior
+from .pieces import Pieces, labels_of_pieces, make_pieces
+from .state import State, canonical_labels, make_state
+from .tgmcmc import Picks, make_picks
+
+__all__ = ["Position", "TreePosition"]
+
+
+class TreePosition(NamedTuple):
+    """The guide, the partition as its pieces, and the frozen weights of its nodes."""
+
+    guide: Guide
+    pieces: Pieces
+    picks: Picks
+
+
+class Position:
+    """A partition of ``atoms`` under a family and a prior.
+
+    Parameters
+    ----------
+    family, atoms, labels, prior:
+        The model, the atoms (n) and any integer labels (n).
+    make_guide:
+        Builds the guide when the first tree-guided kernel asks for it.
+    """
+
+    def __init__(
+        self,
+        family: Any,
+        atoms: Atoms,
+        labels: NDArray[Any],
+        prior: PartitionPrior,
+        make_guide: Callable[[Model], Guide],
+    ) -> None:
+        self.family = family
+        self.atoms = atoms
+        self._make_guide = make_guide
+        self._labels: NDArray[np.int32] | None = canonical_labels(labels)
+        self._state: State | None = None
+        self._tree: TreePosition | None = None
+        self._guide: Guide | None = None
+        self._work = workspace(family)
+        self.use_prior(prior)
+
+    @property
+    def n_atoms(self) -> int:
+        """Number of atoms."""
+        return int(self.atoms.size.shape[0])
+
+    def use_prior(self, prior: PartitionPrior) -> None:
+        """Go on under another prior, or the same one with other parameters."""
+        n = int(self.atoms.size.sum())
+        self.prior = prior
+        self.model = Model(self.family, prior.seating(n, self.n_atoms + 4), self._work)
+        if self._guide is not None:
+            refresh_potentials(self.model, self._guide)
+            if self._tree is not None:
+                self._tree = self._tree._replace(picks=make_picks(self._guide))
+
+    def flat(self) -> State:
+        """The partition atom by atom, for a kernel to change in place."""
+        if self._state is None:
+            self._state = make_state(self.family, self.atoms, self.labels())
+        self._labels = self._tree = None
+        return self._state
+
+    def tree(self) -> TreePosition:
+        """The partition as pieces of the guide, for a kernel to change in place."""
+        if self._tree is None:
+            labels = self.labels()
+            if self._guide is None:
+                self._guide = self._make_guide(self.model)
+                refresh_potentials(self.model, self._guide)
+            pieces = make_pieces(self.family, self._guide, labels)
+            self._tree = TreePosition(self._guide, pieces, make_picks(self._guide))
+        self._labels = self._state = None
+        return self._tree
+
+    def labels(self) -> NDArray[np.int32]:
+        """Canonical labels of the atoms (n)."""
+        if self._labels is None:
+            if self._state is not None:
+                self._labels = canonical_labels(self._state.partition.label[: self.n_atoms])
+            else:
+                assert self._tree is not None
+                found = np.empty(self.n_atoms, dtype=np.int32)
+                labels_of_pieces(self._tree.guide, self._tree.pieces, found)
+                self._labels = canonical_labels(found)
+        return self._labels
+
+    def set_labels(self, labels: NDArray[Any]) -> None:
+        """Go to another partition of the same atoms."""
+        self._labels = canonical_labels(labels)
+        self._state = self._tree = None
+
+    def _partition(self) -> Partition:
+        if self._tree is not None:
+            return self._tree.pieces.partition
+        if self._state is None:
+            self._state = make_state(self.family, self.atoms, self.labels())
+        return self._state.partition
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Observations of each block, in no particular order."""
+        partition = self._partition()
+        return partition.size[partition.slots[: int(partition.n_blocks[0])]]
+
+    def log_likelihood(self) -> float:
+        """Sum of the blocks' log marginal likelihoods."""
+        partition = self._partition()
+        slots = partition.slots[: int(partition.n_blocks[0])]
+        return float(sum(block_log_marginal(self.model, partition, int(k)) for k in slots))
+
+    def log_joint(self, prior: PartitionPrior | None = None) -> float:
+        """Log of prior times likelihood, auxiliary variables integrated out.
+
+        ``prior`` is the present one unless another is given (to compare partitions on one scale).
+        """
+        chosen = self.prior if prior is None else prior
+        return self.log_likelihood() + chosen.log_probability(self.sizes())

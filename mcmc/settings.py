@@ -1,0 +1,56 @@
+"""What people may choose about the model and its refinement."""
+
+from typing import Any
+
+import msgspec
+
+__all__ = ["ModelSettings", "RefinementSettings"]
+
+
+class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The likelihood family and the partition prior.
+
+    Attributes
+    ----------
+    family, params:
+        A name of ``weald.treecore.family.FAMILIES`` and its hyperparameters; what is not given is
+        set from the first ``warmup_records`` observations.
+    prior, prior_params:
+        A name of ``weald.treecore.prior`` and its parameters.
+    learn_hyper:
+        Whether the prior's own parameters (the concentration, ...) are learned.
+    seed:
+        Seed of every random choice.
+    """
+
+    family: str = "gaussian"
+    params: dict[str, Any] = {}
+    prior: str = "dp"
+    prior_params: dict[str, Any] = {}
+    learn_hyper: bool = True
+    seed: int = 0
+    warmup_records: int = 200
+
+
+class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How often the partition is refined and published, counted in observations.
+
+    Attributes
+    ----------
+    every_records:
+        Observations between two refinements.
+    publish_every_records:
+        Observations between two publications; a multiple of ``every_records``.
+    rounds:
+        Rounds of every kernel in one refinement.
+    """
+
+    every_records: int = 500
+    publish_every_records: int = 1000
+    rounds: int = 2
+
+    def __post_init__(self) -> None:
+        if self.every_records < 1 or self.rounds < 0:
+            raise ValueError("every_records must be at least 1 and rounds at least 0")
+        if self.publish_every_records % self.every_records:
+            raise ValueError("publish_every_records must be a multiple of every_records")
