@@ -5,16 +5,33 @@ All our priors are of Gibbs type: given their auxiliary variables,
 therefore need no case per prior: they read a :class:`Seating`.
 """
 
-from math import lgamma
+from functools import lru_cache
+from math import isfinite, lgamma
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from ..compile import compiled
+from ..errors import ParameterError
 
-__all__ = ["PartitionPrior", "Seating", "log_new_block", "log_size", "make_seating"]
+__all__ = [
+    "NOMINAL_N",
+    "PartitionPrior",
+    "Seating",
+    "log_new_block",
+    "log_size",
+    "make_seating",
+    "product_seating",
+    "require",
+    "require_positive",
+]
+
+# Where an auxiliary variable was not drawn yet, or a slope needs some number of observations, this
+# many are meant: a start must not depend on how many arrived in one batch.
+NOMINAL_N = 100
 
 _TABLE = 8192
 
@@ -27,13 +44,14 @@ class Seating(NamedTuple):
     shift, scale, log_norm:
         ``log_size(n) = scale * (lgamma(n + shift) - log_norm)`` for n of 1 and more.
     size_table:
-        ``log_size`` for n = 0, 1, 2, ... (0 at n = 0).
+        ``log_size`` for n = 0, 1, 2, ... (0 at n = 0). Seatings share it: never write to it.
     log_blocks:
-        Weight of having k blocks, for k = 0, 1, ...; minus infinity where k is impossible.
+        Weight of having k blocks, for k = 0, 1, ...; minus infinity where k is impossible. Entry 0
+        is finite, so that the first block has a finite weight too.
     slope:
         Log weight of one more block in the product form that the guide's potentials use. For priors
         of product form it equals every increment of ``log_blocks``; for the others it is a constant
-        that doesn't depend on the partition.
+        that depends on the hyperparameters only.
     is_product:
         1 when ``log_blocks`` is linear in k.
     """
@@ -47,14 +65,34 @@ class Seating(NamedTuple):
     is_product: int
 
 
+@lru_cache(maxsize=16)
+def _size_table(shift: float, scale: float, log_norm: float) -> NDArray[np.float64]:
+    # Writeable although shared: a read-only array is another type to numba and would compile twice.
+    table = np.zeros(_TABLE)
+    table[1:] = scale * (gammaln(np.arange(1, _TABLE) + shift) - log_norm)
+    return table
+
+
 def make_seating(
-    shift: float, scale: float, log_norm: float, log_blocks: NDArray[np.float64], slope: float | None = None
+    shift: float,
+    scale: float,
+    log_norm: float,
+    log_blocks: NDArray[np.float64],
+    slope: float | None = None,
 ) -> Seating:
     """Tabulate; with ``slope`` None the prior is of product form and its slope is read off."""
-    sizes = [0.0] + [scale * (lgamma(n + shift) - log_norm) for n in range(1, _TABLE)]
+    table = _size_table(shift, scale, log_norm)
     is_product = slope is None
     chosen = float(log_blocks[1] - log_blocks[0]) if slope is None else slope
-    return Seating(shift, scale, log_norm, np.array(sizes), log_blocks, chosen, int(is_product))
+    return Seating(shift, scale, log_norm, table, log_blocks, chosen, int(is_product))
+
+
+def product_seating(discount: float, slope: float, n_blocks: int) -> Seating:
+    """A block of n weighs ``exp(slope) Gamma(n - discount) / Gamma(1 - discount)``."""
+    log_norm = lgamma(1.0 - discount)
+    table = _size_table(-discount, 1.0, log_norm)
+    log_blocks: NDArray[np.float64] = slope * np.arange(n_blocks + 2, dtype=np.float64)
+    return Seating(-discount, 1.0, log_norm, table, log_blocks, slope, 1)
 
 
 @compiled
@@ -71,23 +109,52 @@ def log_new_block(seating: Seating, k: int) -> float:
     return seating.log_blocks[k + 1] - seating.log_blocks[k]
 
 
+def require(prior: str, name: str, value: object, wanted: str, *, holds: bool) -> None:
+    """Raise :class:`ParameterError` naming prior, parameter and value unless ``holds``."""
+    if not holds:
+        raise ParameterError(f"{prior}: {name} must be {wanted}, got {value!r}")
+
+
+def require_positive(prior: str, **values: float) -> None:
+    """Raise :class:`ParameterError` for the first value that is not a positive finite number."""
+    for name, value in values.items():
+        good = value > 0.0 and isfinite(value)
+        require(prior, name, value, "positive and finite", holds=good)
+
+
 class PartitionPrior(Protocol):
     """Prior over partitions of n observations; immutable, moves return a new one.
 
-    ``parameters`` gives what ``weald.treecore.prior.build_prior`` needs to make it again, auxiliary variables included.
+    ``sizes`` is always the block sizes, int64 (k), every one of them 1 or more.
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Its key in :data:`~weald.treecore.prior.PRIORS`."""
+        ...
 
-    def parameters(self) -> dict[str, Any]: ...
+    @property
+    def learn(self) -> bool:
+        """Whether :meth:`resample` moves the hyperparameters."""
+        ...
+
+    def parameters(self) -> dict[str, Any]:
+        """JSON-able values from which ``build_prior`` makes it again, auxiliary ones included."""
+        ...
 
     def seating(self, n: int, n_blocks: int) -> Seating:
-        """Table for up to n observations and up to ``n_blocks`` blocks."""
+        """Table for partitions of n observations into up to ``n_blocks`` blocks.
+
+        n counts the observation that is being placed. Priors of product form ignore it; the
+        others need it exactly.
+        """
         ...
 
     def log_probability(self, sizes: NDArray[np.int64]) -> float:
-        """Log probability of one partition with these block sizes, auxiliary variables integrated out."""
+        """Log probability of one partition with these block sizes.
+
+        Auxiliary variables are integrated out; hyperparameters are as they stand.
+        """
         ...
 
     def log_predictive(self, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -95,9 +162,16 @@ class PartitionPrior(Protocol):
         ...
 
     def sample(self, rng: Generator, n: int) -> NDArray[np.int32]:
-        """Labels of a partition of n observations drawn from the prior."""
+        """Labels (n) of a partition drawn from the prior, numbered in order of appearance."""
+        ...
+
+    def typical(self, n: int, n_blocks: int) -> Self:
+        """The same prior with its auxiliary variable where it usually is, given n and k.
+
+        For a start without a draw; the next :meth:`resample` forgets it.
+        """
         ...
 
     def resample(self, rng: Generator, sizes: NDArray[np.int64]) -> Self:
-        """One exact update of auxiliary variables and, where learned, of hyperparameters, given the block sizes."""
+        """One exact update of auxiliary variables and, where learned, of hyperparameters."""
         ...

@@ -3,16 +3,17 @@
 ``log p = k log alpha + sum lgamma(n_c) + lgamma(alpha) - lgamma(alpha + n)``.
 """
 
-from dataclasses import dataclass, replace
-from math import lgamma, log, log1p
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from math import lgamma, log
+from typing import Any, Self
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
-from ..errors import ParameterError
-from .base import Seating, make_seating
+from .base import Seating, product_seating, require_positive
+from .sequential import seat_one_by_one
 
 __all__ = ["DirichletProcess"]
 
@@ -29,29 +30,21 @@ class DirichletProcess:
     name = "dp"
 
     def __post_init__(self) -> None:
-        if not self.alpha > 0.0:
-            raise ParameterError(f"dp: alpha must be positive, got {self.alpha}")
-        if not (self.shape > 0.0 and self.rate > 0.0):
-            raise ParameterError("dp: shape and rate of alpha's hyperprior must be positive")
+        require_positive(self.name, alpha=self.alpha, shape=self.shape, rate=self.rate)
 
     def parameters(self) -> dict[str, Any]:
         """JSON-able fields."""
-        return {
-            "alpha": self.alpha,
-            "learn": self.learn,
-            "shape": self.shape,
-            "rate": self.rate,
-        }
+        return asdict(self)
 
     def seating(self, n: int, n_blocks: int) -> Seating:  # noqa: ARG002  (n: the protocol's)
         """See :class:`~weald.treecore.prior.base.PartitionPrior`."""
-        return make_seating(0.0, 1.0, 0.0, log(self.alpha) * np.arange(n_blocks + 2))
+        return product_seating(0.0, log(self.alpha), n_blocks)
 
     def log_probability(self, sizes: NDArray[np.int64]) -> float:
         """See :class:`~weald.treecore.prior.base.PartitionPrior`."""
         n = int(sizes.sum())
-        value = lgamma(self.alpha) - lgamma(self.alpha + n) + len(sizes) * log(self.alpha)
-        return value + sum(lgamma(int(size)) for size in sizes)
+        blocks = len(sizes) * log(self.alpha) + float(gammaln(sizes).sum())
+        return lgamma(self.alpha) - lgamma(self.alpha + n) + blocks
 
     def log_predictive(self, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
         """See :class:`~weald.treecore.prior.base.PartitionPrior`."""
@@ -59,17 +52,20 @@ class DirichletProcess:
 
     def sample(self, rng: Generator, n: int) -> NDArray[np.int32]:
         """See :class:`~weald.treecore.prior.base.PartitionPrior`."""
-        labels = np.zeros(n, dtype=np.int32)
-        for i in range(n):
-            # With probability alpha / (alpha + i) a new block, else the block of an earlier one.
-            target = rng.random() * (self.alpha + i)
-            labels[i] = labels[:i].max(initial=-1) + 1 if target >= i else labels[int(target)]
-        return labels
 
-    def resample(self, rng: Generator, sizes: NDArray[np.int64]) -> "DirichletProcess":
+        def opens(i: int, k: int) -> bool:  # noqa: ARG001  (k: what the sampler passes)
+            return bool(rng.random() * (self.alpha + i) < self.alpha)
+
+        return seat_one_by_one(rng, n, 0.0, opens)
+
+    def typical(self, n: int, n_blocks: int) -> Self:  # noqa: ARG002  (the protocol's)
+        """See :class:`~weald.treecore.prior.base.PartitionPrior`: nothing to set."""
+        return self
+
+    def resample(self, rng: Generator, sizes: NDArray[np.int64]) -> Self:
         """Exact draw of alpha through the auxiliary u, u/(1+u) ~ Beta(n, alpha)."""
-        if not self.learn:
+        if not self.learn or len(sizes) == 0:
             return self
-        u = rng.gamma(float(sizes.sum())) / rng.gamma(self.alpha)
-        alpha = rng.gamma(self.shape + len(sizes)) / (self.rate + log1p(u))
-        return replace(self, alpha=max(float(alpha), 1e-300))
+        log_u = log(rng.gamma(float(sizes.sum()))) - log(max(rng.gamma(self.alpha), 1e-300))
+        alpha = rng.gamma(self.shape + len(sizes)) / (self.rate + float(np.logaddexp(0.0, log_u)))
+        return replace(self, alpha=max(alpha, 1e-300))
