@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .explain import (
     LATEST_TIME,
+    LONGEST_DETAIL,
     NO_TIME,
     Parsed,
     Refused,
@@ -27,7 +28,7 @@ from .explain import (
 from .record import STORED_BYTES, Batch, DeadLetter, Message, Reason
 from .schema import Schema
 
-__all__ = ["LARGEST", "decode"]
+__all__ = ["LARGEST", "decode", "set_aside"]
 
 # Squares, and sums of many squares, of accepted numbers stay finite.
 LARGEST = 1e150
@@ -74,7 +75,7 @@ def decode(
         values=np.ascontiguousarray(values[sound]),
     )
     dead = [
-        _dead_letter(message, verdict, received_at)
+        set_aside(message, (verdict.reason, verdict.detail), received_at)
         for message, verdict in zip(messages, verdicts, strict=True)
         if isinstance(verdict, Refused)
     ]
@@ -164,14 +165,25 @@ def _unsound(row: NDArray[np.float64], schema: Schema) -> Refused:
     return Refused(reason, f"field {schema.features[bad[0]]!r} is {number!r}")
 
 
-def _dead_letter(message: Message, refused: Refused, received_at: float) -> DeadLetter:
+def set_aside(message: Message, verdict: tuple[Reason, str], received_at: float) -> DeadLetter:
+    """Make a dead letter of a message.
+
+    Parameters
+    ----------
+    message : Message
+    verdict : Reason, str
+        Why, in a code and in words.
+    received_at : float
+        Seconds since the epoch.
+    """
+    reason, detail = verdict
     return DeadLetter(
         topic=message.topic,
         partition=message.partition,
         offset=message.offset,
         key=message.key,
         value=(message.value or b"")[:STORED_BYTES],
-        reason=str(refused.reason),
-        detail=refused.detail,
+        reason=str(reason),
+        detail=detail[:LONGEST_DETAIL],
         received_at=received_at,
     )

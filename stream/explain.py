@@ -15,6 +15,7 @@ from .schema import Field, Path, Schema
 
 __all__ = [
     "LATEST_TIME",
+    "LONGEST_DETAIL",
     "NO_TIME",
     "Parsed",
     "Refused",

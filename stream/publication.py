@@ -21,6 +21,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .contingency import Overlaps, in_order_of_appearance, numbered, overlaps
+
 __all__ = ["LineageEvent", "Moment", "Published", "match", "publish"]
 
 Ids = NDArray[np.int64]
@@ -89,16 +91,6 @@ class Published:
         return cls(0, np.empty(0, dtype=np.int64), 1)
 
 
-class _Flow(NamedTuple):
-    """How many observations go from each cluster to each block, as a sparse table."""
-
-    old: Ids
-    block: Ids
-    overlap: Ids
-    old_size: Ids
-    block_size: Ids
-
-
 def publish(
     previous: Published, labels: NDArray[np.integer], moment: Moment
 ) -> tuple[Published, list[LineageEvent], Ids]:
@@ -122,9 +114,9 @@ def publish(
     """
     if len(labels) != len(previous.clusters):
         raise ValueError(f"{len(labels)} labels for {len(previous.clusters)} observations")
-    ids, old = np.unique(previous.clusters, return_inverse=True)
-    blocks = _in_order_of_appearance(labels)
-    flow = _flow(old, blocks)
+    ids, old = numbered(previous.clusters)
+    blocks = in_order_of_appearance(labels)
+    flow = overlaps(old, blocks)
     heirs = match(flow)
     new_ids = np.where(heirs >= 0, ids[heirs] if len(ids) else heirs, 0)
     unmatched = np.flatnonzero(heirs < 0)
@@ -135,40 +127,27 @@ def publish(
     return published, events, np.flatnonzero(clusters != previous.clusters)
 
 
-def match(flow: _Flow) -> Ids:
-    """Index of the old cluster that each block continues, or -1: greedy, one to one.
+def match(flow: Overlaps) -> Ids:
+    """Index of the old cluster (row) that each block (column) continues, or -1.
 
+    Greedy from the largest overlap, one to one.
     Ties go to the older cluster, then to the block that appears first, so that the answer does
     not depend on how a sampler numbers its blocks.
     """
-    heirs = np.full(len(flow.block_size), -1, dtype=np.int64)
-    taken = np.zeros(len(flow.old_size), dtype=bool)
-    for i in np.lexsort((flow.block, flow.old, -flow.overlap)):
-        old, block, overlap = flow.old[i], flow.block[i], flow.overlap[i]
-        smaller = min(flow.old_size[old], flow.block_size[block])
+    heirs = np.full(len(flow.column_size), -1, dtype=np.int64)
+    taken = np.zeros(len(flow.row_size), dtype=bool)
+    for i in np.lexsort((flow.column, flow.row, -flow.n)):
+        old, block, overlap = flow.row[i], flow.column[i], flow.n[i]
+        smaller = min(flow.row_size[old], flow.column_size[block])
         if heirs[block] < 0 and not taken[old] and 2 * overlap > smaller:
             heirs[block] = old
             taken[old] = True
     return heirs
 
 
-def _in_order_of_appearance(labels: NDArray[np.integer]) -> Ids:
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[inverse]
-
-
-def _flow(old: Ids, blocks: Ids) -> _Flow:
-    old_size, block_size = np.bincount(old), np.bincount(blocks)
-    pairs, overlap = np.unique(old * max(len(block_size), 1) + blocks, return_counts=True)
-    from_old, to_block = np.divmod(pairs, max(len(block_size), 1))
-    return _Flow(from_old, to_block, overlap, old_size, block_size)
-
-
 @dataclass(frozen=True)
 class _Teller:
-    flow: _Flow
+    flow: Overlaps
     ids: Ids
     new_ids: Ids
     heirs: Ids
@@ -180,42 +159,42 @@ class _Teller:
         flow = self.flow
         survives = np.zeros(len(self.ids), dtype=bool)
         survives[self.heirs[self.heirs >= 0]] = True
-        changed = self.ids[flow.old] != self.new_ids[flow.block]
-        into_new = changed & (self.heirs[flow.block] < 0)
-        absorbed = ~survives[flow.old] & (2 * flow.overlap > flow.old_size[flow.old])
+        changed = self.ids[flow.row] != self.new_ids[flow.column]
+        into_new = changed & (self.heirs[flow.column] < 0)
+        absorbed = ~survives[flow.row] & (2 * flow.n > flow.row_size[flow.row])
         merges = changed & ~into_new & absorbed
         moves = changed & ~into_new & ~absorbed
         return [
-            *(self._beginning(block) for block in np.unique(flow.block[into_new])),
-            *(self._gain("merge", block, merges) for block in np.unique(flow.block[merges])),
+            *(self._beginning(block) for block in np.unique(flow.column[into_new])),
+            *(self._gain("merge", block, merges) for block in np.unique(flow.column[merges])),
             *(self._flowed("move", [i]) for i in np.flatnonzero(moves).tolist()),
             *(self._end(old) for old in np.flatnonzero(~survives).tolist()),
         ]
 
     def _beginning(self, block: int) -> LineageEvent:
-        parts = np.flatnonzero(self.flow.block == block)
-        largest = int(self.flow.overlap[parts].max())
-        kind: Kind = "split" if 2 * largest > self.flow.block_size[block] else "birth"
+        parts = np.flatnonzero(self.flow.column == block)
+        largest = int(self.flow.n[parts].max())
+        kind: Kind = "split" if 2 * largest > self.flow.column_size[block] else "birth"
         return self._flowed(kind, parts)
 
     def _gain(self, kind: Kind, block: int, selected: NDArray[np.bool_]) -> LineageEvent:
-        return self._flowed(kind, np.flatnonzero(selected & (self.flow.block == block)))
+        return self._flowed(kind, np.flatnonzero(selected & (self.flow.column == block)))
 
     def _flowed(self, kind: Kind, parts: Sequence[int] | Ids) -> LineageEvent:
         """One event for the flows `parts`, which all lead to one block."""
         flow = self.flow
-        ordered = sorted(parts, key=lambda i: (-flow.overlap[i], flow.old[i]))
-        block = flow.block[ordered[0]]
+        ordered = sorted(parts, key=lambda i: (-flow.n[i], flow.row[i]))
+        block = flow.column[ordered[0]]
         return self._event(
             kind,
             int(self.new_ids[block]),
-            parents=tuple(int(self.ids[flow.old[i]]) for i in ordered),
-            size=int(flow.block_size[block]),
-            n_moved=int(sum(flow.overlap[i] for i in ordered)),
+            parents=tuple(int(self.ids[flow.row[i]]) for i in ordered),
+            size=int(flow.column_size[block]),
+            n_moved=int(sum(flow.n[i] for i in ordered)),
         )
 
     def _end(self, old: int) -> LineageEvent:
-        size = int(self.flow.old_size[old])
+        size = int(self.flow.row_size[old])
         return self._event("retire", int(self.ids[old]), parents=(), size=size, n_moved=0)
 
     def _event(

@@ -3,6 +3,7 @@
 A batch is columnar: after decoding no Python object exists per observation, except for its key.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -65,6 +66,7 @@ class Reason(StrEnum):
     OUT_OF_RANGE = "out_of_range"
     BAD_KEY = "bad_key"
     BAD_TIME = "bad_time"
+    UNFIT = "unfit"
 
 
 @dataclass(frozen=True)
@@ -92,16 +94,17 @@ class Batch:
     def __len__(self) -> int:
         return len(self.key)
 
-    def part(self, start: int, stop: int) -> "Batch":
-        """Rows ``start`` to ``stop``, as views."""
-        rows = slice(start, stop)
+    def without(self, rows: Collection[int]) -> "Batch":
+        """All rows but these."""
+        kept = np.ones(len(self), dtype=bool)
+        kept[list(rows)] = False
         return Batch(
             topic=self.topic,
-            partition=self.partition[rows],
-            offset=self.offset[rows],
-            key=self.key[rows],
-            event_time=self.event_time[rows],
-            values=self.values[rows],
+            partition=self.partition[kept],
+            offset=self.offset[kept],
+            key=[key for key, keep in zip(self.key, kept, strict=True) if keep],
+            event_time=self.event_time[kept],
+            values=self.values[kept],
         )
 
 

@@ -82,6 +82,9 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         How many recent records the share is taken over.
     dead_letter_topic : bool
         Whether dead letters also go to the topic ``<topic>.dlq`` (Kafka only).
+    takeover_seconds : float
+        How long the consumer group must insist that this process owns the stream although SQL
+        knows a later generation, before it is believed: a new broker counts from the start.
     """
 
     name: Name = "weald"
@@ -94,6 +97,7 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dead_letter_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
     dead_letter_window: Annotated[int, msgspec.Meta(ge=20)] = 1_000
     dead_letter_topic: bool = True
+    takeover_seconds: Seconds = 60.0
 
 
 class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

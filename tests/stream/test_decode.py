@@ -52,7 +52,7 @@ def test_good_records_become_columns() -> None:
     np.testing.assert_array_equal(batch.offset, [10, 11, 12, 13])
     np.testing.assert_array_equal(batch.event_time, [60, 61, 62, 63])
     assert batch.partition.dtype == np.int32
-    assert batch.part(1, 3).key == ["k1", "k2"]
+    assert batch.without([1, 3]).key == ["k0", "k2"]
 
 
 def test_paths_reach_into_objects_and_arrays() -> None:

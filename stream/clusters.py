@@ -1,0 +1,169 @@
+"""The published clusters' sufficient statistics, kept row by row as observations come and move."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..storage.commit import ClusterRow
+from ..treecore.totals import add_observations, empty_totals, log_marginals
+from .columns import Column
+
+__all__ = ["ClusterTable"]
+
+Ids = NDArray[np.int64]
+Arrays = dict[str, NDArray[Any]]
+
+
+class ClusterTable:
+    """One statistics row per live cluster, and which rows changed since they were last taken.
+
+    Parameters
+    ----------
+    family : NamedTuple
+        A family of `weald.treecore.family`.
+    """
+
+    def __init__(self, family: Any) -> None:
+        self._family = family
+        self._totals = Column(empty_totals(family, 0))
+        self._slots: dict[int, int] = {}
+        self._born: dict[int, int] = {}
+        self._free: list[int] = []
+        self._dirty: set[int] = set()
+        self._retired: list[ClusterRow] = []
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def add(self, clusters: Ids, values: NDArray[np.float64], publication: int) -> None:
+        """Add observations to the clusters they arrived in.
+
+        Parameters
+        ----------
+        clusters : ndarray of int64, shape (n,)
+            A cluster that is not known yet is born.
+        values : ndarray of float64, shape (n, d)
+        publication : int
+            Number of the publication that is shown.
+        """
+        ids, places = np.unique(clusters, return_inverse=True)
+        slots = np.array([self._slot(cluster, publication) for cluster in ids.tolist()])
+        add_observations(self._family, values, slots.astype(np.int64)[places], self._totals.rows)
+        self._dirty.update(ids.tolist())
+
+    def regroup(
+        self, changed: Iterable[int], clusters: Ids, values: NDArray[np.float64], publication: int
+    ) -> None:
+        """Sum the rows of the changed clusters anew, so that nothing drifts.
+
+        Parameters
+        ----------
+        changed : iterable of int
+            Clusters that lost or gained observations; those without any now are retired.
+        clusters : ndarray of int64, shape (n,)
+            Cluster of every observation.
+        values : ndarray of float64, shape (n, d)
+        publication : int
+            Number of the publication that changed them.
+        """
+        touched = np.array(sorted(changed), dtype=np.int64)
+        members = np.flatnonzero(np.isin(clusters, touched))
+        live = set(np.unique(clusters[members]).tolist())
+        for cluster in touched.tolist():
+            if cluster not in live:
+                self._retire(cluster, publication)
+            else:
+                self._totals.rows[self._slot(cluster, publication)] = 0.0
+        if len(members):
+            self.add(clusters[members], values[members], publication)
+
+    def take_changes(self, version: int) -> list[ClusterRow]:
+        """Return the rows that changed since the last call, in order of their ids.
+
+        Parameters
+        ----------
+        version : int
+            Number of the commit that will carry them: it grows from one to the next.
+        """
+        dirty = sorted(self._dirty)
+        totals = self._totals.rows[[self._slots[cluster] for cluster in dirty]]
+        marginals = log_marginals(self._family, totals).tolist()
+        rows = [
+            _row(cluster, total, marginal, version, self._born[cluster])
+            for cluster, total, marginal in zip(dirty, totals, marginals, strict=True)
+        ]
+        ended = [
+            _row(
+                each.cluster,
+                each.statistics,
+                each.log_marginal,
+                version,
+                each.born_publication,
+                each.retired_publication,
+            )
+            for each in self._retired
+        ]
+        self._dirty.clear()
+        self._retired.clear()
+        return rows + ended
+
+    def state(self) -> Arrays:
+        """Arrays from which `restore` makes the table again."""
+        ids = sorted(self._slots)
+        return {
+            "ids": np.array(ids, dtype=np.int64),
+            "born": np.array([self._born[cluster] for cluster in ids], dtype=np.int64),
+            "totals": self._totals.rows[[self._slots[cluster] for cluster in ids]],
+        }
+
+    @classmethod
+    def restore(cls, family: Any, state: Arrays) -> "ClusterTable":
+        """Undo `state`."""
+        table = cls(family)
+        table._totals = Column(state["totals"])
+        table._slots = {cluster: i for i, cluster in enumerate(state["ids"].tolist())}
+        table._born = dict(zip(state["ids"].tolist(), state["born"].tolist(), strict=True))
+        return table
+
+    def _slot(self, cluster: int, publication: int) -> int:
+        known = self._slots.get(cluster)
+        if known is not None:
+            return known
+        if not self._free:
+            self._free.append(len(self._totals))
+            self._totals.extend(empty_totals(self._family, 1))
+        slot = self._free.pop()
+        self._totals.rows[slot] = 0.0
+        self._slots[cluster] = slot
+        self._born[cluster] = publication
+        return slot
+
+    def _retire(self, cluster: int, publication: int) -> None:
+        slot = self._slots.pop(cluster)
+        born = self._born.pop(cluster)
+        self._free.append(slot)
+        self._dirty.discard(cluster)
+        total = self._totals.rows[slot].copy()
+        marginal = float(log_marginals(self._family, total[np.newaxis])[0])
+        self._retired.append(_row(cluster, total, marginal, 0, born, publication))
+
+
+def _row(
+    cluster: int,
+    total: NDArray[np.float64],
+    log_marginal: float,
+    version: int,
+    born: int,
+    retired: int | None = None,
+) -> ClusterRow:
+    return ClusterRow(
+        cluster=cluster,
+        n_observations=round(float(total[0])),
+        log_marginal=log_marginal,
+        statistics=total,
+        version=version,
+        born_publication=born,
+        retired_publication=retired,
+    )

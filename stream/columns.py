@@ -1,0 +1,45 @@
+"""Arrays that grow at their end at constant cost per row."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Column"]
+
+
+class Column:
+    """A growing array; the first axis grows.
+
+    Parameters
+    ----------
+    initial : ndarray, shape (n, ...)
+        Copied.
+    """
+
+    def __init__(self, initial: NDArray[Any]) -> None:
+        self._array = initial.copy()
+        self._length = len(initial)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """What was put in so far; valid until the next `extend`."""
+        return self._array[: self._length]
+
+    def extend(self, more: NDArray[Any]) -> None:
+        """Append rows."""
+        needed = self._length + len(more)
+        if needed > len(self._array):
+            grown = np.empty((max(needed, 2 * self._length, 64), *self._array.shape[1:]))
+            grown = grown.astype(self._array.dtype, copy=False)
+            grown[: self._length] = self.rows
+            self._array = grown
+        self._array[self._length : needed] = more
+        self._length = needed
+
+    def replace(self, rows: NDArray[Any]) -> None:
+        """Put other rows in place of all."""
+        self._array[: self._length] = rows

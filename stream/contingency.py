@@ -1,0 +1,72 @@
+"""Counting who is where: dense numbering of ids, and overlaps of two partitions, in linear time."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Overlaps", "in_order_of_appearance", "numbered", "overlaps"]
+
+Ids = NDArray[np.int64]
+
+# Sorting is slower than counting unless the numbers are spread wider than this many times n.
+SPREAD = 8
+
+
+class Overlaps(NamedTuple):
+    """The cells of a contingency table that are not zero, ordered by row, then by column."""
+
+    row: Ids
+    column: Ids
+    n: Ids
+    row_size: Ids
+    column_size: Ids
+
+
+def numbered(ids: NDArray[np.integer]) -> tuple[Ids, Ids]:
+    """Distinct ids in order, and for each id its place among them.
+
+    Parameters
+    ----------
+    ids : ndarray of int, shape (n,)
+        Not negative.
+
+    Returns
+    -------
+    ndarray of int64, shape (k,)
+    ndarray of int64, shape (n,)
+    """
+    if len(ids) == 0:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    if int(ids.max()) > SPREAD * len(ids):
+        distinct, places = np.unique(ids, return_inverse=True)
+        return distinct.astype(np.int64), places.astype(np.int64)
+    present = np.bincount(ids) > 0
+    place = np.cumsum(present) - 1
+    return np.flatnonzero(present), place[ids]
+
+
+def in_order_of_appearance(labels: NDArray[np.integer]) -> Ids:
+    """Renumber labels from 0 in the order in which they first appear."""
+    distinct, places = numbered(labels)
+    first = np.empty(len(distinct), dtype=np.int64)
+    # Written from the back, so that the earliest index of each label is the one that stays.
+    first[places[::-1]] = np.arange(len(labels) - 1, -1, -1)
+    rank = np.empty(len(distinct), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(distinct))
+    return rank[places]
+
+
+def overlaps(rows: Ids, columns: Ids) -> Overlaps:
+    """Count the observations in each pair of a row and a column, both numbered densely."""
+    row_size, column_size = np.bincount(rows), np.bincount(columns)
+    width = max(len(column_size), 1)
+    cell = rows * width + columns
+    if len(row_size) * width <= SPREAD * len(cell):
+        counts = np.bincount(cell)
+        cells = np.flatnonzero(counts)
+        n = counts[cells]
+    else:
+        cells, n = np.unique(cell, return_counts=True)
+    row, column = np.divmod(cells, width)
+    return Overlaps(row, column, n, row_size, column_size)

@@ -1,0 +1,66 @@
+"""One batch from the model into SQL, and from there to whoever wants to know."""
+
+import time
+
+from ..storage.base import Store
+from .held import Held
+from .outlets import Outlets
+from .retry import Patience
+from .shard import Applied
+from .source import Source
+from .watch import Watch
+from .writer import Writer
+
+__all__ = ["Delivery"]
+
+
+class Delivery:
+    """Commits; then tells Redis, Kafka and the metrics, in this order.
+
+    Parameters
+    ----------
+    source : Source
+    store : Store
+    outlets : Outlets
+    patience : Patience
+    watch : Watch
+    """
+
+    def __init__(
+        self, source: Source, store: Store, outlets: Outlets, patience: Patience, watch: Watch
+    ) -> None:
+        self._source = source
+        self._store = store
+        self._outlets = outlets
+        self._patience = patience
+        self._watch = watch
+
+    def deliver(self, writer: Writer, held: Held, applied: Applied, *, save: bool = False) -> None:
+        """Write everything in one transaction, with a snapshot when one is due or asked for.
+
+        Raises
+        ------
+        Fenced
+            When the stream has a newer owner; nothing was written.
+        Rebalanced
+            When the partitions changed hands during a retry.
+        """
+        snapshot = None
+        if save or writer.snapshot_due():
+            with self._watch.step("snapshot"):
+                snapshot = writer.snapshot(time.time())
+        commit = writer.commit_of(held, applied, self._source.generation(), snapshot)
+        with self._watch.step("dead_letters"):
+            self._patience.until_done("kafka", lambda: self._outlets.bury(commit))
+        with self._watch.step("commit"):
+            self._patience.until_done("sql", lambda: self._store.commit(commit))
+        writer.committed(commit)
+        with self._watch.step("redis"):
+            self._outlets.show(commit, self._store, self._watch)
+        with self._watch.step("courtesy"):
+            self._source.commit(held.reached)
+        self._watch.committed(commit, held, applied)
+        self._watch.standing(writer, self._source.lag(), held)
+        if snapshot is not None:
+            newest = self._store.snapshots(commit.stream)[0]
+            self._watch.metrics.snapshot(newest.n_bytes)

@@ -1,0 +1,163 @@
+"""The loop: poll, decode, insert, refine, publish, commit; the only place that goes round.
+
+One thread does everything in order, so at any moment at most one batch is between the topic and
+SQL. A bad record becomes a dead letter; when something is away the partitions are paused and the
+same step is tried again; a newer owner makes this one drop its state and join the group anew.
+"""
+
+import time
+
+from ..monitoring.health import Health
+from ..monitoring.metrics import Metrics
+from ..storage.base import Store
+from ..storage.errors import Fenced
+from .dead_letter import DeadLetterLimit, too_many
+from .decode import decode
+from .delivery import Delivery
+from .errors import Rebalanced, SourceUnavailable
+from .held import Held, fresh
+from .model import Plan
+from .outlets import Outlets
+from .ownership import Ownership
+from .record import Message, Reason
+from .retry import Backoff, Patience
+from .schema import Schema
+from .shard import Applied
+from .source import Source
+from .watch import Watch
+from .writer import Writer
+
+__all__ = ["Engine"]
+
+
+class Engine:
+    """Runs one stream until its source ends or `stop` is called.
+
+    Parameters
+    ----------
+    plan : Plan
+    source : Source
+        Closed when `run` returns.
+    store : Store
+    outlets : Outlets, optional
+        Redis and the dead-letter topic.
+    watch : Watch, optional
+        Metrics and health; by default nobody reads them.
+    schema : Schema, optional
+        The plan's, compiled for the source's format; by default for JSON.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        source: Source,
+        store: Store,
+        outlets: Outlets | None = None,
+        watch: Watch | None = None,
+        schema: Schema | None = None,
+    ) -> None:
+        reasons = [str(reason) for reason in Reason]
+        self._plan = plan
+        self._source = source
+        self._watch = watch or Watch(Metrics(plan.stream.name, reasons=reasons), Health())
+        self._schema = schema or Schema.of(plan.schema)
+        self._limit = DeadLetterLimit(plan.stream.dead_letter_share, plan.stream.dead_letter_window)
+        self._patience = Patience(source, self._watch, lambda: self._stopping)
+        self._ownership = Ownership(plan, source, store, self._patience, self._watch)
+        self._delivery = Delivery(source, store, outlets or Outlets(), self._patience, self._watch)
+        self._unanswered = Backoff()
+        self._held = Held()
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Finish the batch in hand, then return from `run`; safe in a signal handler."""
+        self._stopping = True
+
+    def run(self) -> None:
+        """Go round until the source ends or somebody calls `stop`.
+
+        Raises
+        ------
+        TooManyDeadLetters, SourceError, StorageStopped, ReplayDiverged
+            What no retry mends. What was committed stays, and nothing else was.
+        """
+        ended = False
+        try:
+            while not (self._stopping or ended):
+                ended = self._round()
+            self._watch.phase("stopping", len(self._source.assignment()))
+            if not ended:
+                self._save()
+        finally:
+            self._source.close()
+
+    def _round(self) -> bool:
+        """Go round once; tell whether the source has ended."""
+        with self._watch.step("poll"):
+            messages = self._polled()
+        changes = self._source.take_changes()
+        try:
+            if self._ownership.unsettled(changes):
+                # What was polled before a seek does not count.
+                self._ownership.settle(changes)
+            elif (writer := self._ownership.writer) is not None:
+                if messages:
+                    self._digest(writer, messages)
+                elif self._source.exhausted:
+                    self._finish(writer)
+                    return True
+        except (Fenced, Rebalanced) as lost:
+            self._ownership.drop(lost)
+        if self._ownership.writer is None:
+            self._held = Held()
+        return False
+
+    def _polled(self) -> list[Message]:
+        try:
+            messages = self._source.poll(self._plan.stream.poll_seconds)
+        except SourceUnavailable as error:
+            self._watch.away("kafka", str(error))
+            time.sleep(self._unanswered.delay())
+            return []
+        self._unanswered.reset()
+        return messages
+
+    def _digest(self, writer: Writer, messages: list[Message]) -> None:
+        now = time.time()
+        kept = fresh(messages, writer.offsets)
+        with self._watch.step("decode"):
+            batch, dead = decode(kept, self._schema, received_at=now)
+        self._limit.observe(len(kept), dead)
+        self._held.add(messages, kept, (batch, dead), now)
+        writer.reached(self._held.reached)
+        enough = max(self._plan.model.warmup_records, 1)
+        if writer.shard is not None or len(self._held) >= enough:
+            self._flush(writer)
+
+    def _flush(self, writer: Writer, *, last: bool = False) -> None:
+        """Take what is held through the model into SQL."""
+        if writer.shard is None:
+            self._patience.until_done("sql", lambda: writer.begin(self._held))
+            self._ownership.show()
+        self._limit.observe(0, writer.unfit(self._held))
+        applied = writer.apply(self._held, time.time(), self._watch.step, last=last)
+        self._delivery.deliver(writer, self._held, applied, save=last)
+        self._held = Held()
+
+    def _finish(self, writer: Writer) -> None:
+        """Close the books of a source that has ended."""
+        if writer.shard is not None or len(self._held):
+            self._flush(writer, last=True)
+        elif self._held.dead_letters:
+            dead = self._held.dead_letters
+            raise too_many(len(dead), self._held.n_received, dead)
+
+    def _save(self) -> None:
+        """Leave a snapshot behind, so that the next start has nothing to replay."""
+        writer = self._ownership.writer
+        if writer is None or not writer.unsaved:
+            return
+        try:
+            self._delivery.deliver(writer, Held(), Applied(), save=True)
+        except (Fenced, Rebalanced) as lost:
+            self._ownership.drop(lost)

@@ -1,0 +1,188 @@
+"""Records between their arrival and their commit, with the account of each partition."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..storage.commit import ObservationBlock, OffsetAdvance
+from .decode import set_aside
+from .record import Batch, DeadLetter, Message, Reason, TopicPartition
+
+__all__ = ["Held", "fresh"]
+
+
+def fresh(messages: Sequence[Message], offsets: Mapping[TopicPartition, int]) -> list[Message]:
+    """Leave out the messages that lie before the next offset of their partition.
+
+    Within one partition offsets must rise; a message that repeats one of the same poll is left
+    out as well.
+    """
+    reached = dict(offsets)
+    kept: list[Message] = []
+    for message in messages:
+        place = TopicPartition(message.topic, message.partition)
+        if message.offset >= reached.get(place, 0):
+            kept.append(message)
+            reached[place] = message.offset + 1
+    return kept
+
+
+@dataclass
+class _Account:
+    next_offset: int
+    received: int = 0
+    kept: int = 0
+    dead: int = 0
+
+    def advance(self, place: TopicPartition) -> OffsetAdvance:
+        return OffsetAdvance(
+            topic=place.topic,
+            partition=place.partition,
+            next_offset=self.next_offset,
+            n_received=self.received,
+            n_inserted=self.kept - self.dead,
+            n_duplicate=self.received - self.kept,
+            n_dead=self.dead,
+        )
+
+
+@dataclass
+class Held:
+    """Decoded records that wait for their commit: one poll's, or all of the warm-up's."""
+
+    dead_letters: list[DeadLetter] = field(default_factory=list)
+    received_at: float = 0.0
+    _batches: list[Batch] = field(default_factory=list)
+    _messages: list[Message] = field(default_factory=list)
+    _accounts: dict[TopicPartition, _Account] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Observations held."""
+        return sum(len(batch) for batch in self._batches)
+
+    @property
+    def n_received(self) -> int:
+        """Messages behind it: observations, duplicates and dead letters."""
+        return sum(account.received for account in self._accounts.values())
+
+    @property
+    def reached(self) -> dict[TopicPartition, int]:
+        """Next offset of each partition that anything is held of."""
+        return {place: account.next_offset for place, account in self._accounts.items()}
+
+    @property
+    def batch(self) -> Batch:
+        """All observations, in order of arrival."""
+        if len(self._batches) != 1:
+            self._batches = [_joined(self._batches)]
+        return self._batches[0]
+
+    def add(
+        self,
+        messages: Sequence[Message],
+        kept: Sequence[Message],
+        decoded: tuple[Batch, list[DeadLetter]],
+        received_at: float,
+    ) -> None:
+        """Take one poll's records in.
+
+        Parameters
+        ----------
+        messages, kept : sequence of Message
+            All, and those that are no duplicates.
+        decoded : Batch, list of DeadLetter
+            What became of those that were kept.
+        received_at : float
+            Seconds since the epoch.
+        """
+        for message in messages:
+            account = self._account(message.topic, message.partition, message.offset)
+            account.received += 1
+            account.next_offset = max(account.next_offset, message.offset + 1)
+        for message in kept:
+            self._account(message.topic, message.partition).kept += 1
+        batch, dead = decoded
+        self._bury(dead)
+        if len(batch):
+            self._batches.append(batch)
+        self._messages += kept
+        self.received_at = received_at
+
+    def refuse(self, reasons: Mapping[int, str]) -> list[DeadLetter]:
+        """Turn observations that the family cannot take into dead letters.
+
+        Parameters
+        ----------
+        reasons : mapping of int to str
+            By index into `batch`.
+        """
+        if not reasons:
+            return []
+        batch = self.batch
+        raw = {(message.partition, message.offset): message for message in self._messages}
+        dead = [
+            set_aside(
+                raw[int(batch.partition[i]), int(batch.offset[i])],
+                (Reason.UNFIT, detail),
+                self.received_at,
+            )
+            for i, detail in sorted(reasons.items())
+        ]
+        self._bury(dead)
+        self._batches = [batch.without(reasons)]
+        return dead
+
+    def advances(self) -> list[OffsetAdvance]:
+        """Account of each partition."""
+        return [account.advance(place) for place, account in sorted(self._accounts.items())]
+
+    def block(self, first_seq: int, clusters: NDArray[np.int64]) -> ObservationBlock | None:
+        """Observations as the store takes them, numbered from `first_seq`."""
+        if not len(self):
+            return None
+        batch = self.batch
+        return ObservationBlock(
+            seq=np.arange(first_seq, first_seq + len(batch), dtype=np.int64),
+            topic=batch.topic,
+            partition=batch.partition,
+            offset=batch.offset,
+            key=batch.key,
+            event_time=batch.event_time,
+            values=batch.values,
+            cluster=clusters,
+            received_at=self.received_at,
+        )
+
+    def broker_times(self) -> NDArray[np.float64]:
+        """Broker's timestamps of what is held, in seconds, unknown ones left out."""
+        known = [message.timestamp_ms for message in self._messages if message.timestamp_ms >= 0]
+        return np.array(known, dtype=np.float64) / 1000
+
+    def newest(self) -> dict[TopicPartition, float]:
+        """Broker's time of the last record of each partition, epoch seconds."""
+        return {
+            TopicPartition(message.topic, message.partition): message.timestamp_ms / 1000
+            for message in self._messages
+            if message.timestamp_ms >= 0
+        }
+
+    def _account(self, topic: str, partition: int, offset: int = 0) -> _Account:
+        return self._accounts.setdefault(TopicPartition(topic, partition), _Account(offset))
+
+    def _bury(self, dead: Sequence[DeadLetter]) -> None:
+        for letter in dead:
+            self._account(letter.topic, letter.partition).dead += 1
+        self.dead_letters += dead
+
+
+def _joined(batches: Sequence[Batch]) -> Batch:
+    return Batch(
+        topic=batches[0].topic if batches else "",
+        partition=np.concatenate([batch.partition for batch in batches]),
+        offset=np.concatenate([batch.offset for batch in batches]),
+        key=[key for batch in batches for key in batch.key],
+        event_time=np.concatenate([batch.event_time for batch in batches]),
+        values=np.concatenate([batch.values for batch in batches]),
+    )

@@ -1,0 +1,126 @@
+"""From settings and a first sample to a stream's model, and to the words that SQL keeps of it."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from ..mcmc.chain import Chain
+from ..mcmc.settings import ModelSettings, RefinementSettings
+from ..storage.commit import StreamSpec
+from ..treecore.errors import ParameterError
+from ..treecore.family import FAMILIES, FamilySpec
+from ..treecore.prior import PRIORS, build_prior
+from .schema import Schema
+from .settings import SchemaSettings, StreamSettings
+from .shard import Shard
+
+__all__ = ["Plan", "family_of", "new_shard", "spec_from_sample", "spec_on_record", "unfit"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that the settings say of a stream.
+
+    Parameters
+    ----------
+    stream : StreamSettings
+    schema : SchemaSettings
+    model : ModelSettings
+    refinement : RefinementSettings
+    """
+
+    stream: StreamSettings
+    schema: SchemaSettings
+    model: ModelSettings
+    refinement: RefinementSettings
+
+
+def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:
+    """Say what a new stream is; hyperparameters that the settings leave open follow the sample.
+
+    Parameters
+    ----------
+    plan : Plan
+    sample : ndarray of float64, shape (n, d)
+        The first observations, as many as the warm-up asks for.
+
+    Raises
+    ------
+    ParameterError
+        When the settings name a family, a prior or a parameter that does not exist.
+    """
+    family = _family_named(plan.model.family)
+    return _spec(plan, family.parameters(family.build(plan.model.params, sample)))
+
+
+def spec_on_record(plan: Plan, stored: StreamSpec) -> StreamSpec:
+    """Say what the settings make of a stored stream: the same, unless somebody changed them."""
+    if plan.model.family != stored.family:
+        return _spec(plan, dict(plan.model.params))
+    family = _family_named(stored.family)
+    merged = {**stored.family_params, **plan.model.params}
+    return _spec(plan, family.parameters(family.build(merged, _no_sample(plan.schema))))
+
+
+def family_of(spec: StreamSpec) -> Any:
+    """Build the family from what SQL keeps; the sample it once came from is not needed again."""
+    schema = msgspec.convert(spec.schema, SchemaSettings)
+    return _family_named(spec.family).build(spec.family_params, _no_sample(schema))
+
+
+def new_shard(spec: StreamSpec, cadence: RefinementSettings) -> Shard:
+    """Make an empty shard of a stream."""
+    family = family_of(spec)
+    chain = Chain.start(family, build_prior(spec.prior, spec.prior_params), seed=spec.seed)
+    return Shard(chain, family, cadence)
+
+
+def unfit(spec: StreamSpec, values: NDArray[np.float64]) -> dict[int, str]:
+    """Rows that the family cannot take, with the reason: a negative count, a flag of 7.
+
+    Parameters
+    ----------
+    spec : StreamSpec
+    values : ndarray of float64, shape (n, d)
+    """
+    validate, family = _family_named(spec.family).validate, family_of(spec)
+    refused: dict[int, str] = {}
+    start = 0
+    while (verdict := validate(family, values[start:])) is not None:
+        row, reason = verdict
+        refused[start + row] = reason
+        start += row + 1
+    return refused
+
+
+def _spec(plan: Plan, family_params: dict[str, Any]) -> StreamSpec:
+    prior_params = dict(plan.model.prior_params)
+    kind = PRIORS.get(plan.model.prior)
+    known = {field.name for field in fields(kind)} if kind is not None else set()
+    if "learn" in known:
+        prior_params.setdefault("learn", plan.model.learn_hyper)
+    prior = build_prior(plan.model.prior, prior_params)
+    # Limits on records may change; what is a record's key, time and numbers may not.
+    schema = msgspec.to_builtins(plan.schema)
+    return StreamSpec(
+        name=plan.stream.name,
+        family=plan.model.family,
+        family_params=family_params,
+        prior=prior.name,
+        prior_params=dict(prior.parameters()),
+        schema={name: schema[name] for name in ("fields", "key", "time")},
+        seed=plan.model.seed,
+    )
+
+
+def _family_named(name: str) -> FamilySpec:
+    if name not in FAMILIES:
+        raise ParameterError(f"unknown family {name!r}; known: {', '.join(sorted(FAMILIES))}")
+    return FAMILIES[name]
+
+
+def _no_sample(schema: SchemaSettings) -> NDArray[np.float64]:
+    return np.empty((0, Schema.of(schema).dimension))

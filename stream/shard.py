@@ -1,0 +1,250 @@
+"""The writer's state: the chain, the published partition, and what is told of both.
+
+Deterministic. Refinements and publications happen after fixed numbers of observations, never at a
+time or at the end of a batch; so a stream that is cut into other batches, or killed and replayed,
+arrives at the same partition, bit for bit.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from ..mcmc.chain import Chain, Refinement
+from ..mcmc.settings import RefinementSettings
+from ..storage.commit import PublicationRow, Reassignment, RoundRow
+from .arrivals import Arrivals
+from .clusters import ClusterTable
+from .columns import Column
+from .publication import LineageEvent, Moment, Published, publish
+
+__all__ = ["Applied", "Shard", "Step"]
+
+Ids = NDArray[np.int64]
+Arrays = dict[str, NDArray[Any]]
+Step = Callable[[str], AbstractContextManager[None]]
+
+CHAIN, TABLE = "chain.", "clusters."
+
+
+@dataclass
+class Applied:
+    """What happened while observations were applied: the contents of a commit.
+
+    Parameters
+    ----------
+    clusters : list of ndarray of int64
+        Cluster of each observation on arrival, in pieces.
+    lineage, publications, reassigned, rounds
+        In the order in which they happened.
+    refinements : list of Refinement
+    n_rounds : list of int
+        Rounds of each refinement.
+    """
+
+    clusters: list[Ids] = field(default_factory=list)
+    lineage: list[LineageEvent] = field(default_factory=list)
+    publications: list[PublicationRow] = field(default_factory=list)
+    reassigned: list[Reassignment] = field(default_factory=list)
+    rounds: list[RoundRow] = field(default_factory=list)
+    refinements: list[Refinement] = field(default_factory=list)
+    n_rounds: list[int] = field(default_factory=list)
+
+    def extend(self, later: "Applied") -> None:
+        """Append what happened later."""
+        for name, happened in vars(later).items():
+            getattr(self, name).extend(happened)
+
+
+def _untimed(_: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+class Shard:
+    """One stream's model in memory; its one writer calls `apply`.
+
+    Parameters
+    ----------
+    chain : Chain
+        Without observations.
+    family : NamedTuple
+        The chain's family.
+    cadence : RefinementSettings
+    """
+
+    def __init__(self, chain: Chain, family: Any, cadence: RefinementSettings) -> None:
+        self.chain = chain
+        self.table = ClusterTable(family)
+        self.cadence = cadence
+        self._clusters = Column(np.empty(0, dtype=np.int64))
+        self._values: Column | None = None
+        self._arrivals: Arrivals | None = None
+        self.publication = 0
+        self._next_cluster = 1
+        self._published_seq = 0
+
+    @property
+    def seq(self) -> int:
+        """Number of the last observation, counted from 1."""
+        return len(self._clusters)
+
+    @property
+    def clusters(self) -> Ids:
+        """Published cluster of every observation; valid until the next `apply`."""
+        return self._clusters.rows
+
+    def apply(self, values: NDArray[np.float64], now: float, step: Step = _untimed) -> Applied:
+        """Insert observations, refining and publishing where their numbers say so.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n, d)
+        now : float
+            Seconds since the epoch, written on publications and events; it decides nothing.
+        step : callable
+            Context manager around each labelled step: "insert", "refine", "publish".
+        """
+        applied = Applied()
+        start = 0
+        while start < len(values):
+            stop = min(len(values), start + self._room())
+            with step("insert"):
+                self._insert(values[start:stop], now, applied)
+            start = stop
+            if self.seq % self.cadence.every_records == 0:
+                with step("refine"):
+                    self._refine(applied)
+            if self.in_turn(self.seq):
+                with step("publish"):
+                    self._publish(applied, now)
+        return applied
+
+    def conclude(self, now: float, step: Step = _untimed) -> Applied:
+        """Refine and publish out of turn, at the end of a finite source.
+
+        Replay does the same where SQL holds a publication that is out of turn.
+        """
+        applied = Applied()
+        if self._published_seq == self.seq:
+            return applied
+        with step("refine"):
+            self._refine(applied)
+        with step("publish"):
+            self._publish(applied, now)
+        return applied
+
+    def in_turn(self, seq: int) -> bool:
+        """Whether a publication after this observation is a regular one."""
+        return seq % self.cadence.publish_every_records == 0
+
+    def state(self) -> Arrays:
+        """Named arrays from which `restore` continues, bit for bit."""
+        values = np.empty((0, 0)) if self._values is None else self._values.rows
+        return {
+            "shown": np.array([self.publication, self._next_cluster, self._published_seq]),
+            "cadence": np.array(msgspec.structs.astuple(self.cadence), dtype=np.int64),
+            "assigned": self._clusters.rows,
+            "values": values,
+            **{CHAIN + name: array for name, array in self.chain.state().items()},
+            **{TABLE + name: array for name, array in self.table.state().items()},
+        }
+
+    @classmethod
+    def restore(cls, state: Arrays, family: Any) -> "Shard":
+        """Undo `state`; the cadence is that under which it was saved, and replay needs it."""
+        cadence = RefinementSettings(*state["cadence"].tolist())
+        shard = cls(Chain.restore(_under(state, CHAIN)), family, cadence)
+        shard.table = ClusterTable.restore(family, _under(state, TABLE))
+        shard.publication, shard._next_cluster, shard._published_seq = state["shown"].tolist()
+        shard._clusters = Column(state["assigned"])
+        shard._values = Column(state["values"]) if len(state["values"]) else None
+        return shard
+
+    def _room(self) -> int:
+        """Observations until the next refinement; every publication is at one, too."""
+        return self.cadence.every_records - self.seq % self.cadence.every_records
+
+    def _insert(self, values: NDArray[np.float64], now: float, applied: Applied) -> None:
+        if self._arrivals is None:
+            self._arrivals = Arrivals(self.chain.labels, self.clusters, self._next_cluster)
+        self.chain.insert(values)
+        slots = self.chain.labels[self.seq :]
+        clusters, born = self._arrivals.place(slots)
+        applied.lineage += [self._birth(int(clusters[i]), self.seq + i + 1, now) for i in born]
+        applied.clusters.append(clusters)
+        self._next_cluster += len(born)
+        if self._values is None:
+            self._values = Column(values[:0])
+        self._values.extend(values)
+        self._clusters.extend(clusters)
+        self.table.add(clusters, values, self.publication)
+
+    def _birth(self, cluster: int, seq: int, now: float) -> LineageEvent:
+        return LineageEvent("birth", self.publication, seq, now, cluster, (), size=1, n_moved=0)
+
+    def _refine(self, applied: Applied) -> None:
+        refinement = self.chain.refine(self.cadence.rounds)
+        self._arrivals = None
+        applied.refinements.append(refinement)
+        applied.n_rounds.append(self.cadence.rounds)
+        applied.rounds += _rounds(self.seq, refinement)
+
+    def _publish(self, applied: Applied, now: float) -> None:
+        """Show the best partition that the refinement just before has seen."""
+        previous = Published(self.publication, self.clusters, self._next_cluster)
+        refinement = applied.refinements[-1]
+        published, events, changed = publish(
+            previous, self.chain.best_labels, Moment(self.seq, now)
+        )
+        touched = set(self.clusters[changed].tolist()) | set(published.clusters[changed].tolist())
+        self._clusters.replace(published.clusters)
+        self.publication, self._next_cluster = published.number, published.next_cluster
+        self._published_seq = self.seq
+        self._arrivals = None
+        if self._values is not None:
+            self.table.regroup(touched, self.clusters, self._values.rows, self.publication)
+        applied.lineage += events
+        applied.reassigned.append(
+            Reassignment(self.publication, changed + 1, published.clusters[changed])
+        )
+        applied.publications.append(
+            PublicationRow(
+                number=self.publication,
+                seq=self.seq,
+                time=now,
+                log_joint_before=refinement.log_joint_before,
+                log_joint=refinement.best_log_joint,
+                n_clusters=len(self.table),
+                n_observations=self.seq,
+            )
+        )
+
+
+def _rounds(seq: int, refinement: Refinement) -> list[RoundRow]:
+    rows = []
+    before = refinement.log_joint_before
+    for kernel in refinement.kernels:
+        after = before + kernel.log_joint_gain
+        rows.append(
+            RoundRow(
+                seq=seq,
+                kernel=kernel.name,
+                proposed=kernel.proposed,
+                accepted=kernel.accepted,
+                log_joint_before=before,
+                log_joint_after=after,
+                seconds=kernel.seconds,
+            )
+        )
+        before = after
+    return rows
+
+
+def _under(state: Arrays, prefix: str) -> Arrays:
+    return {
+        name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)
+    }

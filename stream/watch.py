@@ -1,0 +1,117 @@
+"""How the engine is observed: labelled steps, numbers for the metrics, reasons for the health."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from ..monitoring.health import Health
+from ..monitoring.metrics import Metrics
+from ..storage.commit import BatchCommit
+from .held import Held
+from .record import TopicPartition
+from .shard import Applied
+from .writer import Writer
+
+__all__ = ["Watch"]
+
+# Steps that are labelled but have no histogram of their own.
+UNTIMED = frozenset({"dead_letters", "courtesy"})
+
+
+class Watch:
+    """Tells metrics and health what the engine does; every method takes what already exists.
+
+    Parameters
+    ----------
+    metrics : Metrics
+    health : Health
+    clock : callable
+        Wall clock in epoch seconds.
+    """
+
+    def __init__(
+        self, metrics: Metrics, health: Health, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.metrics = metrics
+        self.health = health
+        self._clock = clock
+        # Clusters are also born between two publications; they are counted with the next one.
+        self._untold: Counter[str] = Counter()
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Time one labelled step of the journey."""
+        began = time.perf_counter()
+        yield
+        seconds = time.perf_counter() - began
+        if name not in UNTIMED:
+            self.metrics.step_seconds(name, seconds)
+        if name == "commit":
+            self.metrics.sql_transaction(seconds)
+        self.health.progress()
+
+    def phase(self, phase: str, assigned: int, paused: int = 0) -> None:
+        """Tell in which phase the engine is and how many partitions it owns."""
+        self.metrics.phase(phase)
+        self.metrics.partitions(assigned, paused)
+        if phase in {"running", "warming_up", "standby"}:
+            self.health.satisfied("source", f"{assigned} partitions" if assigned else "standby")
+            self.health.satisfied("model", phase.replace("_", " "))
+        elif phase == "replaying":
+            self.health.unsatisfied("model", "state is being loaded and replayed")
+
+    def away(self, target: str, reason: str) -> None:
+        """Tell that something did not answer and is tried again."""
+        self.metrics.retry(target)
+        if target == "redis":
+            self.metrics.redis_publish_failed()
+        self.health.unsatisfied({"kafka": "source"}.get(target, target), reason)
+
+    def back(self, target: str) -> None:
+        """Tell that something answers."""
+        self.health.satisfied({"kafka": "source"}.get(target, target), "answers")
+
+    def committed(self, commit: BatchCommit, held: Held, applied: Applied) -> None:
+        """Count everything that one commit carried."""
+        metrics, now = self.metrics, self._clock()
+        advances = commit.offsets
+        metrics.batch_polled(sum(advance.n_received for advance in advances))
+        metrics.duplicates(sum(advance.n_duplicate for advance in advances))
+        for reason, n in Counter(letter.reason for letter in commit.dead_letters).items():
+            metrics.dead_letter(reason, n)
+        n = len(held)
+        metrics.batch_decoded(n)
+        metrics.batch_committed(
+            n,
+            since_broker=now - held.broker_times(),
+            since_event=now - held.batch.event_time if n else (),
+        )
+        self._modelled(applied)
+        self.health.satisfied("sql", "the last transaction went through")
+
+    def _modelled(self, applied: Applied) -> None:
+        for refinement, rounds in zip(applied.refinements, applied.n_rounds, strict=True):
+            log_joint = refinement.log_joint_after
+            self.metrics.refined(rounds, log_joint, refinement.n_blocks)
+            for kernel in refinement.kernels:
+                self.metrics.kernel_round(
+                    kernel.name,
+                    kernel.proposed,
+                    kernel.accepted,
+                    kernel.seconds,
+                    kernel.log_joint_gain,
+                )
+        self._untold.update(event.kind for event in applied.lineage)
+        for change in applied.reassigned:
+            self.metrics.published(dict(self._untold), len(change.seq))
+            self._untold.clear()
+
+    def standing(self, writer: Writer, lag: Mapping[TopicPartition, int], held: Held) -> None:
+        """Tell how large the model is, and how far SQL is behind each partition's end."""
+        if writer.shard is not None:
+            self.metrics.model_size(writer.shard.seq, len(writer.shard.table))
+        now, newest = self._clock(), held.newest()
+        for place, records in lag.items():
+            age = max(now - newest.get(place, now), 0.0) if records else 0.0
+            self.metrics.partition_lag(place.topic, place.partition, records, age)

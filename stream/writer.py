@@ -1,0 +1,266 @@
+"""One tenure as the stream's writer: from claiming it in SQL to losing it.
+
+Everything here is dropped when the tenure ends; SQL has what counts.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..storage.base import Store
+from ..storage.commit import BatchCommit, LineageRow, ObservationBlock, Snapshot, StreamSpec
+from ..storage.errors import Fenced, StreamNotFound
+from .errors import ReplayDiverged
+from .held import Held
+from .model import Plan, family_of, new_shard, spec_from_sample, spec_on_record, unfit
+from .record import DeadLetter, TopicPartition
+from .shard import Applied, Shard, Step
+
+__all__ = ["Claim", "Writer"]
+
+REPLAY_RECORDS = 5_000
+
+
+@dataclass(frozen=True)
+class Claim:
+    """In whose name, and under which generation of the group, the stream is written.
+
+    Parameters
+    ----------
+    owner : str
+    generation : int
+    takeover : bool
+        Accept a generation older than the last owner's; see `Store.claim`.
+    """
+
+    owner: str
+    generation: int
+    takeover: bool = False
+
+
+class Writer:
+    """The stream's model and its place in the topic, in step with SQL.
+
+    Parameters
+    ----------
+    plan : Plan
+    store : Store
+    claim : Claim
+    """
+
+    def __init__(self, plan: Plan, store: Store, claim: Claim) -> None:
+        self._plan = plan
+        self._store = store
+        self._claim = claim
+        self._spec: StreamSpec | None = None
+        self._shard: Shard | None = None
+        self._epoch = 0
+        self._snapshots = 0
+        self._snapshot_seq = 0
+        self._due = False
+        self.offsets: dict[TopicPartition, int] = {}
+
+    @property
+    def shard(self) -> Shard | None:
+        """The model; None while a new stream warms up."""
+        return self._shard
+
+    @property
+    def spec(self) -> StreamSpec | None:
+        """What the stream is; None while it warms up."""
+        return self._spec
+
+    # Coming back.
+
+    def load(self, breathe: Callable[[int], None]) -> None:
+        """Claim the stream, take its newest snapshot and replay what came after.
+
+        Does nothing for a stream that SQL does not know yet.
+
+        Parameters
+        ----------
+        breathe : callable
+            Called with the number of observations replayed since its last call; a replay may be
+            long, and the group must hear of this process meanwhile.
+
+        Raises
+        ------
+        Fenced
+            When the stream was claimed under a later generation.
+        StreamConflict
+            When the settings describe another stream.
+        ReplayDiverged
+            When replay does not reproduce what SQL holds.
+        """
+        name = self._plan.stream.name
+        try:
+            stored = self._store.spec(name)
+        except StreamNotFound:
+            return
+        spec = self._store.ensure_stream(spec_on_record(self._plan, stored))
+        self._take(spec)
+        snapshot = self._store.newest_snapshot(name)
+        if snapshot is None:
+            shard = new_shard(spec, self._plan.refinement)
+        else:
+            shard = Shard.restore(snapshot.payload, family_of(spec))
+            self._snapshot_seq = snapshot.seq
+        self._snapshots = max((each.number for each in self._store.snapshots(name)), default=0)
+        self._replay(shard, breathe)
+        # A later replay must not take the new cadence for the old one.
+        self._due = snapshot is None or shard.cadence != self._plan.refinement
+        shard.cadence = self._plan.refinement
+        self._shard = shard
+
+    def _take(self, spec: StreamSpec) -> None:
+        claim = self._claim
+        position = self._store.claim(
+            spec.name, claim.owner, claim.generation, takeover=claim.takeover
+        )
+        self._spec = spec
+        self._epoch = position.epoch
+        self._next_seq = position.next_seq
+        self.offsets = {TopicPartition(*place): next_ for place, next_ in position.offsets.items()}
+
+    def _replay(self, shard: Shard, breathe: Callable[[int], None]) -> None:
+        name = self._plan.stream.name
+        first = shard.seq
+        shown = []
+        ends = [
+            row.seq
+            for row in self._store.publications(name)
+            if row.seq > first and not shard.in_turn(row.seq)
+        ]
+        while block := self._store.observations(name, shard.seq, REPLAY_RECORDS):
+            _apply_between(shard, block, ends)
+            shown.append(block.cluster)
+            breathe(len(block))
+        shard.table.take_changes(self._epoch)
+        if shard.seq != self._next_seq - 1:
+            raise ReplayDiverged(
+                f"stream {name!r}: SQL counts {self._next_seq - 1} observations but holds "
+                f"{shard.seq}. Restore the database from a backup"
+            )
+        if shown and not np.array_equal(np.concatenate(shown), shard.clusters[first:]):
+            raise ReplayDiverged(
+                f"stream {name!r}: replaying observations {first + 1} to {shard.seq} gave other "
+                "clusters than SQL holds. They were written by another version of Weald or of "
+                "its libraries: run that one and stop it with SIGTERM, which writes a snapshot"
+            )
+
+    # Going on.
+
+    def begin(self, held: Held) -> None:
+        """Make the model of a new stream from its first observations.
+
+        Raises
+        ------
+        Fenced
+            When another process has begun the stream meanwhile.
+        """
+        sample = held.batch.values[: max(self._plan.model.warmup_records, 1)]
+        offsets = self.offsets
+        spec = self._store.ensure_stream(spec_from_sample(self._plan, sample))
+        self._take(spec)
+        if self._epoch:
+            raise Fenced(f"stream {spec.name!r} was begun by another process")
+        self.offsets = offsets
+        self._shard = new_shard(spec, self._plan.refinement)
+        self._due = True
+
+    def unfit(self, held: Held) -> list[DeadLetter]:
+        """Set aside what the family cannot take."""
+        if self._spec is None or not len(held):
+            return []
+        return held.refuse(unfit(self._spec, held.batch.values))
+
+    def apply(self, held: Held, now: float, step: Step, *, last: bool = False) -> Applied:
+        """Insert what is held into the model.
+
+        Parameters
+        ----------
+        held : Held
+        now : float
+            Seconds since the epoch.
+        step : callable
+            Context manager around each labelled step.
+        last : bool
+            The source has ended: refine and publish out of turn.
+        """
+        shard = self._model()
+        applied = shard.apply(held.batch.values, now, step) if len(held) else Applied()
+        if last:
+            applied.extend(shard.conclude(now, step))
+        return applied
+
+    def commit_of(
+        self, held: Held, applied: Applied, generation: int, snapshot: Snapshot | None
+    ) -> BatchCommit:
+        """Put together what one transaction writes."""
+        shard, claim = self._model(), self._claim
+        clusters = np.concatenate(applied.clusters) if applied.clusters else np.empty(0, np.int64)
+        epoch = self._epoch + 1
+        return BatchCommit(
+            stream=self._plan.stream.name,
+            owner=claim.owner,
+            generation=max(generation, claim.generation),
+            epoch=epoch,
+            offsets=held.advances(),
+            observations=held.block(shard.seq - len(held) + 1, clusters),
+            dead_letters=held.dead_letters,
+            publications=applied.publications,
+            lineage=[LineageRow(**vars(event)) for event in applied.lineage],
+            reassigned=applied.reassigned,
+            clusters=shard.table.take_changes(epoch),
+            rounds=applied.rounds,
+            snapshot=snapshot,
+        )
+
+    def committed(self, commit: BatchCommit) -> None:
+        """Note that SQL holds the commit."""
+        self._epoch = commit.epoch
+        if commit.snapshot is not None:
+            self._snapshots, self._snapshot_seq = commit.snapshot.number, commit.snapshot.seq
+            self._due = False
+
+    def reached(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Note how far the records in hand go."""
+        self.offsets.update(offsets)
+
+    # Snapshots.
+
+    def snapshot_due(self) -> bool:
+        """Whether so much came since the last snapshot that a replay of it would be long."""
+        shard = self._model()
+        since = shard.seq - self._snapshot_seq
+        return self._due or since >= max(self._plan.stream.snapshot_records, shard.seq // 4)
+
+    def snapshot(self, now: float) -> Snapshot | None:
+        """Image of the model as it is; None when the newest one is of this very moment."""
+        shard = self._model()
+        if shard.seq == 0:
+            return None
+        return Snapshot(self._snapshots + 1, shard.seq, shard.state(), now)
+
+    @property
+    def unsaved(self) -> int:
+        """Observations since the newest snapshot."""
+        return 0 if self._shard is None else self._shard.seq - self._snapshot_seq
+
+    def _model(self) -> Shard:
+        if self._shard is None:
+            raise RuntimeError("the stream has no model yet: load or begin it first")
+        return self._shard
+
+
+def _apply_between(shard: Shard, block: ObservationBlock, ends: list[int]) -> None:
+    """Apply a block, concluding after those observations after which a source had ended."""
+    values, now = block.values, block.received_at
+    for end in ends:
+        part = end - shard.seq
+        if 0 < part <= len(values):
+            shard.apply(values[:part], now)
+            shard.conclude(now)
+            values = values[part:]
+    shard.apply(values, now)
