@@ -29,7 +29,7 @@ from .base import (
     workspace,
 )
 from .checks import feature_fault, first_true, positive, refuse_unknown, shape_fault
-from .gamma import Rising, log_rising, rising_table
+from .gamma import log_rising, rising_table
 
 __all__ = ["BetaBernoulli", "beta_bernoulli"]
 
@@ -45,16 +45,16 @@ class BetaBernoulli(NamedTuple):
         Prior weight of ones and of zeros.
     group:
         Which of the distinct pairs (a, b) a feature has, int64 (d).
-    ones, zeros, both:
-        Log rising factorials from a, b and a + b, one group for each distinct pair.
+    from_a, from_b, from_both:
+        Log rising factorials from a, b and a + b, one row for each distinct pair.
     """
 
     a: NDArray[np.float64]
     b: NDArray[np.float64]
     group: NDArray[np.int64]
-    ones: Rising
-    zeros: Rising
-    both: Rising
+    from_a: NDArray[np.float64]
+    from_b: NDArray[np.float64]
+    from_both: NDArray[np.float64]
 
 
 def beta_bernoulli(a: NDArray[np.float64], b: Any) -> BetaBernoulli:
@@ -103,12 +103,13 @@ def _observe(
 
 @implements(log_marginal, BetaBernoulli)
 def _log_marginal(family: BetaBernoulli, rows: Rows, i: int, _work: Rows) -> float:
+    from_a, from_b, from_both = family.from_a, family.from_b, family.from_both
     total = 0.0
     for c in range(family.a.size):
         ones, zeros = rows[i, 2 + 2 * c], rows[i, 3 + 2 * c]
         group = family.group[c]
-        total += log_rising(family.ones, group, ones) + log_rising(family.zeros, group, zeros)
-        total -= log_rising(family.both, group, ones + zeros)
+        total += log_rising(from_a, group, ones) + log_rising(from_b, group, zeros)
+        total -= log_rising(from_both, group, ones + zeros)
     return total
 
 

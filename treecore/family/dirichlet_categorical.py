@@ -32,7 +32,7 @@ from .base import (
     workspace,
 )
 from .checks import feature_fault, first_true, per_feature, positive, refuse_unknown, shape_fault
-from .gamma import Rising, log_rising, rising_table
+from .gamma import log_rising, rising_table
 
 __all__ = ["DirichletCategorical", "dirichlet_categorical"]
 
@@ -51,16 +51,16 @@ class DirichletCategorical(NamedTuple):
         First column of each feature in a row, and the width of a row: int64 (d + 1).
     group:
         Which of the distinct pairs (beta, levels) a feature has, int64 (d).
-    each, all_levels:
-        Log rising factorials from beta and levels * beta, one group for each distinct pair.
+    from_one, from_all:
+        Log rising factorials from beta and levels * beta, one row for each distinct pair.
     """
 
     beta: NDArray[np.float64]
     levels: NDArray[np.int64]
     start: NDArray[np.int64]
     group: NDArray[np.int64]
-    each: Rising
-    all_levels: Rising
+    from_one: NDArray[np.float64]
+    from_all: NDArray[np.float64]
 
 
 def dirichlet_categorical(beta: Any, levels: NDArray[Any]) -> DirichletCategorical:
@@ -121,16 +121,17 @@ def _observe(
 
 @implements(log_marginal, DirichletCategorical)
 def _log_marginal(family: DirichletCategorical, rows: Rows, i: int, _work: Rows) -> float:
+    start, from_one, from_all = family.start, family.from_one, family.from_all
     total = 0.0
     for c in range(family.levels.size):
-        at, group = family.start[c], family.group[c]
+        at, group = start[c], family.group[c]
         weight = rows[i, at]
         if weight <= 0.0:
             continue
-        total -= log_rising(family.all_levels, group, weight)
-        for level in range(at + 2, family.start[c + 1]):
+        total -= log_rising(from_all, group, weight)
+        for level in range(at + 2, start[c + 1]):
             if rows[i, level] > 0.0:
-                total += log_rising(family.each, group, rows[i, level])
+                total += log_rising(from_one, group, rows[i, level])
     return total
 
 

@@ -29,7 +29,7 @@ from .base import (
     workspace,
 )
 from .checks import feature_fault, first_true, positive, refuse_unknown, shape_fault
-from .gamma import SMALL, Rising, log_gamma, log_rising, rising, rising_table
+from .gamma import SMALL, log_gamma, log_rising, rising, rising_table
 
 __all__ = ["DirichletMultinomial", "dirichlet_multinomial"]
 
@@ -48,14 +48,14 @@ class DirichletMultinomial(NamedTuple):
         Prior weight of each word.
     vocabulary:
         Number of columns.
-    words, tokens:
-        Log rising factorials from beta and from beta * vocabulary, one group each.
+    from_word, from_all:
+        Log rising factorials from beta and from beta * vocabulary, one row each.
     """
 
     beta: float
     vocabulary: int
-    words: Rising
-    tokens: Rising
+    from_word: NDArray[np.float64]
+    from_all: NDArray[np.float64]
 
 
 def dirichlet_multinomial(beta: float, vocabulary: int) -> DirichletMultinomial:
@@ -97,10 +97,11 @@ def _observe(
 
 @implements(log_marginal, DirichletMultinomial)
 def _log_marginal(family: DirichletMultinomial, rows: Rows, i: int, _work: Rows) -> float:
-    total = -log_rising(family.tokens, 0, rows[i, 2])
+    from_word = family.from_word
+    total = -log_rising(family.from_all, 0, rows[i, 2])
     for c in range(3, 3 + family.vocabulary):
         if rows[i, c] > 0.0:
-            total += log_rising(family.words, 0, rows[i, c])
+            total += log_rising(from_word, 0, rows[i, c])
     return total
 
 

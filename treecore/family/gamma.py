@@ -1,7 +1,6 @@
 """Log gamma and rising factorials for compiled code, several times faster than the C library."""
 
 from math import log
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +8,7 @@ from scipy.special import gammaln
 
 from ..compile import compiled
 
-__all__ = ["SMALL", "Rising", "log_gamma", "log_rising", "rising", "rising_table"]
+__all__ = ["SMALL", "log_gamma", "log_rising", "rising", "rising_table"]
 
 # Up to this count multiplying a rising factorial out is cheaper than a log gamma.
 SMALL = 8.0
@@ -35,34 +34,29 @@ def log_gamma(x: float) -> float:
     return (x - 0.5) * log(x) - x + _HALF_LOG_TWO_PI + series - shift
 
 
-class Rising(NamedTuple):
-    """Log rising factorials ``log gamma(start + x) - log gamma(start)`` for several starts.
+def rising_table(start: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Tabulate log rising factorials ``log gamma(start + x) - log gamma(start)``.
 
-    ``start`` and ``log_gamma_start`` have one entry a group; ``table`` (groups x length) holds the
-    values at x = 0, 1, 2, ...
+    One row for each start (float64, positive): the start, its log gamma, then the values at
+    x = 0, 1, 2, ...
     """
-
-    start: NDArray[np.float64]
-    log_gamma_start: NDArray[np.float64]
-    table: NDArray[np.float64]
-
-
-def rising_table(start: NDArray[np.float64]) -> Rising:
-    """Tabulate the log rising factorials of every start (float64, one a group, positive)."""
     # Few groups get long tables; many share what fits the processor's second-level cache.
     length = min(max(_CELLS // start.shape[0], _SHORTEST), _LONGEST)
     base = gammaln(start)
-    table = gammaln(start[:, None] + np.arange(length)) - base[:, None]
-    return Rising(start, base, np.ascontiguousarray(table))
+    values = gammaln(start[:, None] + np.arange(length)) - base[:, None]
+    return np.column_stack([start, base, values])
 
 
 @compiled
-def log_rising(tables: Rising, group: int, x: float) -> float:
-    """Log rising factorial of x (real, not negative) for one group."""
+def log_rising(table: NDArray[np.float64], group: int, x: float) -> float:
+    """Log rising factorial of x (real, not negative) from the start of one group.
+
+    Take the table out of its family before a loop: a field of a tuple is reference counted.
+    """
     whole = int(x)
-    if whole == x and whole < tables.table.shape[1]:
-        return tables.table[group, whole]
-    return log_gamma(tables.start[group] + x) - tables.log_gamma_start[group]
+    if whole == x and whole + 2 < table.shape[1]:
+        return table[group, whole + 2]
+    return log_gamma(table[group, 0] + x) - table[group, 1]
 
 
 @compiled

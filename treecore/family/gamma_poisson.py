@@ -31,7 +31,7 @@ from .base import (
     workspace,
 )
 from .checks import feature_fault, first_true, positive, refuse_unknown, shape_fault
-from .gamma import SMALL, Rising, log_gamma, log_rising, rising, rising_table
+from .gamma import SMALL, log_gamma, log_rising, rising, rising_table
 
 __all__ = ["GammaPoisson", "gamma_poisson"]
 
@@ -50,14 +50,14 @@ class GammaPoisson(NamedTuple):
         Of the Gamma prior: its mean is shape / rate.
     group:
         Which of the distinct shapes a feature has, int64 (d).
-    totals:
-        Log rising factorials from the distinct shapes.
+    from_shape:
+        Log rising factorials, one row for each distinct shape.
     """
 
     shape: NDArray[np.float64]
     rate: NDArray[np.float64]
     group: NDArray[np.int64]
-    totals: Rising
+    from_shape: NDArray[np.float64]
 
 
 def gamma_poisson(shape: Any, rate: NDArray[np.float64]) -> GammaPoisson:
@@ -104,12 +104,13 @@ def _observe(family: GammaPoisson, values: NDArray[np.float64], r: int, rows: Ro
 def _log_marginal(family: GammaPoisson, rows: Rows, i: int, _work: Rows) -> float:
     if rows[i, 1] <= 0.0:
         return 0.0
+    from_shape = family.from_shape
     total = rows[i, 2]
     for c in range(family.shape.size):
         weight, count = rows[i, 3 + 2 * c], rows[i, 4 + 2 * c]
         if weight <= 0.0:
             continue
-        total += log_rising(family.totals, family.group[c], count)
+        total += log_rising(from_shape, family.group[c], count)
         total -= family.shape[c] * log1p(weight / family.rate[c])
         if count > 0.0:
             total -= count * log(family.rate[c] + weight)
