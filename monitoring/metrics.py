@@ -183,9 +183,15 @@ class Metrics:
     # The source.
 
     def partitions(self, assigned: int, paused: int) -> None:
-        """Tell how many partitions are owned, and how many of those are paused."""
+        """Tell how many partitions are owned, and how many of those are paused.
+
+        With none owned the lag of all of them is forgotten: it is another process's to tell.
+        """
         self._set("weald_assigned_partitions", assigned)
         self._set("weald_paused_partitions", paused)
+        if assigned == 0:
+            self._gauges["weald_partition_lag_records"].clear()
+            self._gauges["weald_partition_lag_seconds"].clear()
 
     def rebalance(self, kind: str) -> None:
         """Count one change of ownership, one of `names.REBALANCE_KINDS`."""
@@ -206,11 +212,6 @@ class Metrics:
         """
         self._set("weald_partition_lag_records", records, topic, str(partition))
         self._set("weald_partition_lag_seconds", seconds, topic, str(partition))
-
-    def partition_gone(self, topic: str, partition: int) -> None:
-        """Drop the lag of a partition that another process owns now."""
-        for name in ("weald_partition_lag_records", "weald_partition_lag_seconds"):
-            self._gauges[name].remove(self._stream, topic, str(partition))
 
     # Refinement.
 

@@ -52,8 +52,8 @@ _LEDGER = Row(
         ),
         Panel(
             "Not accounted for",
-            "Received less inserted, duplicate and dead-lettered, per second. It swings about zero "
-            "by what is between poll and commit; a level above zero is out of order.",
+            "Received less inserted, duplicate and dead-lettered, per second. The four are counted "
+            "at the commit, so any level but zero is a bug.",
             "cps",
             [Query(f"{_POLLED} - {_INSERTED} - {_DUPLICATES} - {_DEAD}", "{{stream}}")],
         ),

@@ -102,13 +102,14 @@ def test_kernel_gain_and_loss_are_apart() -> None:
     assert value(metrics, "weald_kernel_proposed_total", kernel="gibbs") == 20
 
 
-def test_lag_of_a_partition_goes_with_it() -> None:
+def test_lag_goes_with_the_partitions() -> None:
     metrics = Metrics("quakes")
-    metrics.partition_lag("events", 3, records=7, seconds=1.5)
-    assert value(metrics, "weald_partition_lag_records", topic="events", partition="3") == 7
-    metrics.partition_gone("events", 3)
-    metrics.partition_gone("events", 3)
-    assert value(metrics, "weald_partition_lag_records", topic="events", partition="3") is None
+    metrics.partitions(assigned=2, paused=0)
+    metrics.partition_lag("events", 1, records=7, seconds=1.5)
+    metrics.partitions(assigned=2, paused=1)
+    assert value(metrics, "weald_partition_lag_records", topic="events", partition="1") == 7
+    metrics.partitions(assigned=0, paused=0)
+    assert value(metrics, "weald_partition_lag_records", topic="events", partition="1") is None
 
 
 def test_one_phase_at_a_time() -> None:
