@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql, sqlite
 
 from .commit import ObservationBlock, Reassignment
+from .database import walk_indexes
 from .failures import meaning_of
 from .rows import rows_to_bytes
 from .schema import observations
@@ -49,11 +50,9 @@ _POSTGRESQL_CHANGE = """
     WHERE o.stream_id = %(stream_id)s AND o.seq = change.seq AND o.cluster <> change.cluster"""
 
 
-def upsert(connection: sa.Connection, table: sa.Table) -> Any:
+def upsert(dialect: str, table: sa.Table) -> Any:
     """Return the dialect's INSERT for the table, which can go on with ON CONFLICT."""
-    insert: Callable[[sa.Table], Any] = (
-        sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    )
+    insert: Callable[[sa.Table], Any] = sqlite.insert if dialect == "sqlite" else postgresql.insert
     return insert(table)
 
 
@@ -128,5 +127,6 @@ def reassign(connection: sa.Connection, stream_id: int, change: Reassignment) ->
         "seq": seq,
         "cluster": cluster,
     }
+    walk_indexes(connection)
     connection.exec_driver_sql(_POSTGRESQL_HISTORY, arrays)
     connection.exec_driver_sql(_POSTGRESQL_CHANGE, arrays)

@@ -19,9 +19,14 @@ from .failures import translated
 from .schema import HEAD
 from .settings import StorageSettings, redacted
 
-__all__ = ["make_engine", "reading", "require_head", "revision_of", "writing"]
+__all__ = ["make_engine", "reading", "require_head", "revision_of", "walk_indexes", "writing"]
 
 Engine = sa.Engine
+
+_WALK_INDEXES = """
+    SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+           set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)
+    """
 
 
 def make_engine(
@@ -136,6 +141,16 @@ def reading(engine: Engine) -> Engine:
 def writing(engine: Engine) -> Engine:
     """Return the engine as commits use it: on SQLite the lock is taken at the start."""
     return engine.execution_options(weald_writes=True)
+
+
+def walk_indexes(connection: sa.Connection) -> None:
+    """Have this transaction's queries look rows up by index, whatever PostgreSQL has counted.
+
+    Until the first ANALYZE of a young table the planner takes a stream for a handful of rows,
+    and reads all of it to find a few.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(_WALK_INDEXES)
 
 
 def revision_of(engine: Engine) -> str | None:

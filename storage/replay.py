@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from .answers import SnapshotInfo
 from .commit import ObservationBlock, Snapshot
+from .database import walk_indexes
 from .errors import SnapshotCorrupt
 from .rows import matrix_from_bytes
 from .schema import observations, offsets, snapshots
@@ -56,6 +57,7 @@ def observation_block(
     connection: sa.Connection, stream_id: int, after_seq: int, limit: int
 ) -> ObservationBlock | None:
     """Return the next observations after ``after_seq``, of one topic, at most ``limit``."""
+    walk_indexes(connection)
     statement = (
         sa.select(observations)
         .where(observations.c.stream_id == stream_id, observations.c.seq > after_seq)

@@ -47,14 +47,14 @@ class SqlStore(SqlReader):
         StreamConflict
             If the stream exists and anything in its spec is different.
         """
+        wanted = _plain(spec)
         with self._writing() as connection:
+            insert = upsert(connection.dialect.name, streams)
             connection.execute(
-                upsert(connection, streams).on_conflict_do_nothing(index_elements=["name"]),
-                _row_of(spec),
+                insert.on_conflict_do_nothing(index_elements=["name"]), _row_of(wanted)
             )
             row = connection.execute(sa.select(streams).where(streams.c.name == spec.name)).one()
         stored = spec_of(row)
-        wanted = _plain(spec)
         for field in StreamSpec.__dataclass_fields__:
             old, new = getattr(stored, field), getattr(wanted, field)
             if old != new:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -58,17 +59,22 @@ def write_batch(connection: sa.Connection, batch: BatchCommit, snapshots_kept: i
     return True
 
 
-def _advance_offsets(connection: sa.Connection, stream_id: int, batch: BatchCommit) -> Sources:
-    """Move each partition forward, add to its account, and return the ids of their rows."""
-    insert = upsert(connection, offsets)
+@cache
+def _advance_statement(dialect: str) -> Any:
+    insert = upsert(dialect, offsets)
     new = insert.excluded
     counts = ("n_received", "n_inserted", "n_duplicate", "n_dead")
-    statement = insert.on_conflict_do_update(
+    added = {name: offsets.c[name] + new[name] for name in counts}
+    return insert.on_conflict_do_update(
         index_elements=["stream_id", "topic", "partition"],
-        set_={name: offsets.c[name] + new[name] for name in counts}
-        | {"next_offset": new.next_offset, "updated_at": new.updated_at},
+        set_=added | {"next_offset": new.next_offset, "updated_at": new.updated_at},
         where=offsets.c.next_offset <= new.next_offset,
     ).returning(offsets.c.id)
+
+
+def _advance_offsets(connection: sa.Connection, stream_id: int, batch: BatchCommit) -> Sources:
+    """Move each partition forward, add to its account, and return the ids of their rows."""
+    statement = _advance_statement(connection.dialect.name)
     now = time.time()
     sources: Sources = {}
     for advance in batch.offsets:
@@ -135,6 +141,16 @@ def _write_publications(connection: sa.Connection, stream_id: int, batch: BatchC
     _insert(connection, publications, rows)
 
 
+@cache
+def _cluster_statement(dialect: str) -> Any:
+    insert = upsert(dialect, clusters)
+    changing = [c.name for c in clusters.c if c.name not in {"stream_id", "cluster"}]
+    return insert.on_conflict_do_update(
+        index_elements=["stream_id", "cluster"],
+        set_={name: insert.excluded[name] for name in changing},
+    )
+
+
 def _write_clusters(connection: sa.Connection, stream_id: int, batch: BatchCommit) -> None:
     rows = [
         {
@@ -150,14 +166,8 @@ def _write_clusters(connection: sa.Connection, stream_id: int, batch: BatchCommi
         }
         for row in batch.clusters
     ]
-    insert = upsert(connection, clusters)
-    changing = [c.name for c in clusters.c if c.name not in {"stream_id", "cluster"}]
-    statement = insert.on_conflict_do_update(
-        index_elements=["stream_id", "cluster"],
-        set_={name: insert.excluded[name] for name in changing},
-    )
     if rows:
-        connection.execute(statement, rows)
+        connection.execute(_cluster_statement(connection.dialect.name), rows)
 
 
 def _write_lineage(connection: sa.Connection, turn: Turn, lineage: Sequence[LineageRow]) -> None:

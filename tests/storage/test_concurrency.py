@@ -109,14 +109,14 @@ migrate.upgrade(StorageSettings(url=sys.argv[1]))
 def test_two_services_may_upgrade_at_once(empty_settings: StorageSettings) -> None:
     command = [sys.executable, "-c", UPGRADE, empty_settings.url]
     services = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)
+        subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)
     ]
     for service in services:
         assert service.stdin is not None
         service.stdin.write(b"go\n")
         service.stdin.flush()
     said = [service.communicate()[1].decode() for service in services]
-    assert [service.returncode for service in services] == [0, 0, 0], "\n".join(said)
+    assert [service.returncode for service in services] == [0, 0], "\n".join(said)
     migrate.check(empty_settings)
 
 

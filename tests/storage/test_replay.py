@@ -112,8 +112,7 @@ def damage(store: SqlStore, number: int) -> None:
     """Flip one bit in the middle of a stored snapshot."""
     where = snapshots.c.number == number
     with store._writing() as connection:
-        payload = bytearray(
-            connection.execute(sa.select(snapshots.c.payload).where(where)).scalar()
-        )
+        stored = connection.execute(sa.select(snapshots.c.payload).where(where)).scalar_one()
+        payload = bytearray(stored)
         payload[len(payload) // 2] ^= 1
         connection.execute(sa.update(snapshots).where(where).values(payload=bytes(payload)))
