@@ -19,7 +19,15 @@ from .failures import translated
 from .schema import HEAD
 from .settings import StorageSettings, redacted
 
-__all__ = ["make_engine", "reading", "require_head", "revision_of", "walk_indexes", "writing"]
+__all__ = [
+    "is_missing",
+    "make_engine",
+    "reading",
+    "require_head",
+    "revision_of",
+    "walk_indexes",
+    "writing",
+]
 
 Engine = sa.Engine
 
@@ -153,6 +161,12 @@ def walk_indexes(connection: sa.Connection) -> None:
         connection.exec_driver_sql(_WALK_INDEXES)
 
 
+def is_missing(settings: StorageSettings) -> bool:
+    """Whether the settings name an SQLite file that is not there."""
+    url = _parsed(settings.url)
+    return url.get_backend_name() == "sqlite" and not _sqlite_path(url).exists()
+
+
 def revision_of(engine: Engine) -> str | None:
     """Return the schema revision that the database carries, or None if it carries none."""
     with translated(), engine.connect() as connection:
@@ -171,7 +185,7 @@ def require_head(settings: StorageSettings, engine: Engine) -> None:
         Naming the revision found, the one needed, and the command that mends it.
     """
     place = redacted(settings.url)
-    if engine.dialect.name == "sqlite" and not _sqlite_path(_parsed(settings.url)).exists():
+    if is_missing(settings):
         raise SchemaMismatch(f"{place} does not exist yet. Create it with: weald db upgrade")
     found = revision_of(engine)
     if found == HEAD:

@@ -11,7 +11,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
-from .database import make_engine, require_head, revision_of, writing
+from .database import is_missing, make_engine, require_head, revision_of, writing
 from .errors import SchemaMismatch
 from .failures import translated
 from .schema import metadata
@@ -44,7 +44,9 @@ def downgrade(settings: StorageSettings, revision: str) -> str | None:
 
 
 def current(settings: StorageSettings) -> str | None:
-    """Return the database's revision, or None if it has no tables of ours."""
+    """Return the database's revision, or None if it has no tables of ours or is not there yet."""
+    if is_missing(settings):
+        return None
     engine = make_engine(settings, readonly=True)
     try:
         return revision_of(engine)

@@ -92,6 +92,7 @@ def test_an_upgrade_that_fails_leaves_nothing(
 def test_a_mistyped_path_leaves_no_file_behind(tmp_path: Path) -> None:
     with pytest.raises(SchemaMismatch, match="does not exist"):
         SqlReader(StorageSettings(url=f"sqlite:///{tmp_path}/typo.db"))
+    assert migrate.current(StorageSettings(url=f"sqlite:///{tmp_path}/typo.db")) is None
     assert list(tmp_path.iterdir()) == []
 
 
