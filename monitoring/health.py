@@ -53,7 +53,7 @@ class Health:
 
     def __init__(
         self,
-        stalled_after_seconds: float = 120.0,
+        stalled_after_seconds: float = 300.0,
         *,
         required: Sequence[str] = REQUIRED,
         advisory: Sequence[str] = ADVISORY,

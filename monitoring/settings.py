@@ -22,14 +22,16 @@ class MonitoringSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         When given, ``/metrics`` and the reasons in ``/readyz`` ask for it as a bearer token. A
         secret: give it as ``WEALD__MONITORING__TOKEN``, not in the file.
     stalled_after_seconds : float
-        ``/livez`` fails when the engine's loop has not come round for so long.
+        ``/livez`` fails when the engine's loop has not come round for so long. The default is
+        that of ``kafka.max_poll_interval_ms``, after which the partitions are lost anyway; a first
+        start that compiles its kernels stays below it.
     """
 
     host: str = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 9464
     enabled: bool = True
     token: Annotated[str | None, msgspec.Meta(extra={"secret": True})] = None
-    stalled_after_seconds: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    stalled_after_seconds: Annotated[float, msgspec.Meta(gt=0)] = 300.0
 
     def __repr__(self) -> str:
         shown = "None" if self.token is None else "'***'"

@@ -1,0 +1,100 @@
+"""A ``weald run`` for the tests: a real process on a real topic under steady traffic."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from kafka import KafkaProducer
+
+from tests.servers.server import free_port
+
+SPOILT_EVERY = 40
+PAUSE_SECONDS = 0.05
+RECORDS_A_PAUSE = 25
+
+CONFIGURATION = """
+[stream]
+name = "points"
+batch_records = 100
+snapshot_records = 400
+
+[kafka]
+bootstrap_servers = "{bootstrap}"
+topic = "{topic}"
+
+[schema]
+fields = [{{ name = "x" }}, {{ name = "y" }}]
+key = "id"
+time = "time"
+
+[model]
+seed = 1
+warmup_records = 100
+
+[refinement]
+every_records = 100
+publish_every_records = 200
+rounds = 1
+
+[redis]
+url = "{redis}"
+
+[monitoring]
+port = {port}
+"""
+
+
+@contextmanager
+def traffic(bootstrap: str, topic: str, seed: int) -> Iterator[None]:
+    """Send points of three clusters, and now and then a bad record, until the block ends."""
+    rng, stop = np.random.default_rng(seed), threading.Event()
+    centres = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])
+
+    def send() -> None:
+        producer = KafkaProducer(bootstrap_servers=bootstrap, linger_ms=5)
+        sent = 0
+        while not stop.wait(PAUSE_SECONDS):
+            for x, y in centres[rng.integers(3, size=RECORDS_A_PAUSE)] + rng.normal(
+                size=(RECORDS_A_PAUSE, 2)
+            ):
+                sent += 1
+                record = {"id": str(sent), "time": 1_700_000_000 + sent, "x": x, "y": y}
+                text = json.dumps(record) if sent % SPOILT_EVERY else "{"
+                producer.send(topic, value=text.encode())
+        producer.close()
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@contextmanager
+def running_weald(folder: Path, bootstrap: str, topic: str, redis: str) -> Iterator[int]:
+    """Run ``weald run`` on the topic, yield the port of its metrics, and end it by SIGTERM."""
+    port = free_port()
+    configuration = folder / "weald.toml"
+    configuration.write_text(
+        CONFIGURATION.format(bootstrap=bootstrap, topic=topic, redis=redis, port=port)
+    )
+    argv: list[str | Path] = [Path(sys.executable).with_name("weald"), "run"]
+    argv += ["--config", configuration]
+    with (folder / "weald.log").open("wb") as log:
+        process = subprocess.Popen(argv, cwd=folder, stdout=log, stderr=log)
+    try:
+        yield port
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(60)
+    finally:
+        process.kill()
+        process.wait()
+    assert code == 0, (folder / "weald.log").read_text()
