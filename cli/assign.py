@@ -60,7 +60,7 @@ def assign(
     set_: Set = None,
     output: Output = Form.table,
 ) -> None:
-    """Say which cluster the records with these keys belong to.
+    """Say which cluster records belong to, now or then.
 
     Leaves with 3 (not found) if any key is unknown; those that are known are printed all the same.
     """

@@ -12,6 +12,9 @@ from .output import Column, Form, note, write_record, write_rows
 
 __all__ = ["add_to"]
 
+# A long history would push the members off the screen; the other forms have all of it.
+LINEAGE_SHOWN = 10
+
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands of this module."""
@@ -38,7 +41,7 @@ def clusters(
     set_: Set = None,
     output: Output = Form.table,
 ) -> None:
-    """List the clusters, largest first, described in the data's own units.
+    """List the clusters in the data's own units, largest first.
 
     Each feature is told as its typical value ± the standard deviation within the cluster. The ids
     are stable: a cluster keeps its id for as long as it lives, and an id is never used again.
@@ -70,7 +73,7 @@ def cluster(
     set_: Set = None,
     output: Output = Form.table,
 ) -> None:
-    """Show one cluster: what it is made of, its history and its newest members.
+    """Show one cluster: its features, history and members.
 
     A cluster that has ended still answers, with its history.
     """
@@ -113,8 +116,15 @@ def _answer(state: Any, found: Any, n_members: int) -> dict[str, Any]:
 def _for_table(answer: dict[str, Any]) -> dict[str, Any]:
     """List the features as rows, and leave out what a person does not need."""
     features = [{"feature": name, **feature} for name, feature in answer["features"].items()]
-    shown = {key: value for key, value in answer.items() if key not in ("features", "version")}
-    return {**shown, "share": f"{answer['share']:.1%}", "features": features}
+    hidden = ("version", "lineage", "members")
+    shown = {key: value for key, value in answer.items() if key not in hidden}
+    return {
+        **shown,
+        "share": f"{answer['share']:.1%}",
+        "features": features,
+        "lineage": answer["lineage"][-LINEAGE_SHOWN:],
+        "members": answer["members"],
+    }
 
 
 def _tables() -> dict[str, list[Column]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from .options import Config, Output, Set, example, open_settings
-from .output import Column, Form, note, write_rows
+from .output import Column, Form, note, number, write_rows
 
 if TYPE_CHECKING:
     from .settings import Loaded
@@ -56,7 +56,11 @@ def show(
     loaded = default_settings() if defaults else open_settings(config, set_)
     if not defaults:
         note(f"read {loaded.file}" if loaded.file else f"no {FILE_NAME} found")
-    columns = [Column("key", "setting"), Column("value", "value"), Column("origin", "set by")]
+    columns = [
+        Column("key", "setting"),
+        Column("value", "value", show=_text),
+        Column("origin", "set by"),
+    ]
     write_rows(setting_rows(loaded), columns, output)
 
 
@@ -75,6 +79,13 @@ def setting_rows(loaded: Loaded) -> list[dict[str, Any]]:
             origin = loaded.origins.get(key, "default")
             rows.append({"key": key, "value": msgspec.to_builtins(value), "origin": origin})
     return rows
+
+
+def _text(value: Any) -> str:
+    import msgspec
+
+    # Lists and tables as the environment takes them.
+    return msgspec.json.encode(value).decode() if isinstance(value, list | dict) else number(value)
 
 
 def _redacted(value: Any, kind: Any) -> Any:

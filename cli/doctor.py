@@ -57,9 +57,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def doctor(config: Config = None, set_: Set = None, output: Output = Form.table) -> None:
-    """Check the configuration, the database, Redis, the source and the compiled kernels.
+    """Check that everything a run needs is there.
 
-    Each finding names what to do about it. Leaves with 4 (not ready) if anything is bad.
+    That is the configuration, the database, Redis, the source and the compiled kernels. Each
+    finding names what to do about it. Leaves with 4 (not ready) if anything is bad.
     """
     findings = list(examine(open_settings(config, set_)))
     write_rows([asdict(finding) for finding in findings], COLUMNS, output)

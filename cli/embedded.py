@@ -37,7 +37,9 @@ def kafka_broker() -> Iterator[str]:
     except ImportError as error:
         _missing("the embedded Kafka broker", error)
     # The client itself stays idle: the broker lives as long as it does.
-    owner = Producer({"bootstrap.servers": "embedded:1", "test.mock.num.brokers": 1})
+    owner = Producer(
+        {"bootstrap.servers": "embedded:1", "test.mock.num.brokers": 1, "log_level": 3}
+    )
     brokers = owner.list_topics(timeout=10).brokers.values()
     yield ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
     del owner

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +17,7 @@ from .options import example
 from .output import note
 from .sample import Proposal, propose
 
-__all__ = ["add_to", "configuration"]
+__all__ = ["Choices", "add_to", "configuration"]
 
 TEMPLATE = """\
 # Weald's configuration. `weald config show` lists every setting with its value and its origin.
@@ -42,7 +44,9 @@ fields = [
 family = "gaussian"
 prior = "dp"
 seed = 0
-
+{model}
+[refinement]
+{refinement}
 [storage]
 url = "sqlite:///weald.db"    # or postgresql+psycopg://weald@host/weald
 
@@ -52,6 +56,12 @@ enabled = {redis}    # a copy of the clusters' statistics; SQL alone holds the t
 
 [monitoring]
 port = 9464    # /metrics, /livez and /readyz on loopback
+"""
+
+
+CADENCE = """\
+# every_records = 500            # observations between two refinements
+# publish_every_records = 1000   # and between two publications
 """
 
 
@@ -100,13 +110,13 @@ def init(
     proposal = _proposal(sample, fields)
     for reason in proposal.reasons:
         note(f"  {reason}")
-    text = configuration(
+    choices = Choices(
         Proposal(proposal.fields, key or proposal.key, time or proposal.time, []),
         stream={"name": name, **_source(sample, topic, home)},
         kafka={"bootstrap_servers": bootstrap_servers, "topic": topic or "events"},
     )
     home.mkdir(parents=True, exist_ok=True)
-    target.write_text(text, encoding="utf-8")
+    target.write_text(configuration(choices), encoding="utf-8")
     note(f"wrote {target}")
     where = "" if home == Path() else f" --config {target}"
     note(f"Next: weald doctor{where}; weald run{where}")
@@ -132,27 +142,33 @@ def _source(sample: Path | None, topic: str | None, home: Path) -> dict[str, str
     return {"source": "file", "path": str(path)}
 
 
-def configuration(
-    schema: Proposal,
-    stream: dict[str, str],
-    kafka: dict[str, str],
-    *,
-    redis: bool = True,
-    head: str = "",
-) -> str:
-    """Return the text of a ``weald.toml``.
+@dataclass(frozen=True)
+class Choices:
+    """What a new ``weald.toml`` says beyond the defaults.
 
     Parameters
     ----------
     schema : Proposal
-    stream, kafka : dict of str to str
+    stream, kafka : mapping of str to str
         ``name``, ``source`` and perhaps ``path``; ``bootstrap_servers`` and ``topic``.
+    model, refinement : mapping of str to object
+        More settings of those sections; a key may be dotted.
     redis : bool
         Whether statistics are published.
-    head : str
-        Comment lines above everything.
     """
-    body = TEMPLATE.format(
+
+    schema: Proposal
+    stream: Mapping[str, str]
+    kafka: Mapping[str, str]
+    model: Mapping[str, Any] = field(default_factory=dict)
+    refinement: Mapping[str, Any] = field(default_factory=dict)
+    redis: bool = True
+
+
+def configuration(choices: Choices) -> str:
+    """Return the text of a ``weald.toml``."""
+    schema, stream, kafka = choices.schema, choices.stream, choices.kafka
+    return TEMPLATE.format(
         name=_quoted(stream["name"]),
         source=_quoted(stream["source"]),
         path=f"path = {_quoted(stream['path'])}\n" if "path" in stream else "",
@@ -161,9 +177,15 @@ def configuration(
         fields="\n".join(f"    {_field(path)}," for path in schema.fields),
         key=_line("key", schema.key, "path of the record's own key; `weald assign KEY` asks by it"),
         time=_line("time", schema.time, "path of the record's own time"),
-        redis="true" if redis else "false",
+        model=_assignments(choices.model),
+        refinement=_assignments(choices.refinement) or CADENCE,
+        redis=json.dumps(choices.redis),
     )
-    return head + body
+
+
+def _assignments(values: Mapping[str, Any]) -> str:
+    # Numbers, texts and lists of them read the same in JSON and in TOML.
+    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
 
 
 def _quoted(text: str) -> str:

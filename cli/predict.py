@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
+Decoded = tuple["Batch", list[str | None], list["DeadLetter"]]
+
 COLUMNS = (
     Column("row", "row", "right"),
     Column("key", "key"),
@@ -53,7 +55,7 @@ def predict(
     set_: Set = None,
     output: Output = Form.table,
 ) -> None:
-    """Say which cluster records would join, with the probability, and change nothing.
+    """Say which cluster records would join; change nothing.
 
     The records are decoded by the stream's own schema. An empty cluster means that a new one is
     more probable than any that exists; `log_density` is the log predictive density of the record,
@@ -78,15 +80,16 @@ def _predict(state: State, data: str) -> tuple[list[dict[str, Any]], list[DeadLe
     predictive = Predictive.of(state)
     rows: list[dict[str, Any]] = []
     refused: list[DeadLetter] = []
-    for batch, letters in _batches(state, data):
+    for batch, keys, letters in _batches(state, data):
         refused += letters
         answers = predictive(batch.values)
-        for offset, key, answer in zip(batch.offset.tolist(), batch.key, answers, strict=True):
+        for offset, key, answer in zip(batch.offset.tolist(), keys, answers, strict=True):
             rows.append({"row": offset + 1, "key": key, **answer})
     return rows, refused
 
 
-def _batches(state: State, data: str) -> Iterator[tuple[Batch, list[DeadLetter]]]:
+def _batches(state: State, data: str) -> Iterator[Decoded]:
+    """Yield batches, the keys of their records where they have any, and what was refused."""
     import msgspec
 
     from ..stream.decode import decode
@@ -100,12 +103,18 @@ def _batches(state: State, data: str) -> Iterator[tuple[Batch, list[DeadLetter]]
         else StreamSettings(source="file", path=data)
     )
     declared = msgspec.convert(state.spec.schema, SchemaSettings)
-    schema = Schema.of(declared, text=format_of(settings) == "csv")
+    text = format_of(settings) == "csv"
+    # A question needs neither key nor time, but a key that is there makes the answer readable.
+    numbers = Schema.of(msgspec.structs.replace(declared, key=None, time=None), text=text)
+    named = Schema.of(msgspec.structs.replace(declared, time=None), text=text)
     source = FileSource(settings, declared.max_bytes)
     try:
         while not source.exhausted:
             messages = source.poll(1.0)
             if messages:
-                yield decode(messages, schema)
+                batch, refused = decode(messages, numbers)
+                keyed, _ = decode(messages, named)
+                keys = dict(zip(keyed.offset.tolist(), keyed.key, strict=True))
+                yield batch, [keys.get(offset) for offset in batch.offset.tolist()], refused
     finally:
         source.close()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..treecore.family import FeatureSummary
     from .settings import Loaded
 
-__all__ = ["State", "reading"]
+__all__ = ["State", "reading", "sqlite_file"]
 
 FIRST_STEPS = "weald demo    makes a stream to look at; weald init and weald run start your own"
 
@@ -97,14 +97,17 @@ def reading(
         reader.close()
 
 
+def sqlite_file(url: str) -> Path | None:
+    """Return the file that a SQLite URL names; None for other databases."""
+    prefix = "sqlite:///"
+    return Path(url.removeprefix(prefix)) if url.startswith(prefix) else None
+
+
 def _require_file(url: str) -> None:
     """Say in plain words that nothing has run here yet, before a migration is even thought of."""
-    prefix = "sqlite:///"
-    if url.startswith(prefix) and not Path(url.removeprefix(prefix)).is_file():
-        raise NotReadyError(
-            f"there is no state yet: {url.removeprefix(prefix)} does not exist",
-            next_step=FIRST_STEPS,
-        )
+    file = sqlite_file(url)
+    if file is not None and not file.is_file():
+        raise NotReadyError(f"there is no state yet: {file} does not exist", next_step=FIRST_STEPS)
 
 
 def _choose(loaded: Loaded, known: list[str]) -> str:

@@ -44,7 +44,7 @@ def status(
     set_: Set = None,
     output: Output = Form.table,
 ) -> None:
-    """Show how far a stream has come and what became of every record.
+    """Show what became of every record of a stream.
 
     The account of each partition adds up: received = inserted + duplicate + dead letters.
     """

@@ -21,7 +21,7 @@ _MEANING: dict[tuple[str, str], tuple[type[CommandError], str | None]] = {
         NotFoundError,
         "weald run    starts the stream; weald demo makes one to look at",
     ),
-    ("weald.storage.errors", "SchemaMismatch"): (NotReadyError, "weald db upgrade"),
+    ("weald.storage.errors", "SchemaMismatch"): (NotReadyError, None),
     ("weald.storage.errors", "StreamConflict"): (
         ConflictError,
         "choose another name: weald run --set stream.name=NAME",
@@ -36,7 +36,9 @@ _MEANING: dict[tuple[str, str], tuple[type[CommandError], str | None]] = {
         "compare [schema] in weald.toml with a record of the topic",
     ),
     ("weald.stream.errors", "StreamError"): (CommandError, DOCTOR),
-    ("weald.treecore.errors", "TreecoreError"): (UsageError, None),
+    ("weald.treecore.errors", "ParameterError"): (UsageError, "weald config show"),
+    ("weald.treecore.errors", "ObservationError"): (UsageError, None),
+    ("weald.treecore.errors", "WealdError"): (CommandError, None),
 }
 
 

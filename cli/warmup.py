@@ -30,7 +30,7 @@ def warmup(
         typer.Option("--family", metavar="NAME", help="Only this family; repeat for more."),
     ] = None,
 ) -> None:
-    """Compile the kernels and keep them on disk, so that the next start is immediate.
+    """Compile the kernels, so that the next start is quick.
 
     They are compiled once for each version of the program and each kind of processor. The folder
     is $WEALD_KERNEL_CACHE, or weald/kernels in the user's cache folder.
@@ -61,5 +61,5 @@ def compile_kernels(family: str) -> float:
     chain = Chain.start(FAMILIES[family].build({}, sample), build_prior("dp", {}), seed=0)
     chain.insert(sample)
     chain.refine()
-    chain.log_predictive(sample[:2])
+    chain.log_weights(sample[:2])
     return time.perf_counter() - start

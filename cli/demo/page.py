@@ -28,7 +28,7 @@ class Page:
         The picture as PNG, for each colour scheme.
     alternative : str
         The picture in words.
-    clusters, rounds : (columns, rows)
+    clusters, publications : (columns, rows)
         The two tables.
     commands : sequence of str
         What to try next.
@@ -41,7 +41,7 @@ class Page:
     dark: bytes
     alternative: str
     clusters: tuple[Sequence[Column], Sequence[Mapping[str, Any]]]
-    rounds: tuple[Sequence[Column], Sequence[Mapping[str, Any]]]
+    publications: tuple[Sequence[Column], Sequence[Mapping[str, Any]]]
     commands: Sequence[str]
 
 
@@ -57,7 +57,7 @@ def render(page: Page) -> str:
         dark=b64encode(page.dark).decode(),
         alternative=escape(page.alternative, quote=True),
         clusters=_table(*page.clusters),
-        rounds=_table(*page.rounds),
+        publications=_table(*page.publications),
         commands=escape("\n".join(page.commands)),
     )
 

@@ -20,6 +20,7 @@ COLOURS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e0a800", "#56b4e9"),
     *("#8c564b", "#7f6bd6", "#b5bd2c", "#e377c2"),
 )
+IN_LEGEND = 12
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 
 
@@ -47,7 +48,7 @@ class Scatter:
     cluster : int64[n]
         Their clusters.
     named : sequence of (int, str)
-        The clusters that get a colour and a line in the legend, largest first.
+        The clusters that get a colour, largest first; the first few get a line in the legend.
     axes : (str, str)
         Titles of the axes, with units.
     title : str
@@ -74,7 +75,7 @@ def draw(scatter: Scatter, windows: Sequence[Window], theme: Theme) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.2 * len(windows), 6.4), dpi=110, layout="constrained")
+    figure = Figure(figsize=(6.2 * len(windows), 6.6), dpi=110, layout="constrained")
     figure.set_facecolor(theme.ground)
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(windows), squeeze=False)[0]
@@ -82,7 +83,7 @@ def draw(scatter: Scatter, windows: Sequence[Window], theme: Theme) -> bytes:
         _draw_panel(panel, scatter, window, theme)
     handles, labels = panels[0].get_legend_handles_labels()
     legend = figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(5, len(labels)), frameon=False
+        handles, labels, loc="outside lower center", ncols=2 * len(windows), frameon=False
     )
     for text in legend.get_texts():
         text.set(color=theme.ink, fontsize=8.5)
@@ -94,19 +95,21 @@ def draw(scatter: Scatter, windows: Sequence[Window], theme: Theme) -> bytes:
 
 def _draw_panel(panel: Any, scatter: Scatter, window: Window, theme: Theme) -> None:
     named = [cluster for cluster, _ in scatter.named]
-    rest = ~np.isin(scatter.cluster, named)
-    panel.scatter(
-        *scatter.points[rest].T, s=10, color=theme.faint, linewidths=0, label="other clusters"
-    )
+    rest = scatter.points[~np.isin(scatter.cluster, named)]
+    panel.scatter(*rest.T, s=9, color=theme.faint, linewidths=0)
     for index, (cluster, label) in enumerate(scatter.named):
+        points = scatter.points[scatter.cluster == cluster]
         panel.scatter(
-            *scatter.points[scatter.cluster == cluster].T,
-            s=16,
-            marker=MARKERS[index % len(MARKERS)],
+            *points.T,
+            s=15,
+            # The colours come round again with another marker.
+            marker=MARKERS[(index + index // len(COLOURS)) % len(MARKERS)],
             color=COLOURS[index % len(COLOURS)],
-            alpha=0.75,
+            alpha=0.8,
             linewidths=0,
-            label=label,
+            label=label if index < IN_LEGEND else None,
+            # A tight cluster inside a wide one stays visible.
+            zorder=2 + 1 / (1 + float(points.std(axis=0).sum())),
         )
     panel.set(xlabel=scatter.axes[0], ylabel=scatter.axes[1], xlim=window.x, ylim=window.y)
     panel.set_title(window.title, color=theme.ink, fontsize=10)

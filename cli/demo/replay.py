@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from typing import Self
 
 import msgspec
 
@@ -16,8 +17,8 @@ __all__ = ["Replay"]
 MOST_AHEAD = 4_000
 
 
-class Replay(threading.Thread):
-    """A producer on a thread of its own.
+class Replay:
+    """A producer on a thread of its own, for as long as its ``with`` block.
 
     All records go to one partition: within a partition a topic keeps order, so the same stream
     gives the same clusters at every run.
@@ -31,12 +32,13 @@ class Replay(threading.Thread):
     """
 
     def __init__(self, bootstrap_servers: str, topic: str, records: Iterable[Record]) -> None:
-        super().__init__(name="weald-replay", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="weald-replay", daemon=True)
         self._servers = bootstrap_servers
         self._topic = topic
         self._records = records
         self._room = threading.Semaphore(MOST_AHEAD)
         self._stopped = threading.Event()
+        self._begun = threading.Event()
         self.n_sent = 0
         self.done = False
         self.error: Exception | None = None
@@ -46,25 +48,34 @@ class Replay(threading.Thread):
         if n_records:
             self._room.release(n_records)
 
-    def stop(self) -> None:
-        """Send no more and wait for the thread."""
+    def __enter__(self) -> Self:
+        """Return once the topic exists: the consumer makes none."""
+        self._thread.start()
+        self._begun.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Send no more, and wait for the thread."""
         self._stopped.set()
         self._room.release()
-        self.join()
+        self._thread.join()
 
-    def run(self) -> None:
+    def _run(self) -> None:
         """Send everything, at the consumer's pace."""
         try:
             self._send()
         except Exception as error:  # noqa: BLE001  # told on the main thread, which decides
             self.error = error
         self.done = True
+        self._begun.set()
 
     def _send(self) -> None:
         from kafka import KafkaProducer
 
         producer = KafkaProducer(bootstrap_servers=self._servers, api_version=API_VERSION)
         try:
+            producer.partitions_for(self._topic)
+            self._begun.set()
             for record in self._records:
                 self._room.acquire()
                 if self._stopped.is_set():

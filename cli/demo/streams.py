@@ -59,8 +59,10 @@ class BundledStream:
         The two features that span the picture.
     windows : tuple of Window
         Its panels.
-    place_of : callable
-        From a record to the name of a place, for telling clusters apart; no part of the model.
+    places : callable
+        From a record to names of where it was, the narrowest first; no part of the model.
+    model, refinement : mapping
+        What its ``weald.toml`` says in those sections.
     """
 
     name: str
@@ -70,7 +72,9 @@ class BundledStream:
     features: tuple[Feature, ...]
     plane: tuple[str, str]
     windows: tuple[Window, ...]
-    place_of: Callable[[Record], str]
+    places: Callable[[Record], tuple[str, ...]]
+    model: Mapping[str, Any]
+    refinement: Mapping[str, Any]
 
     def records(self) -> Iterator[Record]:
         """Yield the records in the order of the file, which is that of time."""
@@ -96,10 +100,18 @@ def _earthquake(row: Row) -> Record:
     }
 
 
-def _region(record: Record) -> str:
-    """Return the last part of "9km NE of Aguanga, CA", with California spelt in one way."""
-    name = str(record["place"]).rpartition(",")[2].strip()
-    return {"CA": "California", "MX": "Mexico"}.get(name, name)
+def _town_and_region(record: Record) -> tuple[str, ...]:
+    """Take "9km NE of Aguanga, CA" apart, with California spelt in one way."""
+    near, _, region = str(record["place"]).rpartition(",")
+    region = {"CA": "California", "MX": "Mexico"}.get(region.strip(), region.strip())
+    town = near.rpartition(" of ")[2].strip()
+    return (f"{town}, {region}", region) if town else (region,)
+
+
+def _diagonal(*values: float) -> list[list[float]]:
+    return [
+        [value if i == j else 0.0 for j in range(len(values))] for i, value in enumerate(values)
+    ]
 
 
 def _flight(row: Row) -> Record:
@@ -137,7 +149,15 @@ STREAMS = {
                 Window("the world"),
                 Window("the western United States", (-126.0, -108.0), (31.0, 49.0)),
             ),
-            place_of=_region,
+            places=_town_and_region,
+            # Before any data a swarm is expected to spread over half a degree, 5 km of depth and
+            # half a magnitude. Left to the data as a whole, the scale would be that of the globe.
+            model={
+                "params.kappa": 0.01,
+                "params.nu": 6.0,
+                "params.psi": _diagonal(0.25, 0.25, 25.0, 0.25),
+            },
+            refinement={"every_records": 100, "publish_every_records": 200, "rounds": 4},
         ),
         BundledStream(
             name="flights",
@@ -155,7 +175,9 @@ STREAMS = {
                 Window("all flights"),
                 Window("up to two hours late", (0.0, 2700.0), (-80.0, 120.0)),
             ),
-            place_of=lambda record: str(record["destination"]),
+            places=lambda record: (str(record["destination"]),),
+            model={},
+            refinement={"every_records": 2000, "publish_every_records": 10000, "rounds": 1},
         ),
     )
 }

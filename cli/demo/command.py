@@ -1,0 +1,165 @@
+"""``weald demo``: a real stream through a Kafka topic into clusters, with nothing to install."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import shutil
+import sys
+import time
+from contextlib import ExitStack
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..options import example
+from ..output import note
+
+if TYPE_CHECKING:
+    from ..settings import Settings
+    from .findings import Findings
+    from .home import Home
+    from .streams import BundledStream
+
+__all__ = ["add_to", "next_commands"]
+
+DEFAULT = Path("weald-demo")
+
+
+class Choice(StrEnum):
+    """The bundled streams."""
+
+    earthquakes = "earthquakes"
+    flights = "flights"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command of this module."""
+    app.command(
+        epilog=example(
+            "weald demo",
+            "weald demo --stream flights --records 10000",
+            "weald demo --home /tmp/quakes",
+        )
+    )(demo)
+
+
+def demo(
+    stream: Annotated[
+        Choice,
+        typer.Option(
+            "--stream",
+            "-s",
+            help="earthquakes: a week of them, worldwide (USGS). flights: departures from New "
+            "York City in two months.",
+        ),
+    ] = Choice.earthquakes,
+    home: Annotated[
+        Path, typer.Option("--home", metavar="DIR", help="Folder for what the demo leaves behind.")
+    ] = DEFAULT,
+    records: Annotated[
+        int | None, typer.Option("--records", min=1, help="Replay only the first so many.")
+    ] = None,
+) -> None:
+    """Cluster a real stream, with nothing to install.
+
+    A bundled stream is replayed onto a Kafka topic and read from there as `weald run` would.
+    Everything runs in this process and on loopback: a Kafka-protocol broker, a producer that
+    replays the stream, the consumer and the engine of `weald run`, SQLite, a Valkey behind the
+    Redis client, metrics and health. Afterwards the other commands answer from the folder that
+    it leaves behind, where it also writes a picture and a page.
+    """
+    from ..settings import load
+    from .home import Home
+    from .streams import STREAMS
+
+    logging.getLogger("kafka").setLevel(logging.ERROR)
+    bundled = STREAMS[stream]
+    place = Home(home)
+    place.prepare(bundled)
+    began = time.monotonic()
+    note(f"{bundled.title}\n")
+    loaded = load(place.configuration, {"monitoring.port": 0})
+    _compile(loaded.settings.model.family)
+    _replay(loaded.settings, bundled, records)
+    _report(place, bundled, time.monotonic() - began)
+
+
+def _compile(family: str) -> None:
+    from ..progress import step
+    from ..warmup import compile_kernels
+
+    with step("compiling the kernels (once; kept for the next run)"):
+        compile_kernels(family)
+
+
+def _replay(settings: Settings, bundled: BundledStream, limit: int | None) -> None:
+    """Run the engine on the replayed stream until all of it is in SQL."""
+    from .. import service as root
+    from ..progress import counting
+    from ..run import stopping_on_signals
+    from .bounded import BoundedSource
+    from .replay import Replay
+
+    total = sum(1 for _ in islice(bundled.records(), limit))
+    with ExitStack() as open_things:
+        running = open_things.enter_context(root.embedded_servers(settings))
+        servers, topic = running.kafka.bootstrap_servers, running.kafka.topic
+        replay = Replay(servers, topic, islice(bundled.records(), limit))
+        open_things.enter_context(replay)
+        root.prepare_database(running)
+        source = BoundedSource(root.open_source(running), replay)
+        ready = open_things.enter_context(root.service(running, source))
+        note(f"Kafka protocol  {servers}, topic {topic} (librdkafka's broker, in this process)")
+        note(f"Redis           {running.redis.url} (Valkey)")
+        note(f"metrics         {ready.metrics_url}")
+        advance = open_things.enter_context(counting("records", total))
+        source.received = lambda n: advance(n, "")
+        received = open_things.enter_context(stopping_on_signals(ready.engine))
+        ready.engine.run()
+    if received:
+        raise KeyboardInterrupt
+
+
+def _report(place: Home, bundled: BundledStream, seconds: float) -> None:
+    from ..state import reading
+    from .findings import find
+    from .report import draw_and_write, tell
+
+    with reading(place.configuration, None) as state:
+        findings = find(state, bundled)
+    commands = next_commands(place.folder, findings)
+    draw_and_write(place, bundled, findings, commands)
+    tell(place, bundled, findings, commands)
+    note(f"\n{findings.n_received} records, from start to finish in {seconds:.0f} s")
+
+
+def next_commands(folder: Path, findings: Findings) -> list[str]:
+    """Return commands that answer from the state on disk, as they can be typed here."""
+    weald = _program()
+    where = "" if folder == DEFAULT else f" --config {shlex.quote(str(folder))}"
+    largest = findings.clusters[0]["cluster"]
+    first, publication = findings.first_in(largest)
+    key = shlex.quote(first)
+    return [
+        f"{weald} clusters{where}",
+        f"{weald} cluster {largest}{where}",
+        f"{weald} assign {key}{where}",
+        f"{weald} assign {key} --as-of publication:{publication}{where}",
+        f"{weald} status{where} --output json",
+    ]
+
+
+def _program() -> str:
+    """Return how this program can be called again from the same shell."""
+    called = Path(sys.argv[0])
+    found = shutil.which("weald")
+    if called.name != "weald" or (found and Path(found).resolve() == called.resolve()):
+        return "weald"
+    try:
+        return shlex.quote(str(called.resolve().relative_to(Path.cwd())))
+    except ValueError:
+        return shlex.quote(str(called.resolve()))

@@ -1,0 +1,127 @@
+"""What a demo found, read back from the database that it filled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..describe import cluster_record
+
+if TYPE_CHECKING:
+    from ...storage.base import ObservationBlock, PublicationRow
+    from ..state import State
+    from .streams import BundledStream
+
+__all__ = ["Findings", "find", "place_of"]
+
+BLOCK = 10_000
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything that the table, the picture and the page tell.
+
+    Parameters
+    ----------
+    clusters : list of dict
+        As ``weald clusters`` gives them, each with its ``place``.
+    values : float64[n, d]
+    assigned : int64[n]
+        Cluster of each observation.
+    keys : list of str
+    publications : list of dict
+        ``publication``, ``seq``, ``n_clusters``, ``log_joint_before`` (of the partition shown
+        until then, on the same observations), ``log_joint`` and their difference ``gain``.
+    n_received, n_dead : int
+    """
+
+    clusters: list[dict[str, Any]]
+    values: NDArray[np.float64]
+    assigned: NDArray[np.int64]
+    keys: list[str]
+    publications: list[dict[str, Any]]
+    n_received: int
+    n_dead: int
+
+    @property
+    def log_joint_gain(self) -> float:
+        """Nats by which refinement improved what was shown, all publications together."""
+        return float(sum(row["gain"] for row in self.publications))
+
+    def first_in(self, cluster: int) -> tuple[str, int]:
+        """Return the key of a cluster's oldest member, and the publication that first showed it."""
+        at = int(np.flatnonzero(self.assigned == cluster)[0])
+        covering = (row["publication"] for row in self.publications if row["seq"] > at)
+        return self.keys[at], next(covering)
+
+
+def find(state: State, stream: BundledStream) -> Findings:
+    """Read the findings of a demo that has ended."""
+    reader, name = state.reader, state.stream
+    blocks = list(_blocks(state))
+    assigned = np.concatenate([block.cluster for block in blocks])
+    keys = [str(key) for block in blocks for key in block.key]
+    places = _places(stream, keys, assigned)
+    status = reader.status(name)
+    clusters = [
+        {**cluster_record(state, row, status.n_inserted), "place": places[row.cluster]}
+        for row in reader.clusters(name)
+    ]
+    return Findings(
+        clusters=clusters,
+        values=np.concatenate([block.values for block in blocks]),
+        assigned=assigned,
+        keys=keys,
+        publications=[_publication(row) for row in reader.publications(name)],
+        n_received=status.n_received,
+        n_dead=status.n_dead,
+    )
+
+
+def _blocks(state: State) -> Iterable[ObservationBlock]:
+    after = 0
+    while (block := state.reader.observations(state.stream, after, BLOCK)) is not None:
+        yield block
+        after = int(block.seq[-1])
+
+
+def _publication(row: PublicationRow) -> dict[str, Any]:
+    return {
+        "publication": row.number,
+        "seq": row.seq,
+        "n_clusters": row.n_clusters,
+        "log_joint_before": row.log_joint_before,
+        "log_joint": row.log_joint,
+        "gain": row.log_joint - row.log_joint_before,
+    }
+
+
+def _places(
+    stream: BundledStream, keys: Sequence[str], assigned: NDArray[np.int64]
+) -> dict[int, str]:
+    known = {str(record["id"]): stream.places(record) for record in stream.records()}
+    members: dict[int, list[tuple[str, ...]]] = {}
+    for key, cluster in zip(keys, assigned.tolist(), strict=True):
+        members.setdefault(cluster, []).append(known[key])
+    return {cluster: place_of(names) for cluster, names in members.items()}
+
+
+def place_of(members: Sequence[tuple[str, ...]]) -> str:
+    """Return the narrowest place that most members share, or the two commonest widest ones.
+
+    Parameters
+    ----------
+    members : sequence of tuples of str
+        Each member's places, the narrowest first.
+    """
+    for level in range(max(map(len, members))):
+        place, n = Counter(names[min(level, len(names) - 1)] for names in members).most_common(1)[0]
+        if n * 2 > len(members):
+            return place
+    widest = Counter(names[-1] for names in members).most_common()
+    return ", ".join(name for name, _ in widest[:2]) + (", ..." if len(widest) > 2 else "")

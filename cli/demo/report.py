@@ -1,0 +1,124 @@
+"""Tells a demo's findings: a table, a picture, a page, and what to try next."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..describe import cluster_columns, flattened
+from ..output import Column, Form, write_rows
+
+if TYPE_CHECKING:
+    from .findings import Findings
+    from .home import Home
+    from .page import Page
+    from .streams import BundledStream
+
+__all__ = ["draw_and_write", "tell"]
+
+SHOWN = 12
+REFINEMENTS_SHOWN = 5
+# Clusters of fewer observations share one faint colour.
+LEAST_COLOURED = 8
+
+GAIN_COLUMNS = (
+    Column("publication", "publication", "right"),
+    Column("seq", "observations", "right"),
+    Column("n_clusters", "clusters", "right"),
+    Column("log_joint_before", "log joint before", "right", lambda nats: f"{nats:.1f}"),
+    Column("log_joint", "after refinement", "right", lambda nats: f"{nats:.1f}"),
+    Column("gain", "nats gained", "right", lambda nats: f"{nats:+.1f}"),
+)
+
+
+def tell(place: Home, bundled: BundledStream, findings: Findings, commands: Sequence[str]) -> None:
+    """Write the findings on standard output."""
+    clusters, rows = findings.clusters, _table_rows(findings)
+    _line(f"\n{len(clusters)} clusters of {len(findings.assigned)} observations")
+    if findings.n_dead:
+        _line(f"{findings.n_dead} records were set aside, each with its reason: see weald status")
+    _line("")
+    write_rows(rows[:SHOWN], _columns(bundled), Form.table)
+    if len(clusters) > SHOWN:
+        _line(f"and {len(clusters) - SHOWN} smaller ones\n")
+    _line("What refinement gained, by publication of the partition:\n")
+    write_rows(findings.publications[-REFINEMENTS_SHOWN:], GAIN_COLUMNS, Form.table)
+    _line(f"\n{findings.log_joint_gain:.1f} nats of log joint in all\n")
+    _line(f"picture  {place.picture}\npage     {place.page}\n\nNext, try:")
+    for command in commands:
+        _line(f"  {command}")
+
+
+def draw_and_write(
+    place: Home, bundled: BundledStream, findings: Findings, commands: Sequence[str]
+) -> None:
+    """Write the picture and the page into the demo's folder."""
+    from .page import render
+    from .picture import DARK, LIGHT, Scatter, draw
+
+    names = [feature.name for feature in bundled.features]
+    plane = [names.index(name) for name in bundled.plane]
+    named = [
+        (row["cluster"], f"{row['cluster']}  {row['place']} ({row['size']})")
+        for row in findings.clusters
+        if row["size"] >= LEAST_COLOURED
+    ]
+    scatter = Scatter(
+        points=findings.values[:, plane],
+        cluster=findings.assigned,
+        named=named,
+        axes=(bundled.features[plane[0]].title, bundled.features[plane[1]].title),
+        title=f"{len(findings.clusters)} clusters: {bundled.title}",
+    )
+    light, dark = (draw(scatter, bundled.windows, theme) for theme in (LIGHT, DARK))
+    place.picture.write_bytes(light)
+    page = _page(bundled, findings, commands, (light, dark))
+    place.page.write_text(render(page), encoding="utf-8")
+
+
+def _page(
+    bundled: BundledStream,
+    findings: Findings,
+    commands: Sequence[str],
+    pictures: tuple[bytes, bytes],
+) -> Page:
+    from .page import Page
+
+    return Page(
+        title=f"{len(findings.clusters)} clusters in {len(findings.assigned)} observations",
+        subtitle=bundled.title,
+        facts={
+            "records received": str(findings.n_received),
+            "observations": str(len(findings.assigned)),
+            "dead letters": str(findings.n_dead),
+            "clusters": str(len(findings.clusters)),
+            "gained by refinement": f"{findings.log_joint_gain:.1f} nats",
+        },
+        light=pictures[0],
+        dark=pictures[1],
+        alternative="The observations in their own coordinates, coloured by cluster; the table "
+        "below tells the same in numbers.",
+        clusters=(_columns(bundled), _table_rows(findings)),
+        publications=(GAIN_COLUMNS, findings.publications),
+        commands=commands,
+    )
+
+
+def _columns(bundled: BundledStream) -> list[Column]:
+    """Put the place after the size, and the units into the headings."""
+    titles = {f"features.{feature.name}": feature.title for feature in bundled.features}
+    columns = cluster_columns([feature.name for feature in bundled.features])
+    named = [
+        Column(each.key, titles.get(each.key, each.title), each.align, each.show)
+        for each in columns
+    ]
+    return [*named[:2], Column("place", "where"), *named[3:]]
+
+
+def _table_rows(findings: Findings) -> list[dict[str, Any]]:
+    return flattened(findings.clusters, Form.table)
+
+
+def _line(text: str) -> None:
+    sys.stdout.write(f"{text}\n")

@@ -1,0 +1,95 @@
+"""The ``weald`` program: its commands, and how an error becomes an exit code.
+
+Each command lives in a module of its own that imports nothing heavy at the top, so that ``weald
+--help`` and shell completion answer at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from . import assign, clusters, config, db, doctor, init, predict, run, status, warmup
+from .demo import command as demo
+from .errors import CommandError, ExitCode
+from .output import note
+from .translate import translated
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="weald",
+    # rich's help pages cost more time than the rest of the start together.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Try `weald demo` first; it needs nothing installed and ends with commands to try.",
+)
+
+demo.add_to(app)
+init.add_to(app)
+run.add_to(app)
+status.add_to(app)
+clusters.add_to(app)
+assign.add_to(app)
+predict.add_to(app)
+doctor.add_to(app)
+warmup.add_to(app)
+db.add_to(app)
+config.add_to(app)
+
+
+@app.callback()
+def root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+    ] = False,
+) -> None:
+    """Cluster a stream of events as it arrives, and keep refining the answer.
+
+    Weald reads observations from a Kafka topic, a file or standard input, gives each a cluster at
+    once, improves the partition by Markov chain Monte Carlo in between, and keeps clusters, their
+    history and the offsets together in SQL.
+
+    Answers go to standard output, everything else to standard error. Exit codes: 0 ok, 1 failure,
+    2 usage, 3 not found, 4 not ready, 5 conflict, 130 interrupted.
+    """
+    if version:
+        from importlib.metadata import version as installed
+
+        sys.stdout.write(f"weald {installed('weald')}\n")
+        raise typer.Exit
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and leave with its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What follows the program's name; the process's own arguments when absent.
+
+    Raises
+    ------
+    SystemExit
+        Always, with a code of ``ExitCode``.
+    """
+    try:
+        with translated():
+            app(args=None if arguments is None else list(arguments), prog_name="weald")
+    except CommandError as error:
+        for line in error.lines():
+            note(line)
+        sys.exit(error.code)
+    except KeyboardInterrupt:
+        note("weald: interrupted")
+        sys.exit(ExitCode.INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

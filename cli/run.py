@@ -1,0 +1,168 @@
+"""``weald run``: the service itself."""
+
+# ruff: noqa: PLR0913 - one parameter for each flag of the command
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .errors import ExitCode, NotReadyError
+from .options import Config, Set, example, open_settings
+from .output import note
+
+if TYPE_CHECKING:
+    from ..stream.engine import Engine
+    from .settings import Settings
+
+__all__ = ["add_to", "stopping_on_signals"]
+
+
+class SourceKind(StrEnum):
+    """Where records come from."""
+
+    kafka = "kafka"
+    file = "file"
+    stdin = "stdin"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command of this module."""
+    app.command(
+        epilog=example(
+            "weald run",
+            "weald run --source file --path readings.jsonl",
+            "tail -F readings.jsonl | weald run --source stdin",
+            "weald run --embedded",
+            "weald run --set refinement.every_records=200 --set model.seed=7",
+        )
+    )(run)
+
+
+def run(
+    *,
+    source: Annotated[
+        SourceKind | None, typer.Option("--source", help="Where records come from.")
+    ] = None,
+    path: Annotated[
+        str | None, typer.Option("--path", metavar="FILE", help="File of --source file.")
+    ] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Topic to read.")] = None,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option("--bootstrap-servers", metavar="HOST:PORT", help="The brokers.")
+    ] = None,
+    embedded: Annotated[
+        bool,
+        typer.Option("--embedded", help="Start a Kafka broker and a Redis for this run alone."),
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Log what the engine does.")
+    ] = False,
+    config: Config = None,
+    set_: Set = None,
+) -> None:
+    """Read the stream, cluster it, keep refining.
+
+    State, clusters and offsets are committed together, so that a run that is stopped or killed
+    goes on where it was, each observation counted once. SIGTERM and Ctrl-C finish the batch in
+    hand. A file is read to its end and the command leaves with 0; a topic has no end.
+
+    A new database gets its tables by itself; an older one asks for `weald db upgrade`.
+    """
+    _log_to_standard_error(verbose=verbose)
+    flags = {
+        "stream.source": None if source is None else str(source),
+        "stream.path": path,
+        "kafka.topic": topic,
+        "kafka.bootstrap_servers": bootstrap_servers,
+    }
+    settings = open_settings(config, set_, flags).settings
+    from . import service as root
+
+    with ExitStack() as running:
+        if embedded:
+            settings = running.enter_context(root.embedded_servers(settings))
+            _announce_embedded(settings)
+        _check_source(settings)
+        root.prepare_database(settings)
+        source_port = root.open_source(settings)
+        ready = running.enter_context(root.service(settings, source_port))
+        _announce(settings, ready.metrics_url)
+        with stopping_on_signals(ready.engine) as received:
+            ready.engine.run()
+    if signal.SIGINT in received:
+        sys.exit(ExitCode.INTERRUPTED)
+
+
+@contextmanager
+def stopping_on_signals(engine: Engine) -> Iterator[list[int]]:
+    """Let SIGTERM and the first Ctrl-C finish the batch; a second Ctrl-C stops at once.
+
+    Yields
+    ------
+    list of int
+        The signals received so far.
+    """
+    received: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        if number == signal.SIGINT and number in received:
+            raise KeyboardInterrupt
+        received.append(number)
+        note(f"{signal.Signals(number).name}: finishing the batch")
+        engine.stop()
+
+    before = {each: signal.signal(each, stop) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield received
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _check_source(settings: Settings) -> None:
+    from ..stream.schema import Schema
+
+    Schema.of(settings.schema)
+    stream = settings.stream
+    if stream.source == "stdin" and sys.stdin.isatty():
+        raise NotReadyError(
+            "standard input is the terminal: pipe records into it",
+            next_step="weald run --source stdin < records.jsonl",
+        )
+
+
+def _announce(settings: Settings, metrics_url: str | None) -> None:
+    stream, kafka = settings.stream, settings.kafka
+    origin = {
+        "kafka": f"topic {kafka.topic} at {kafka.bootstrap_servers}",
+        "file": stream.path,
+        "stdin": "standard input",
+    }[stream.source]
+    note(f"stream {stream.name}: reading {origin}")
+    if metrics_url is not None:
+        note(f"metrics: {metrics_url}")
+
+
+def _announce_embedded(settings: Settings) -> None:
+    kafka = settings.kafka
+    note(f"embedded Redis: {settings.redis.url}")
+    if settings.stream.source == "kafka":
+        note(
+            f"embedded Kafka broker: {kafka.bootstrap_servers}, in memory, for this run alone "
+            f"(clients need api_version={kafka.api_version})"
+        )
+
+
+def _log_to_standard_error(*, verbose: bool) -> None:
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("weald").setLevel(logging.INFO if verbose else logging.WARNING)
+    # The client retries and says so at every turn; what matters of it the engine tells itself.
+    logging.getLogger("kafka").setLevel(logging.ERROR)

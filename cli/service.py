@@ -1,0 +1,139 @@
+"""The composition root of a running stream: settings become objects, wired together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..monitoring.exporter import Exporter
+from ..monitoring.health import Health
+from ..monitoring.metrics import Metrics
+from ..monitoring.settings import MonitoringSettings
+from ..storage import migrate
+from ..storage.redis_statistics import RedisStatistics
+from ..storage.settings import redacted
+from ..storage.sql import SqlStore
+from ..stream.engine import Engine
+from ..stream.file_source import FileSource, format_of
+from ..stream.kafka_dead_letters import KafkaDeadLetters
+from ..stream.kafka_source import KafkaSource
+from ..stream.model import Plan
+from ..stream.outlets import Outlets
+from ..stream.record import Reason
+from ..stream.schema import Schema
+from ..stream.watch import Watch
+from . import embedded
+from .errors import NotReadyError
+from .output import note
+from .state import sqlite_file
+
+if TYPE_CHECKING:
+    from ..stream.source import Source
+    from .settings import Settings
+
+__all__ = ["Service", "embedded_servers", "open_source", "prepare_database", "service"]
+
+
+@dataclass(frozen=True)
+class Service:
+    """A stream that is ready to run.
+
+    Parameters
+    ----------
+    engine : Engine
+    metrics_url : str or None
+        Where its numbers are; None when nothing is served.
+    """
+
+    engine: Engine
+    metrics_url: str | None
+
+
+@contextmanager
+def embedded_servers(settings: Settings) -> Iterator[Settings]:
+    """Start the embedded Redis, and broker if the source is a topic; yield settings to match."""
+    with ExitStack() as running:
+        url = running.enter_context(embedded.redis_server())
+        redis = msgspec.structs.replace(settings.redis, url=url, enabled=True)
+        kafka = settings.kafka
+        if settings.stream.source == "kafka":
+            address = running.enter_context(embedded.kafka_broker())
+            api_version = ".".join(str(part) for part in embedded.API_VERSION)
+            kafka = msgspec.structs.replace(
+                kafka, bootstrap_servers=address, api_version=api_version
+            )
+        yield msgspec.structs.replace(settings, redis=redis, kafka=kafka)
+
+
+def prepare_database(settings: Settings) -> None:
+    """Create the tables of a database that has none; one with older tables is left to a person.
+
+    Raises
+    ------
+    SchemaMismatch
+        If the tables are older or newer than this program.
+    """
+    storage = settings.storage
+    file = sqlite_file(storage.url)
+    if (file is not None and not file.exists()) or migrate.current(storage) is None:
+        migrate.upgrade(storage)
+        note(f"created the tables in {redacted(storage.url)}")
+    else:
+        migrate.check(storage)
+
+
+def open_source(settings: Settings) -> Source:
+    """Open what ``stream.source`` names."""
+    stream = settings.stream
+    if stream.source == "kafka":
+        return KafkaSource(settings.kafka, stream.name, stream.batch_records)
+    return FileSource(stream, settings.schema.max_bytes)
+
+
+@contextmanager
+def service(settings: Settings, source: Source) -> Iterator[Service]:
+    """Wire an engine to its database, to Redis, to the dead-letter topic and to its observers.
+
+    Parameters
+    ----------
+    settings : Settings
+    source : Source
+        The engine closes it when it has run.
+    """
+    stream = settings.stream
+    with ExitStack() as open_things:
+        store = SqlStore(settings.storage)
+        open_things.callback(store.close)
+        outlets = Outlets()
+        if settings.redis.enabled:
+            outlets.statistics = open_things.enter_context(RedisStatistics(settings.redis))
+        if stream.source == "kafka" and stream.dead_letter_topic:
+            outlets.dead_letters = KafkaDeadLetters(settings.kafka, stream.name)
+            open_things.callback(outlets.dead_letters.close)
+        reasons = [str(reason) for reason in Reason]
+        metrics = Metrics(stream.name, reasons=reasons, version=version("weald"))
+        health = Health(settings.monitoring.stalled_after_seconds)
+        health.satisfied("schema", "at this program's revision")
+        url = None
+        if settings.monitoring.enabled:
+            exporter = _exporter(settings.monitoring, metrics, health)
+            url = f"{open_things.enter_context(exporter).url}/metrics"
+        text = stream.source != "kafka" and format_of(stream) == "csv"
+        schema = Schema.of(settings.schema, text=text)
+        plan = Plan(stream, settings.schema, settings.model, settings.refinement)
+        engine = Engine(plan, source, store, outlets, Watch(metrics, health), schema)
+        yield Service(engine, url)
+
+
+def _exporter(settings: MonitoringSettings, metrics: Metrics, health: Health) -> Exporter:
+    try:
+        return Exporter(settings, metrics.registry, health)
+    except OSError as error:
+        raise NotReadyError(
+            f"monitoring: {error.strerror}", next_step="--set monitoring.port=0 takes a free one"
+        ) from error

@@ -1,0 +1,74 @@
+"""`weald init` proposes a schema from a sample, and says why."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from weald.cli.errors import UsageError
+from weald.cli.init import Choices, configuration
+from weald.cli.sample import Proposal, propose
+
+
+def write_jsonl(path: Path, records: list[object]) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def test_numbers_become_fields_and_the_rest_is_explained(tmp_path: Path) -> None:
+    records: list[object] = [
+        {
+            "id": f"r{i}",
+            "time": 1_700_000_000 + i,
+            "reading": {"celsius": i * 0.5, "unit": "C"},
+            "flag": True,
+            "level": 7,
+            "gap": None if i % 3 else 1.5 * i,
+        }
+        for i in range(30)
+    ]
+    proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
+    assert proposal.fields == ["reading.celsius"]
+    assert (proposal.key, proposal.time) == ("id", "time")
+    assert proposal.reasons == [
+        "id: key, by its name and values",
+        "time: time, by its name and values",
+        "reading.celsius: a number in every record",
+        "reading.unit: left out: not a number",
+        "flag: left out: not a number",
+        "level: left out: the same in every record",
+        "gap: left out: empty in 20 of 30 records",
+    ]
+
+
+def test_an_id_that_repeats_is_no_key(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("id,x\n1,0.5\n1,0.7\n2,0.9\n")
+    proposal = propose(path)
+    assert proposal.key is None
+    assert proposal.fields == ["id", "x"]
+
+
+def test_nothing_usable_is_a_usage_error(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("name\na\nb\n")
+    with pytest.raises(UsageError, match="no field holds a number"):
+        propose(path)
+
+
+def test_the_configuration_is_toml_whatever_the_names() -> None:
+    odd = 'we"ird\\name\x7f\n'
+    choices = Choices(
+        Proposal([odd, "a.b"], odd, None, []),
+        stream={"name": "s", "source": "file", "path": 'C:\\x"y.csv'},
+        kafka={"bootstrap_servers": "h:1", "topic": "t"},
+        model={"params.psi": [[1.0, 0.0], [0.0, 2.5]]},
+        redis=False,
+    )
+    document = tomllib.loads(configuration(choices))
+    assert document["model"]["params"]["psi"] == [[1.0, 0.0], [0.0, 2.5]]
+    assert document["schema"]["fields"] == [{"name": odd}, {"name": "a_b", "path": "a.b"}]
+    assert document["schema"]["key"] == odd
+    assert "time" not in document["schema"]
+    assert document["stream"]["path"] == 'C:\\x"y.csv'
+    assert document["redis"]["enabled"] is False
