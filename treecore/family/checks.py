@@ -48,7 +48,8 @@ def per_feature(name: str, value: Any, d: int) -> Vector:
     array = numbers(name, value)
     if array.shape not in {(), (1,), (d,)}:
         raise ParameterError(f"{name} must be a number or {d} numbers, got shape {array.shape}")
-    return np.ascontiguousarray(np.broadcast_to(array, (d,)))
+    # A copy: a read-only array is another type, for which every kernel would be compiled again.
+    return np.array(np.broadcast_to(array, (d,)))
 
 
 def positive(name: str, value: Any, d: int) -> Vector:

@@ -13,7 +13,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..compile import implements
-from ..errors import ParameterError
 from ..rows import Rows
 from .base import (
     FAMILIES,
@@ -33,7 +32,6 @@ from .gamma import SMALL, log_gamma, log_rising, rising, rising_table
 
 __all__ = ["DirichletMultinomial", "dirichlet_multinomial"]
 
-_PARAMETERS = ("beta", "vocabulary")
 _LARGEST_COUNT = 1e9
 # A product is turned into one logarithm before it can leave the range of numbers.
 _LARGEST_PRODUCT, _SMALLEST_PRODUCT = 1e120, 1e-120
@@ -59,9 +57,7 @@ class DirichletMultinomial(NamedTuple):
 
 
 def dirichlet_multinomial(beta: float, vocabulary: int) -> DirichletMultinomial:
-    """Check the hyperparameters and make the family; raises ParameterError."""
-    if vocabulary < 1:
-        raise ParameterError(f"a multinomial needs at least one column, got {vocabulary}")
+    """Check beta and make the family for ``vocabulary`` columns; raises ParameterError."""
     start = positive("beta", beta, 1)
     return DirichletMultinomial(
         float(start[0]), int(vocabulary), rising_table(start), rising_table(start * vocabulary)
@@ -140,15 +136,15 @@ register_dense(DirichletMultinomial)
 
 def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> DirichletMultinomial:
     """Without ``beta`` the prior is worth one observation of the sample's mean length."""
-    refuse_unknown("multinomial", parameters, _PARAMETERS)
-    vocabulary = int(parameters.get("vocabulary", sample.shape[1]))
+    refuse_unknown("multinomial", parameters, ("beta",))
+    vocabulary = sample.shape[1]
     tokens = np.where(np.isfinite(sample), sample, 0.0).sum()
     length = (tokens + 1.0) / (sample.shape[0] + 1.0)
     return dirichlet_multinomial(parameters.get("beta", length / vocabulary), vocabulary)
 
 
 def _parameters(family: DirichletMultinomial) -> dict[str, Any]:
-    return {"beta": family.beta, "vocabulary": family.vocabulary}
+    return {"beta": family.beta}
 
 
 def _validate(family: DirichletMultinomial, values: NDArray[np.float64]) -> tuple[int, str] | None:
