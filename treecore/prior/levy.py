@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import expit
 
 __all__ = [
@@ -27,6 +26,9 @@ __all__ = [
 
 # Beyond this power the density is zero by any measure; without a cap, exp would overflow.
 _LARGEST_POWER = 600.0
+# The mode only centres the quadrature and scales the slice sampler's steps.
+_MODE_TOLERANCE = 1e-9
+_MOST_STEPS = 200
 # Parts of the integrand this far (in log) below its mode are left out.
 _NEGLIGIBLE = 48.0
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(20)
@@ -82,15 +84,23 @@ def log_u_mode(levy: Levy, n: int, k: int) -> float:
     if sigma == 0.0:
         return start
 
-    def excess(v: float) -> float:
-        log1p_u = max(v, 0.0) + log1p(exp(-abs(v)))
-        log_right = float(np.logaddexp(log(n), log(sigma * k) + v))
-        return log(alpha) + v + sigma * log1p_u - log_right
-
     # Below, the left side is at most n; above, half of it exceeds n and half sigma k u.
     below = min(0.0, start - sigma * log(2.0))
     above = max(start + log(2.0), log(2.0 * sigma * k / alpha) / sigma)
-    return float(brentq(excess, below - 1e-9, above + 1e-9, xtol=1e-9))
+    log_pull = log(sigma * k)
+    v = min(max(start, below), above)
+    for _ in range(_MOST_STEPS):
+        log1p_u = max(v, 0.0) + log1p(exp(-abs(v)))
+        right = float(np.logaddexp(log(n), log_pull + v))
+        excess = log(alpha) + v + sigma * log1p_u - right
+        below, above = (below, v) if excess > 0.0 else (v, above)
+        growth = 1.0 + sigma * exp(v - log1p_u) - exp(log_pull + v - right)
+        step = excess / growth
+        if abs(step) < _MODE_TOLERANCE:
+            break
+        # Newton's step on the logs of both sides, or half the bracket where that leaves it.
+        v = v - step if below < v - step < above else 0.5 * (below + above)
+    return v
 
 
 def log_u_width(levy: Levy, n: int, k: int, v: float) -> float:
