@@ -24,6 +24,7 @@ __all__ = [
     "log_new_block",
     "log_size",
     "make_seating",
+    "normalized",
     "product_seating",
     "require",
     "require_positive",
@@ -107,6 +108,14 @@ def log_size(seating: Seating, n: int) -> float:
 def log_new_block(seating: Seating, k: int) -> float:
     """Log weight of going from k to k + 1 blocks, sizes apart."""
     return seating.log_blocks[k + 1] - seating.log_blocks[k]
+
+
+def normalized(log_weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log probabilities from log weights, one of which is finite."""
+    largest = log_weights.max()
+    result: NDArray[np.float64] = log_weights - largest
+    result -= np.log(np.exp(result).sum())
+    return result
 
 
 def require(prior: str, name: str, value: object, wanted: str, *, holds: bool) -> None:

@@ -116,7 +116,7 @@ def _resolve(make_table: MakeTable, n_values: int) -> tuple[ComponentTable, NDAr
         if not np.isnan(possible).any():
             break
         spare *= 4
-    # log B(t), from its own increments: differences between neighbouring t keep all their digits.
+    # log B(t) by its increments: neighbouring t then differ by the rounding of one sum only.
     following = np.arange(first + 1, first + possible.shape[0])
     steps = log_ratio[: following.shape[0]] + np.log(following)
     possible += log_start + np.concatenate(([0.0], np.cumsum(steps)))

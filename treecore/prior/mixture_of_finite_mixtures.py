@@ -20,7 +20,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from .base import NOMINAL_N, Seating, make_seating, require_positive
+from .base import NOMINAL_N, Seating, make_seating, normalized, require_positive
 from .component_series import ComponentTable, draw_components, log_rising, sum_components
 from .sequential import in_order_of_appearance
 from .slice_sampler import slice_stepping_out
@@ -98,8 +98,8 @@ class MixtureOfFiniteMixtures:
         if n == 0:
             return np.zeros(1)
         stay, opening = _log_v(self._mixture, n + 1, t, 2)
-        values = np.append(np.log(sizes + self.gamma) + stay, log(self.gamma) + opening)
-        return values - np.logaddexp.reduce(values)
+        opening += log(self.gamma) - stay
+        return normalized(np.append(np.log(sizes + self.gamma), opening))
 
     def sample(self, rng: Generator, n: int) -> NDArray[np.int32]:
         """See :class:`~weald.treecore.prior.base.PartitionPrior`."""
@@ -138,7 +138,7 @@ class MixtureOfFiniteMixtures:
             if not -300.0 < log_gamma < 300.0:
                 return -inf
             gamma = exp(log_gamma)
-            total = float(log_rising(np.array([gamma * n_components]), n)[0])
+            total = lgamma(gamma * n_components + n) - lgamma(gamma * n_components)
             blocks = float(n_times @ gammaln(distinct + gamma)) - t * lgamma(gamma)
             return blocks - total + self.gamma_shape * log_gamma - self.gamma_rate * gamma
 

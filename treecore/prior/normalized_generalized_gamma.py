@@ -18,7 +18,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import expit, gammaln
 
-from .base import NOMINAL_N, Seating, product_seating, require, require_positive
+from .base import NOMINAL_N, Seating, normalized, product_seating, require, require_positive
 from .levy import (
     Levy,
     log_normaliser,
@@ -117,8 +117,7 @@ class NormalizedGeneralizedGamma:
         growth = np.exp(np.minimum(self.sigma * log1p_u, 600.0))
         join = float(weights @ share)
         opening = self.alpha * float(weights @ (share * growth))
-        values = np.log(np.append(join * (sizes - self.sigma), opening))
-        return values - np.logaddexp.reduce(values)
+        return normalized(np.log(np.append(join * (sizes - self.sigma), opening)))
 
     def sample(self, rng: Generator, n: int) -> NDArray[np.int32]:
         """See :class:`~weald.treecore.prior.base.PartitionPrior`.

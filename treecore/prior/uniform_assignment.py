@@ -17,7 +17,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from .base import NOMINAL_N, Seating, make_seating, require, require_positive
+from .base import NOMINAL_N, Seating, make_seating, normalized, require, require_positive
 from .component_series import ComponentTable, draw_components, sum_components
 from .sequential import in_order_of_appearance
 from .slice_sampler import slice_stepping_out
@@ -84,9 +84,7 @@ class UniformAssignment:
 
     def draw_entities(self, rng: Generator, n_blocks: int, n: int) -> int:
         """K given that n observations are in ``n_blocks`` of 1 or more and at most kmax blocks."""
-        possible = 1 <= n_blocks <= self.kmax
-        wanted = f"from 1 to kmax = {self.kmax}"
-        require(self.name, "number of blocks", n_blocks, wanted, holds=possible)
+        self._require_possible(n_blocks)
         return draw_components(rng, partial(_table, self.log_entities(), n, n_blocks))
 
     def seating(self, n: int, n_blocks: int) -> Seating:
@@ -109,13 +107,21 @@ class UniformAssignment:
         return float(_log_v(self.log_entities(), n, n_blocks, 1)[0])
 
     def log_predictive(self, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-        """See :class:`~weald.treecore.prior.base.PartitionPrior`."""
+        """See :class:`~weald.treecore.prior.base.PartitionPrior`.
+
+        Raises ParameterError where there are more than kmax blocks: nothing follows those.
+        """
         n, n_blocks = int(sizes.sum()), len(sizes)
         if n == 0:
             return np.zeros(1)
+        self._require_possible(n_blocks)
         join, opening = _log_v(self.log_entities(), n + 1, n_blocks, 2)
-        values = np.append(np.full(n_blocks, join), opening)
-        return values - np.logaddexp.reduce(values)
+        return normalized(np.append(np.zeros(n_blocks), opening - join))
+
+    def _require_possible(self, n_blocks: int) -> None:
+        possible = 1 <= n_blocks <= self.kmax
+        wanted = f"from 1 to kmax = {self.kmax}"
+        require(self.name, "number of blocks", n_blocks, wanted, holds=possible)
 
     def sample(self, rng: Generator, n: int) -> NDArray[np.int32]:
         """See :class:`~weald.treecore.prior.base.PartitionPrior`."""
