@@ -1,0 +1,120 @@
+"""A million observations: finite, consistent and quick."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from numpy.typing import NDArray
+from weald.treecore.prior import (
+    DirichletProcess,
+    MixtureOfFiniteMixtures,
+    NormalizedGeneralizedGamma,
+    PartitionPrior,
+    PitmanYor,
+    UniformAssignment,
+)
+
+N = 1_000_000
+N_BLOCKS = 50_000
+
+PRIORS: dict[str, PartitionPrior] = {
+    "dp": DirichletProcess(alpha=2.0),
+    "pitman-yor": PitmanYor(alpha=1.0, discount=0.4),
+    "nggp": NormalizedGeneralizedGamma(alpha=1.0, sigma=0.5),
+    "mfm": MixtureOfFiniteMixtures(gamma=1.0, mean=9.0),
+    "emm": UniformAssignment(mu=10.0, sigma=2.0, kmax=60_000),
+}
+
+every_prior = pytest.mark.parametrize("name", PRIORS)
+timed = pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="times are those of compiled code"
+)
+
+
+def sizes() -> NDArray[np.int64]:
+    """A few large blocks and many small ones."""
+    spread = np.maximum(1, (N // 12) // np.arange(1, N_BLOCKS + 1))
+    spread[0] += N - spread.sum()
+    return spread.astype(np.int64)
+
+
+def shortest(action: Callable[[], object]) -> float:
+    """Seconds of the quickest of several runs: what the code costs on a machine that is shared."""
+    action()
+    times = []
+    for _ in range(15):
+        began = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+@every_prior
+def test_finite_and_consistent(name: str) -> None:
+    prior, blocks = PRIORS[name], sizes()
+    before = prior.log_probability(blocks)
+    assert np.isfinite(before)
+    predictive = prior.log_predictive(blocks)
+    assert np.exp(predictive).sum() == pytest.approx(1.0, abs=1e-10)
+    # The last digit of a log probability of this size is the limit.
+    limit = 64 * np.spacing(15.0 * N)
+    grown = blocks.copy()
+    grown[3] += 1
+    assert prior.log_probability(grown) - before == pytest.approx(predictive[3], abs=limit)
+    opened = prior.log_probability(np.append(blocks, 1)) - before
+    assert opened == pytest.approx(predictive[-1], abs=limit)
+
+
+@every_prior
+def test_tables_keep_their_digits(name: str) -> None:
+    # The increments that kernels use lose nothing to the size of the table's entries.
+    prior, blocks = PRIORS[name], sizes()
+    seating = prior.seating(N + 1, N_BLOCKS)
+    if seating.is_product:
+        assert np.ptp(np.diff(seating.log_blocks)) <= 2 * np.spacing(seating.log_blocks[-1])
+        return
+    opening = seating.log_blocks[N_BLOCKS + 1] - seating.log_blocks[N_BLOCKS]
+    opening += seating.size_table[1]
+    join = np.log(blocks + seating.shift) if seating.scale else np.zeros(N_BLOCKS)
+    weights = np.append(join, opening)
+    share = np.exp(opening - np.logaddexp.reduce(weights))
+    assert share == pytest.approx(np.exp(prior.log_predictive(blocks)[-1]), rel=1e-7)
+
+
+@timed
+@every_prior
+def test_log_probability_within_50_ms(name: str) -> None:
+    prior, blocks = PRIORS[name], sizes()
+    assert shortest(lambda: prior.log_probability(blocks)) < 0.050
+
+
+@timed
+@every_prior
+def test_tables_for_50000_blocks_within_20_ms(name: str) -> None:
+    counts = iter(range(N, 2 * N))
+    # Another n each time: what was tabulated before is of no use.
+    assert shortest(lambda: PRIORS[name].seating(next(counts), N_BLOCKS)) < 0.020
+
+
+@timed
+@every_prior
+def test_repeated_tables_within_100_us(name: str) -> None:
+    assert shortest(lambda: PRIORS[name].seating(N, 10_000)) < 100e-6
+
+
+@timed
+def test_another_auxiliary_within_100_us() -> None:
+    priors = iter([NormalizedGeneralizedGamma(log_u=0.1 * i) for i in range(100)])
+    assert shortest(lambda: next(priors).seating(N, 10_000)) < 100e-6
+
+
+@every_prior
+def test_update_with_a_million_observations(name: str, rng: Generator) -> None:
+    learning = replace(PRIORS[name], learn=True)  # type: ignore[type-var]  # all are dataclasses
+    moved = learning.resample(rng, sizes())
+    assert moved != learning
+    assert np.isfinite(moved.log_probability(sizes()))
