@@ -115,17 +115,14 @@ def _run(
     out[4, 0] = log_marginal(family, rows, n + 4, work)
 
 
-def evaluate(
-    family: Any, values: Array, weights: Array | None = None, *, interpreted: bool = False
-) -> Evaluation:
+def evaluate(family: Any, values: Array, weights: Array | None = None) -> Evaluation:
     """Add the observations one by one, then take them out in the same order."""
     n = values.shape[0]
     rows = np.zeros((n + 5, statistics_width(family)))
     table = np.zeros((1, predictive_width(family)))
     out = np.zeros((5, max(n, 1)))
-    run = getattr(_run, "py_func", _run) if interpreted else _run
     weights = np.ones(n) if weights is None else weights
-    run(family, np.ascontiguousarray(values), weights, rows, table, out, workspace(family))
+    _run(family, np.ascontiguousarray(values), weights, rows, table, out, workspace(family))
     return Evaluation(
         predictive=out[0, :n],
         union=out[1, :n],
