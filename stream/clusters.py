@@ -75,7 +75,8 @@ class ClusterTable:
             if cluster not in live:
                 self._retire(cluster, publication)
             else:
-                self._totals.rows[self._slot(cluster, publication)] = 0.0
+                slot = self._slot(cluster, publication)  # may replace the rows by longer ones
+                self._totals.rows[slot] = 0.0
         if len(members):
             self.add(clusters[members], values[members], publication)
 

@@ -33,8 +33,8 @@ class Column:
         """Append rows."""
         needed = self._length + len(more)
         if needed > len(self._array):
-            grown = np.empty((max(needed, 2 * self._length, 64), *self._array.shape[1:]))
-            grown = grown.astype(self._array.dtype, copy=False)
+            shape = (max(needed, 2 * self._length, 64), *self._array.shape[1:])
+            grown = np.empty(shape, dtype=self._array.dtype)
             grown[: self._length] = self.rows
             self._array = grown
         self._array[self._length : needed] = more

@@ -86,8 +86,7 @@ class Engine:
             while not (self._stopping or ended):
                 ended = self._round()
             self._watch.phase("stopping", len(self._source.assignment()))
-            if not ended:
-                self._save()
+            self._save()
         finally:
             self._source.close()
 
@@ -141,12 +140,12 @@ class Engine:
             self._ownership.show()
         self._limit.observe(0, writer.unfit(self._held))
         applied = writer.apply(self._held, time.time(), self._watch.step, last=last)
-        self._delivery.deliver(writer, self._held, applied, save=last)
+        self._delivery.deliver(writer, self._held, applied)
         self._held = Held()
 
     def _finish(self, writer: Writer) -> None:
         """Close the books of a source that has ended."""
-        if writer.shard is not None or len(self._held):
+        if len(self._held) or writer.unfinished:
             self._flush(writer, last=True)
         elif self._held.dead_letters:
             dead = self._held.dead_letters

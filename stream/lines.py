@@ -74,13 +74,12 @@ class LineReader:
         self._lines += [line[: self._longest + 1].removesuffix(b"\r") for line in whole]
 
 
-def _opened(path: str | None) -> BinaryIO:
+def _opened(path: str | None) -> BinaryIO | gzip.GzipFile:
     if path is None:
         return sys.stdin.buffer
     try:
-        file = Path(path).open("rb")  # noqa: SIM115  closed by LineReader.close
+        if path.endswith(".gz"):
+            return gzip.open(path, "rb")
+        return Path(path).open("rb")
     except OSError as error:
         raise SourceError(f"{path} cannot be opened: {error.strerror}") from error
-    if not path.endswith(".gz"):
-        return file
-    return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]  # a BinaryIO but in name

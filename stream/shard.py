@@ -129,13 +129,18 @@ class Shard:
         Replay does the same where SQL holds a publication that is out of turn.
         """
         applied = Applied()
-        if self._published_seq == self.seq:
+        if not self.unpublished:
             return applied
         with step("refine"):
             self._refine(applied)
         with step("publish"):
             self._publish(applied, now)
         return applied
+
+    @property
+    def unpublished(self) -> bool:
+        """Whether observations came since the last publication."""
+        return self._published_seq < self.seq
 
     def in_turn(self, seq: int) -> bool:
         """Whether a publication after this observation is a regular one."""

@@ -244,6 +244,11 @@ class Writer:
         return Snapshot(self._snapshots + 1, shard.seq, shard.state(), now)
 
     @property
+    def unfinished(self) -> bool:
+        """Whether observations came that no publication covers."""
+        return self._shard is not None and self._shard.unpublished
+
+    @property
     def unsaved(self) -> int:
         """Observations since the newest snapshot."""
         return 0 if self._shard is None else self._shard.seq - self._snapshot_seq

@@ -1,0 +1,159 @@
+"""A small stream with known clusters, and the engine run over it: what several tests begin with."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.monitoring.health import Health
+from weald.monitoring.metrics import Metrics
+from weald.storage.migrate import upgrade
+from weald.storage.settings import StorageSettings
+from weald.storage.sql import SqlStore
+from weald.stream.engine import Engine
+from weald.stream.file_source import FileSource
+from weald.stream.model import Plan
+from weald.stream.outlets import Outlets
+from weald.stream.record import Reason
+from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
+from weald.stream.watch import Watch
+
+NAME = "stream"
+SCHEMA = SchemaSettings(fields=(FieldSettings("x"), FieldSettings("y")), key="id")
+CADENCE = RefinementSettings(every_records=100, publish_every_records=200, rounds=1)
+MODEL = ModelSettings(seed=7, warmup_records=60)
+
+
+class KilledError(BaseException):
+    """Ends the engine where it stands, as a kill would: no handler of its own may run."""
+
+
+class Hook(Watch):
+    """A watch that calls back before each labelled step with the step's name and its count."""
+
+    def __init__(self, before: Callable[[str, int], None]) -> None:
+        super().__init__(Metrics(NAME, reasons=[str(reason) for reason in Reason]), Health())
+        self._before = before
+        self._counts: dict[str, int] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        self._counts[name] = self._counts.get(name, 0) + 1
+        self._before(name, self._counts[name])
+        with super().step(name):
+            yield
+
+
+def values_of(n: int, seed: int = 3) -> NDArray[np.float64]:
+    """Points of five well separated clusters in the plane, shuffled."""
+    draw = np.random.default_rng(seed)
+    centres = np.array([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0], [20.0, 20.0], [10.0, 10.0]])
+    return centres[draw.integers(5, size=n)] + draw.normal(size=(n, 2))
+
+
+def line_of(i: int, row: NDArray[np.float64]) -> str:
+    """One record as JSON; its key tells its number."""
+    return json.dumps({"id": f"k{i}", "x": float(row[0]), "y": float(row[1])})
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> Path:
+    """Write lines to a file."""
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def records_file(folder: Path, n: int) -> Path:
+    """A file of `n` good records."""
+    return write_lines(
+        folder / "records.jsonl", [line_of(i, row) for i, row in enumerate(values_of(n))]
+    )
+
+
+def plan_for(path: Path | None, *, batch_records: int = 64, **stream: object) -> Plan:
+    """A plan over a file of `line_of` records."""
+    settings = StreamSettings(
+        name=NAME,
+        source="file",
+        path=None if path is None else str(path),
+        batch_records=batch_records,
+        poll_seconds=0.05,
+        takeover_seconds=0.0,
+    )
+    return Plan(msgspec.structs.replace(settings, **stream), SCHEMA, MODEL, CADENCE)
+
+
+def new_store(folder: Path, name: str = "weald") -> SqlStore:
+    """A store over a fresh SQLite file, or the same one again."""
+    settings = StorageSettings(url=f"sqlite:///{folder / name}.db", busy_timeout_seconds=0.2)
+    upgrade(settings)
+    return SqlStore(settings)
+
+
+def run(
+    plan: Plan,
+    store: SqlStore,
+    before: Callable[[str, int], None] = lambda _name, _count: None,
+    outlets: Outlets | None = None,
+) -> Engine:
+    """Run the engine over the plan's file until it ends."""
+    engine = Engine(plan, FileSource(plan.stream), store, outlets, Hook(before))
+    engine.run()
+    return engine
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything that must not depend on how the stream was cut or interrupted."""
+
+    keys: list[str | None]
+    clusters: list[int]
+    rows: list[tuple[int, int, float, list[float], int, int | None]]
+    publications: list[tuple[int, int, float, float, int]]
+    lineage: list[tuple[str, int, int, int, tuple[int, ...], int, int]]
+
+
+def outcome(store: SqlStore, stream: str = NAME) -> Outcome:
+    """Read back what the store holds of the stream."""
+    keys: list[str | None] = []
+    clusters: list[int] = []
+    while block := store.observations(stream, len(keys), 1_000):
+        keys += block.key
+        clusters += block.cluster.tolist()
+    rows = [
+        (
+            row.cluster,
+            row.n_observations,
+            row.log_marginal,
+            row.statistics.tolist(),
+            row.born_publication,
+            row.retired_publication,
+        )
+        for row in sorted(store.clusters(stream, include_retired=True), key=lambda row: row.cluster)
+    ]
+    publications = [
+        (row.number, row.seq, row.log_joint_before, row.log_joint, row.n_clusters)
+        for row in store.publications(stream)
+    ]
+    lineage = [
+        (row.kind, row.publication, row.seq, row.cluster, row.parents, row.size, row.n_moved)
+        for row in store.lineage(stream)
+    ]
+    return Outcome(keys, clusters, rows, publications, lineage)
+
+
+def assert_exactly_once(store: SqlStore, n: int, stream: str = NAME) -> None:
+    """Each of `n` good records is there once, and every account adds up."""
+    found = outcome(store, stream)
+    assert sorted(str(key) for key in found.keys) == sorted(f"k{i}" for i in range(n))
+    ledger = store.ledger(stream)
+    assert sum(row.n_inserted for row in ledger) == n
+    for row in ledger:
+        assert row.n_received == row.n_inserted + row.n_duplicate + row.n_dead
+    live = [row for row in found.rows if row[5] is None]
+    sizes = {row[0]: row[1] for row in live}
+    assert sizes == {cluster: found.clusters.count(cluster) for cluster in set(found.clusters)}

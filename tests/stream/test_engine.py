@@ -1,0 +1,229 @@
+"""The engine over a file and SQLite: accounts, determinism, and every way to be interrupted."""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from weald.stream.errors import ReplayDiverged, TooManyDeadLetters
+
+from tests.stream.scenario import (
+    KilledError,
+    Outcome,
+    assert_exactly_once,
+    line_of,
+    new_store,
+    outcome,
+    plan_for,
+    records_file,
+    run,
+    values_of,
+    write_lines,
+)
+
+N = 650
+STEPS = ("poll", "decode", "insert", "refine", "publish", "snapshot", "dead_letters", "commit")
+AFTER = ("redis", "courtesy")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    store = new_store(folder)
+    run(plan_for(records_file(folder, N)), store)
+    assert_exactly_once(store, N)
+    return outcome(store)
+
+
+def killer(step: str, count: int) -> Callable[[str, int], None]:
+    def before(name: str, nth: int) -> None:
+        if (name, nth) == (step, count):
+            raise KilledError
+
+    return before
+
+
+def test_every_record_is_accounted_for(tmp_path: Path, undisturbed: Outcome) -> None:
+    assert [(number, seq) for number, seq, *_ in undisturbed.publications] == [
+        (1, 200),
+        (2, 400),
+        (3, 600),
+        (4, 650),
+    ]
+    # Five clusters far apart are found, whatever small ones a draw may leave beside them.
+    large = [row for row in undisturbed.rows if row[5] is None and row[1] > 20]
+    assert len(large) == 5
+    lines = [line_of(i, row) for i, row in enumerate(values_of(100))]
+    lines[30:30] = ['{"x": 1}', "nonsense", '{"id": "a", "x": 1, "y": null}']
+    store = new_store(tmp_path)
+    run(plan_for(write_lines(tmp_path / "mixed.jsonl", lines)), store)
+    (row,) = store.ledger("stream")
+    assert (row.n_received, row.n_inserted, row.n_dead) == (103, 100, 3)
+    assert store.dead_letter_counts("stream") == {
+        "missing_field": 1,
+        "not_json": 1,
+        "missing_value": 1,
+    }
+    assert_exactly_once(store, 100)
+
+
+@pytest.mark.parametrize("batch_records", [7, 500])
+def test_the_cut_into_batches_does_not_matter(
+    tmp_path: Path, undisturbed: Outcome, batch_records: int
+) -> None:
+    store = new_store(tmp_path)
+    run(plan_for(records_file(tmp_path, N), batch_records=batch_records), store)
+    assert outcome(store) == undisturbed
+
+
+@pytest.mark.parametrize(
+    ("step", "count"),
+    [*((step, 3) for step in STEPS if step != "snapshot"), ("snapshot", 1), ("snapshot", 2)]
+    + [(step, 4) for step in AFTER],
+)
+def test_killed_at_any_step_and_started_again(
+    tmp_path: Path, undisturbed: Outcome, step: str, count: int
+) -> None:
+    plan = plan_for(records_file(tmp_path, N), snapshot_records=150)
+    with pytest.raises(KilledError):
+        run(plan, new_store(tmp_path), killer(step, count))
+    store = new_store(tmp_path)
+    run(plan, store)
+    assert_exactly_once(store, N)
+    assert outcome(store) == undisturbed
+
+
+def test_killed_again_and_again(tmp_path: Path, undisturbed: Outcome) -> None:
+    plan = plan_for(records_file(tmp_path, N), snapshot_records=10_000)
+    for count in range(1, 5):
+        with pytest.raises(KilledError):
+            run(plan, new_store(tmp_path), killer("commit", count))
+    store = new_store(tmp_path)
+    run(plan, store)
+    assert outcome(store) == undisturbed
+
+
+def test_stopped_in_the_middle_it_finishes_the_batch(tmp_path: Path, undisturbed: Outcome) -> None:
+    plan = plan_for(records_file(tmp_path, N))
+    store = new_store(tmp_path)
+
+    def stop(name: str, nth: int) -> None:
+        if (name, nth) == ("decode", 4):
+            engines[0].stop()
+
+    from weald.stream.engine import Engine
+    from weald.stream.file_source import FileSource
+
+    from tests.stream.scenario import Hook
+
+    engines = [Engine(plan, FileSource(plan.stream), store, None, Hook(stop))]
+    engines[0].run()
+    assert sum(row.n_received for row in store.ledger("stream")) == 4 * 64
+    assert store.snapshots("stream")[0].seq == 4 * 64
+    run(plan, store)
+    assert outcome(store) == undisturbed
+
+
+def test_a_finished_file_is_left_alone_and_a_longer_one_goes_on(tmp_path: Path) -> None:
+    path = records_file(tmp_path, 150)
+    store = new_store(tmp_path)
+    run(plan_for(path), store)
+    epoch = store.position("stream").epoch
+    run(plan_for(path), store)
+    assert store.position("stream").epoch == epoch
+    records_file(tmp_path, 260)
+    run(plan_for(path), store)
+    assert_exactly_once(store, 260)
+    assert [row.seq for row in store.publications("stream")] == [150, 200, 260]
+
+
+def test_a_publication_out_of_turn_is_replayed(tmp_path: Path) -> None:
+    path = records_file(tmp_path, 150)
+    store = new_store(tmp_path)
+    plan = plan_for(path, snapshot_records=10_000)
+    run(plan, store)
+    records_file(tmp_path, 260)
+    run(plan, store)
+    whole = outcome(store)
+    store.delete_snapshots("stream", [info.number for info in store.snapshots("stream")])
+    records_file(tmp_path, 300)
+    run(plan, store)
+    assert outcome(store).publications[:3] == whole.publications
+    assert_exactly_once(store, 300)
+
+
+def test_another_cadence_begins_with_a_snapshot(tmp_path: Path) -> None:
+    path = records_file(tmp_path, 300)
+    plan = plan_for(path, snapshot_records=10_000)
+    with pytest.raises(KilledError):
+        run(plan, new_store(tmp_path), killer("commit", 4))
+    slower = msgspec.structs.replace(plan.refinement, every_records=150, publish_every_records=150)
+    changed = type(plan)(plan.stream, plan.schema, plan.model, slower)
+    with pytest.raises(KilledError):
+        run(changed, new_store(tmp_path), killer("redis", 1))
+    store = new_store(tmp_path)
+    run(changed, store)
+    assert_exactly_once(store, 300)
+
+
+def test_damage_in_sql_is_seen_by_the_replay(tmp_path: Path) -> None:
+    plan = plan_for(records_file(tmp_path, 200), snapshot_records=10_000)
+    with pytest.raises(KilledError):
+        run(plan, new_store(tmp_path), killer("commit", 3))
+    with sqlite3.connect(tmp_path / "weald.db") as database:
+        database.execute("UPDATE observations SET cluster = cluster + 1 WHERE seq = 120")
+    with pytest.raises(ReplayDiverged, match="snapshot"):
+        run(plan, new_store(tmp_path))
+
+
+def test_mostly_bad_records_stop_the_stream(tmp_path: Path) -> None:
+    lines = [line_of(i, row) for i, row in enumerate(values_of(150))]
+    path = write_lines(tmp_path / "bad.jsonl", lines + ['{"id": "z", "x": "1"}'] * 400)
+    store = new_store(tmp_path)
+    with pytest.raises(TooManyDeadLetters, match="wrong_type"):
+        run(plan_for(path, dead_letter_share=0.3), store)
+    (row,) = store.ledger("stream")
+    assert row.n_inserted == 150
+    assert row.n_dead < 100
+
+
+def test_only_bad_records_say_so(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "bad.jsonl", ["nonsense"] * 20)
+    with pytest.raises(TooManyDeadLetters, match="20 of the last 20"):
+        run(plan_for(path), new_store(tmp_path))
+
+
+def test_a_newer_owner_makes_it_drop_its_state(tmp_path: Path, undisturbed: Outcome) -> None:
+    plan = plan_for(records_file(tmp_path, N))
+    store, rival = new_store(tmp_path), new_store(tmp_path)
+
+    def steal(name: str, nth: int) -> None:
+        if (name, nth) == ("commit", 4):
+            rival.claim("stream", "rival", 0, takeover=True)
+
+    run(plan, store, steal)
+    assert_exactly_once(store, N)
+    assert outcome(store) == undisturbed
+
+
+def test_a_locked_database_is_waited_for(
+    tmp_path: Path, undisturbed: Outcome, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    store = new_store(tmp_path)
+    lock = sqlite3.connect(tmp_path / "weald.db", isolation_level=None, check_same_thread=False)
+    releases: list[threading.Timer] = []
+
+    def interfere(name: str, nth: int) -> None:
+        if (name, nth) == ("commit", 4):
+            lock.execute("BEGIN IMMEDIATE")
+            releases.append(threading.Timer(1.0, lock.rollback))
+            releases[0].start()
+
+    run(plan_for(records_file(tmp_path, N)), store, interfere)
+    releases[0].join()
+    lock.close()
+    assert outcome(store) == undisturbed

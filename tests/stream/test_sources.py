@@ -1,0 +1,159 @@
+"""Files and standard input as sources."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from weald.stream.decode import decode
+from weald.stream.errors import SourceError
+from weald.stream.file_source import FileSource
+from weald.stream.record import Message, TopicPartition
+from weald.stream.schema import Schema
+from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
+
+
+def source(path: Path, batch_records: int = 500, max_bytes: int = 1_000_000) -> FileSource:
+    settings = StreamSettings(source="file", path=str(path), batch_records=batch_records)
+    return FileSource(settings, max_bytes)
+
+
+def drained(one: FileSource) -> list[Message]:
+    messages: list[Message] = []
+    with closing(one):
+        while not one.exhausted:
+            messages += one.poll(0.1)
+    return messages
+
+
+def values(messages: list[Message]) -> list[bytes]:
+    return [message.value or b"" for message in messages]
+
+
+@pytest.mark.parametrize("batch_records", [1, 2, 500])
+def test_lines_of_a_file_are_numbered_records(tmp_path: Path, batch_records: int) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"x":1}\r\n\n{"x":2}\n  \n{"x":3}')
+    messages = drained(source(path, batch_records))
+    assert values(messages) == [b'{"x":1}', b'{"x":2}', b'{"x":3}']
+    assert [message.offset for message in messages] == [0, 1, 2]
+    assert {message[:2] for message in messages} == {("a.jsonl", 0)}
+
+
+def test_an_assignment_is_told_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"")
+    one = source(path)
+    (change,) = one.take_changes()
+    assert (change.kind, change.partitions) == ("assigned", (TopicPartition("a.jsonl", 0),))
+    assert one.take_changes() == []
+    assert one.poll(0.0) == []
+    assert one.exhausted
+    assert one.generation() == 0
+    one.close()
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.jsonl.gz"])
+def test_seek_goes_back_and_forth(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    rows = (
+        [f'{{"x": "{i}"}}' for i in range(50)] if "jsonl" in name else ["x", *map(str, range(50))]
+    )
+    text = "\n".join(rows).encode()
+    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    one = source(path, batch_records=20)
+    one.seek({TopicPartition(name, 0): 37})
+    first = one.poll(0.0)[0]
+    assert (first.offset, json.loads(first.value or b"")) == (37, {"x": "37"})
+    one.seek({TopicPartition(name, 0): 5})
+    assert json.loads(one.poll(0.0)[0].value or b"") == {"x": "5"}
+    one.seek({})
+    assert one.poll(0.0)[0].offset == 0
+    one.pause()
+    assert one.poll(0.01) == []
+    one.resume()
+    # A CSV file's first line is no record.
+    assert one.poll(0.0)[0].offset == (19 if name.endswith("csv") else 20)
+    one.close()
+
+
+def test_csv_rows_become_objects(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(
+        b'\xef\xbb\xbfid,x,note\n007, 1.5 ,"two\nlines, and a comma"\na,2,"say ""hi"""\n\nb,,\n'
+    )
+    rows = [json.loads(value) for value in values(drained(source(path, batch_records=2)))]
+    assert rows == [
+        {"id": "007", "x": "1.5", "note": "two\nlines, and a comma"},
+        {"id": "a", "x": "2", "note": 'say "hi"'},
+        {"id": "b", "x": "", "note": ""},
+    ]
+
+
+def test_bad_csv_rows_are_left_for_the_decoder(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'id,x\na,1,extra\nb\n\xff,1\nc,3\nd,"4"x\ne,"never closed\n')
+    messages = drained(source(path))
+    schema = Schema.of(SchemaSettings(fields=(FieldSettings("x"),), key="id"), text=True)
+    batch, dead = decode(messages, schema)
+    assert batch.key == ["c"]
+    assert [(letter.offset, letter.reason) for letter in dead] == [
+        (0, "not_object"),
+        (1, "missing_field"),
+        (2, "bad_utf8"),
+        (4, "not_json"),
+        (5, "not_json"),
+    ]
+
+
+def test_an_endless_line_does_not_fill_the_memory(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"x":1}\n' + b"9" * 3_000_000 + b'\n{"x":2}\n')
+    found = values(drained(source(path, max_bytes=1_000)))
+    assert [len(value) for value in found] == [7, 1_001, 7]
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"nowhere\.jsonl cannot be opened"):
+        source(tmp_path / "nowhere.jsonl")
+    broken = tmp_path / "a.jsonl.gz"
+    broken.write_bytes(gzip.compress(os.urandom(500_000))[:400_000])
+    with pytest.raises(SourceError, match=r"a\.jsonl\.gz cannot be read"):
+        drained(source(broken))
+    with pytest.raises(SourceError, match="path"):
+        FileSource(StreamSettings(source="file"))
+
+
+PIPE = """
+import sys
+from weald.stream.file_source import FileSource
+from weald.stream.record import TopicPartition
+from weald.stream.settings import StreamSettings
+
+source = FileSource(StreamSettings(source="stdin", batch_records=2))
+source.seek({TopicPartition("stdin", 0): 40})
+print("empty" if not source.poll(0.01) else "early", flush=True)
+while not source.exhausted:
+    for message in source.poll(0.05):
+        print(message.offset, message.value.decode(), flush=True)
+"""
+
+
+def test_standard_input_is_read_as_it_comes() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PIPE], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"empty\n"
+        process.stdin.write(b"one\ntwo\nthr")
+        process.stdin.flush()
+        assert [process.stdout.readline() for _ in range(2)] == [b"40 one\n", b"41 two\n"]
+        process.stdin.write(b"ee")
+        process.stdin.close()
+        assert process.stdout.read() == b"42 three\n"
+        assert process.wait(timeout=20) == 0
