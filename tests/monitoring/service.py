@@ -5,14 +5,15 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from kafka import KafkaProducer
 
-from tests.servers.server import free_port
+from tests.servers.server import free_port, wait_until
 
 SPOILT_EVERY = 40
 PAUSE_SECONDS = 0.05
@@ -78,9 +79,27 @@ def traffic(bootstrap: str, topic: str, seed: int) -> Iterator[None]:
         thread.join()
 
 
+@dataclass(frozen=True)
+class Running:
+    """A Weald in a process of its own."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+
+    def wait_until(self, condition: Callable[[], bool], what: str, seconds: float) -> None:
+        """Wait for the condition, or fail with the log as soon as the process is gone."""
+
+        def alive_and_met() -> bool:
+            assert self.process.poll() is None, self.log.read_text()
+            return condition()
+
+        wait_until(alive_and_met, what, seconds)
+
+
 @contextmanager
-def running_weald(folder: Path, bootstrap: str, topic: str, redis: str) -> Iterator[int]:
-    """Run ``weald run`` on the topic, yield the port of its metrics, and end it by SIGTERM."""
+def running_weald(folder: Path, bootstrap: str, topic: str, redis: str) -> Iterator[Running]:
+    """Run ``weald run`` on the topic until the block ends, and then end it by SIGTERM."""
     port = free_port()
     configuration = folder / "weald.toml"
     configuration.write_text(
@@ -88,13 +107,14 @@ def running_weald(folder: Path, bootstrap: str, topic: str, redis: str) -> Itera
     )
     argv: list[str | Path] = [Path(sys.executable).with_name("weald"), "run"]
     argv += ["--config", configuration]
-    with (folder / "weald.log").open("wb") as log:
-        process = subprocess.Popen(argv, cwd=folder, stdout=log, stderr=log)
+    log = folder / "weald.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(argv, cwd=folder, stdout=output, stderr=output)
     try:
-        yield port
+        yield Running(process, port, log)
         process.send_signal(signal.SIGTERM)
         code = process.wait(60)
     finally:
         process.kill()
         process.wait()
-    assert code == 0, (folder / "weald.log").read_text()
+    assert code == 0, log.read_text()
