@@ -5,32 +5,37 @@ of :mod:`weald.treecore.draw`. :class:`Paths` implements them by following one p
 time; running the kernel once for every path gives every outcome with its probability.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from weald.treecore.compile import implements
-from weald.treecore.draw import below, choose, coin, shuffle
+from weald.treecore.draw import below, choose, coin, pick, shuffle
 
-Partition = tuple[int, ...]
+# A partition as a restricted growth string: each label at most one above those before it.
+Shape = tuple[int, ...]
 
 
 class Paths:
     """A source of randomness that visits every path of choices in turn."""
 
     def __init__(self) -> None:
-        self._path: list[tuple[int, NDArray[np.float64]]] = []
+        self._path: list[tuple[int, list[float]]] = []
         self._depth = 0
         self.probability = 1.0
 
-    def pick(self, probabilities: NDArray[np.float64]) -> int:
+    def pick(self, probabilities: list[float]) -> int:
         if self._depth == len(self._path):
-            self._path.append((int(np.flatnonzero(probabilities > 0.0)[0]), probabilities))
+            self._path.append((_next(probabilities, 0), probabilities))
         chosen, expected = self._path[self._depth]
-        np.testing.assert_allclose(probabilities, expected, rtol=1e-12, atol=1e-300)
+        # A kernel whose choices depend on more than its arguments and its draws would show here.
+        assert len(expected) == len(probabilities)
+        for p, q in zip(probabilities, expected, strict=True):
+            assert abs(p - q) <= 1e-12 * q + 1e-300, "the same path led to different probabilities"
         self._depth += 1
-        self.probability *= float(probabilities[chosen])
+        self.probability *= probabilities[chosen]
         return chosen
 
     def every_outcome(self, run: Callable[["Paths"], Any]) -> Iterator[tuple[Any, float]]:
@@ -42,29 +47,47 @@ class Paths:
             yield outcome, self.probability
             while self._path:
                 chosen, probabilities = self._path.pop()
-                later = np.flatnonzero(probabilities[chosen + 1 :] > 0.0)
-                if later.size:
-                    self._path.append((chosen + 1 + int(later[0]), probabilities))
+                later = _next(probabilities, chosen + 1)
+                if later < len(probabilities):
+                    self._path.append((later, probabilities))
                     break
             if not self._path:
                 return
 
 
-@implements(choose, Paths)
+class IdOrder(Paths):
+    """Paths on which every shuffle leaves the values sorted: the fixed order of some oracles."""
+
+
+def _next(probabilities: list[float], start: int) -> int:
+    at = start
+    while at < len(probabilities) and probabilities[at] <= 0.0:
+        at += 1
+    return at
+
+
+@implements(choose, Paths, IdOrder)
 def _choose(rng: Paths, log_weights: NDArray[np.float64], n: int) -> int:
     weights = np.exp(log_weights[:n] - log_weights[:n].max())
-    return rng.pick(weights / weights.sum())
+    # Compiled draws leave sums behind, so a kernel must not count on finding its weights again.
+    log_weights[:n] = np.nan
+    return rng.pick((weights / weights.sum()).tolist())
 
 
-@implements(coin, Paths)
+@implements(coin, Paths, IdOrder)
 def _coin(rng: Paths, probability: float) -> bool:
-    heads = min(max(probability, 0.0), 1.0)
-    return rng.pick(np.array([1.0 - heads, heads])) == 1
+    heads = float(min(max(probability, 0.0), 1.0))
+    return rng.pick([1.0 - heads, heads]) == 1
 
 
-@implements(below, Paths)
+@implements(below, Paths, IdOrder)
 def _below(rng: Paths, n: int) -> int:
-    return rng.pick(np.full(n, 1.0 / n))
+    return rng.pick([1.0 / n] * n)
+
+
+@implements(pick, Paths, IdOrder)
+def _pick(rng: Paths, cumulative: NDArray[np.float64]) -> int:
+    return rng.pick((np.diff(cumulative, prepend=0.0) / cumulative[-1]).tolist())
 
 
 @implements(shuffle, Paths)
@@ -74,21 +97,41 @@ def _shuffle(rng: Paths, values: NDArray[np.int32], n: int) -> None:
         values[i], values[j] = values[j], values[i]
 
 
-def partitions(n: int) -> list[Partition]:
+@implements(shuffle, IdOrder)
+def _sort(rng: IdOrder, values: NDArray[np.int32], n: int) -> None:  # noqa: ARG001  (no draw)
+    values[:n] = np.sort(values[:n])
+
+
+def partitions(n: int) -> list[Shape]:
     """All partitions of n items as restricted growth strings, in lexicographic order."""
-    found: list[Partition] = [(0,)]
+    found: list[Shape] = [(0,)]
     for _ in range(n - 1):
-        found = [part + (label,) for part in found for label in range(max(part) + 2)]
+        found = [(*part, label) for part in found for label in range(max(part) + 2)]
     return found
 
 
 def transition_matrix(
-    states: list[Partition], step: Callable[[Paths, Partition], Partition]
+    states: Sequence[Any], step: Callable[..., Any], source: type[Paths] = Paths
 ) -> NDArray[np.float64]:
-    """Matrix P with P[s, t] the probability that ``step`` takes partition s to t."""
+    """Matrix P with P[s, t] the probability that ``step(rng, state=s)`` returns t."""
     index = {state: at for at, state in enumerate(states)}
     matrix = np.zeros((len(states), len(states)))
     for at, state in enumerate(states):
-        for outcome, probability in Paths().every_outcome(lambda rng: step(rng, state)):
+        for outcome, probability in source().every_outcome(partial(step, state=state)):
             matrix[at, index[outcome]] += probability
     return matrix
+
+
+def stationary(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The law that an irreducible transition matrix leaves invariant."""
+    n = matrix.shape[0]
+    equations = np.vstack([matrix.T - np.eye(n), np.ones(n)])
+    return np.asarray(np.linalg.lstsq(equations, np.append(np.zeros(n), 1.0), rcond=None)[0])
+
+
+def is_irreducible(matrix: NDArray[np.float64]) -> bool:
+    """Whether every state reaches every other one."""
+    reached = (matrix > 0.0) | np.eye(matrix.shape[0], dtype=bool)
+    for _ in range(matrix.shape[0].bit_length()):
+        reached = (reached.astype(float) @ reached.astype(float)) > 0.0
+    return bool(reached.all())

@@ -1,0 +1,57 @@
+"""Every kernel leaves every posterior invariant: ``pi P = pi`` from the production code."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from weald.treecore.family import FAMILIES
+
+from tests.exact.cases import FAMILY_NAMES, FORMS, KERNELS, PRIOR_NAMES, Problem, problem
+from tests.exact.enumeration import IdOrder, Paths, is_irreducible
+
+TOLERANCE = 1e-12
+
+
+def check(small: Problem, matrix: NDArray[np.float64]) -> None:
+    assert np.abs(matrix.sum(axis=1) - 1.0).max() < TOLERANCE
+    assert np.abs(small.target @ matrix - small.target).max() < TOLERANCE
+    assert is_irreducible(matrix)
+
+
+def test_every_family_is_tried() -> None:
+    assert set(FAMILY_NAMES) == set(FAMILIES)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("prior", PRIOR_NAMES)
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+def test_four_atoms(kernel: str, family: str, prior: str) -> None:
+    small = problem(family, prior, 4)
+    check(small, small.matrix(KERNELS[kernel], IdOrder))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("prior", ["dp", "pitman-yor", "mfm"])
+def test_compacted_atoms(kernel: str, prior: str) -> None:
+    small = problem("gaussian", prior, 4, compacted=True)
+    check(small, small.matrix(KERNELS[kernel], IdOrder))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("prior", ["dp", "mfm"])
+def test_other_forms(form: str, prior: str) -> None:
+    small = problem("gaussian", prior, 4)
+    check(small, small.matrix(FORMS[form], IdOrder))
+
+
+@pytest.mark.parametrize("kernel", ["rgsm", "sams", "sdds-a", "ss"])
+@pytest.mark.parametrize("prior", ["dp", "mfm"])
+def test_random_order(kernel: str, prior: str) -> None:
+    small = problem("gaussian", prior, 4)
+    check(small, small.matrix(KERNELS[kernel], Paths))
+
+
+@pytest.mark.parametrize("kernel", ["rsm", "sams", "dm", "sdds-b"])
+@pytest.mark.parametrize("family", FAMILY_NAMES)
+def test_five_atoms(kernel: str, family: str) -> None:
+    small = problem(family, "dp", 5)
+    check(small, small.matrix(KERNELS[kernel], IdOrder))
