@@ -3,13 +3,14 @@
 Everything here is dropped when the tenure ends; SQL has what counts.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..storage.base import Store
-from ..storage.commit import BatchCommit, LineageRow, ObservationBlock, Snapshot, StreamSpec
+from ..storage.commit import BatchCommit, LineageRow, Snapshot, StreamSpec
 from ..storage.errors import Fenced, StreamNotFound
 from .errors import ReplayDiverged
 from .held import Held
@@ -127,13 +128,20 @@ class Writer:
         name = self._plan.stream.name
         first = shard.seq
         shown = []
-        ends = [
+        ends = deque(
             row.seq
             for row in self._store.publications(name)
-            if row.seq > first and not shard.in_turn(row.seq)
-        ]
-        while block := self._store.observations(name, shard.seq, REPLAY_RECORDS):
-            _apply_between(shard, block, ends)
+            if row.number > shard.publication and not shard.in_turn(row.seq)
+        )
+        while True:
+            if ends and ends[0] == shard.seq:
+                ends.popleft()
+                shard.conclude(0.0)
+            limit = min(REPLAY_RECORDS, ends[0] - shard.seq) if ends else REPLAY_RECORDS
+            block = self._store.observations(name, shard.seq, limit)
+            if block is None:
+                break
+            shard.apply(block.values, block.received_at)
             shown.append(block.cluster)
             breathe(len(block))
         shard.table.take_changes(self._epoch)
@@ -257,15 +265,3 @@ class Writer:
         if self._shard is None:
             raise RuntimeError("the stream has no model yet: load or begin it first")
         return self._shard
-
-
-def _apply_between(shard: Shard, block: ObservationBlock, ends: list[int]) -> None:
-    """Apply a block, concluding after those observations after which a source had ended."""
-    values, now = block.values, block.received_at
-    for end in ends:
-        part = end - shard.seq
-        if 0 < part <= len(values):
-            shard.apply(values[:part], now)
-            shard.conclude(now)
-            values = values[part:]
-    shard.apply(values, now)

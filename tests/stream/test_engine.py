@@ -155,6 +155,18 @@ def test_a_publication_out_of_turn_is_replayed(tmp_path: Path) -> None:
     assert_exactly_once(store, 300)
 
 
+def test_killed_between_a_snapshot_and_the_last_publication(
+    tmp_path: Path, undisturbed: Outcome
+) -> None:
+    plan = plan_for(records_file(tmp_path, N), snapshot_records=1)
+    with pytest.raises(KilledError):
+        # Eleven batches, then the publication out of turn.
+        run(plan, new_store(tmp_path), killer("redis", 12))
+    store = new_store(tmp_path)
+    run(plan, store)
+    assert outcome(store) == undisturbed
+
+
 def test_another_cadence_begins_with_a_snapshot(tmp_path: Path) -> None:
     path = records_file(tmp_path, 300)
     plan = plan_for(path, snapshot_records=10_000)
