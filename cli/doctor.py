@@ -127,12 +127,16 @@ def _source(settings: Settings) -> Finding:
 
 
 def _kafka(settings: Settings) -> Finding:
+    kafka = settings.kafka
+    hint = "start the broker, or try: weald run --embedded"
+    unreachable = _unreachable(kafka.bootstrap_servers)
+    if unreachable is not None:
+        return Finding("kafka", "bad", unreachable, hint)
     from kafka import KafkaConsumer
     from kafka.errors import KafkaError
 
     from ..stream.kafka_options import client_options
 
-    kafka = settings.kafka
     options = client_options(kafka, "weald-doctor")
     try:
         consumer = KafkaConsumer(**options, bootstrap_timeout_ms=CONNECT_SECONDS * 1000)
@@ -141,13 +145,26 @@ def _kafka(settings: Settings) -> Finding:
         finally:
             consumer.close()
     except KafkaError as error:
-        hint = "start the broker, or try: weald run --embedded"
         return Finding("kafka", "bad", f"{kafka.bootstrap_servers} does not answer: {error}", hint)
     if not partitions:
         detail = f"{kafka.bootstrap_servers} has no topic {kafka.topic}"
         return Finding("kafka", "bad", detail, "create the topic, or correct kafka.topic")
     n = len(partitions)
     return Finding("kafka", "ok", f"{kafka.bootstrap_servers}, topic {kafka.topic}: {n} partitions")
+
+
+def _unreachable(servers: str) -> str | None:
+    """Say why no server can be connected to; None if one can."""
+    problems = []
+    for server in servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+        except (OSError, ValueError) as error:
+            problems.append(f"{server.strip()}: {error}")
+        else:
+            return None
+    return "; ".join(problems)
 
 
 def _redis(settings: Settings) -> Finding:

@@ -43,11 +43,25 @@ db.add_to(app)
 config.add_to(app)
 
 
+def _show_version(asked: bool) -> None:  # noqa: FBT001  # the shape that typer calls
+    if asked:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"weald {version('weald')}\n")
+        raise typer.Exit
+
+
 @app.callback()
 def root(
     *,
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and exit.",
+            is_eager=True,
+            callback=_show_version,
+        ),
     ] = False,
 ) -> None:
     """Cluster a stream of events as it arrives, and keep refining the answer.
@@ -59,11 +73,6 @@ def root(
     Answers go to standard output, everything else to standard error. Exit codes: 0 ok, 1 failure,
     2 usage, 3 not found, 4 not ready, 5 conflict, 130 interrupted.
     """
-    if version:
-        from importlib.metadata import version as installed
-
-        sys.stdout.write(f"weald {installed('weald')}\n")
-        raise typer.Exit
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

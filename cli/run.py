@@ -92,8 +92,9 @@ def run(
             _announce_embedded(settings)
         _check_source(settings)
         root.prepare_database(settings)
-        source_port = root.open_source(settings)
-        ready = running.enter_context(root.service(settings, source_port))
+        opened = root.open_source(settings)
+        running.callback(opened.close)
+        ready = running.enter_context(root.service(settings, opened))
         _announce(settings, ready.metrics_url)
         with stopping_on_signals(ready.engine) as received:
             ready.engine.run()

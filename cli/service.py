@@ -103,7 +103,6 @@ def service(settings: Settings, source: Source) -> Iterator[Service]:
     ----------
     settings : Settings
     source : Source
-        The engine closes it when it has run.
     """
     stream = settings.stream
     with ExitStack() as open_things:

@@ -112,6 +112,7 @@ def _replay(settings: Settings, bundled: BundledStream, limit: int | None) -> No
         open_things.enter_context(replay)
         root.prepare_database(running)
         source = BoundedSource(root.open_source(running), replay)
+        open_things.callback(source.close)
         ready = open_things.enter_context(root.service(running, source))
         note(f"Kafka protocol  {servers}, topic {topic} (librdkafka's broker, in this process)")
         note(f"Redis           {running.redis.url} (Valkey)")

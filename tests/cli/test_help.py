@@ -1,9 +1,9 @@
 """Help that teaches: every command says what it does and shows what to type, at once."""
 
+import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -88,13 +88,16 @@ def test_help_loads_nothing_heavy() -> None:
     assert "Usage: weald" in done.stdout
 
 
+def seconds_of(argv: list[str]) -> float:
+    """Processor time of a process: what it takes where nothing else holds it up."""
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_utime + usage.ru_stime
+
+
 def test_help_answers_at_once() -> None:
-    seconds = []
-    for _ in range(5):
-        began = time.perf_counter()
-        subprocess.run(
-            [sys.executable, "-m", "weald.cli.main", "--help"], capture_output=True, check=True
-        )
-        seconds.append(time.perf_counter() - began)
-    # The best of five: a busy machine slows a process down, nothing speeds one up.
-    assert min(seconds) < LIMIT_SECONDS, f"weald --help took {min(seconds):.3f} s at best"
+    argv = [sys.executable, "-m", "weald.cli.main", "--help"]
+    best = min(seconds_of(argv) for _ in range(5))
+    assert best < LIMIT_SECONDS, f"weald --help took {best:.3f} s"

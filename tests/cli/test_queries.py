@@ -1,0 +1,179 @@
+"""Questions about a stream that a real engine has filled."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from weald.cli.errors import ExitCode
+from weald.storage.base import AsOf
+
+from .conftest import N_BAD, N_GOOD, Command
+
+FORMS = ("table", "json", "jsonl", "csv")
+
+
+pytestmark = pytest.mark.usefixtures("clean", "at_home")
+
+
+@pytest.fixture
+def at_home(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer from the filled stream, found by its variable."""
+    monkeypatch.setenv("WEALD_CONFIG", str(filled))
+
+
+def test_clusters_in_every_form(weald: Command) -> None:
+    table = weald("clusters")
+    assert table.code == 0
+    assert table.out.splitlines()[0].split() == ["cluster", "size", "share", "x", "y"]
+    rows = json.loads(weald("clusters", "--output", "json").out)
+    assert [row["size"] for row in rows] == [150, 150]
+    assert sorted(round(row["features"]["x"]["centre"]) for row in rows) == [-10, 10]
+    assert all(0.8 < row["features"]["y"]["spread"] < 1.2 for row in rows)
+    lines = weald("clusters", "--output", "jsonl").out.splitlines()
+    assert [json.loads(line) for line in lines] == rows
+    flat = list(csv.DictReader(io.StringIO(weald("clusters", "--output", "csv").out)))
+    assert [float(row["x_centre"]) for row in flat] == [
+        row["features"]["x"]["centre"] for row in rows
+    ]
+
+
+def test_a_short_list_says_that_there_are_more(weald: Command) -> None:
+    result = weald("clusters", "--limit", "1", "--output", "json")
+    assert len(json.loads(result.out)) == 1
+    assert "1 of 2 clusters; --limit 2 shows all" in result.err
+
+
+def test_retired_clusters_are_shown_when_asked_for(weald: Command) -> None:
+    rows = json.loads(weald("clusters", "--retired", "--output", "json").out)
+    live = [row for row in rows if row["retired_publication"] is None]
+    assert len(live) == 2
+    assert sum(row["size"] for row in live) == N_GOOD
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_one_cluster(form: str, weald: Command) -> None:
+    largest = json.loads(weald("clusters", "--output", "json").out)[0]["cluster"]
+    result = weald("cluster", str(largest), "--members", "3", "--output", form)
+    assert result.code == 0
+    if form != "json":
+        assert result.out
+        return
+    answer = json.loads(result.out)
+    assert answer["cluster"] == largest
+    assert answer["lineage"][0]["kind"] == "birth"
+    assert len(answer["members"]) == 3
+    assert set(answer["members"][0]) == {"key", "time", "x", "y"}
+
+
+def test_a_cluster_that_never_was_is_not_found(weald: Command) -> None:
+    result = weald("cluster", "999")
+    assert result.code == ExitCode.NOT_FOUND
+    assert "never had a cluster 999" in result.err
+    assert "Next: weald clusters" in result.err
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_assign_answers_for_each_key(form: str, weald: Command) -> None:
+    result = weald("assign", "k0", "k1", "k2", "--output", form)
+    assert result.code == 0
+    if form == "json":
+        rows = {row["key"]: row for row in json.loads(result.out)}
+        assert rows["k0"]["cluster"] == rows["k2"]["cluster"] != rows["k1"]["cluster"]
+        assert rows["k1"]["event_time"] == "2023-11-14T22:13:21Z"
+        assert set(rows["k1"]["values"]) == {"x", "y"}
+
+
+def test_assign_prints_what_is_known_and_says_what_is_not(weald: Command) -> None:
+    result = weald("assign", "k0", "nobody", "--output", "json")
+    assert result.code == ExitCode.NOT_FOUND
+    assert [row["key"] for row in json.loads(result.out)] == ["k0"]
+    assert "no observation with key nobody" in result.err
+
+
+def test_assign_as_of_a_publication_and_of_a_time(weald: Command) -> None:
+    first = weald("assign", "k0", "--as-of", "publication:1", "--output", "json")
+    assert json.loads(first.out)[0]["key"] == "k0"
+    later = weald("assign", "k299", "--as-of", "publication:1")
+    assert later.code == ExitCode.NOT_FOUND
+    before = weald("assign", "k0", "--as-of", "2001-01-01T00:00:00Z")
+    assert before.code == ExitCode.NOT_FOUND
+    wrong = weald("assign", "k0", "--as-of", "yesterday")
+    assert wrong.code == ExitCode.USAGE
+    assert "expected ISO 8601" in wrong.err
+
+
+def test_moments_are_read_as_people_write_them() -> None:
+    from weald.cli.assign import parse_moment
+
+    assert parse_moment("publication:12") == AsOf(publication=12)
+    assert parse_moment("1700000000.5") == AsOf(time=1_700_000_000.5)
+    assert parse_moment("2023-11-14T22:13:20Z") == AsOf(time=1_700_000_000.0)
+    assert parse_moment("2023-11-14T23:13:20+01:00") == AsOf(time=1_700_000_000.0)
+    assert parse_moment("2023-11-14 22:13:20") == AsOf(time=1_700_000_000.0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_status_accounts_for_every_record(form: str, weald: Command) -> None:
+    result = weald("status", "--output", form)
+    assert result.code == 0
+    if form == "json":
+        answer = json.loads(result.out)
+        assert (answer["n_received"], answer["n_inserted"]) == (N_GOOD + N_BAD, N_GOOD)
+        assert (answer["n_dead"], answer["n_duplicate"]) == (N_BAD, 0)
+        assert sum(answer["dead_letter_reasons"].values()) == N_BAD
+        assert answer["partitions"][0]["next_offset"] == N_GOOD + N_BAD
+
+
+def test_predict_answers_and_changes_nothing(weald: Command, tmp_path: Path) -> None:
+    before = weald("status", "--output", "json").out
+    path = tmp_path / "new.jsonl"
+    path.write_text('{"x": -10, "y": 5, "id": "q"}\n{"x": 10, "y": -5}\n{"x": 90, "y": 90}\n')
+    rows = json.loads(weald("predict", str(path), "--output", "json").out)
+    left = json.loads(weald("assign", "k0", "--output", "json").out)[0]["cluster"]
+    assert rows[0]["key"] == "q"
+    assert rows[0]["cluster"] == left
+    assert rows[1]["cluster"] not in (left, None)
+    assert rows[0]["probability"] > 0.99
+    assert rows[2]["cluster"] is None
+    assert rows[2]["log_density"] < rows[0]["log_density"] - 10
+    assert weald("status", "--output", "json").out == before
+
+
+def test_predict_reads_csv_and_says_what_it_refuses(weald: Command, tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text("x,y\n-10,5\nmany,5\n")
+    result = weald("predict", str(path), "--output", "csv")
+    assert result.code == ExitCode.FAILURE
+    assert len(list(csv.DictReader(io.StringIO(result.out)))) == 1
+    assert "row 2 refused: wrong_type" in result.err
+
+
+def test_predict_reads_standard_input() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "weald.cli.main", "predict", "-", "-o", "jsonl"],
+        input='{"x": 10, "y": -5}\n',
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["probability"] > 0.99
+
+
+def test_another_stream_is_not_found_and_those_there_are_are_named(weald: Command) -> None:
+    result = weald("clusters", "--stream", "other")
+    assert result.code == ExitCode.NOT_FOUND
+    assert "the database holds pairs" in result.err
+    assert "Next: weald status --stream pairs" in result.err
+
+
+def test_running_again_finds_nothing_new(weald: Command) -> None:
+    before = json.loads(weald("status", "--output", "json").out)
+    assert weald("run").code == 0
+    after = json.loads(weald("status", "--output", "json").out)
+    for name in ("n_received", "n_inserted", "n_clusters", "publication"):
+        assert after[name] == before[name]
