@@ -60,6 +60,7 @@ class Metrics:
         self._stream = stream
         self._clock = clock
         self._reasons = frozenset(reasons)
+        self._model: tuple[str, str] | None = None
         self._counters: dict[str, Counter] = {}
         self._gauges: dict[str, Gauge] = {}
         self._histograms: dict[str, Histogram] = {}
@@ -123,10 +124,22 @@ class Metrics:
 
     # What runs.
 
-    def model(self, family: str, prior: str) -> None:
-        """Name the family and the partition prior of the stream."""
-        self._gauges["weald_model_info"].clear()
-        self._set("weald_model_info", 1.0, family, prior)
+    def model(self, family: str, prior: str, hyperparameters: Mapping[str, object]) -> None:
+        """Name the family and the partition prior of the stream.
+
+        Parameters
+        ----------
+        family, prior : str
+        hyperparameters : mapping of str to object
+            What the prior stands at in the chain, by name; only numbers are kept.
+        """
+        if self._model != (family, prior):
+            self._model = (family, prior)
+            self._gauges["weald_model_info"].clear()
+            self._set("weald_model_info", 1.0, family, prior)
+        for name, value in hyperparameters.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                self._set("weald_hyperparameter", value, name)
 
     def phase(self, phase: str) -> None:
         """Enter one of `names.PHASES`."""
@@ -231,11 +244,6 @@ class Metrics:
         self._add("weald_kernel_seconds_total", seconds, kernel)
         self._add("weald_kernel_log_joint_gain_nats_total", max(gain, 0.0), kernel)
         self._add("weald_kernel_log_joint_loss_nats_total", max(-gain, 0.0), kernel)
-
-    def hyperparameters(self, values: Mapping[str, float]) -> None:
-        """Tell the values of the hyperparameters in the chain, by name."""
-        for name, value in values.items():
-            self._set("weald_hyperparameter", value, name)
 
     # Publication.
 

@@ -9,7 +9,6 @@ REASONS = ("not_json", "missing_field")
 def busy_metrics(stream: str) -> Metrics:
     """Metrics of a stream that has seen every event once."""
     metrics = Metrics(stream, reasons=REASONS, version="0.0.0")
-    metrics.model("gaussian", "dp")
     live(metrics)
     return metrics
 
@@ -46,7 +45,7 @@ def _refinement(metrics: Metrics) -> None:
     metrics.kernel_round("gibbs", 100, 30, 0.01, 4.0)
     metrics.kernel_round("tgmcmc", 20, 3, 0.02, -0.5)
     metrics.refined(1, log_joint=-1234.5, clusters=14)
-    metrics.hyperparameters({"alpha": 1.2})
+    metrics.model("NormalInverseWishart", "dp", {"alpha": 1.2, "learn": True, "g": None})
     metrics.published(dict.fromkeys(LINEAGE_KINDS, 1), reassigned=7)
     metrics.model_size(observations=1000, clusters=13)
 

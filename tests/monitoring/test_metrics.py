@@ -112,6 +112,20 @@ def test_lag_goes_with_the_partitions() -> None:
     assert value(metrics, "weald_partition_lag_records", topic="events", partition="1") is None
 
 
+def test_model_is_one_and_its_hyperparameters_are_numbers() -> None:
+    metrics = Metrics("quakes")
+    metrics.model("NormalInverseWishart", "dp", {"alpha": 1.0})
+    metrics.model("GammaPoisson", "nggp", {"alpha": 2.0, "log_u": None, "learn": True})
+    sample = metrics.registry.get_sample_value
+    labels = {"stream": "quakes", "family": "GammaPoisson", "prior": "nggp"}
+    assert sample("weald_model_info", labels) == 1
+    labels = {"stream": "quakes", "family": "NormalInverseWishart", "prior": "dp"}
+    assert sample("weald_model_info", labels) is None
+    assert value(metrics, "weald_hyperparameter", name="alpha") == 2.0
+    assert value(metrics, "weald_hyperparameter", name="log_u") is None
+    assert value(metrics, "weald_hyperparameter", name="learn") is None
+
+
 def test_one_phase_at_a_time() -> None:
     metrics = Metrics("quakes")
     metrics.phase("running")
