@@ -10,8 +10,8 @@ from weald.monitoring.names import METRICS
 from tests.monitoring.sample import busy_metrics
 
 
-def value(metrics: Metrics, name: str, **labels: str) -> float | None:
-    return metrics.registry.get_sample_value(name, {"stream": "quakes", **labels})
+def value(metrics: Metrics, metric: str, /, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(metric, {"stream": "quakes", **labels})
 
 
 def test_every_name_keeps_the_convention() -> None:
