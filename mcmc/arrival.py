@@ -5,6 +5,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..treecore.compile import compiled
+from ..treecore.reference import by_reference
 from ..treecore.family.base import log_marginal, observe
 from ..treecore.forest import Forest, add_leaf
 from ..treecore.insertion import PREDICTIVE, insert_tree
@@ -27,6 +28,7 @@ def arrive(
     first: int,
 ) -> None:
     """Insert observations as atoms ``first``, ``first + 1``, ... into forest and partition."""
+    forest_model, model, forest, state = by_reference(forest_model), by_reference(model), by_reference(forest), by_reference(state)
     atoms = state.atoms
     for r in range(values.shape[0]):
         i = first + r
@@ -44,6 +46,7 @@ def joint_weights(
     model: Model, state: State, values: NDArray[np.float64], out: NDArray[np.float64]
 ) -> None:
     """Log weight of each observation joining each open block, then of a new block."""
+    model, state = by_reference(model), by_reference(state)
     partition, atoms = state.partition, state.atoms
     k = partition.n_blocks[0]
     last = atoms.rows.shape[0] - 1

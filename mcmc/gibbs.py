@@ -9,7 +9,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..treecore.compile import compiled
+from ..treecore.compile import compiled, inner
+from ..treecore.reference import by_reference
 from ..treecore.draw import choose
 from ..treecore.partition import Model, lift, log_join, open_block, place
 from ..treecore.prior.base import log_new_block, log_size
@@ -20,7 +21,7 @@ __all__ = ["seating_weights", "step", "sweep"]
 _CONDITIONAL = 3
 
 
-@compiled
+@inner
 def seating_weights(state: State, model: Model, i: int) -> int:
     """Log weights of atom i, which is in no block, for each open block and then for a new one.
 
@@ -39,7 +40,7 @@ def seating_weights(state: State, model: Model, i: int) -> int:
     return k
 
 
-@compiled
+@inner
 def step(rng: Generator, state: State, model: Model, i: int) -> Info:
     """Redraw the block of atom i (which may be in no block yet) given all the others."""
     partition = state.partition
@@ -55,5 +56,6 @@ def step(rng: Generator, state: State, model: Model, i: int) -> Info:
 @compiled
 def sweep(rng: Generator, state: State, model: Model, visited: NDArray[np.int32]) -> None:
     """One step for each atom of ``visited`` (int32), in that order, which must not depend on the partition."""
+    state, model = by_reference(state), by_reference(model)
     for at in range(visited.shape[0]):
         step(rng, state, model, visited[at])

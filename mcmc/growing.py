@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..treecore.compile import compiled
+from ..treecore.reference import by_reference
 from ..treecore.family.base import statistics_width
 from ..treecore.forest import Forest, empty_forest, refresh_leaf, refresh_node
 from ..treecore.partition import Atoms, Model, Partition, empty_partition, mark_changed
@@ -97,6 +98,7 @@ def restored_state(family: Any, forest: Forest, saved: Arrays) -> State:
 
 @compiled
 def _mark_all(partition: Partition) -> None:
+    partition = by_reference(partition)
     for at in range(partition.n_blocks[0]):
         mark_changed(partition, partition.slots[at])
 
@@ -136,6 +138,7 @@ def restored_forest(family: Any, model: Model, saved: Arrays) -> Forest:
 @compiled
 def _recompute(model: Model, forest: Forest) -> None:
     """Everything that nodes have from their leaves, children first."""
+    model, forest = by_reference(model), by_reference(forest)
     order = np.empty(forest.n_used[0], dtype=np.int32)
     n = 0
     for at in range(forest.n_roots[0]):

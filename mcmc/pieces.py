@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..treecore.compile import compiled
+from ..treecore.compile import compiled, inner
+from ..treecore.reference import by_reference
 from ..treecore.guide import Guide, right_child
 from ..treecore.partition import (
     Atoms,
@@ -61,6 +62,8 @@ class Pieces(NamedTuple):
     part_rows, part_of, part_count, part_potential, part_d, part_label:
         Scratch about the part of a node's atoms that a move is about.
     """
+
+    held_by_reference = True
 
     nodes: Atoms
     partition: Partition
@@ -118,6 +121,7 @@ def make_pieces(family: Any, guide: Guide, labels: NDArray[np.int32]) -> Pieces:
 
 @compiled
 def _settle(guide: Guide, pieces: Pieces, labels: NDArray[np.int32]) -> None:
+    guide, pieces = by_reference(guide), by_reference(pieces)
     slots = np.full(labels.shape[0], _NONE, dtype=np.int32)
     pure = pieces.pure
     for v in range(pure.shape[0] - 1, -1, -1):
@@ -136,25 +140,26 @@ def _settle(guide: Guide, pieces: Pieces, labels: NDArray[np.int32]) -> None:
 @compiled
 def labels_of_pieces(guide: Guide, pieces: Pieces, labels: NDArray[np.int32]) -> None:
     """Write the block slot of each atom of the guide into ``labels``."""
+    guide, pieces = by_reference(guide), by_reference(pieces)
     for leaf in range(guide.atom.shape[0]):
         labels[guide.atom[leaf]] = pieces.pure[guide.node[leaf]]
 
 
-@compiled
+@inner
 def new_epoch(pieces: Pieces) -> int:
     """A stamp that nothing carries yet."""
     pieces.epoch[0] += 1
     return pieces.epoch[0]
 
 
-@compiled
+@inner
 def fill_pure(guide: Guide, pieces: Pieces, v: int, k: int) -> None:
     """Say that every atom of v is in block k."""
     for u in range(v, v + guide.n_nodes[v]):
         pieces.pure[u] = k
 
 
-@compiled
+@inner
 def _cut_out(guide: Guide, pieces: Pieces, v: int) -> None:
     """Make v, which lies strictly inside a piece, a piece of its own that is in no list."""
     k = pieces.pure[v]
@@ -169,7 +174,7 @@ def _cut_out(guide: Guide, pieces: Pieces, v: int) -> None:
     unlink(pieces.partition, u)
 
 
-@compiled
+@inner
 def move_part(guide: Guide, pieces: Pieces, v: int, stamp: int, k: int) -> None:
     """Move those atoms of v whose block's slot carries ``stamp`` into the list of block k.
 
@@ -199,7 +204,7 @@ def move_part(guide: Guide, pieces: Pieces, v: int, stamp: int, k: int) -> None:
         u += guide.n_nodes[u]
 
 
-@compiled
+@inner
 def _coalesce_up(guide: Guide, pieces: Pieces, v: int) -> None:
     partition = pieces.partition
     k = pieces.pure[v]
@@ -215,7 +220,7 @@ def _coalesce_up(guide: Guide, pieces: Pieces, v: int) -> None:
         v = above
 
 
-@compiled
+@inner
 def coalesce(guide: Guide, pieces: Pieces, v: int) -> None:
     """Restore maximality of the pieces at and under v, and above it."""
     if pieces.pure[v] != _NONE:
@@ -233,7 +238,7 @@ def coalesce(guide: Guide, pieces: Pieces, v: int) -> None:
         u += guide.n_nodes[u]
 
 
-@compiled
+@inner
 def set_block(
     pieces: Pieces, k: int, rows: Rows, i: int, count: int, log_marginal: float
 ) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..treecore.family.base import workspace
 from ..treecore.guide import Guide, refresh_potentials
-from ..treecore.partition import Atoms, Model, Partition, block_log_marginal
+from ..treecore.partition import Atoms, Model, Partition, log_likelihood
 from ..treecore.prior.base import PartitionPrior
 from .pieces import Pieces, labels_of_pieces, make_pieces
 from .state import State, canonical_labels, make_state
@@ -124,9 +124,7 @@ class Position:
 
     def log_likelihood(self) -> float:
         """Sum of the blocks' log marginal likelihoods."""
-        partition = self._partition()
-        slots = partition.slots[: int(partition.n_blocks[0])]
-        return float(sum(block_log_marginal(self.model, partition, int(k)) for k in slots))
+        return float(log_likelihood(self.model, self._partition()))
 
     def log_joint(self, prior: PartitionPrior | None = None) -> float:
         """Log of prior times likelihood, auxiliary variables integrated out.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..treecore.compile import compiled
+from ..treecore.reference import by_reference
 from ..treecore.partition import Atoms, Partition, empty_partition, open_block, place
 
 __all__ = [
@@ -55,6 +56,8 @@ class State(NamedTuple):
     ``log_weights`` float64 (n + 4), ``members`` and ``order`` int32 (n), ``side`` int8 (n).
     """
 
+    held_by_reference = True
+
     atoms: Atoms
     partition: Partition
     log_weights: NDArray[np.float64]
@@ -89,6 +92,7 @@ def canonical_labels(labels: NDArray[Any]) -> NDArray[np.int32]:
 @compiled
 def set_labels(atoms: Atoms, partition: Partition, labels: NDArray[np.int32]) -> None:
     """Fill an empty partition; ``labels`` are canonical."""
+    atoms, partition = by_reference(atoms), by_reference(partition)
     slots = np.full(labels.shape[0], -1, dtype=np.int32)
     for i in range(labels.shape[0]):
         if slots[labels[i]] == -1:

@@ -10,7 +10,7 @@ Cost: the pieces under w, and one evaluation a candidate block.
 
 from numpy.random import Generator
 
-from ..treecore.compile import compiled
+from ..treecore.compile import inner
 from ..treecore.draw import choose
 from ..treecore.family.base import log_marginal, log_marginal_sum
 from ..treecore.guide import Guide
@@ -35,7 +35,7 @@ _NULL, _CONDITIONAL = 0, 3
 _PART, _REST = 0, 1
 
 
-@compiled
+@inner
 def _gather_part(guide: Guide, pieces: Pieces, v: int, c: int) -> int:
     """Sum the atoms of block c under v into the part row; returns their number of observations."""
     rows = pieces.part_rows
@@ -54,7 +54,7 @@ def _gather_part(guide: Guide, pieces: Pieces, v: int, c: int) -> int:
     return count
 
 
-@compiled
+@inner
 def _stamp_blocks(guide: Guide, pieces: Pieces, v: int, stamp: int) -> None:
     """Stamp the blocks that have an atom under v."""
     u, end = v, v + guide.n_nodes[v]
@@ -67,7 +67,7 @@ def _stamp_blocks(guide: Guide, pieces: Pieces, v: int, stamp: int) -> None:
             u += guide.n_nodes[u]
 
 
-@compiled
+@inner
 def _candidates(guide: Guide, pieces: Pieces, v: int, w: int, c: int) -> tuple[int, bool]:
     """List in ``order`` the blocks with atoms under w but none under v; c itself is never listed.
 
@@ -99,7 +99,7 @@ def _candidates(guide: Guide, pieces: Pieces, v: int, w: int, c: int) -> tuple[i
     return n, rest_in_window
 
 
-@compiled
+@inner
 def _join_part(model: Model, pieces: Pieces, v: int, k: int) -> float:
     """Log predictive likelihood of the part given block k."""
     partition = pieces.partition
@@ -111,7 +111,7 @@ def _join_part(model: Model, pieces: Pieces, v: int, k: int) -> float:
     return union - block_log_marginal(model, partition, k)
 
 
-@compiled
+@inner
 def _move(guide: Guide, pieces: Pieces, v: int, c: int, target: int, count: int) -> None:
     """Carry the part over from block c to the open block ``target``."""
     partition = pieces.partition
@@ -124,7 +124,7 @@ def _move(guide: Guide, pieces: Pieces, v: int, c: int, target: int, count: int)
     coalesce(guide, pieces, v)
 
 
-@compiled
+@inner
 def step(
     rng: Generator, guide: Guide, pieces: Pieces, model: Model, v: int, w: int, leaf: int
 ) -> Info:

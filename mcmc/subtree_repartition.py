@@ -12,7 +12,7 @@ from math import exp, log1p
 
 from numpy.random import Generator
 
-from ..treecore.compile import compiled
+from ..treecore.compile import inner
 from ..treecore.draw import coin
 from ..treecore.family.base import log_marginal
 from ..treecore.forest import log_hypothesis
@@ -29,7 +29,7 @@ _EMPTY, _SEVERAL = -2, -1
 _NULL, _CONDITIONAL = 0, 3
 
 
-@compiled
+@inner
 def _stamp_inner_blocks(guide: Guide, pieces: Pieces, v: int) -> tuple[int, int]:
     """Stamp the blocks that lie entirely under v; returns their number and the stamp."""
     partition = pieces.partition
@@ -55,7 +55,7 @@ def _stamp_inner_blocks(guide: Guide, pieces: Pieces, v: int) -> tuple[int, int]
     return n_inner, inner
 
 
-@compiled
+@inner
 def _combine(guide: Guide, pieces: Pieces, model: Model, u: int, n_rows: int) -> int:
     """Part of U under the mixed node u from its children's; returns the next free scratch row."""
     left, right = u + 1, right_child(guide, u)
@@ -92,7 +92,7 @@ def _combine(guide: Guide, pieces: Pieces, model: Model, u: int, n_rows: int) ->
     return n_rows + 1
 
 
-@compiled
+@inner
 def _restrict(guide: Guide, pieces: Pieces, model: Model, v: int, inner: int) -> int:
     """Potentials of the guide restricted to U at and under v; returns how many blocks are nodes of it.
 
@@ -129,7 +129,7 @@ def _restrict(guide: Guide, pieces: Pieces, model: Model, v: int, inner: int) ->
     return n_found
 
 
-@compiled
+@inner
 def _redraw(rng: Generator, guide: Guide, pieces: Pieces, v: int) -> int:
     """List in ``found`` the nodes whose parts of U become blocks; returns their number."""
     order, label = pieces.order, pieces.part_label
@@ -159,7 +159,7 @@ def _redraw(rng: Generator, guide: Guide, pieces: Pieces, v: int) -> int:
     return n_drawn
 
 
-@compiled
+@inner
 def _apply(guide: Guide, pieces: Pieces, n_drawn: int, inner: int) -> None:
     """Make each listed node's part of U a block, leaving alone those that already are one."""
     partition = pieces.partition
@@ -204,7 +204,7 @@ def _apply(guide: Guide, pieces: Pieces, n_drawn: int, inner: int) -> None:
         close_block(partition, pieces.tally[at])
 
 
-@compiled
+@inner
 def step(rng: Generator, guide: Guide, pieces: Pieces, model: Model, v: int) -> Info:
     """Redraw the blocks that lie entirely under v, where they are nodes of the restricted guide."""
     seating, partition = model.seating, pieces.partition

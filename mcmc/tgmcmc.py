@@ -12,7 +12,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..treecore.compile import compiled
+from ..treecore.compile import compiled, inner
+from ..treecore.reference import by_reference
 from ..treecore.draw import below, coin, pick
 from ..treecore.guide import Guide, right_child
 from ..treecore.partition import Model
@@ -39,6 +40,8 @@ _WHOLE_TREE, _WHOLE_TREE_LEAF = 0.05, 0.02
 class Picks(NamedTuple):
     """Cumulative weights over nodes, frozen while the guide and its potentials are."""
 
+    held_by_reference = True
+
     gibbs: NDArray[np.float64]
     split_merge: NDArray[np.float64]
     repartition: NDArray[np.float64]
@@ -58,7 +61,7 @@ def make_picks(guide: Guide) -> Picks:
     )
 
 
-@compiled
+@inner
 def _window(rng: Generator, guide: Guide, v: int) -> int:
     """An ancestor of v, at a geometric number of fourfold steps in size, or the root."""
     is_leaf = guide.n_leaves[v] == 1
@@ -75,7 +78,7 @@ def _window(rng: Generator, guide: Guide, v: int) -> int:
     return w
 
 
-@compiled
+@inner
 def gibbs_step(
     rng: Generator, guide: Guide, pieces: Pieces, model: Model, picks: Picks
 ) -> Info:
@@ -86,7 +89,7 @@ def gibbs_step(
     return subtree_gibbs.step(rng, guide, pieces, model, v, w, leaf)
 
 
-@compiled
+@inner
 def leaf_step(rng: Generator, guide: Guide, pieces: Pieces, model: Model) -> Info:
     """K1 at a leaf."""
     leaf = below(rng, guide.n_leaves[0])
@@ -94,7 +97,7 @@ def leaf_step(rng: Generator, guide: Guide, pieces: Pieces, model: Model) -> Inf
     return subtree_gibbs.step(rng, guide, pieces, model, v, _window(rng, guide, v), leaf)
 
 
-@compiled
+@inner
 def split_merge_step(
     rng: Generator, guide: Guide, pieces: Pieces, model: Model, picks: Picks
 ) -> Info:
@@ -109,7 +112,7 @@ def split_merge_step(
     return tree_split_merge.step(rng, guide, pieces, model, leaf_i, leaf_j, cap)
 
 
-@compiled
+@inner
 def repartition_step(
     rng: Generator, guide: Guide, pieces: Pieces, model: Model, picks: Picks
 ) -> Info:
@@ -118,7 +121,7 @@ def repartition_step(
     return subtree_repartition.step(rng, guide, pieces, model, v)
 
 
-@compiled
+@inner
 def _count(tally: NDArray[np.float64], kernel: int, info: Info) -> None:
     if info.move != 0:
         tally[kernel, 0] += 1.0
@@ -142,6 +145,7 @@ def sweep(
     and accepted, and the sum of their log acceptance ratios. The model's prior must be the one that
     the guide's potentials were computed for.
     """
+    guide, pieces, model, picks = by_reference(guide), by_reference(pieces), by_reference(model), by_reference(picks)
     for _ in range(n_moves[0]):
         _count(tally, 0, gibbs_step(rng, guide, pieces, model, picks))
     if guide.n_leaves[0] > 1:

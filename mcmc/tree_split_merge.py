@@ -13,7 +13,7 @@ from math import exp, log1p
 
 from numpy.random import Generator
 
-from ..treecore.compile import compiled
+from ..treecore.compile import inner
 from ..treecore.draw import coin
 from ..treecore.family.base import log_marginal, log_marginal_sum
 from ..treecore.guide import Guide
@@ -37,7 +37,7 @@ _LEAST_CLOSED = 0.9
 _SIDE_I, _SIDE_J, _FIRST_PART = 0, 1, 2
 
 
-@compiled
+@inner
 def _stamp_ancestors(guide: Guide, pieces: Pieces, k: int, stamp: int) -> None:
     """Stamp in ``met`` every node with an atom of block k below it that is not inside a piece."""
     v = pieces.partition.head[k]
@@ -49,7 +49,7 @@ def _stamp_ancestors(guide: Guide, pieces: Pieces, k: int, stamp: int) -> None:
         v = pieces.partition.following[v]
 
 
-@compiled
+@inner
 def _is_closed(rng: Generator, guide: Guide, v: int, cap: int) -> bool:
     if guide.n_leaves[v] == 1:
         return True
@@ -59,7 +59,7 @@ def _is_closed(rng: Generator, guide: Guide, v: int, cap: int) -> bool:
     return coin(rng, max(_LEAST_CLOSED, together))
 
 
-@compiled
+@inner
 def _frontier(
     rng: Generator, guide: Guide, pieces: Pieces, node_i: int, node_j: int, cap: int, stamp: int
 ) -> int:
@@ -90,7 +90,7 @@ def _frontier(
     return n
 
 
-@compiled
+@inner
 def _sort_by_size(pieces: Pieces, n: int) -> None:
     """Shell sort of ``order[:n]`` by falling ``part_count``, ties by position."""
     order, size = pieces.order, pieces.part_count
@@ -109,7 +109,7 @@ def _sort_by_size(pieces: Pieces, n: int) -> None:
         gap //= 2
 
 
-@compiled
+@inner
 def _gather_parts(guide: Guide, pieces: Pieces, n: int, stamp: int) -> bool:
     """Statistics and block of each frontier part; False when a part straddles two blocks.
 
@@ -144,7 +144,7 @@ def _gather_parts(guide: Guide, pieces: Pieces, n: int, stamp: int) -> bool:
     return True
 
 
-@compiled
+@inner
 def _grow_side(guide: Guide, pieces: Pieces, side: int, v: int) -> None:
     if pieces.part_of[v] == _NONE:
         add_row(pieces.part_rows, side, guide.rows, v)
@@ -152,14 +152,14 @@ def _grow_side(guide: Guide, pieces: Pieces, side: int, v: int) -> None:
         add_row(pieces.part_rows, side, pieces.part_rows, pieces.part_of[v])
 
 
-@compiled
+@inner
 def _start_side(guide: Guide, pieces: Pieces, model: Model, side: int, v: int) -> float:
     clear_row(pieces.part_rows, side)
     _grow_side(guide, pieces, side, v)
     return log_marginal(model.family, pieces.part_rows, side, model.work)
 
 
-@compiled
+@inner
 def _marginal_with(guide: Guide, pieces: Pieces, model: Model, side: int, v: int) -> float:
     rows, row = pieces.part_rows, pieces.part_of[v]
     if row == _NONE:
@@ -167,7 +167,7 @@ def _marginal_with(guide: Guide, pieces: Pieces, model: Model, side: int, v: int
     return log_marginal_sum(model.family, rows, side, rows, row, model.work)
 
 
-@compiled
+@inner
 def _allocate(
     rng: Generator,
     guide: Guide,
@@ -228,7 +228,7 @@ def _allocate(
     return log_q, marginal_i, marginal_j, sizes_i, sizes_j
 
 
-@compiled
+@inner
 def _move_side(guide: Guide, pieces: Pieces, n: int, side: int, target: int, stamp: int) -> None:
     """Move every part on the given side to block ``target``, then make pieces maximal again."""
     for at in range(n):
@@ -241,7 +241,7 @@ def _move_side(guide: Guide, pieces: Pieces, n: int, side: int, target: int, sta
             coalesce(guide, pieces, v)
 
 
-@compiled
+@inner
 def step(
     rng: Generator, guide: Guide, pieces: Pieces, model: Model, leaf_i: int, leaf_j: int, cap: int
 ) -> Info:

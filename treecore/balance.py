@@ -11,7 +11,7 @@ from math import log2
 import numpy as np
 from numpy.typing import NDArray
 
-from .compile import compiled
+from .compile import inner
 from .family.base import (
     fill_predictive,
     log_marginal,
@@ -30,13 +30,13 @@ _ROUNDS = 3
 _SMALLEST_SHARE = 4
 
 
-@compiled
+@inner
 def height_limit(n_leaves: int) -> float:
     """Greatest height allowed to a tree of so many leaves."""
     return 3.0 * log2(float(n_leaves))
 
 
-@compiled
+@inner
 def _score(
     model: Model, forest: Forest, x: int, sides: Rows, tables: Rows, base: NDArray[np.float64]
 ) -> float:
@@ -49,14 +49,14 @@ def _score(
     return better - (log_marginal_sum(model.family, sides, 1, rows, x, model.work) - base[1])
 
 
-@compiled
+@inner
 def _set_sides(model: Model, sides: Rows, tables: Rows, base: NDArray[np.float64]) -> None:
     for side in range(2):
         fill_predictive(model.family, sides, side, tables, side, model.work)
         base[side] = log_marginal(model.family, sides, side, model.work)
 
 
-@compiled
+@inner
 def _worst_predicted(model: Model, forest: Forest, items: NDArray[np.int32], by: int) -> int:
     """The item that the tree ``by`` predicts worst, its own log marginal apart."""
     worst = items[0]
@@ -70,7 +70,7 @@ def _worst_predicted(model: Model, forest: Forest, items: NDArray[np.int32], by:
     return worst
 
 
-@compiled
+@inner
 def _divide(model: Model, forest: Forest, items: NDArray[np.int32], sides: Rows) -> int:
     """Reorder at least two items so that the first part belongs together; returns its length."""
     n = items.shape[0]
@@ -104,7 +104,7 @@ def _divide(model: Model, forest: Forest, items: NDArray[np.int32], sides: Rows)
     return n_first
 
 
-@compiled
+@inner
 def grow_tree(
     model: Model, forest: Forest, items: NDArray[np.int32], inner: NDArray[np.int32], sides: Rows
 ) -> None:
@@ -140,7 +140,7 @@ def grow_tree(
         refresh_node(model, forest, inner[at])
 
 
-@compiled
+@inner
 def _rebuild(model: Model, forest: Forest, v: int) -> None:
     """Build the subtree of v anew over the same leaves; v stays its root."""
     n = forest.n_leaves[v]
@@ -166,7 +166,7 @@ def _rebuild(model: Model, forest: Forest, v: int) -> None:
     grow_tree(model, forest, leaves, inner[:n_inner], sides)
 
 
-@compiled
+@inner
 def rebalance_path(model: Model, forest: Forest, v: int) -> int:
     """Rebuild whatever is too deep among v and its ancestors.
 

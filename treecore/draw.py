@@ -74,7 +74,8 @@ def _coin(rng: Generator, probability: float) -> bool:
 
 @implements(below, Generator)
 def _below(rng: Generator, n: int) -> int:
-    return int(rng.integers(0, n))
+    # The product rounds up to n itself only for n beyond 2^53.
+    return int(rng.random() * n)
 
 
 @implements(pick, Generator)
@@ -87,5 +88,5 @@ def _pick(rng: Generator, cumulative: NDArray[np.float64]) -> int:
 @implements(shuffle, Generator)
 def _shuffle(rng: Generator, values: NDArray[np.int32], n: int) -> None:
     for i in range(n - 1, 0, -1):
-        j = int(rng.integers(0, i + 1))
+        j = int(rng.random() * (i + 1))
         values[i], values[j] = values[j], values[i]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .compile import compiled
+from .compile import inner
 from .family.base import log_marginal, log_marginal_sum, statistics_width
 from .partition import Model
 from .prior.base import log_size
@@ -51,6 +51,8 @@ class Forest(NamedTuple):
     an order without meaning, ``root_position`` their places in it. ``free[:n_free[0]]`` are unused
     ids below the high-water mark ``n_used[0]``. ``waiting`` is scratch.
     """
+
+    held_by_reference = True
 
     parent: NDArray[np.int32]
     left: NDArray[np.int32]
@@ -114,13 +116,13 @@ def reserve(forest: Forest, family: Any, n_atoms: int) -> Forest:
     return larger
 
 
-@compiled
+@inner
 def log_hypothesis(model: Model, size: int, marginal: float) -> float:
     """S8: log weight of these observations being one cluster."""
     return model.seating.slope + log_size(model.seating, size) + marginal
 
 
-@compiled
+@inner
 def log_dissimilarity(model: Model, forest: Forest, a: int, b: int) -> float:
     """S9: log d between two trees; above zero they are better apart."""
     union = log_marginal_sum(model.family, forest.rows, a, forest.rows, b, model.work)
@@ -128,7 +130,7 @@ def log_dissimilarity(model: Model, forest: Forest, a: int, b: int) -> float:
     return forest.log_potential[a] + forest.log_potential[b] - together
 
 
-@compiled
+@inner
 def new_node(forest: Forest) -> int:
     """An unused id."""
     if forest.n_free[0] > 0:
@@ -144,7 +146,7 @@ def new_node(forest: Forest) -> int:
     return v
 
 
-@compiled
+@inner
 def free_node(forest: Forest, v: int) -> None:
     """Give an id back."""
     forest.atom[v] = -2
@@ -152,7 +154,7 @@ def free_node(forest: Forest, v: int) -> None:
     forest.n_free[0] += 1
 
 
-@compiled
+@inner
 def add_root(forest: Forest, v: int) -> None:
     """Make the parentless node v the root of a tree of the forest."""
     at = forest.n_roots[0]
@@ -162,7 +164,7 @@ def add_root(forest: Forest, v: int) -> None:
     forest.n_roots[0] = at + 1
 
 
-@compiled
+@inner
 def remove_root(forest: Forest, v: int) -> None:
     """Take v off the list of roots."""
     last = forest.n_roots[0] - 1
@@ -173,7 +175,7 @@ def remove_root(forest: Forest, v: int) -> None:
     forest.n_roots[0] = last
 
 
-@compiled
+@inner
 def add_leaf(model: Model, forest: Forest, atom: int, rows: Rows, i: int, size: int) -> int:
     """A leaf for an atom with the statistics ``rows[i]``, in no tree yet; returns its id."""
     v = new_node(forest)
@@ -185,7 +187,7 @@ def add_leaf(model: Model, forest: Forest, atom: int, rows: Rows, i: int, size: 
     return v
 
 
-@compiled
+@inner
 def refresh_leaf(model: Model, forest: Forest, v: int) -> None:
     """Recompute everything that a leaf has from its statistics and its size."""
     forest.n_leaves[v] = 1
@@ -195,7 +197,7 @@ def refresh_leaf(model: Model, forest: Forest, v: int) -> None:
     forest.log_dissimilarity[v] = -np.inf
 
 
-@compiled
+@inner
 def refresh_node(model: Model, forest: Forest, v: int) -> None:
     """Recompute everything that an inner node has from its children."""
     a, b = forest.left[v], forest.right[v]
@@ -211,7 +213,7 @@ def refresh_node(model: Model, forest: Forest, v: int) -> None:
     forest.log_potential[v] = together + max(d, 0.0) + log1p(exp(-abs(d)))
 
 
-@compiled
+@inner
 def refresh_ancestors(model: Model, forest: Forest, v: int) -> None:
     """Recompute every ancestor of v, from the nearest to the root."""
     ancestor = forest.parent[v]
@@ -220,7 +222,7 @@ def refresh_ancestors(model: Model, forest: Forest, v: int) -> None:
         ancestor = forest.parent[ancestor]
 
 
-@compiled
+@inner
 def replace_child(forest: Forest, parent: int, old: int, new: int) -> None:
     """Hang ``new`` where ``old`` hangs; with ``parent`` -1, in the list of roots."""
     forest.parent[new] = parent
@@ -234,7 +236,7 @@ def replace_child(forest: Forest, parent: int, old: int, new: int) -> None:
         forest.right[parent] = new
 
 
-@compiled
+@inner
 def join(model: Model, forest: Forest, v: int, x: int) -> int:
     """Put the tree x, which hangs nowhere, beside v under a new node in v's place; returns that node.
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .balance import grow_tree
-from .compile import compiled
+from .compile import compiled, inner
+from .reference import by_reference
 from .forest import (
     Forest,
     add_leaf,
@@ -42,6 +43,8 @@ class Guide(NamedTuple):
     ``atom`` and ``node`` of each position; ``position`` of each atom.
     """
 
+    held_by_reference = True
+
     parent: NDArray[np.int32]
     n_nodes: NDArray[np.int32]
     first: NDArray[np.int32]
@@ -56,13 +59,13 @@ class Guide(NamedTuple):
     position: NDArray[np.int32]
 
 
-@compiled
+@inner
 def right_child(guide: Guide, v: int) -> int:
     """Right child of an inner node; its left child is v + 1."""
     return v + 1 + guide.n_nodes[v + 1]
 
 
-@compiled
+@inner
 def _pair_up(model: Model, forest: Forest, v: int, a: int, b: int) -> None:
     forest.left[v], forest.right[v] = a, b
     forest.parent[a] = v
@@ -70,7 +73,7 @@ def _pair_up(model: Model, forest: Forest, v: int, a: int, b: int) -> None:
     refresh_node(model, forest, v)
 
 
-@compiled
+@inner
 def _join_greedily(
     model: Model, forest: Forest, items: NDArray[np.int32], inner: NDArray[np.int32]
 ) -> None:
@@ -106,6 +109,7 @@ def _join_greedily(
 @compiled
 def _raise_top(model: Model, forest: Forest) -> int:
     """Join all roots under temporary nodes; returns the topmost node."""
+    model, forest = by_reference(model), by_reference(forest)
     n = forest.n_roots[0]
     if n == 1:
         return forest.roots[0]
@@ -126,6 +130,7 @@ def _raise_top(model: Model, forest: Forest) -> int:
 @compiled
 def _lower_top(forest: Forest, top: int) -> None:
     """Take the temporary nodes away again."""
+    forest = by_reference(forest)
     for at in range(forest.n_roots[0]):
         v = forest.parent[forest.roots[at]]
         forest.parent[forest.roots[at]] = _NONE
@@ -137,6 +142,7 @@ def _lower_top(forest: Forest, top: int) -> None:
 @compiled
 def _number(forest: Forest, top: int, guide: Guide) -> None:
     """Copy the tree below ``top`` into preorder."""
+    forest, guide = by_reference(forest), by_reference(guide)
     n = forest.n_leaves[top]
     pending = np.empty(n, dtype=np.int32)
     above = np.empty(n, dtype=np.int32)
@@ -170,6 +176,7 @@ def _number(forest: Forest, top: int, guide: Guide) -> None:
 @compiled
 def refresh_potentials(model: Model, guide: Guide) -> None:
     """Recompute potentials and dissimilarities for the model's prior; no likelihood is evaluated."""
+    model, guide = by_reference(model), by_reference(guide)
     for v in range(guide.parent.shape[0] - 1, -1, -1):
         together = log_hypothesis(model, guide.size[v], guide.log_marginal[v])
         if guide.n_leaves[v] == 1:
@@ -216,6 +223,7 @@ def freeze(model: Model, forest: Forest) -> Guide:
 
 @compiled
 def _plant(model: Model, forest: Forest, atoms: Atoms) -> None:
+    model, forest, atoms = by_reference(model), by_reference(forest), by_reference(atoms)
     n = atoms.size.shape[0]
     leaves = np.empty(n, dtype=np.int32)
     inner = np.empty(n, dtype=np.int32)

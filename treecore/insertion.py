@@ -8,7 +8,7 @@ cut off is inserted again, with a budget of cuts an arrival.
 """
 
 from .balance import rebalance_path
-from .compile import compiled
+from .compile import inner
 from .family.base import log_marginal_sum
 from .forest import (
     Forest,
@@ -30,7 +30,7 @@ CUT_BUDGET = 5
 _NONE = -1
 
 
-@compiled
+@inner
 def _nearest_root(model: Model, forest: Forest, x: int) -> int:
     """Step 1: the root with the smallest log dissimilarity to x, -1 where all exceed zero."""
     best = _NONE
@@ -43,7 +43,7 @@ def _nearest_root(model: Model, forest: Forest, x: int) -> int:
     return best
 
 
-@compiled
+@inner
 def _place_published(model: Model, forest: Forest, root: int, x: int) -> int:
     """Step 2 as printed: the node beside which x goes."""
     v = root
@@ -57,7 +57,7 @@ def _place_published(model: Model, forest: Forest, root: int, x: int) -> int:
     return v
 
 
-@compiled
+@inner
 def _place_predictive(model: Model, forest: Forest, root: int, x: int) -> int:
     """Step 2 by predictive descent: to the child that predicts x better, until one rejects it."""
     v = root
@@ -74,7 +74,7 @@ def _place_predictive(model: Model, forest: Forest, root: int, x: int) -> int:
     return v
 
 
-@compiled
+@inner
 def _topmost_violation(forest: Forest, v: int) -> int:
     """Step 3: the topmost of v and its ancestors with d above one, else -1."""
     topmost = _NONE
@@ -85,7 +85,7 @@ def _topmost_violation(forest: Forest, v: int) -> int:
     return topmost
 
 
-@compiled
+@inner
 def _cut(forest: Forest, v: int, n_waiting: int) -> int:
     """Make both children of v roots; put the siblings on its path to the root in line, nearest first.
 
@@ -113,7 +113,7 @@ def _cut(forest: Forest, v: int, n_waiting: int) -> int:
     return n_waiting + depth
 
 
-@compiled
+@inner
 def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
     """Insert the tree (usually a leaf) x, which hangs nowhere; returns the number of cuts made."""
     forest.waiting[0] = x
@@ -141,7 +141,7 @@ def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
     return cuts
 
 
-@compiled
+@inner
 def remove_atom(model: Model, forest: Forest, atom: int) -> None:
     """Take an atom's leaf out of the forest; its sibling takes the parent's place."""
     x = forest.leaf[atom]

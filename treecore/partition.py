@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .compile import compiled
+from .compile import compiled, inner
+from .reference import by_reference
 from .family.base import (
     fill_predictive,
     log_marginal,
@@ -33,6 +34,7 @@ __all__ = [
     "link",
     "log_join",
     "log_joint",
+    "log_likelihood",
     "make_atoms",
     "mark_changed",
     "open_block",
@@ -49,6 +51,8 @@ _NONE = -1
 
 class Model(NamedTuple):
     """What every kernel needs besides the state: family, tabulated prior, scratch of one thread."""
+
+    held_by_reference = True
 
     family: Any
     seating: Seating
@@ -70,6 +74,8 @@ class Atoms(NamedTuple):
         1 where the atom is one unweighted observation, so that the predictive table applies.
     """
 
+    held_by_reference = True
+
     size: NDArray[np.int64]
     rows: Rows
     log_marginal: NDArray[np.float64]
@@ -82,6 +88,8 @@ class Partition(NamedTuple):
     Slot arrays have room for one block an atom and four to spare; unused slots may be dirty, except
     that the rows of closed slots are zero.
     """
+
+    held_by_reference = True
 
     label: NDArray[np.int32]
     following: NDArray[np.int32]
@@ -100,6 +108,7 @@ class Partition(NamedTuple):
 
 @compiled
 def _describe_atoms(family: Any, atoms: Atoms, work: Rows) -> None:
+    atoms = by_reference(atoms)
     for i in range(atoms.size.shape[0]):
         atoms.log_marginal[i] = log_marginal(family, atoms.rows, i, work)
         atoms.single[i] = is_single(atoms.rows, i)
@@ -135,7 +144,7 @@ def empty_partition(family: Any, n: int) -> Partition:
     )
 
 
-@compiled
+@inner
 def open_block(partition: Partition) -> int:
     """A new, empty block; returns its slot."""
     k = partition.slots[partition.n_blocks[0]]
@@ -147,7 +156,7 @@ def open_block(partition: Partition) -> int:
     return k
 
 
-@compiled
+@inner
 def close_block(partition: Partition, k: int) -> None:
     """Give back the slot of an empty block."""
     last = partition.n_blocks[0] - 1
@@ -161,7 +170,7 @@ def close_block(partition: Partition, k: int) -> None:
     clear_row(partition.rows, k)
 
 
-@compiled
+@inner
 def link(partition: Partition, i: int, k: int) -> None:
     """Enter atom i, which is in no block, in the list of block k; the statistics stay as they are."""
     partition.n_members[k] += 1
@@ -174,7 +183,7 @@ def link(partition: Partition, i: int, k: int) -> None:
     partition.label[i] = k
 
 
-@compiled
+@inner
 def unlink(partition: Partition, i: int) -> int:
     """Strike atom i off the list of its block, whose slot is returned; the statistics stay."""
     k = partition.label[i]
@@ -190,13 +199,13 @@ def unlink(partition: Partition, i: int) -> int:
     return k
 
 
-@compiled
+@inner
 def mark_changed(partition: Partition, k: int) -> None:
     """Say that the row of block k has changed."""
     partition.stale[k] = _STALE_MARGINAL | _STALE_PREDICTIVE
 
 
-@compiled
+@inner
 def place(atoms: Atoms, partition: Partition, i: int, k: int) -> None:
     """Put atom i, which is in no block, into block k."""
     add_row(partition.rows, k, atoms.rows, i)
@@ -205,7 +214,7 @@ def place(atoms: Atoms, partition: Partition, i: int, k: int) -> None:
     link(partition, i, k)
 
 
-@compiled
+@inner
 def lift(atoms: Atoms, partition: Partition, i: int) -> int:
     """Take atom i out of its block and close the block if that empties it; returns its slot."""
     k = unlink(partition, i)
@@ -218,7 +227,7 @@ def lift(atoms: Atoms, partition: Partition, i: int) -> int:
     return k
 
 
-@compiled
+@inner
 def block_log_marginal(model: Model, partition: Partition, k: int) -> float:
     """Log marginal likelihood of block k."""
     if partition.stale[k] & _STALE_MARGINAL:
@@ -227,14 +236,14 @@ def block_log_marginal(model: Model, partition: Partition, k: int) -> float:
     return partition.log_marginal[k]
 
 
-@compiled
+@inner
 def set_log_marginal(partition: Partition, k: int, value: float) -> None:
     """Note the log marginal of block k, whose row has just been marked as changed."""
     partition.log_marginal[k] = value
     partition.stale[k] = _STALE_PREDICTIVE
 
 
-@compiled
+@inner
 def log_join(model: Model, atoms: Atoms, partition: Partition, i: int, k: int) -> float:
     """Log predictive likelihood of atom i, which is not in block k, given block k."""
     if atoms.single[i]:
@@ -249,20 +258,30 @@ def log_join(model: Model, atoms: Atoms, partition: Partition, i: int, k: int) -
 
 
 @compiled
+def log_likelihood(model: Model, partition: Partition) -> float:
+    """Sum of the blocks' log marginal likelihoods."""
+    model, partition = by_reference(model), by_reference(partition)
+    total = 0.0
+    for at in range(partition.n_blocks[0]):
+        total += block_log_marginal(model, partition, partition.slots[at])
+    return total
+
+
+@compiled
 def log_joint(model: Model, partition: Partition) -> float:
     """Log of prior (as tabulated) times likelihood of the partition."""
+    total = log_likelihood(model, partition)
+    model, partition = by_reference(model), by_reference(partition)
     k = partition.n_blocks[0]
-    total = model.seating.log_blocks[k]
     for at in range(k):
-        slot = partition.slots[at]
-        total += log_size(model.seating, partition.size[slot])
-        total += block_log_marginal(model, partition, slot)
-    return total
+        total += log_size(model.seating, partition.size[partition.slots[at]])
+    return total + model.seating.log_blocks[k]
 
 
 @compiled
 def rebuild_rows(atoms: Atoms, partition: Partition) -> None:
     """Recompute every block's statistics from its atoms: subtraction drifts, this ends the drift."""
+    atoms, partition = by_reference(atoms), by_reference(partition)
     for at in range(partition.n_blocks[0]):
         k = partition.slots[at]
         clear_row(partition.rows, k)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..compile import compiled, implements
+from ..compile import implements, inner
 from ..errors import ParameterError
 from ..rows import Rows
 from .base import (
@@ -138,7 +138,7 @@ def _observe(
             at += 1
 
 
-@compiled
+@inner
 def _factor_scatter(family: NormalInverseWishart, rows: Rows, i: int, work: Rows) -> float:
     """Cholesky factor of psi_n into ``work[1]`` (packed); returns log det psi_n."""
     d = family.mean.shape[0]
@@ -169,7 +169,7 @@ def _factor_scatter(family: NormalInverseWishart, rows: Rows, i: int, work: Rows
     return log_det + log(product)
 
 
-@compiled
+@inner
 def _count_term(family: NormalInverseWishart, weight: float) -> float:
     whole = int(weight)
     if whole == weight and whole < family.log_count.shape[0]:

@@ -57,6 +57,8 @@ class Seating(NamedTuple):
         1 when ``log_blocks`` is linear in k.
     """
 
+    held_by_reference = True
+
     shift: float
     scale: float
     log_norm: float
