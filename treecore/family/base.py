@@ -25,6 +25,8 @@ __all__ = [
     "log_marginal",
     "log_marginal_sum",
     "log_predictive",
+    "make_predictive",
+    "make_rows",
     "n_observed",
     "observe",
     "predictive_width",
@@ -47,6 +49,21 @@ def statistics_width(family: Family) -> int:
 @generic
 def predictive_width(family: Family) -> int:
     """Number of columns of a row of the predictive table."""
+    raise NotImplementedError
+
+
+@generic
+def make_rows(family: Family, capacity: int, values: Any) -> Any:
+    """Empty statistics rows for any partition of ``values`` (what ``observe`` takes). Python only.
+
+    Sparse rows have room for each observation in one row at a time; dense rows have no such bound.
+    """
+    raise NotImplementedError
+
+
+@generic
+def make_predictive(family: Family, capacity: int, rows: Any) -> Any:
+    """Predictive tables of ``capacity`` blocks whose statistics are in ``rows``. Python only."""
     raise NotImplementedError
 
 
@@ -94,9 +111,20 @@ def _dense_log_marginal_sum(
     return log_marginal(family, work, 0, work)
 
 
+def _dense_rows(family: Family, capacity: int, _values: Any) -> Rows:
+    # Zeroed pages cost no memory until they are touched.
+    return np.zeros((capacity, statistics_width(family)))
+
+
+def _dense_predictive(family: Family, capacity: int, _rows: Rows) -> Rows:
+    return np.zeros((capacity, predictive_width(family)))
+
+
 def register_dense(*families: type) -> None:
-    """Give families on dense rows the functions that follow from their log marginal."""
+    """Give families on dense rows the functions that follow from those they have."""
     implements(log_marginal_sum, *families)(_dense_log_marginal_sum)
+    implements(make_rows, *families)(_dense_rows)
+    implements(make_predictive, *families)(_dense_predictive)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """Clusters of bags of words: a multinomial with a symmetric Dirichlet(beta) prior over all columns.
 
-Row: [count, weight, number of tokens, then the weight of each column]. Multinomial coefficients are
-left out of log marginals and predictive densities alike: they do not depend on the partition.
+Dense row: [count, weight, number of tokens, then the weight of each column]. Large vocabularies
+have sparse rows (:mod:`weald.treecore.family.sparse_multinomial`), told apart by the rows' type.
+Multinomial coefficients are left out of log marginals and predictive densities alike: they do not
+depend on the partition.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,29 +14,37 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..compile import implements
-from ..rows import Rows
+from ..compile import generic, implements
+from ..rows import Rows, add_row, copy_row
 from .base import (
     FAMILIES,
     FamilySpec,
     FeatureSummary,
     fill_predictive,
     log_marginal,
+    log_marginal_sum,
     log_predictive,
     observe,
     predictive_width,
-    register_dense,
     statistics_width,
     workspace,
 )
 from .checks import feature_fault, first_true, positive, refuse_unknown, shape_fault
 from .gamma import SMALL, log_gamma, log_rising, rising, rising_table
 
-__all__ = ["DirichletMultinomial", "dirichlet_multinomial"]
+__all__ = [
+    "DirichletMultinomial",
+    "bag_marginal",
+    "bag_predictive",
+    "bag_prepare",
+    "bag_union",
+    "dirichlet_multinomial",
+    "observe_bag",
+]
 
 _LARGEST_COUNT = 1e9
 # A product is turned into one logarithm before it can leave the range of numbers.
-_LARGEST_PRODUCT, _SMALLEST_PRODUCT = 1e120, 1e-120
+LARGEST_PRODUCT, SMALLEST_PRODUCT = 1e120, 1e-120
 
 
 class DirichletMultinomial(NamedTuple):
@@ -79,10 +89,69 @@ def _workspace(family: DirichletMultinomial) -> Rows:
     return np.zeros((1, 3 + family.vocabulary))
 
 
+@generic
+def observe_bag(rows: Any, i: int, family: DirichletMultinomial, values: Any, r: int) -> None:
+    """:func:`observe`, for the type of the rows."""
+    raise NotImplementedError
+
+
+@generic
+def bag_marginal(rows: Any, i: int, family: DirichletMultinomial) -> float:
+    """:func:`log_marginal`, for the type of the rows."""
+    raise NotImplementedError
+
+
+@generic
+def bag_union(
+    rows: Any, i: int, other: Any, j: int, family: DirichletMultinomial, work: Rows
+) -> float:
+    """:func:`log_marginal_sum`, for the type of the rows."""
+    raise NotImplementedError
+
+
+@generic
+def bag_prepare(table: Any, k: int, rows: Any, i: int, family: DirichletMultinomial) -> None:
+    """:func:`fill_predictive`, for the type of the table."""
+    raise NotImplementedError
+
+
+@generic
+def bag_predictive(table: Any, k: int, rows: Any, i: int, family: DirichletMultinomial) -> float:
+    """:func:`log_predictive`, for the type of the table."""
+    raise NotImplementedError
+
+
 @implements(observe, DirichletMultinomial)
-def _observe(
-    family: DirichletMultinomial, values: NDArray[np.float64], r: int, rows: Rows, i: int
+def _observe(family: DirichletMultinomial, values: Any, r: int, rows: Any, i: int) -> None:
+    observe_bag(rows, i, family, values, r)
+
+
+@implements(log_marginal, DirichletMultinomial)
+def _log_marginal(family: DirichletMultinomial, rows: Any, i: int, _work: Rows) -> float:
+    return bag_marginal(rows, i, family)
+
+
+@implements(log_marginal_sum, DirichletMultinomial)
+def _log_marginal_sum(
+    family: DirichletMultinomial, rows: Any, i: int, other: Any, j: int, work: Rows
+) -> float:
+    return bag_union(rows, i, other, j, family, work)
+
+
+@implements(fill_predictive, DirichletMultinomial)
+def _fill_predictive(
+    family: DirichletMultinomial, rows: Any, i: int, table: Any, k: int, _work: Rows
 ) -> None:
+    bag_prepare(table, k, rows, i, family)
+
+
+@implements(log_predictive, DirichletMultinomial)
+def _log_predictive(family: DirichletMultinomial, table: Any, k: int, rows: Any, i: int) -> float:
+    return bag_predictive(table, k, rows, i, family)
+
+
+@implements(observe_bag, np.ndarray)
+def _observe_bag(rows: Rows, i: int, family: DirichletMultinomial, values: Rows, r: int) -> None:
     rows[i, 0] = 1.0
     rows[i, 1] = 1.0
     rows[i, 2] = 0.0
@@ -91,8 +160,8 @@ def _observe(
         rows[i, 3 + c] = values[r, c]
 
 
-@implements(log_marginal, DirichletMultinomial)
-def _log_marginal(family: DirichletMultinomial, rows: Rows, i: int, _work: Rows) -> float:
+@implements(bag_marginal, np.ndarray)
+def _bag_marginal(rows: Rows, i: int, family: DirichletMultinomial) -> float:
     from_word = family.from_word
     total = -log_rising(family.from_all, 0, rows[i, 2])
     for c in range(3, 3 + family.vocabulary):
@@ -101,10 +170,17 @@ def _log_marginal(family: DirichletMultinomial, rows: Rows, i: int, _work: Rows)
     return total
 
 
-@implements(fill_predictive, DirichletMultinomial)
-def _fill_predictive(
-    family: DirichletMultinomial, rows: Rows, i: int, table: Rows, k: int, _work: Rows
-) -> None:
+@implements(bag_union, np.ndarray)
+def _bag_union(
+    rows: Rows, i: int, other: Rows, j: int, family: DirichletMultinomial, work: Rows
+) -> float:
+    copy_row(work, 0, rows, i)
+    add_row(work, 0, other, j)
+    return bag_marginal(work, 0, family)
+
+
+@implements(bag_prepare, np.ndarray)
+def _bag_prepare(table: Rows, k: int, rows: Rows, i: int, family: DirichletMultinomial) -> None:
     # Table: posterior weight of all words, its log gamma, then the posterior weight of each word.
     tokens = family.beta * family.vocabulary + rows[i, 2]
     table[k, 0] = tokens
@@ -113,8 +189,8 @@ def _fill_predictive(
         table[k, 2 + c] = family.beta + rows[i, 3 + c]
 
 
-@implements(log_predictive, DirichletMultinomial)
-def _log_predictive(family: DirichletMultinomial, table: Rows, k: int, rows: Rows, i: int) -> float:
+@implements(bag_predictive, np.ndarray)
+def _bag_predictive(table: Rows, k: int, rows: Rows, i: int, family: DirichletMultinomial) -> float:
     total = table[k, 1] - log_gamma(table[k, 0] + rows[i, 2])
     product = 1.0
     for c in range(family.vocabulary):
@@ -125,21 +201,21 @@ def _log_predictive(family: DirichletMultinomial, table: Rows, k: int, rows: Row
             total += log_gamma(start + count) - log_gamma(start)
             continue
         product *= rising(start, count)
-        if product > _LARGEST_PRODUCT or product < _SMALLEST_PRODUCT:
+        if product > LARGEST_PRODUCT or product < SMALLEST_PRODUCT:
             total += log(product)
             product = 1.0
     return total + log(product)
 
 
-register_dense(DirichletMultinomial)
+def _build(parameters: Mapping[str, Any], sample: Any) -> DirichletMultinomial:
+    """Without ``beta`` the prior is worth one observation of the sample's mean length.
 
-
-def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> DirichletMultinomial:
-    """Without ``beta`` the prior is worth one observation of the sample's mean length."""
+    The sample may be a sparse matrix.
+    """
     refuse_unknown("multinomial", parameters, ("beta",))
     vocabulary = sample.shape[1]
-    tokens = np.where(np.isfinite(sample), sample, 0.0).sum()
-    length = (tokens + 1.0) / (sample.shape[0] + 1.0)
+    tokens = sample.sum() if hasattr(sample, "tocsr") else sample[np.isfinite(sample)].sum()
+    length = (float(tokens) + 1.0) / (sample.shape[0] + 1.0)
     return dirichlet_multinomial(parameters.get("beta", length / vocabulary), vocabulary)
 
 
