@@ -7,6 +7,7 @@
 #
 #   IMAGE     name of the result (localhost/weald:dev)
 #   BASE      another base image, with python3 (3.11 or later) and its venv module
+#   WARMUP    kernels to compile, such as "--family gaussian" (those of all families)
 #   SKIP_TRY  when not empty, only build
 set -eu
 
@@ -40,16 +41,17 @@ build_with_buildah() {
     done
     if [ -z "${BASE:-}" ]; then make_base; fi
     # A network may inspect TLS and have its own authority among the host's certificates, and pip
-    # its own settings: both are lent to the build and do not stay in the image.
+    # its own settings: both are lent to the build, and leave no more than an empty file behind.
     set -- --volume /etc/ssl/certs:/etc/ssl/certs:ro
     if [ -f /etc/pip.conf ]; then set -- "$@" --volume /etc/pip.conf:/etc/pip.conf:ro; fi
     buildah bud --isolation=chroot --network=host --layers --format docker "$@" \
-        --build-arg BASE="${BASE:-$OWN_BASE}" --file docker/Dockerfile --tag "$IMAGE" .
+        --build-arg BASE="${BASE:-$OWN_BASE}" --build-arg WARMUP="${WARMUP:-}" \
+        --file docker/Dockerfile --tag "$IMAGE" .
 }
 
 build_with_docker() {
     if [ -n "${BASE:-}" ]; then set -- --build-arg BASE="$BASE"; fi
-    docker build "$@" --file docker/Dockerfile --tag "$IMAGE" .
+    docker build "$@" --build-arg WARMUP="${WARMUP:-}" --file docker/Dockerfile --tag "$IMAGE" .
 }
 
 if docker info >/dev/null 2>&1; then

@@ -28,7 +28,8 @@ TOPIC = "earthquakes"
 
 # As in compose.yaml: no rights, and nothing of the image to write on but the kernels' folder.
 CONFINED = (
-    *("--network=host", "--read-only", "--tmpfs=/tmp", "--cap-drop=ALL"),
+    # Podman's health checks want systemd; the probes are asked from here instead.
+    *("--network=host", "--no-healthcheck", "--read-only", "--tmpfs=/tmp", "--cap-drop=ALL"),
     *("--security-opt=no-new-privileges", "--volume=/var/cache/weald"),
     f"--volume={FOLDER}/weald.toml:/etc/weald/weald.toml:ro",
     f"--volume={FOLDER}/produce.py:/etc/weald/produce.py:ro",
@@ -52,30 +53,31 @@ class Containers:
         self._options = [*CONFINED, *limits, *settings]
         self._image = image
 
-    def call(self, *arguments: str) -> str:
-        """Run the engine and return all that it printed; raise with it when it fails."""
+    def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the engine; raise with all that it printed when it fails."""
         argv = [*self._engine, *arguments]
         # The engine is one of two, and no shell reads the arguments.
         done = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603
-        said = (done.stdout + done.stderr).strip()
         if done.returncode != 0:
+            said = f"{done.stdout}{done.stderr}".strip()
             raise RuntimeError(f"{self._engine[0]} {' '.join(arguments)}: {said}")
-        return said
+        return done
 
     def weald(self, *arguments: str) -> str:
-        """Run one command of ``weald`` to its end."""
-        return self.call("run", "--rm", *self._options, self._image, *arguments)
+        """Run one command of ``weald`` to its end, and return what it answered."""
+        done = self.call("run", "--rm", *self._options, self._image, *arguments)
+        return done.stdout.strip()
 
     def produce(self, servers: str) -> int:
         """Send the bundled stream once, and return how many records that were."""
         script = ["/etc/weald/produce.py", "--bootstrap-servers", servers, "--topic", TOPIC]
-        said = self.call(
+        done = self.call(
             *("run", "--rm", "--entrypoint=python3", *self._options, self._image),
             *(*script, "--passes", "1", "--rate", "2000"),
         )
-        sent = re.search(r"sent (\d+) records to", said)
+        sent = re.search(r"sent (\d+) records to", done.stderr)
         if sent is None:
-            raise RuntimeError(f"the producer said: {said}")
+            raise RuntimeError(f"the producer said: {done.stderr}")
         return int(sent[1])
 
     @contextmanager
@@ -86,7 +88,7 @@ class Containers:
         try:
             yield name
         except BaseException:
-            sys.stderr.write(self.call("logs", name) + "\n")
+            sys.stderr.write(self.call("logs", name).stderr)
             raise
         finally:
             self.call("rm", "--force", name)
@@ -148,7 +150,7 @@ def try_image(containers: Containers, environment: dict[str, str]) -> None:
         say(f"{sent} records dealt with {time.monotonic() - begun:.1f} s after the first")
         sys.stdout.write(containers.weald("status", "--output", "json") + "\n")
         containers.call("stop", "--time", "30", name)
-        code = containers.call("inspect", "--format", "{{.State.ExitCode}}", name)
+        code = containers.call("inspect", "--format", "{{.State.ExitCode}}", name).stdout.strip()
         if code != "0":
             raise RuntimeError(f"SIGTERM ended the service with exit code {code}")
         say("stopped by SIGTERM with exit code 0")
