@@ -83,6 +83,7 @@ class KafkaSource:
                 session_timeout_ms=settings.session_timeout_ms,
                 heartbeat_interval_ms=settings.heartbeat_interval_ms,
                 max_poll_interval_ms=settings.max_poll_interval_ms,
+                metadata_max_age_ms=settings.metadata_max_age_ms,
                 max_poll_records=batch_records,
                 allow_auto_create_topics=False,
             )

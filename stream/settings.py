@@ -120,6 +120,8 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         After how long a silent member loses its partitions, and how often it speaks.
     max_poll_interval_ms : int
         Longest pause between two polls, which refinement and replay must stay under.
+    metadata_max_age_ms : int
+        How often to ask whether the topic has new partitions.
     security_protocol : str
     sasl_mechanism, sasl_username, sasl_password : str, optional
         The password is a secret: give it as ``WEALD__KAFKA__SASL_PASSWORD``.
@@ -135,6 +137,7 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session_timeout_ms: Positive = 45_000
     heartbeat_interval_ms: Positive = 3_000
     max_poll_interval_ms: Positive = 300_000
+    metadata_max_age_ms: Positive = 60_000
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     sasl_mechanism: str | None = None
     sasl_username: str | None = None

@@ -1,0 +1,74 @@
+"""A process that runs one stream, and can be told to kill itself at a labelled step.
+
+``python -m tests.crash.runner ORDERS`` where ORDERS is the JSON of `Orders`. SIGTERM stops it in
+order; it says on standard output when it has taken the stream over.
+"""
+
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+from weald.storage.settings import StorageSettings
+from weald.storage.sql import SqlStore
+from weald.stream.engine import Engine
+from weald.stream.file_source import FileSource
+from weald.stream.kafka_dead_letters import KafkaDeadLetters
+from weald.stream.kafka_source import KafkaSource
+from weald.stream.model import Plan
+from weald.stream.outlets import Outlets
+from weald.stream.settings import KafkaSettings, StreamSettings
+
+from tests.stream.scenario import CADENCE, MODEL, NAME, SCHEMA, Hook
+
+
+class Orders(msgspec.Struct, frozen=True):
+    """What to run and where to die.
+
+    Parameters
+    ----------
+    database : str
+        URL.
+    stream : StreamSettings
+    kafka : KafkaSettings
+    step : str
+        Label at whose `count`-th beginning the process kills itself; "" for never.
+    """
+
+    database: str
+    stream: StreamSettings
+    kafka: KafkaSettings = KafkaSettings()
+    step: str = ""
+    count: int = 0
+
+
+def main() -> None:
+    """Run until the source ends, SIGTERM comes, or the ordered step begins."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr)
+    orders = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Orders)
+
+    def before(name: str, nth: int) -> None:
+        if (name, nth) == (orders.step, orders.count):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    outlets = Outlets()
+    source: FileSource | KafkaSource
+    if orders.stream.source == "kafka":
+        source = KafkaSource(orders.kafka, NAME, orders.stream.batch_records)
+        outlets.dead_letters = KafkaDeadLetters(orders.kafka, NAME)
+    else:
+        source = FileSource(orders.stream)
+    store = SqlStore(StorageSettings(url=orders.database, busy_timeout_seconds=5.0))
+    plan = Plan(orders.stream, SCHEMA, MODEL, CADENCE)
+    engine = Engine(plan, source, store, outlets, Hook(before))
+    signal.signal(signal.SIGTERM, lambda *_: engine.stop())
+    engine.run()
+    if outlets.dead_letters is not None:
+        outlets.dead_letters.close()
+    store.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Exactly once from a real Kafka topic into SQL, whatever happens to the processes."""
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from weald.storage.errors import StreamNotFound
+from weald.storage.sql import SqlStore
+from weald.stream.settings import KafkaSettings, StreamSettings
+
+from tests.crash.processes import Runner, runners, wait_until
+from tests.crash.runner import Orders
+from tests.stream.scenario import NAME, assert_exactly_once, line_of, new_store, values_of
+
+STREAM = StreamSettings(name=NAME, batch_records=50, poll_seconds=0.1, snapshot_records=300)
+BAD = (b"nonsense", b'{"id": "z", "x": 1}', b"", None)
+
+pytestmark = pytest.mark.slow
+
+
+class World:
+    """A topic, a database, and the processes between them."""
+
+    def __init__(
+        self, folder: Path, bootstrap: str, topic: str, start: Callable[..., Runner]
+    ) -> None:
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self.store: SqlStore = new_store(folder)
+        self._database = f"sqlite:///{folder / 'weald.db'}"
+        self._start = start
+
+    def start(self, name: str, step: str = "", count: int = 0) -> Runner:
+        kafka = KafkaSettings(
+            bootstrap_servers=self.bootstrap,
+            topic=self.topic,
+            group=self.topic,
+            session_timeout_ms=4_000,
+            heartbeat_interval_ms=500,
+            metadata_max_age_ms=2_000,
+        )
+        return self._start(Orders(self._database, STREAM, kafka, step, count), name)
+
+    def produce(self, values: Sequence[bytes | None], partition: int | None = None) -> None:
+        producer = KafkaProducer(bootstrap_servers=self.bootstrap)
+        for value in values:
+            key = b"tombstones need one" if value is None else None
+            producer.send(self.topic, value=value, key=key, partition=partition)
+        producer.close()
+
+    def inserted(self) -> int:
+        try:
+            return sum(row.n_inserted for row in self.store.ledger(NAME))
+        except StreamNotFound:
+            return 0
+
+    def wait_for(self, n: int) -> None:
+        wait_until(lambda: self.inserted() >= n, f"{n} observations are in SQL")
+
+    def generation(self) -> int:
+        return self.store.position(NAME).generation
+
+
+@pytest.fixture
+def world(tmp_path: Path, kafka_bootstrap: str, kafka_topic: Callable[..., str]) -> Iterator[World]:
+    with runners(tmp_path) as start:
+        yield World(tmp_path, kafka_bootstrap, kafka_topic(partitions=3), start)
+
+
+def records(first: int, last: int) -> list[bytes]:
+    rows = values_of(last)
+    return [line_of(i, rows[i]).encode() for i in range(first, last)]
+
+
+def test_killed_mid_stream_and_started_again(world: World) -> None:
+    world.produce(records(0, 500))
+    world.produce(BAD, partition=1)
+    world.produce(records(500, 1_000))
+    assert world.start("first", "commit", 4).ended() == -signal.SIGKILL
+    assert 0 < world.inserted() < 1_000
+    assert world.start("second", "redis", 5).ended() == -signal.SIGKILL
+    assert world.inserted() < 1_000
+    last = world.start("last")
+    world.wait_for(1_000)
+    last.stop()
+    assert_exactly_once(world.store, 1_000)
+    assert world.store.dead_letter_counts(NAME) == {
+        "not_json": 1,
+        "missing_field": 1,
+        "empty": 1,
+        "tombstone": 1,
+    }
+    assert world.store.snapshots(NAME)[0].seq == 1_000
+    _dead_letters_reached_their_topic(world)
+
+
+def _dead_letters_reached_their_topic(world: World) -> None:
+    place = TopicPartition(f"{world.topic}.dlq", 0)
+    consumer = KafkaConsumer(bootstrap_servers=world.bootstrap)
+    consumer.assign([place])
+    consumer.seek_to_beginning(place)
+    found: dict[tuple[bytes, bytes], tuple[bytes, bytes]] = {}
+
+    def all_found() -> bool:
+        for record in consumer.poll(timeout_ms=200).get(place, []):
+            headers = dict(record.headers)
+            origin = (headers["weald.partition"], headers["weald.offset"])
+            found[origin] = (headers["weald.reason"], record.value)
+        return len(found) >= len(BAD)
+
+    wait_until(all_found, "the dead letters are in their topic", 30.0)
+    consumer.close()
+    assert sorted(found.values()) == [
+        (b"empty", b""),
+        (b"missing_field", BAD[1]),
+        (b"not_json", b"nonsense"),
+        (b"tombstone", b""),
+    ]
+    assert {partition for partition, _ in found} == {b"1"}
+
+
+def test_a_standby_takes_over_from_a_killed_writer(world: World) -> None:
+    world.produce(records(0, 300))
+    writer = world.start("writer")
+    world.wait_for(300)
+    standby = world.start("standby")
+    wait_until(lambda: standby.says("Cooperative rebalance complete"), "the standby has joined")
+    world.produce(records(300, 500))
+    world.wait_for(500)
+    assert not standby.says("partitions assigned")
+    writer.kill()
+    world.produce(records(500, 800))
+    world.wait_for(800)
+    assert standby.says("partitions assigned")
+    standby.stop()
+    assert_exactly_once(world.store, 800)
+
+
+def test_an_orderly_stop_hands_over_at_once(world: World) -> None:
+    world.produce(records(0, 300))
+    writer = world.start("writer")
+    world.wait_for(300)
+    standby = world.start("standby")
+    wait_until(lambda: standby.says("Cooperative rebalance complete"), "the standby has joined")
+    before = world.generation()
+    writer.stop()
+    assert world.store.snapshots(NAME)[0].seq == 300
+    world.produce(records(300, 600))
+    world.wait_for(600)
+    assert world.generation() > before
+    standby.stop()
+    assert_exactly_once(world.store, 600)
+
+
+def test_a_writer_that_was_frozen_is_fenced(world: World) -> None:
+    world.produce(records(0, 300))
+    frozen = world.start("frozen")
+    world.wait_for(300)
+    standby = world.start("standby")
+    wait_until(lambda: standby.says("Cooperative rebalance complete"), "the standby has joined")
+    frozen.process.send_signal(signal.SIGSTOP)
+    world.produce(records(300, 500))
+    world.wait_for(500)
+    assert standby.says("partitions assigned")
+    frozen.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: frozen.says("state is dropped"), "the frozen one knows", 60.0)
+    world.produce(records(500, 700))
+    world.wait_for(700)
+    assert_exactly_once(world.store, 700)
+    standby.stop()
+    world.produce(records(700, 800))
+    world.wait_for(800)
+    frozen.stop()
+    assert_exactly_once(world.store, 800)
+
+
+def test_added_partitions_are_read_from_their_start(world: World) -> None:
+    from kafka import KafkaAdminClient
+
+    world.produce(records(0, 200))
+    writer = world.start("writer")
+    world.wait_for(200)
+    administrator = KafkaAdminClient(bootstrap_servers=world.bootstrap)
+    administrator.create_partitions({world.topic: 5})
+    administrator.close()
+    for partition in range(5):
+        world.produce(records(200 + 20 * partition, 220 + 20 * partition), partition)
+    world.wait_for(300)
+    writer.stop()
+    assert_exactly_once(world.store, 300)
+    assert len(world.store.ledger(NAME)) == 5
