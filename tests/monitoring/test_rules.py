@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
+from weald.cli.main import app
+from weald.cli.settings import SECTIONS
 from weald.monitoring.names import METRICS
 
 ROOT = Path(__file__).parents[2]
@@ -106,3 +108,15 @@ def test_alerts_use_recorded_series_that_exist() -> None:
     recorded = {rule["record"] for rule in RECORDED}
     for rule in rules():
         assert set(re.findall(r"job_stream:[\w:]+", rule["expr"])) <= recorded, rule
+
+
+def test_runbooks_name_settings_and_commands_that_exist() -> None:
+    text = (ROOT / "docs" / "runbooks.md").read_text()
+    sections = "|".join(SECTIONS)
+    for section, field in re.findall(rf"`({sections})\.(\w+)`", text):
+        assert field in SECTIONS[section].__struct_fields__, f"{section}.{field}"
+    commands = {
+        command.callback.__name__ for command in app.registered_commands if command.callback
+    }
+    commands |= {str(group.name) for group in app.registered_groups}
+    assert set(re.findall(r"`weald (\w+)", text)) <= commands
