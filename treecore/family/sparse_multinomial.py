@@ -21,7 +21,7 @@ from .dirichlet_multinomial import (
     observe_bag,
 )
 from .gamma import SMALL, log_gamma, log_rising, rising
-from .sparse_rows import SparseRows, find_word, make_sparse_rows, put_word
+from .sparse_rows import SparseRows, make_sparse_rows, put_word, seek
 
 __all__ = ["SparsePredictive", "SparseValues", "sparse_values"]
 
@@ -119,12 +119,14 @@ def _bag_union(
 ) -> float:
     if rows.used[i] < other.used[j]:
         rows, i, other, j = other, j, rows, i
-    from_word = family.from_word
+    lookup, words, weights, from_word = rows.lookup, rows.word, rows.weight, family.from_word
+    start, room = rows.start[i], rows.room[i]
     total = rows.head[i, _SCORE] + other.head[j, _SCORE]
     for slot in range(other.start[j], other.start[j] + other.used[j]):
-        found = find_word(rows, i, other.word[slot])
-        if found >= 0:
-            mine, others = rows.weight[found], other.weight[slot]
+        word, others = other.word[slot], other.weight[slot]
+        entry = lookup[2 * start + seek(lookup, words, start, room, word)]
+        if entry > 0:
+            mine = weights[start + entry - 1]
             total += log_rising(from_word, 0, mine + others)
             total -= log_rising(from_word, 0, mine) + log_rising(from_word, 0, others)
     tokens = rows.head[i, _TOKENS] + other.head[j, _TOKENS]
@@ -145,16 +147,19 @@ def _bag_predictive(
     table: SparsePredictive, k: int, rows: SparseRows, i: int, family: DirichletMultinomial
 ) -> float:
     block, source = table.rows, table.source[k]
+    lookup, words, weights = block.lookup, block.word, block.weight
+    start, room = block.start[source], block.room[source]
     total = table.tokens[k, 1] - log_gamma(table.tokens[k, 0] + rows.head[i, _TOKENS])
     product = 1.0
     for slot in range(rows.start[i], rows.start[i] + rows.used[i]):
-        found = find_word(block, source, rows.word[slot])
-        start = family.beta + (block.weight[found] if found >= 0 else 0.0)
-        count = rows.weight[slot]
+        count, known = rows.weight[slot], family.beta
+        if room > 0:
+            entry = lookup[2 * start + seek(lookup, words, start, room, rows.word[slot])]
+            known += weights[start + entry - 1] if entry > 0 else 0.0
         if count > SMALL:
-            total += log_gamma(start + count) - log_gamma(start)
+            total += log_gamma(known + count) - log_gamma(known)
             continue
-        product *= rising(start, count)
+        product *= rising(known, count)
         if product > LARGEST_PRODUCT or product < SMALLEST_PRODUCT:
             total += log(product)
             product = 1.0

@@ -16,7 +16,7 @@ from ..compile import compiled, implements
 from ..rows import add_row, clear_row, copy_row, is_single, subtract_row, sum_rows
 from .gamma import log_rising
 
-__all__ = ["SparseRows", "dense_row", "find_word", "make_sparse_rows", "put_word"]
+__all__ = ["SparseRows", "dense_row", "find_word", "make_sparse_rows", "put_word", "seek"]
 
 _NONE, _UNLINKED = -1, -2
 _COUNT, _WEIGHT, _TOKENS, _SCORE = 0, 1, 2, 3
@@ -99,17 +99,27 @@ def _home(word: int, size: int) -> int:
 
 
 @compiled
-def _index_place(rows: SparseRows, i: int, word: int) -> int:
-    """Place of a word in the row's index, or the free place where it would go."""
-    base, size = 2 * rows.start[i], 2 * rows.room[i]
+def seek(
+    lookup: NDArray[np.int32], words: NDArray[np.int32], start: int, room: int, word: int
+) -> int:
+    """Place of a word in the index of a row with a segment, or the free place where it would go.
+
+    Takes arrays, not rows: a loop that looks many words up takes them out of the rows once.
+    """
+    size = 2 * room
     place = _home(word, size)
     while True:
-        entry = rows.lookup[base + place]
-        if entry == 0 or rows.word[rows.start[i] + entry - 1] == word:
+        entry = lookup[2 * start + place]
+        if entry == 0 or words[start + entry - 1] == word:
             return place
         place += 1
         if place == size:
             place = 0
+
+
+@compiled
+def _index_place(rows: SparseRows, i: int, word: int) -> int:
+    return seek(rows.lookup, rows.word, rows.start[i], rows.room[i], word)
 
 
 @compiled
