@@ -58,7 +58,7 @@ def test_every_panel_has_data_from_a_running_service(
         with traffic(kafka_bootstrap, topic, seed):
             weald.wait_until(lambda: get(port, "/readyz")[0] == 200, "readiness", 120)
             try:
-                weald.wait_until(lambda: not prometheus.unanswered(), "all panels", 180)
+                weald.wait_until(lambda: not prometheus.unanswered(), "all panels", 400)
             except TimeoutError:
                 pytest.fail(
                     f"no answer to {sorted(prometheus.unanswered())}\n{weald.log.read_text()}"
