@@ -27,7 +27,7 @@ TEMPLATE = """\
 [stream]
 name = {name}
 source = {source}    # kafka, file or stdin
-{path}
+{stream}
 [kafka]
 bootstrap_servers = {bootstrap_servers}
 topic = {topic}
@@ -149,8 +149,10 @@ class Choices:
     Parameters
     ----------
     schema : Proposal
-    stream, kafka : mapping of str to str
-        ``name``, ``source`` and perhaps ``path``; ``bootstrap_servers`` and ``topic``.
+    stream : mapping of str to object
+        ``name``, ``source``, and more settings of that section.
+    kafka : mapping of str to str
+        ``bootstrap_servers`` and ``topic``.
     model, refinement : mapping of str to object
         More settings of those sections; a key may be dotted.
     redis : bool
@@ -158,7 +160,7 @@ class Choices:
     """
 
     schema: Proposal
-    stream: Mapping[str, str]
+    stream: Mapping[str, Any]
     kafka: Mapping[str, str]
     model: Mapping[str, Any] = field(default_factory=dict)
     refinement: Mapping[str, Any] = field(default_factory=dict)
@@ -168,10 +170,11 @@ class Choices:
 def configuration(choices: Choices) -> str:
     """Return the text of a ``weald.toml``."""
     schema, stream, kafka = choices.schema, choices.stream, choices.kafka
+    more = {key: value for key, value in stream.items() if key not in ("name", "source")}
     return TEMPLATE.format(
         name=_quoted(stream["name"]),
         source=_quoted(stream["source"]),
-        path=f"path = {_quoted(stream['path'])}\n" if "path" in stream else "",
+        stream=_assignments(more),
         bootstrap_servers=_quoted(kafka["bootstrap_servers"]),
         topic=_quoted(kafka["topic"]),
         fields="\n".join(f"    {_field(path)}," for path in schema.fields),
@@ -185,7 +188,11 @@ def configuration(choices: Choices) -> str:
 
 def _assignments(values: Mapping[str, Any]) -> str:
     # Numbers, texts and lists of them read the same in JSON and in TOML.
-    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+    lines = (
+        f"{key} = {_quoted(value) if isinstance(value, str) else json.dumps(value)}\n"
+        for key, value in values.items()
+    )
+    return "".join(lines)
 
 
 def _quoted(text: str) -> str:

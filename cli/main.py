@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from . import assign, clusters, config, db, doctor, init, predict, run, status, warmup
+from . import assign, clusters, config, db, doctor, fit, init, predict, run, status, warmup
 from .demo import command as demo
 from .errors import CommandError, ExitCode
 from .output import note
@@ -37,6 +37,7 @@ status.add_to(app)
 clusters.add_to(app)
 assign.add_to(app)
 predict.add_to(app)
+fit.add_to(app)
 doctor.add_to(app)
 warmup.add_to(app)
 db.add_to(app)

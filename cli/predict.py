@@ -59,7 +59,7 @@ def predict(
 
     The records are decoded by the stream's own schema. An empty cluster means that a new one is
     more probable than any that exists; `log_density` is the log predictive density of the record,
-    which is low for one unlike anything seen.
+    which is low for one unlike anything seen. Rows count from 0, as offsets do.
     """
     from .state import reading
 
@@ -69,7 +69,7 @@ def predict(
         rows, refused = _predict(state, data)
     write_rows(rows, COLUMNS, output)
     for letter in refused[:10]:
-        note(f"row {letter.offset + 1} refused: {letter.reason}: {letter.detail}")
+        note(f"row {letter.offset} refused: {letter.reason}: {letter.detail}")
     if refused:
         raise CommandError(f"{len(refused)} of {len(rows) + len(refused)} rows were refused")
 
@@ -84,7 +84,7 @@ def _predict(state: State, data: str) -> tuple[list[dict[str, Any]], list[DeadLe
         refused += letters
         answers = predictive(batch.values)
         for offset, key, answer in zip(batch.offset.tolist(), keys, answers, strict=True):
-            rows.append({"row": offset + 1, "key": key, **answer})
+            rows.append({"row": offset, "key": key, **answer})
     return rows, refused
 
 

@@ -36,7 +36,7 @@ _MEANING: dict[tuple[str, str], tuple[type[CommandError], str | None]] = {
         "compare [schema] in weald.toml with a record of the topic",
     ),
     ("weald.stream.errors", "StreamError"): (CommandError, DOCTOR),
-    ("weald.treecore.errors", "ParameterError"): (UsageError, "weald config show"),
+    ("weald.treecore.errors", "ParameterError"): (UsageError, None),
     ("weald.treecore.errors", "ObservationError"): (UsageError, None),
     ("weald.treecore.errors", "WealdError"): (CommandError, None),
 }

@@ -55,7 +55,7 @@ class Home:
         schema = Proposal([feature.name for feature in stream.features], "id", "time", [])
         choices = Choices(
             schema,
-            stream={"name": stream.name, "source": "kafka"},
+            stream={"name": stream.name, "source": "kafka", **stream.stream},
             kafka={"bootstrap_servers": "127.0.0.1:9092", "topic": stream.name},
             model=stream.model,
             refinement=stream.refinement,

@@ -21,6 +21,8 @@ COLOURS = (
     *("#8c564b", "#7f6bd6", "#b5bd2c", "#e377c2"),
 )
 IN_LEGEND = 12
+# From so many points on they are drawn smaller.
+MANY = 5000
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 
 
@@ -95,17 +97,18 @@ def draw(scatter: Scatter, windows: Sequence[Window], theme: Theme) -> bytes:
 
 def _draw_panel(panel: Any, scatter: Scatter, window: Window, theme: Theme) -> None:
     named = [cluster for cluster, _ in scatter.named]
+    size = 15.0 if len(scatter.points) < MANY else 4.0
     rest = scatter.points[~np.isin(scatter.cluster, named)]
-    panel.scatter(*rest.T, s=9, color=theme.faint, linewidths=0)
+    panel.scatter(*rest.T, s=0.6 * size, color=theme.faint, linewidths=0)
     for index, (cluster, label) in enumerate(scatter.named):
         points = scatter.points[scatter.cluster == cluster]
         panel.scatter(
             *points.T,
-            s=15,
+            s=size,
             # The colours come round again with another marker.
             marker=MARKERS[(index + index // len(COLOURS)) % len(MARKERS)],
             color=COLOURS[index % len(COLOURS)],
-            alpha=0.8,
+            alpha=0.75,
             linewidths=0,
             label=label if index < IN_LEGEND else None,
             # A tight cluster inside a wide one stays visible.

@@ -149,7 +149,7 @@ def test_predict_reads_csv_and_says_what_it_refuses(weald: Command, tmp_path: Pa
     result = weald("predict", str(path), "--output", "csv")
     assert result.code == ExitCode.FAILURE
     assert len(list(csv.DictReader(io.StringIO(result.out)))) == 1
-    assert "row 2 refused: wrong_type" in result.err
+    assert "row 1 refused: wrong_type" in result.err
 
 
 def test_predict_reads_standard_input() -> None:

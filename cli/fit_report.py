@@ -1,0 +1,194 @@
+"""What ``weald fit`` tells of its result: a summary, a CSV of the rows, a trace."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..treecore.family import spec_of
+from ..treecore.totals import add_observations, empty_totals
+from .describe import spread_text
+from .output import Column, Form, write_record
+
+if TYPE_CHECKING:
+    from ..mcmc.fit import ChainTrace, FitResult, FitSettings
+    from .load import Table
+
+__all__ = ["adjusted_rand_index", "tell", "write_assignments", "write_trace"]
+
+CLUSTERS_SHOWN = 20
+
+KERNEL_COLUMNS = (
+    Column("kernel", "kernel"),
+    Column("move", "move"),
+    Column("claim", "claim"),
+    Column("proposed", "proposed", "right"),
+    Column("accepted", "accepted", "right"),
+    Column("mean_log_ratio", "mean log ratio", "right"),
+)
+
+
+def tell(table: Table, settings: FitSettings, result: FitResult, form: Form) -> None:
+    """Write the summary on standard output."""
+    summary = _summary(table, settings, result)
+    if form is not Form.table:
+        write_record(summary, form)
+        return
+    features = [Column(name, name, "right", spread_text) for name in table.names]
+    shown = {k: v for k, v in summary.items() if k not in ("params", "hyper")}
+    shown["clusters"] = [{**row, **row["features"]} for row in summary["clusters"][:CLUSTERS_SHOWN]]
+    columns = [
+        Column("cluster", "cluster", "right"),
+        Column("size", "size", "right"),
+        Column("probability", "probability", "right"),
+        Column("stability", "stability", "right"),
+        *features,
+    ]
+    write_record(shown, form, tables={"clusters": columns, "kernels": KERNEL_COLUMNS})
+
+
+def write_assignments(path: Path, result: FitResult) -> None:
+    """Write ``row,cluster,probability,stability``, one line for each row of the data."""
+    columns = (result.labels, result.probability, result.stability)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("row", "cluster", "probability", "stability"))
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        writer.writerows((index, *row) for index, row in enumerate(rows))
+
+
+def write_trace(path: Path, result: FitResult) -> None:
+    """Write every iteration of every chain as ``.npz``.
+
+    Arrays are chains x iterations (x more); where one chain made fewer iterations than another
+    its rest is -1 in ``labels`` and ``n_clusters`` and NaN elsewhere, and ``n_iterations`` says
+    how many it made. ``proposed``, ``accepted`` and ``mean_log_ratio`` have one column for each
+    of ``moves``, and ``hyper`` one for each of ``hyper_names``.
+    """
+    traces = result.traces
+    moves = [(kernel.name, part) for kernel in result.kernels for part in kernel.parts]
+    tallies = _padded([_tally(trace, result) for trace in traces], np.nan)
+    proposed, accepted, total = tallies[..., 0], tallies[..., 1], tallies[..., 2]
+    names = list(traces[0].hyper)
+    arrays: dict[str, NDArray[Any]] = {
+        "n_iterations": np.array([len(trace.log_joint) for trace in traces]),
+        "labels": _padded([np.array(trace.labels, dtype=np.int32) for trace in traces], -1),
+        "log_joint": _padded([np.array(trace.log_joint) for trace in traces], np.nan),
+        "n_clusters": _padded([np.array(trace.n_clusters) for trace in traces], -1),
+        "seconds": _padded([np.array(trace.seconds) for trace in traces], np.nan),
+        "hyper": _padded([_hyper(trace, names) for trace in traces], np.nan),
+        "hyper_names": np.array(names, dtype=np.str_),
+        "moves": np.array([f"{kernel}.{part}" for kernel, part in moves]),
+        "proposed": proposed,
+        "accepted": accepted,
+        "mean_log_ratio": np.divide(
+            total, proposed, out=np.full_like(total, np.nan), where=proposed > 0
+        ),
+    }
+    # Untyped, because the stubs take every name for the flag that newer versions have.
+    save: Any = np.savez_compressed
+    with path.open("wb") as file:
+        save(file, **arrays)
+
+
+def adjusted_rand_index(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
+    """Return the agreement of two partitions, corrected for chance (Hubert and Arabie 1985)."""
+    _, a = np.unique(one, return_inverse=True)
+    _, b = np.unique(other, return_inverse=True)
+    table = np.zeros((a.max() + 1, b.max() + 1))
+    np.add.at(table, (a, b), 1.0)
+
+    def pairs(counts: NDArray[np.float64]) -> float:
+        return float((counts * (counts - 1.0)).sum() / 2.0)
+
+    both, in_a, in_b = pairs(table), pairs(table.sum(axis=1)), pairs(table.sum(axis=0))
+    every = pairs(np.array([float(len(one))]))
+    expected = in_a * in_b / every if every else 0.0
+    largest = (in_a + in_b) / 2.0
+    return 1.0 if largest == expected else (both - expected) / (largest - expected)
+
+
+def _summary(table: Table, settings: FitSettings, result: FitResult) -> dict[str, Any]:
+    best = max(result.traces, key=lambda trace: trace.best_log_joint)
+    summary: dict[str, Any] = {
+        "n_observations": len(table.values),
+        "n_features": table.values.shape[1],
+        "family": settings.family,
+        "params": spec_of(result.family).parameters(result.family),
+        "prior": settings.prior,
+        "hyper": {name: float(np.mean(values)) for name, values in best.hyper.items()},
+        "seed": settings.seed,
+        "chains": len(result.traces),
+        "iterations": [len(trace.log_joint) for trace in result.traces],
+        "seconds": max(trace.seconds[-1] for trace in result.traces),
+        "n_clusters": result.n_clusters,
+        "consensus": settings.consensus,
+        "log_joint_start": best.start_log_joint,
+        "log_joint": best.best_log_joint,
+    }
+    if table.truth is not None:
+        labels = result.labels.astype(np.int64)
+        summary["adjusted_rand_index"] = adjusted_rand_index(labels, table.truth)
+    return {**summary, "kernels": _kernels(result), "clusters": _clusters(table, result)}
+
+
+def _kernels(result: FitResult) -> list[dict[str, Any]]:
+    rows = []
+    for kernel in result.kernels:
+        moved = sum(
+            (np.sum(trace.tally[kernel.name], axis=0) for trace in result.traces),
+            start=np.zeros((len(kernel.parts), 3)),
+        )
+        for part, (proposed, accepted, total) in zip(kernel.parts, moved.tolist(), strict=True):
+            row = {"kernel": kernel.name, "move": part, "claim": kernel.flag}
+            counts = {"proposed": int(proposed), "accepted": int(accepted)}
+            mean = total / proposed if proposed else None
+            rows.append({**row, **counts, "mean_log_ratio": mean})
+    return rows
+
+
+def _clusters(table: Table, result: FitResult) -> list[dict[str, Any]]:
+    """Return one row for each cluster, largest first."""
+    spec = spec_of(result.family)
+    totals = empty_totals(result.family, result.n_clusters)
+    add_observations(result.family, table.values, result.labels.astype(np.int64), totals)
+    sizes = np.bincount(result.labels, minlength=result.n_clusters)
+    rows = []
+    for cluster in np.argsort(-sizes, kind="stable").tolist():
+        inside = result.labels == cluster
+        features = spec.describe(result.family, totals[cluster], table.names)
+        rows.append(
+            {
+                "cluster": cluster,
+                "size": int(sizes[cluster]),
+                "probability": float(result.probability[inside].mean()),
+                "stability": float(result.stability[inside].mean()),
+                "features": {each.name: asdict(each) for each in features},
+            }
+        )
+    return rows
+
+
+def _tally(trace: ChainTrace, result: FitResult) -> NDArray[np.float64]:
+    """Return the moves of a chain, float64 (iterations, moves of all kernels, 3)."""
+    return np.concatenate([np.array(trace.tally[k.name]) for k in result.kernels], axis=1)
+
+
+def _hyper(trace: ChainTrace, names: Sequence[str]) -> NDArray[np.float64]:
+    columns = [trace.hyper[name] for name in names]
+    return np.array(columns).T.reshape(len(trace.log_joint), len(names))
+
+
+def _padded(arrays: Sequence[NDArray[Any]], filler: float) -> NDArray[Any]:
+    longest = max(len(array) for array in arrays)
+    shape = (len(arrays), longest, *arrays[0].shape[1:])
+    padded = np.full(shape, filler, dtype=arrays[0].dtype)
+    for row, array in zip(padded, arrays, strict=True):
+        row[: len(array)] = array
+    return padded

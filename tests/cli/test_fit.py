@@ -1,0 +1,152 @@
+"""`weald fit`: the design's flags on real files, and what it writes."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from weald.cli.errors import ExitCode, UsageError
+from weald.cli.fit import parse_parameters
+from weald.cli.fit_report import adjusted_rand_index
+
+from .conftest import Command
+
+pytestmark = pytest.mark.usefixtures("clean")
+
+QUICK = ("--iterations", "10", "--kernel", "gibbs")
+N = 90
+
+
+@pytest.fixture
+def points(clean: Path, rng: np.random.Generator) -> Path:
+    """Three groups that nobody could confuse, with their labels."""
+    y = np.arange(N) % 3
+    values = np.array([[0.0, 0.0], [30.0, 0.0], [0.0, 30.0]])[y] + rng.normal(size=(N, 2))
+    np.savez(clean / "points.npz", X=values, y=y)
+    return clean / "points.npz"
+
+
+def test_the_summary_tells_model_kernels_and_clusters(points: Path, weald: Command) -> None:
+    result = weald("fit", str(points), *QUICK, "--output", "json")
+    assert result.code == 0, result.err
+    answer = json.loads(result.out)
+    assert (answer["n_observations"], answer["n_features"], answer["n_clusters"]) == (N, 2, 3)
+    assert answer["adjusted_rand_index"] == 1.0
+    assert answer["iterations"] == [10]
+    assert answer["log_joint"] >= answer["log_joint_start"]
+    assert answer["kernels"][0]["claim"] == "exact"
+    assert [row["size"] for row in answer["clusters"]] == [30, 30, 30]
+    assert all(row["probability"] > 0.9 for row in answer["clusters"])
+    assert set(answer["clusters"][0]["features"]) == {"x1", "x2"}
+
+
+def test_the_table_reads_well(points: Path, weald: Command) -> None:
+    out = weald("fit", str(points), *QUICK).out
+    assert "n clusters" in out
+    assert " ± " in out
+
+
+def test_out_has_a_line_for_each_row(points: Path, weald: Command) -> None:
+    assert weald("fit", str(points), *QUICK, "--out", "o.csv").code == 0
+    with Path("o.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["row", "cluster", "probability", "stability"]
+    assert [int(row["row"]) for row in rows] == list(range(N))
+    assert len({row["cluster"] for row in rows}) == 3
+    assert all(0.0 <= float(row["stability"]) <= 1.0 for row in rows)
+
+
+def test_trace_has_every_iteration_of_every_chain(points: Path, weald: Command) -> None:
+    result = weald("fit", str(points), *QUICK, "--chains", "2", "--trace", "t.npz")
+    assert result.code == 0, result.err
+    with np.load("t.npz", allow_pickle=False) as trace:
+        assert trace["labels"].shape == (2, 10, N)
+        assert trace["labels"].dtype == np.int32
+        for name in ("log_joint", "n_clusters", "seconds"):
+            assert trace[name].shape == (2, 10)
+        assert trace["hyper"].shape[:2] == (2, 10)
+        n_moves = len(trace["moves"])
+        for name in ("proposed", "accepted", "mean_log_ratio"):
+            assert trace[name].shape == (2, 10, n_moves)
+        assert trace["n_iterations"].tolist() == [10, 10]
+
+
+def test_the_same_seed_gives_the_same_trace(points: Path, weald: Command) -> None:
+    for name in ("a.npz", "b.npz"):
+        weald("fit", str(points), *QUICK, "--chains", "2", "--seed", "5", "--trace", name)
+    with np.load("a.npz") as a, np.load("b.npz") as b:
+        np.testing.assert_array_equal(a["labels"], b["labels"])
+        np.testing.assert_array_equal(a["log_joint"], b["log_joint"])
+
+
+def test_every_start_and_consensus_and_time_instead_of_sweeps(points: Path, weald: Command) -> None:
+    for extra in (
+        ("--init", "one", "--consensus", "vi"),
+        ("--init", "random:3", "--consensus", "binder"),
+        ("--init", "singletons", "--fixed-hyper", "--alpha", "0.5"),
+        ("--prior", "nggp", "--alpha", "1", "--sigma", "0.2"),
+        ("--param", "kappa=0.05", "--param", "psi=1.5", "--param", "mean=[0, 0]"),
+    ):
+        result = weald("fit", str(points), *QUICK, *extra, "--output", "json")
+        assert result.code == 0, result.err
+    timed = weald("fit", str(points), "--seconds", "0.2", "--kernel", "gibbs", "--output", "json")
+    assert json.loads(timed.out)["seconds"] >= 0.2
+
+
+def test_columns_of_a_csv(clean: Path, weald: Command, rng: np.random.Generator) -> None:
+    lines = [f"n{i},{a},{b}" for i, (a, b) in enumerate(rng.normal(size=(30, 2)).tolist())]
+    (clean / "x.csv").write_text("\n".join(["name,a,b", *lines]) + "\n")
+    result = weald("fit", "x.csv", *QUICK, "--output", "json")
+    assert "left out: name" in result.err
+    assert set(json.loads(result.out)["clusters"][0]["features"]) == {"a", "b"}
+    one = weald("fit", "x.csv", *QUICK, "--columns", "b", "--output", "json")
+    assert set(json.loads(one.out)["clusters"][0]["features"]) == {"b"}
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ("--kernel nonesuch", "no kernel 'nonesuch': choose among"),
+        ("--family nonesuch", "no family 'nonesuch': choose among"),
+        ("--prior nonesuch", "no prior 'nonesuch': choose among"),
+        ("--init sideways", "sideways"),
+        ("--param kappa", "expected NAME=VALUE"),
+        ("--param kappa=much", "neither a number nor JSON"),
+        ("--param kapa=1", "kapa"),
+        ("--param kappa=-1", "kappa"),
+        ("--iterations 5 --seconds 5", "not both"),
+        ("--columns nonesuch", "there are x1, x2"),
+    ],
+)
+def test_mistakes_are_usage_errors(extra: str, message: str, points: Path, weald: Command) -> None:
+    result = weald("fit", str(points), *extra.split())
+    assert result.code == ExitCode.USAGE, result.err
+    assert message in result.err
+
+
+def test_a_missing_file_is_not_found(weald: Command) -> None:
+    assert weald("fit", "nowhere.npy").code == ExitCode.NOT_FOUND
+
+
+def test_an_output_that_cannot_be_written_is_a_failure(points: Path, weald: Command) -> None:
+    result = weald("fit", str(points), *QUICK, "--out", "no/such/folder.csv")
+    assert result.code == ExitCode.FAILURE
+    assert "cannot write no/such/folder.csv" in result.err
+
+
+def test_parameters_are_numbers_or_json() -> None:
+    assert parse_parameters(["kappa=0.1", "psi=[[1, 0], [0, 1]]", "mean=[1,2]"]) == {
+        "kappa": 0.1,
+        "psi": [[1, 0], [0, 1]],
+        "mean": [1, 2],
+    }
+    with pytest.raises(UsageError):
+        parse_parameters(["=1"])
+
+
+def test_the_adjusted_rand_index() -> None:
+    a = np.array([0, 0, 1, 1])
+    assert adjusted_rand_index(a, np.array([5, 5, 2, 2])) == 1.0
+    assert adjusted_rand_index(a, np.array([0, 1, 0, 1])) == pytest.approx(-0.5)
+    assert adjusted_rand_index(np.zeros(4, dtype=np.int64), np.zeros(4, dtype=np.int64)) == 1.0
