@@ -17,9 +17,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..treecore.compile import compiled
+from ..treecore.compile import compiled, inner
 from ..treecore.draw import below, coin
 from ..treecore.partition import Model
+from ..treecore.reference import by_reference
 from .sides import drop_sides, join_side, open_sides
 from .split_merge import (
     draw_blocks,
@@ -44,14 +45,14 @@ class Plan(NamedTuple):
     a: float = 0.5
 
 
-@compiled
+@inner
 def log_urn(a: float, first: int, second: int) -> float:
     """Log probability of one way to put so many atoms on either side, u ~ Beta(a, a) unknown."""
     value = lgamma(2.0 * a) - lgamma(2.0 * a + first + second)
     return value + lgamma(a + first) + lgamma(a + second) - 2.0 * lgamma(a)
 
 
-@compiled
+@inner
 def draw_urn_sides(rng: Generator, state: State, n: int, a: float) -> int:
     """Put ``members[:n]`` on the empty sides by that law; returns how many are on side 0."""
     n_first = 0
@@ -63,7 +64,7 @@ def draw_urn_sides(rng: Generator, state: State, n: int, a: float) -> int:
     return n_first
 
 
-@compiled
+@inner
 def _split(rng: Generator, state: State, model: Model, a: float) -> Info:
     partition = state.partition
     k = partition.slots[below(rng, partition.n_blocks[0])]
@@ -78,7 +79,7 @@ def _split(rng: Generator, state: State, model: Model, a: float) -> Info:
     return settle_split(rng, state, k, n, ratio)
 
 
-@compiled
+@inner
 def _merge(rng: Generator, state: State, model: Model, a: float) -> Info:
     partition = state.partition
     if partition.n_blocks[0] < 2:
@@ -89,7 +90,7 @@ def _merge(rng: Generator, state: State, model: Model, a: float) -> Info:
     return settle_merge(rng, state, first, second, ratio)
 
 
-@compiled
+@inner
 def step(rng: Generator, state: State, model: Model, plan: Plan) -> Info:
     """Propose a split or a merge; there must be a block."""
     if coin(rng, 0.5):
@@ -107,6 +108,7 @@ def sweep(
     tally: NDArray[np.float64],
 ) -> None:
     """``plan.proposals`` steps; ``live`` are the atoms that are in blocks."""
+    state, model = by_reference(state), by_reference(model)
     if live.shape[0] < 2:
         return
     for _ in range(plan.proposals):

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..treecore.compile import compiled
+from ..treecore.compile import compiled, inner
 from ..treecore.draw import coin, shuffle
 from ..treecore.partition import Model, log_join
+from ..treecore.reference import by_reference
 from . import gibbs
 from .sides import drop_sides, join_side, open_sides, rescan, side_slot
 from .split_merge import (
@@ -52,7 +53,7 @@ class Plan(NamedTuple):
     launch: int = FAIR
 
 
-@compiled
+@inner
 def _launch(rng: Generator, state: State, model: Model, n: int, launch: int) -> None:
     """Put ``members[:n]`` on the sides, which hold the anchors only."""
     atoms, partition = state.atoms, state.partition
@@ -69,7 +70,7 @@ def _launch(rng: Generator, state: State, model: Model, n: int, launch: int) -> 
         join_side(state, i, state.side[i])
 
 
-@compiled
+@inner
 def step(rng: Generator, state: State, model: Model, plan: Plan, anchors: tuple[int, int]) -> Info:
     """Propose to separate or to join the blocks of two different atoms.
 
@@ -105,8 +106,10 @@ def sweep(
     tally: NDArray[np.float64],
 ) -> None:
     """One iteration, with uniform anchors from ``live``, the atoms that are in blocks."""
+    state, model = by_reference(state), by_reference(model)
     if live.shape[0] >= 2:
         for _ in range(plan.proposals):
             record(tally, step(rng, state, model, plan, draw_anchors(rng, live)))
     for _ in range(plan.gibbs):
-        gibbs.sweep(rng, state, model, live)
+        for at in range(live.shape[0]):
+            gibbs.step(rng, state, model, live[at])

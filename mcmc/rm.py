@@ -17,9 +17,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..treecore.compile import compiled
+from ..treecore.compile import compiled, inner
 from ..treecore.draw import below, coin
 from ..treecore.partition import Model, Partition
+from ..treecore.reference import by_reference
 from .dm import draw_urn_sides, log_urn
 from .sides import drop_sides, join_side, open_sides, side_slot
 from .split_merge import (
@@ -49,7 +50,7 @@ class Plan(NamedTuple):
     share: int = UNIFORM
 
 
-@compiled
+@inner
 def _draw_sides(rng: Generator, state: State, n: int, share: int) -> int:
     if share == UNIFORM:
         return draw_urn_sides(rng, state, n, 1.0)
@@ -61,14 +62,14 @@ def _draw_sides(rng: Generator, state: State, n: int, share: int) -> int:
     return n_first
 
 
-@compiled
+@inner
 def _log_assignment(share: int, first: int, second: int) -> float:
     if share == UNIFORM:
         return log_urn(1.0, first, second)
     return -(first + second) * log(2.0)
 
 
-@compiled
+@inner
 def _log_exchange_ratio(model: Model, partition: Partition, first: int, second: int) -> float:
     value = 0.0
     for side in range(2):
@@ -77,7 +78,7 @@ def _log_exchange_ratio(model: Model, partition: Partition, first: int, second: 
     return value - log_block_weight(model, partition, second)
 
 
-@compiled
+@inner
 def _split(rng: Generator, state: State, model: Model, share: int, k: int) -> Info:
     partition = state.partition
     n = gather_blocks(state, k, k)
@@ -93,7 +94,7 @@ def _split(rng: Generator, state: State, model: Model, share: int, k: int) -> In
     return settle_split(rng, state, k, n, ratio)
 
 
-@compiled
+@inner
 def step(rng: Generator, state: State, model: Model, plan: Plan) -> Info:
     """Propose to mix a pair of blocks; there must be a block."""
     partition = state.partition
@@ -127,6 +128,7 @@ def sweep(
     tally: NDArray[np.float64],
 ) -> None:
     """``plan.proposals`` steps; ``live`` are the atoms that are in blocks."""
+    state, model = by_reference(state), by_reference(model)
     if live.shape[0] < 2:
         return
     for _ in range(plan.proposals):

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..treecore.compile import compiled
+from ..treecore.compile import compiled, inner
 from ..treecore.draw import shuffle
 from ..treecore.partition import Model
+from ..treecore.reference import by_reference
 from .sides import allocate, drop_sides, join_side, open_sides
 from .split_merge import (
     draw_anchors,
@@ -41,7 +42,7 @@ class Plan(NamedTuple):
     proposals: int = 1
 
 
-@compiled
+@inner
 def step(rng: Generator, state: State, model: Model, i: int, j: int) -> Info:
     """Propose to separate or to join the blocks of the atoms i and j, which must differ.
 
@@ -73,6 +74,7 @@ def sweep(
     tally: NDArray[np.float64],
 ) -> None:
     """``plan.proposals`` steps with uniform anchors from ``live``, the atoms that are in blocks."""
+    state, model = by_reference(state), by_reference(model)
     if live.shape[0] < 2:
         return
     for _ in range(plan.proposals):

@@ -23,9 +23,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..treecore.compile import compiled
+from ..treecore.compile import compiled, inner
 from ..treecore.draw import below, coin, shuffle
 from ..treecore.partition import Model, block_log_marginal
+from ..treecore.reference import by_reference
 from .selection import (
     Selection,
     draw_partner,
@@ -71,7 +72,7 @@ class Plan(NamedTuple):
     selection: Selection = Selection()
 
 
-@compiled
+@inner
 def allocate_blocks(rng: Generator, state: State, model: Model, first: int, second: int) -> float:
     """Divide one block over the sides sequentially, or imagine that it leads to two blocks.
 
@@ -85,7 +86,7 @@ def allocate_blocks(rng: Generator, state: State, model: Model, first: int, seco
     return allocate(rng, state, model, n, -1 if first == second else second)
 
 
-@compiled
+@inner
 def log_merged_choice(
     state: State, model: Model, selection: Selection, first: int, second: int
 ) -> float:
@@ -96,7 +97,7 @@ def log_merged_choice(
     return log_split_choice(state, model, selection, score, (first, second))
 
 
-@compiled
+@inner
 def smart_split(rng: Generator, state: State, model: Model, selection: Selection) -> Info:
     """Split of pair (a)."""
     partition = state.partition
@@ -114,7 +115,7 @@ def smart_split(rng: Generator, state: State, model: Model, selection: Selection
     return settle_split(rng, state, k, n, ratio)
 
 
-@compiled
+@inner
 def dumb_merge(rng: Generator, state: State, model: Model, selection: Selection) -> Info:
     """Merge of pair (a); there must be two blocks."""
     partition = state.partition
@@ -128,7 +129,7 @@ def dumb_merge(rng: Generator, state: State, model: Model, selection: Selection)
     return settle_merge(rng, state, first, second, ratio)
 
 
-@compiled
+@inner
 def dumb_split(rng: Generator, state: State, model: Model, selection: Selection) -> Info:
     """Split of pair (b)."""
     partition = state.partition
@@ -148,7 +149,7 @@ def dumb_split(rng: Generator, state: State, model: Model, selection: Selection)
     return settle_split(rng, state, k, n, ratio)
 
 
-@compiled
+@inner
 def smart_merge(rng: Generator, state: State, model: Model, selection: Selection) -> Info:
     """Merge of pair (b); there must be two blocks."""
     partition = state.partition
@@ -162,7 +163,7 @@ def smart_merge(rng: Generator, state: State, model: Model, selection: Selection
     return settle_merge(rng, state, first, second, ratio)
 
 
-@compiled
+@inner
 def step(rng: Generator, state: State, model: Model, plan: Plan) -> Info:
     """Propose one move of one of the pairs; there must be a block."""
     smart = coin(rng, plan.smart_splits)
@@ -187,6 +188,7 @@ def sweep(
     tally: NDArray[np.float64],
 ) -> None:
     """``plan.proposals`` steps; ``live`` are the atoms that are in blocks."""
+    state, model = by_reference(state), by_reference(model)
     if live.shape[0] < 2:
         return
     for _ in range(plan.proposals):

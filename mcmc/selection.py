@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from numpy.random import Generator
 
-from ..treecore.compile import compiled
+from ..treecore.compile import inner
 from ..treecore.draw import below, choose, coin
 from ..treecore.partition import Model, Partition, block_log_marginal
 from ..treecore.prior.base import log_size
@@ -67,7 +67,7 @@ def paper_selection() -> Selection:
     return Selection(TEMPERED, 1.0, 0.0, PAPER_MERGE)
 
 
-@compiled
+@inner
 def split_score(selection: Selection, count: int, log_marginal: float) -> float:
     """Log of f_split for a block of ``count`` observations, unnormalised and without floor."""
     if selection.split == EQUAL:
@@ -79,12 +79,12 @@ def split_score(selection: Selection, count: int, log_marginal: float) -> float:
     return log(count) - selection.tau * log_marginal / count
 
 
-@compiled
+@inner
 def _open_score(model: Model, partition: Partition, selection: Selection, k: int) -> float:
     return split_score(selection, partition.size[k], block_log_marginal(model, partition, k))
 
 
-@compiled
+@inner
 def draw_split(rng: Generator, state: State, model: Model, selection: Selection) -> int:
     """An open block, drawn by f_split."""
     partition = state.partition
@@ -96,7 +96,7 @@ def draw_split(rng: Generator, state: State, model: Model, selection: Selection)
     return partition.slots[choose(rng, state.log_weights, n_blocks)]
 
 
-@compiled
+@inner
 def _log_add(total: float, value: float) -> float:
     """``log(exp(total) + exp(value))``."""
     high, low = max(total, value), min(total, value)
@@ -105,7 +105,7 @@ def _log_add(total: float, value: float) -> float:
     return high + log(1.0 + exp(low - high))
 
 
-@compiled
+@inner
 def log_split_choice(
     state: State, model: Model, selection: Selection, score: float, absent: tuple[int, int]
 ) -> float:
@@ -124,7 +124,7 @@ def log_split_choice(
     return log((1.0 - selection.floor) * exp(score - total) + selection.floor / n_choices)
 
 
-@compiled
+@inner
 def log_partner(model: Model, partition: Partition, rule: int, k: int, other: int) -> float:
     """Log of f_merge(other | k), not normalised; ``k`` and ``other`` are open blocks or sides."""
     union = log_union(model, partition, k, other)
@@ -135,7 +135,7 @@ def log_partner(model: Model, partition: Partition, rule: int, k: int, other: in
     return union - block_log_marginal(model, partition, other)
 
 
-@compiled
+@inner
 def draw_partner(rng: Generator, state: State, model: Model, rule: int, k: int) -> int:
     """An open block other than the open block k, drawn by f_merge(. | k)."""
     partition = state.partition
@@ -151,7 +151,7 @@ def draw_partner(rng: Generator, state: State, model: Model, rule: int, k: int) 
     return partition.slots[chosen]
 
 
-@compiled
+@inner
 def _log_one_partner(
     state: State, model: Model, rule: int, pair: tuple[int, int], absent: int
 ) -> float:
@@ -165,7 +165,7 @@ def _log_one_partner(
     return score - total
 
 
-@compiled
+@inner
 def log_partners(
     state: State, model: Model, rule: int, pair: tuple[int, int], absent: int
 ) -> float:

@@ -11,9 +11,18 @@ from math import exp, log1p
 
 from numpy.random import Generator
 
-from ..treecore.compile import compiled
+from ..treecore.compile import inner
 from ..treecore.draw import coin
-from ..treecore.partition import Model, Partition, close_block, log_join
+from ..treecore.family.base import log_marginal_sum
+from ..treecore.partition import (
+    Model,
+    Partition,
+    block_log_marginal,
+    close_block,
+    link,
+    mark_changed,
+    set_log_marginal,
+)
 from ..treecore.prior.base import log_size
 from ..treecore.rows import add_row, clear_row, subtract_row
 from .state import State
@@ -29,17 +38,14 @@ __all__ = [
     "side_slot",
 ]
 
-# Neither the log marginal nor the predictive table is known: both bits of treecore's `stale`.
-_STALE = 3
 
-
-@compiled
+@inner
 def side_slot(partition: Partition, side: int) -> int:
     """Slot of the trial block ``side`` (0 or 1)."""
     return partition.slots[partition.n_blocks[0] + side]
 
 
-@compiled
+@inner
 def open_sides(partition: Partition) -> None:
     """Make both sides empty."""
     for side in range(2):
@@ -47,17 +53,17 @@ def open_sides(partition: Partition) -> None:
         partition.head[k] = -1
         partition.size[k] = 0
         partition.n_members[k] = 0
-        partition.stale[k] = _STALE
+        mark_changed(partition, k)
 
 
-@compiled
+@inner
 def drop_sides(partition: Partition) -> None:
     """Forget both sides."""
     for side in range(2):
         clear_row(partition.rows, side_slot(partition, side))
 
 
-@compiled
+@inner
 def join_side(state: State, i: int, side: int) -> None:
     """Count atom i into a side."""
     atoms, partition = state.atoms, state.partition
@@ -65,11 +71,11 @@ def join_side(state: State, i: int, side: int) -> None:
     add_row(partition.rows, k, atoms.rows, i)
     partition.size[k] += atoms.size[i]
     partition.n_members[k] += 1
-    partition.stale[k] = _STALE
+    mark_changed(partition, k)
     state.side[i] = side
 
 
-@compiled
+@inner
 def leave_side(state: State, i: int) -> None:
     """Take atom i out of its side."""
     atoms, partition = state.atoms, state.partition
@@ -77,20 +83,29 @@ def leave_side(state: State, i: int) -> None:
     subtract_row(partition.rows, k, atoms.rows, i)
     partition.size[k] -= atoms.size[i]
     partition.n_members[k] -= 1
-    partition.stale[k] = _STALE
+    mark_changed(partition, k)
 
 
-@compiled
-def _log_weight(state: State, model: Model, i: int, k: int) -> float:
-    atoms, partition, seating = state.atoms, state.partition, model.seating
-    before = partition.size[k]
+@inner
+def _log_with(state: State, model: Model, i: int, k: int) -> float:
+    """Log marginal of side k once atom i is in it."""
+    rows, atoms = state.partition.rows, state.atoms
+    if state.partition.size[k] == 0:
+        return atoms.log_marginal[i]
+    return log_marginal_sum(model.family, rows, k, atoms.rows, i, model.work)
+
+
+@inner
+def _log_weight(state: State, model: Model, i: int, k: int, log_with: float) -> float:
+    partition, seating = state.partition, model.seating
+    before, size = partition.size[k], state.atoms.size[i]
     if before == 0:
-        return seating.slope + log_size(seating, atoms.size[i]) + atoms.log_marginal[i]
-    weight = log_size(seating, before + atoms.size[i]) - log_size(seating, before)
-    return weight + log_join(model, atoms, partition, i, k)
+        return seating.slope + log_size(seating, size) + log_with
+    weight = log_size(seating, before + size) - log_size(seating, before)
+    return weight + log_with - block_log_marginal(model, partition, k)
 
 
-@compiled
+@inner
 def _log_odds_to_log(odds: float) -> float:
     """Log of the probability whose log odds are given."""
     if odds < -36.0:
@@ -98,20 +113,24 @@ def _log_odds_to_log(odds: float) -> float:
     return -log1p(exp(-odds))
 
 
-@compiled
+@inner
 def _seat(rng: Generator, state: State, model: Model, i: int, second: int) -> float:
     """Put atom i on a side; returns the log probability of that choice."""
-    first, other = side_slot(state.partition, 0), side_slot(state.partition, 1)
-    odds = _log_weight(state, model, i, first) - _log_weight(state, model, i, other)
+    # A predictive table would serve one atom only before its side changes: marginals cost less.
+    k = (side_slot(state.partition, 0), side_slot(state.partition, 1))
+    log_with = (_log_with(state, model, i, k[0]), _log_with(state, model, i, k[1]))
+    odds = _log_weight(state, model, i, k[0], log_with[0])
+    odds -= _log_weight(state, model, i, k[1], log_with[1])
     if second < 0:
         side = 0 if coin(rng, exp(_log_odds_to_log(odds))) else 1
     else:
         side = 1 if state.partition.label[i] == second else 0
     join_side(state, i, side)
+    set_log_marginal(state.partition, k[side], log_with[side])
     return _log_odds_to_log(odds if side == 0 else -odds)
 
 
-@compiled
+@inner
 def allocate(rng: Generator, state: State, model: Model, n: int, second: int) -> float:
     """Put ``members[:n]`` on the sides, one after another; returns the log probability.
 
@@ -125,7 +144,7 @@ def allocate(rng: Generator, state: State, model: Model, n: int, second: int) ->
     return log_q
 
 
-@compiled
+@inner
 def rescan(rng: Generator, state: State, model: Model, n: int, second: int) -> float:
     """One restricted Gibbs scan of ``members[:n]``, which are on sides; like :func:`allocate`."""
     log_q = 0.0
@@ -136,25 +155,19 @@ def rescan(rng: Generator, state: State, model: Model, n: int, second: int) -> f
     return log_q
 
 
-@compiled
+@inner
 def adopt_sides(state: State, first: int, second: int, n: int) -> None:
     """Replace the blocks ``first`` and ``second`` (may be equal) by the sides.
 
     ``members[:n]`` must be all of their atoms and neither side empty.
     """
     partition = state.partition
-    partition.n_blocks[0] += 2
-    last = partition.n_blocks[0]
+    for side in range(2):
+        partition.n_members[side_slot(partition, side)] = 0
     for at in range(n):
         i = state.members[at]
-        k = partition.slots[last - 2 + state.side[i]]
-        above = partition.head[k]
-        partition.following[i] = above
-        partition.preceding[i] = -1
-        if above >= 0:
-            partition.preceding[above] = i
-        partition.head[k] = i
-        partition.label[i] = k
+        link(partition, i, side_slot(partition, state.side[i]))
+    partition.n_blocks[0] += 2
     close_block(partition, first)
     if second != first:
         close_block(partition, second)

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..treecore.compile import compiled
+from ..treecore.compile import inner
 from ..treecore.draw import below, coin
 from ..treecore.family.base import log_marginal_sum
-from ..treecore.partition import Model, Partition, block_log_marginal, close_block
+from ..treecore.partition import Model, Partition, block_log_marginal, close_block, mark_changed
 from ..treecore.prior.base import log_new_block, log_size
 from ..treecore.rows import add_row
 from .sides import adopt_sides, drop_sides, side_slot
@@ -37,10 +37,8 @@ __all__ = [
     "settle_split",
 ]
 
-_STALE = 3
 
-
-@compiled
+@inner
 def draw_anchors(rng: Generator, live: NDArray[np.int32]) -> tuple[int, int]:
     """Two different atoms of ``live`` (at least two), uniformly."""
     first = below(rng, live.shape[0])
@@ -50,7 +48,7 @@ def draw_anchors(rng: Generator, live: NDArray[np.int32]) -> tuple[int, int]:
     return live[first], live[second]
 
 
-@compiled
+@inner
 def draw_blocks(rng: Generator, partition: Partition) -> tuple[int, int]:
     """Two different open blocks (there must be two), uniformly."""
     k = partition.n_blocks[0]
@@ -61,7 +59,7 @@ def draw_blocks(rng: Generator, partition: Partition) -> tuple[int, int]:
     return partition.slots[first], partition.slots[second]
 
 
-@compiled
+@inner
 def _gather(state: State, k: int, at: int, first: int, second: int) -> int:
     i = state.partition.head[k]
     while i >= 0:
@@ -72,14 +70,14 @@ def _gather(state: State, k: int, at: int, first: int, second: int) -> int:
     return at
 
 
-@compiled
+@inner
 def gather_blocks(state: State, first: int, second: int) -> int:
     """Atoms of one or two blocks into ``members``; returns how many."""
     n = _gather(state, first, 0, -1, -1)
     return n if second == first else _gather(state, second, n, -1, -1)
 
 
-@compiled
+@inner
 def gather_anchored(state: State, i: int, j: int) -> int:
     """Atoms of the blocks of i and j into ``members``, i and j behind the others.
 
@@ -94,20 +92,20 @@ def gather_anchored(state: State, i: int, j: int) -> int:
     return n
 
 
-@compiled
+@inner
 def log_union(model: Model, partition: Partition, first: int, second: int) -> float:
     """Log marginal likelihood of two blocks or sides together."""
     rows = partition.rows
     return log_marginal_sum(model.family, rows, first, rows, second, model.work)
 
 
-@compiled
+@inner
 def log_block_weight(model: Model, partition: Partition, k: int) -> float:
     """What block or side k contributes to the log joint."""
     return log_size(model.seating, partition.size[k]) + block_log_marginal(model, partition, k)
 
 
-@compiled
+@inner
 def log_split_ratio(model: Model, partition: Partition, k: int) -> float:
     """Log posterior of block k divided into the two sides, over that of the present state."""
     value = log_new_block(model.seating, partition.n_blocks[0])
@@ -116,7 +114,7 @@ def log_split_ratio(model: Model, partition: Partition, k: int) -> float:
     return value - log_block_weight(model, partition, k)
 
 
-@compiled
+@inner
 def log_merge_ratio(model: Model, partition: Partition, first: int, second: int) -> float:
     """Log posterior with two blocks merged, over that of the present state."""
     value = log_union(model, partition, first, second)
@@ -126,20 +124,20 @@ def log_merge_ratio(model: Model, partition: Partition, first: int, second: int)
     return value - log_new_block(model.seating, partition.n_blocks[0] - 1)
 
 
-@compiled
+@inner
 def decide(rng: Generator, move: int, log_ratio: float) -> Info:
     """Metropolis-Hastings: accept with probability min(1, exp(log_ratio))."""
     accepted = coin(rng, exp(min(log_ratio, 0.0)))
     return Info(move, log_ratio, 1 if accepted else 0)
 
 
-@compiled
+@inner
 def null_move() -> Info:
     """A proposal that was impossible: the state stays, nothing is renormalised."""
     return Info(NULL, 0.0, 0)
 
 
-@compiled
+@inner
 def settle_split(rng: Generator, state: State, k: int, n: int, log_ratio: float) -> Info:
     """Decide on replacing block k, whose atoms are ``members[:n]``, by the sides."""
     info = decide(rng, SPLIT, log_ratio)
@@ -150,7 +148,7 @@ def settle_split(rng: Generator, state: State, k: int, n: int, log_ratio: float)
     return info
 
 
-@compiled
+@inner
 def settle_exchange(
     rng: Generator, state: State, first: int, second: int, n: int, log_ratio: float
 ) -> Info:
@@ -163,7 +161,7 @@ def settle_exchange(
     return info
 
 
-@compiled
+@inner
 def settle_merge(rng: Generator, state: State, first: int, second: int, log_ratio: float) -> Info:
     """Decide on merging two blocks; there must be no sides."""
     info = decide(rng, MERGE, log_ratio)
@@ -172,7 +170,7 @@ def settle_merge(rng: Generator, state: State, first: int, second: int, log_rati
     return info
 
 
-@compiled
+@inner
 def merge_blocks(partition: Partition, first: int, second: int) -> None:
     """Move the atoms of the smaller block into the other and close it."""
     smaller = partition.n_members[first] < partition.n_members[second]
@@ -190,5 +188,5 @@ def merge_blocks(partition: Partition, first: int, second: int) -> None:
     add_row(partition.rows, target, partition.rows, source)
     partition.size[target] += partition.size[source]
     partition.n_members[target] += partition.n_members[source]
-    partition.stale[target] = _STALE
+    mark_changed(partition, target)
     close_block(partition, source)

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..treecore.compile import compiled
+from ..treecore.compile import compiled, inner
 from ..treecore.draw import below, coin
 from ..treecore.partition import Model, block_log_marginal
+from ..treecore.reference import by_reference
 from .sdds import allocate_blocks, log_merged_choice
 from .selection import (
     Selection,
@@ -50,7 +51,7 @@ class Plan(NamedTuple):
     selection: Selection = Selection()
 
 
-@compiled
+@inner
 def _split(rng: Generator, state: State, model: Model, selection: Selection) -> Info:
     partition = state.partition
     k = draw_split(rng, state, model, selection)
@@ -68,7 +69,7 @@ def _split(rng: Generator, state: State, model: Model, selection: Selection) -> 
     return settle_split(rng, state, k, n, ratio)
 
 
-@compiled
+@inner
 def _merge(rng: Generator, state: State, model: Model, selection: Selection) -> Info:
     partition = state.partition
     n_blocks = partition.n_blocks[0]
@@ -84,7 +85,7 @@ def _merge(rng: Generator, state: State, model: Model, selection: Selection) -> 
     return settle_merge(rng, state, first, second, ratio)
 
 
-@compiled
+@inner
 def step(rng: Generator, state: State, model: Model, plan: Plan) -> Info:
     """Propose a split or a merge; there must be a block."""
     if coin(rng, 0.5):
@@ -102,6 +103,7 @@ def sweep(
     tally: NDArray[np.float64],
 ) -> None:
     """``plan.proposals`` steps; ``live`` are the atoms that are in blocks."""
+    state, model = by_reference(state), by_reference(model)
     if live.shape[0] < 2:
         return
     for _ in range(plan.proposals):

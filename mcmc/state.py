@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..treecore.compile import compiled
-from ..treecore.reference import by_reference
+from ..treecore.compile import compiled, inner
 from ..treecore.partition import Atoms, Partition, empty_partition, open_block, place
+from ..treecore.reference import by_reference
 
 __all__ = [
     "CONDITIONAL",
@@ -105,7 +105,7 @@ def make_tally() -> NDArray[np.float64]:
     return np.zeros((5, 3))
 
 
-@compiled
+@inner
 def record(tally: NDArray[np.float64], info: Info) -> None:
     """Add a step to the tally."""
     tally[info.move, 0] += 1.0
