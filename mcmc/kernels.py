@@ -6,17 +6,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..treecore.errors import ParameterError
-from . import gibbs, tgmcmc
+from . import dm, gibbs, rgsm, rm, rsm, sams, sdds, ss, tgmcmc
 from .position import Position
+from .state import NULL, make_tally
 
-__all__ = ["KERNELS", "Kernel", "kernels_named"]
+__all__ = ["KERNELS", "SCHEDULES", "Kernel", "kernels_named"]
 
 Flag = Literal["exact", "adaptive", "approximate"]
 Tally = NDArray[np.float64]
@@ -59,22 +60,46 @@ def _tgmcmc(rng: Generator, position: Position) -> Tally:
     return tally
 
 
+def _pairwise(name: str, sampler: Any, plan: Any) -> Kernel:
+    """Kernel of one of the modules whose sweep takes a plan and anchors."""
+
+    def sweep(rng: Generator, position: Position) -> Tally:
+        live = np.arange(position.n_atoms, dtype=np.int32)
+        tally = make_tally()
+        sampler.sweep(rng, position.flat(), position.model, plan, live, tally)
+        return np.delete(tally, NULL, axis=0).sum(axis=0, keepdims=True)
+
+    return Kernel(name, sampler.FLAG, (name,), sweep)
+
+
+# A sweep costs a few passes over the atoms whichever kernel makes it, so that names can be compared.
+_PROPOSALS = 5
+
 KERNELS: dict[str, Kernel] = {
     kernel.name: kernel
     for kernel in (
         Kernel("gibbs", "exact", ("gibbs",), _gibbs),
         Kernel("tgmcmc", "exact", tgmcmc.KERNELS, _tgmcmc),
+        _pairwise("rsm", rsm, rsm.Plan(_PROPOSALS)),
+        _pairwise("rgsm", rgsm, rgsm.Plan()),
+        _pairwise("sams", sams, sams.Plan(_PROPOSALS)),
+        _pairwise("dm", dm, dm.Plan(_PROPOSALS)),
+        _pairwise("sdds", sdds, sdds.Plan(_PROPOSALS)),
+        _pairwise("ss", ss, ss.Plan(_PROPOSALS)),
+        _pairwise("rm", rm, rm.Plan(_PROPOSALS)),
     )
 }
+# Several names at once; what `auto` stands for is exact throughout.
+SCHEDULES = {"auto": ("tgmcmc", "gibbs", "sams")}
 
 
 def kernels_named(names: str) -> list[Kernel]:
     """Kernels of a comma-joined list of names, in order; raises ParameterError for an unknown one."""
     found = []
-    for name in names.split(","):
-        kernel = KERNELS.get(name.strip())
-        if kernel is None:
-            known = ", ".join(sorted(KERNELS))
-            raise ParameterError(f"there is no kernel {name.strip()!r}: choose among {known}")
-        found.append(kernel)
+    for name in (part.strip() for part in names.split(",")):
+        for single in SCHEDULES.get(name, (name,)):
+            if single not in KERNELS:
+                known = ", ".join(sorted({*KERNELS, *SCHEDULES}))
+                raise ParameterError(f"there is no kernel {single!r}: choose among {known}")
+            found.append(KERNELS[single])
     return found

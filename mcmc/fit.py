@@ -1,0 +1,249 @@
+"""A batch of observations clustered offline: chains, their traces, and one reported partition."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+from numpy.typing import NDArray
+
+from ..treecore.errors import ObservationError, ParameterError
+from ..treecore.family import FAMILIES
+from ..treecore.guide import freeze
+from ..treecore.prior import PRIORS, PartitionPrior, build_prior
+from .consensus import Draws, consensus_partition, membership
+from .kernels import Kernel, kernels_named
+from .position import Position
+from .start import atoms_of, grow_forest, starting_labels
+
+__all__ = ["ChainTrace", "FitResult", "FitSettings", "combine", "fit", "run_chain"]
+
+_DEFAULT_ITERATIONS = 100
+# Draws kept of a chain for the consensus and the membership probabilities.
+_KEPT_DRAWS = 200
+
+Clock = Callable[[], float]
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """What ``weald fit`` may be asked for.
+
+    ``iterations`` and ``seconds`` bound each chain (100 iterations when neither is given);
+    ``keep_labels`` keeps every iteration's labels for a trace.
+    """
+
+    family: str = "gaussian"
+    params: dict[str, Any] = field(default_factory=dict)
+    prior: str = "dp"
+    prior_params: dict[str, Any] = field(default_factory=dict)
+    learn_hyper: bool = True
+    kernels: tuple[str, ...] = ("auto",)
+    init: str = "ibhc"
+    iterations: int | None = None
+    seconds: float | None = None
+    chains: int = 1
+    seed: int = 0
+    consensus: str = "map"
+    keep_labels: bool = False
+
+
+@dataclass
+class ChainTrace:
+    """One chain, iteration by iteration; ``tally`` is (iterations, parts, 3) for each kernel."""
+
+    log_joint: list[float] = field(default_factory=list)
+    n_clusters: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    hyper: dict[str, list[float]] = field(default_factory=dict)
+    labels: list[NDArray[np.int32]] = field(default_factory=list)
+    tally: dict[str, list[NDArray[np.float64]]] = field(default_factory=dict)
+    start_log_joint: float = 0.0
+    best_log_joint: float = -np.inf
+    best_labels: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+    draws: list[NDArray[np.int32]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """The reported partition with its uncertainty, and the traces behind it.
+
+    ``labels`` int32 (n) canonical; ``probability`` (n) share of the draws in which the row is in its
+    cluster; ``stability`` (n) mean probability of being with the cluster's other members. Both come
+    from draws of exact kernels only.
+    """
+
+    family: Any
+    labels: NDArray[np.int32]
+    probability: NDArray[np.float64]
+    stability: NDArray[np.float64]
+    traces: tuple[ChainTrace, ...]
+    kernels: tuple[Kernel, ...]
+
+    @property
+    def n_clusters(self) -> int:
+        """Clusters reported."""
+        return int(self.labels.max(initial=-1)) + 1
+
+
+def _prior(settings: FitSettings) -> PartitionPrior:
+    if settings.prior not in PRIORS:
+        raise ParameterError(
+            f"there is no prior {settings.prior!r}: choose among {', '.join(PRIORS)}"
+        )
+    return build_prior(settings.prior, {**settings.prior_params, "learn": settings.learn_hyper})
+
+
+def _family(values: NDArray[np.float64], settings: FitSettings) -> Any:
+    spec = FAMILIES.get(settings.family)
+    if spec is None:
+        raise ParameterError(
+            f"there is no family {settings.family!r}: choose among {', '.join(FAMILIES)}"
+        )
+    family = spec.build(settings.params, values)
+    refused = spec.validate(family, values)
+    if refused is not None:
+        raise ObservationError(f"row {refused[0]}: {refused[1]}")
+    return family
+
+
+def run_chain(
+    values: NDArray[np.float64],
+    settings: FitSettings,
+    index: int,
+    clock: Clock,
+    progress: Progress | None = None,
+) -> ChainTrace:
+    """One chain on observations (n, d); ``progress`` is told the share that is done.
+
+    Raises ParameterError for settings and ObservationError for a row that the model cannot have.
+    """
+    family, prior = _family(values, settings), _prior(settings)
+    kernels = kernels_named(",".join(settings.kernels))
+    _compile(family, prior, kernels, values[:4])
+    rng = Generator(PCG64(SeedSequence(settings.seed, spawn_key=(index,))))
+    atoms = atoms_of(family, values)
+    forest = grow_forest(family, prior, atoms)
+    labels = starting_labels(settings.init, forest, values.shape[0], rng)
+    position = Position(family, atoms, labels, prior, lambda model: freeze(model, forest))
+    recorder = _Recorder(settings, position)
+    began = clock()
+    iterations = settings.iterations
+    if iterations is None and settings.seconds is None:
+        iterations = _DEFAULT_ITERATIONS
+    done, share = 0, 0.0
+    while share < 1.0:
+        position.use_prior(position.prior.resample(rng, position.sizes()))
+        for kernel in kernels:
+            recorder.tally(kernel, kernel.sweep(rng, position))
+        done += 1
+        elapsed = clock() - began
+        recorder.iteration(position, elapsed)
+        share = done / iterations if iterations is not None else 0.0
+        if settings.seconds is not None:
+            share = max(share, elapsed / settings.seconds)
+        if progress is not None:
+            progress(min(share, 1.0))
+    return recorder.finished(kernels)
+
+
+def _compile(
+    family: Any, prior: PartitionPrior, kernels: list[Kernel], values: NDArray[np.float64]
+) -> None:
+    """Let every kernel see a few rows, so that compilation takes none of the chain's time."""
+    atoms = atoms_of(family, values)
+    forest = grow_forest(family, prior, atoms)
+    labels = np.zeros(values.shape[0], dtype=np.int32)
+    position = Position(family, atoms, labels, prior, lambda model: freeze(model, forest))
+    for kernel in kernels:
+        kernel.sweep(Generator(PCG64(0)), position)
+    position.log_joint()
+
+
+class _Recorder:
+    """Collects a chain's trace."""
+
+    def __init__(self, settings: FitSettings, position: Position) -> None:
+        self._keep_labels = settings.keep_labels
+        self._scale = position.prior
+        start = position.log_joint(self._scale)
+        self._trace = ChainTrace(start_log_joint=start)
+        self._stride = 1
+
+    def tally(self, kernel: Kernel, moves: NDArray[np.float64]) -> None:
+        self._trace.tally.setdefault(kernel.name, []).append(moves)
+
+    def iteration(self, position: Position, elapsed: float) -> None:
+        trace = self._trace
+        reached = position.log_joint(self._scale)
+        labels = position.labels()
+        trace.log_joint.append(reached)
+        trace.n_clusters.append(len(position.sizes()))
+        trace.seconds.append(elapsed)
+        for name, value in position.prior.parameters().items():
+            if isinstance(value, float):
+                trace.hyper.setdefault(name, []).append(value)
+        if self._keep_labels:
+            trace.labels.append(labels)
+        if reached > trace.best_log_joint:
+            trace.best_log_joint, trace.best_labels = reached, labels
+        if len(trace.log_joint) % self._stride == 0:
+            trace.draws.append(labels)
+        if len(trace.draws) == 2 * _KEPT_DRAWS:
+            # Twice as far apart, the kept draws span the whole chain again.
+            del trace.draws[::2]
+            self._stride *= 2
+
+    def finished(self, kernels: list[Kernel]) -> ChainTrace:
+        del self._trace.draws[: len(self._trace.draws) // 2]
+        if any(kernel.flag == "approximate" for kernel in kernels):
+            self._trace.draws.clear()
+        return self._trace
+
+
+def combine(
+    values: NDArray[np.float64], settings: FitSettings, traces: list[ChainTrace]
+) -> FitResult:
+    """The reported partition of finished chains.
+
+    Draws are the second half of each chain. With an approximate kernel there are none, and
+    probabilities and stabilities are NaN.
+    """
+    kernels = tuple(kernels_named(",".join(settings.kernels)))
+    best = max(traces, key=lambda trace: trace.best_log_joint)
+    draws = [labels for trace in traces for labels in trace.draws]
+    n = values.shape[0]
+    if not draws:
+        missing = np.full(n, np.nan)
+        return FitResult(
+            _family(values, settings), best.best_labels, missing, missing, tuple(traces), kernels
+        )
+    stacked: Draws = np.stack(draws)
+    if settings.consensus == "map":
+        labels = best.best_labels
+    else:
+        labels = consensus_partition(stacked, settings.consensus)
+    probability, stability = membership(stacked, labels)
+    return FitResult(
+        _family(values, settings), labels, probability, stability, tuple(traces), kernels
+    )
+
+
+def fit(
+    values: NDArray[np.float64],
+    settings: FitSettings,
+    clock: Clock,
+    progress: Progress | None = None,
+) -> FitResult:
+    """Run all chains one after another and report; see :func:`run_chain` and :func:`combine`."""
+    traces = []
+    for index in range(settings.chains):
+
+        def tell(share: float, done: int = index) -> None:
+            if progress is not None:
+                progress((done + share) / settings.chains)
+
+        traces.append(run_chain(values, settings, index, clock, tell))
+    return combine(values, settings, traces)
