@@ -59,7 +59,7 @@ class Delivery:
             self._outlets.show(commit, self._store, self._watch)
         with self._watch.step("courtesy"):
             self._source.commit(held.reached)
-        self._watch.committed(commit, held, applied)
+        self._watch.committed(commit, held, applied, timed=writer.timed)
         self._watch.standing(writer, self._source.lag(), held)
         if snapshot is not None:
             newest = self._store.snapshots(commit.stream)[0]

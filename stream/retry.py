@@ -90,6 +90,7 @@ class Patience:
             When the partitions changed hands.
         """
         self._source.pause()
+        self._watch.paused()
         try:
             end = time.monotonic() + seconds
             while (left := end - time.monotonic()) > 0 and not self._stopping():
@@ -100,6 +101,7 @@ class Patience:
                     raise Rebalanced(f"the partitions were {changes[-1].kind} during a retry")
         finally:
             self._source.resume()
+            self._watch.resumed()
 
     def _poll_paused(self, timeout_s: float) -> None:
         began = time.monotonic()

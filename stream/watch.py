@@ -38,6 +38,7 @@ class Watch:
         self._clock = clock
         # Clusters are also born between two publications; they are counted with the next one.
         self._untold: Counter[str] = Counter()
+        self._phase = ("starting", 0)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -51,15 +52,28 @@ class Watch:
             self.metrics.sql_transaction(seconds)
         self.health.progress()
 
-    def phase(self, phase: str, assigned: int, paused: int = 0) -> None:
+    def phase(self, phase: str, assigned: int) -> None:
         """Tell in which phase the engine is and how many partitions it owns."""
+        self._phase = (phase, assigned)
         self.metrics.phase(phase)
-        self.metrics.partitions(assigned, paused)
+        self.metrics.partitions(assigned, 0)
         if phase in {"running", "warming_up", "standby"}:
             self.health.satisfied("source", f"{assigned} partitions" if assigned else "standby")
             self.health.satisfied("model", phase.replace("_", " "))
         elif phase == "replaying":
             self.health.unsatisfied("model", "state is being loaded and replayed")
+
+    def paused(self) -> None:
+        """Tell that the partitions are held back while something is away."""
+        _, assigned = self._phase
+        self.metrics.phase("paused")
+        self.metrics.partitions(assigned, assigned)
+
+    def resumed(self) -> None:
+        """Tell that they flow again."""
+        phase, assigned = self._phase
+        self.metrics.phase(phase)
+        self.metrics.partitions(assigned, 0)
 
     def away(self, target: str, reason: str) -> None:
         """Tell that something did not answer and is tried again."""
@@ -72,8 +86,19 @@ class Watch:
         """Tell that something answers."""
         self.health.satisfied({"kafka": "source"}.get(target, target), "answers")
 
-    def committed(self, commit: BatchCommit, held: Held, applied: Applied) -> None:
-        """Count everything that one commit carried."""
+    def committed(self, commit: BatchCommit, held: Held, applied: Applied, *, timed: bool) -> None:
+        """Count everything that one commit carried.
+
+        Parameters
+        ----------
+        commit : BatchCommit
+        held : Held
+            The records behind it.
+        applied : Applied
+            What the model made of them.
+        timed : bool
+            Whether records tell their own time.
+        """
         metrics, now = self.metrics, self._clock()
         advances = commit.offsets
         metrics.batch_polled(sum(advance.n_received for advance in advances))
@@ -85,7 +110,7 @@ class Watch:
         metrics.batch_committed(
             n,
             since_broker=now - held.broker_times(),
-            since_event=now - held.batch.event_time if n else (),
+            since_event=now - held.batch.event_time if n and timed else (),
         )
         self._modelled(applied)
         self.health.satisfied("sql", "the last transaction went through")
@@ -109,8 +134,10 @@ class Watch:
 
     def standing(self, writer: Writer, lag: Mapping[TopicPartition, int], held: Held) -> None:
         """Tell how large the model is, and how far SQL is behind each partition's end."""
-        if writer.shard is not None:
+        if writer.shard is not None and writer.spec is not None:
             self.metrics.model_size(writer.shard.seq, len(writer.shard.table))
+            prior = writer.shard.chain.prior.parameters()
+            self.metrics.model(writer.spec.family, writer.spec.prior, prior)
         now, newest = self._clock(), held.newest()
         for place, records in lag.items():
             age = max(now - newest.get(place, now), 0.0) if records else 0.0

@@ -72,6 +72,11 @@ class Writer:
         """What the stream is; None while it warms up."""
         return self._spec
 
+    @property
+    def timed(self) -> bool:
+        """Whether records tell their own time."""
+        return self._plan.schema.time is not None
+
     # Coming back.
 
     def load(self, breathe: Callable[[int], None]) -> None:

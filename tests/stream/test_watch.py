@@ -1,0 +1,44 @@
+"""What metrics and health are told of a run."""
+
+from pathlib import Path
+
+from weald.stream.engine import Engine
+from weald.stream.file_source import FileSource
+
+from tests.stream.scenario import Hook, new_store, plan_for, records_file, write_lines
+
+
+def test_the_numbers_of_a_run_add_up(tmp_path: Path) -> None:
+    lines = records_file(tmp_path, 300).read_text().splitlines()
+    lines[100:100] = ["nonsense"] * 3
+    plan = plan_for(write_lines(tmp_path / "mixed.jsonl", lines))
+    watch = Hook(lambda _name, _count: None)
+    store = new_store(tmp_path)
+    Engine(plan, FileSource(plan.stream), store, None, watch).run()
+
+    def told(name: str, /, **labels: str) -> float:
+        value = watch.metrics.registry.get_sample_value(name, {"stream": "stream", **labels})
+        assert value is not None, name
+        return value
+
+    assert told("weald_records_polled_total") == 303
+    assert told("weald_records_decoded_total") == 300
+    assert told("weald_observations_inserted_total") == 300
+    assert told("weald_dead_letters_total", reason="not_json") == 3
+    assert told("weald_observations") == 300
+    assert told("weald_clusters") == store.status("stream").n_clusters
+    assert told("weald_publications_total") == len(store.publications("stream")) == 2
+    assert told("weald_snapshots_total") == 2
+    assert told("weald_refinement_rounds_total") == 4
+    assert told("weald_phase", phase="stopping") == 1
+    assert told("weald_model_info", family="gaussian", prior="dp") == 1
+    assert told("weald_hyperparameter", name="alpha") > 0
+    assert told("weald_partition_lag_records", topic="mixed.jsonl", partition="0") == 0
+    events = store.lineage("stream")
+    for kind in ("birth", "split", "merge", "move", "retire"):
+        n = sum(event.kind == kind for event in events)
+        assert told("weald_lineage_events_total", kind=kind) == n
+    assert told("weald_step_seconds_count", step="refine") == 4
+    # Records of this schema tell no time of their own.
+    assert told("weald_assignment_latency_seconds_count", since="broker") == 303
+    assert told("weald_assignment_latency_seconds_count", since="event") == 0
