@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -87,7 +88,8 @@ def cluster(
                 next_step="weald clusters    lists those it has",
             )
         answer = _answer(state, found, members)
-    write_record(_for_table(answer) if output is Form.table else answer, output, tables=_tables())
+        tables = _tables(state.features)
+    write_record(_for_table(answer) if output is Form.table else answer, output, tables=tables)
 
 
 def _answer(state: Any, found: Any, n_members: int) -> dict[str, Any]:
@@ -115,7 +117,12 @@ def _answer(state: Any, found: Any, n_members: int) -> dict[str, Any]:
 
 def _for_table(answer: dict[str, Any]) -> dict[str, Any]:
     """List the features as rows, and leave out what a person does not need."""
-    features = [{"feature": name, **feature} for name, feature in answer["features"].items()]
+    from .describe import spread_text
+
+    features = [
+        {"feature": name, "typical": spread_text(feature)}
+        for name, feature in answer["features"].items()
+    ]
     hidden = ("version", "lineage", "members")
     shown = {key: value for key, value in answer.items() if key not in hidden}
     return {
@@ -127,14 +134,15 @@ def _for_table(answer: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tables() -> dict[str, list[Column]]:
+def _tables(features: Sequence[str]) -> dict[str, list[Column]]:
     from .describe import LINEAGE_COLUMNS
 
     return {
-        "features": [
-            Column("feature", "feature"),
-            Column("centre", "centre", "right"),
-            Column("spread", "spread", "right"),
-        ],
+        "features": [Column("feature", "feature"), Column("typical", "typical", "right")],
         "lineage": list(LINEAGE_COLUMNS),
+        "members": [
+            Column("key", "key"),
+            Column("time", "time"),
+            *(Column(name, name, "right", lambda value: f"{value:.7g}") for name in features),
+        ],
     }

@@ -92,7 +92,7 @@ def _compile(family: str) -> None:
     from ..progress import step
     from ..warmup import compile_kernels
 
-    with step("compiling the kernels (once; kept for the next run)"):
+    with step("compiling the kernels (long only the first time)"):
         compile_kernels(family)
 
 

@@ -5,12 +5,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer.main
 from weald.cli.main import app
 
+ROOT = Path(__file__).parents[2]
 LIMIT_SECONDS = 0.3
 # Rooms and libraries whose import alone would spend the limit.
 HEAVY = ("numpy", "scipy", "numba", "sqlalchemy", "kafka", "redis", "matplotlib", "rich")
@@ -101,3 +103,24 @@ def test_help_answers_at_once() -> None:
     argv = [sys.executable, "-m", "weald.cli.main", "--help"]
     best = min(seconds_of(argv) for _ in range(5))
     assert best < LIMIT_SECONDS, f"weald --help took {best:.3f} s"
+
+
+DOCUMENTS = [
+    path
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    if "$ weald" in path.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_commands_in_the_documents_exist(document: Path) -> None:
+    for line in document.read_text(encoding="utf-8").splitlines():
+        command = line.partition("#")[0]
+        if command.startswith("$ weald "):
+            check_words(command.removeprefix("$ ").split())
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_in_the_documents_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
+        assert (document.parent / target).exists(), f"{document.name} links to {target}"
