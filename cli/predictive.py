@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from ..treecore.family import base
+from ..treecore.prior import build_prior
+from ..treecore.totals import add_observations, empty_totals, log_marginals
 from .errors import NotReadyError
 
 if TYPE_CHECKING:
@@ -18,9 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["Predictive"]
 
 
+# Rows of statistics that one call holds at a time.
+CHUNK = 65_536
+
+
 @dataclass(frozen=True)
 class Predictive:
-    """Densities of the published clusters, ready to be asked.
+    """The published clusters, ready to be asked.
 
     Parameters
     ----------
@@ -30,14 +35,17 @@ class Predictive:
     log_weights : float64[k + 1]
         Log probability of joining each cluster, and last of starting a new one, before the
         record's values are looked at.
-    table : float64[k + 1, p]
-        A row for each cluster, and last one for an empty cluster.
+    rows : float64[k + 1, m]
+        Statistics of each cluster, and last those of an empty one.
+    log_marginal : float64[k + 1]
+        Their log marginal likelihoods.
     """
 
     family: Any
     clusters: list[int]
     log_weights: NDArray[np.float64]
-    table: NDArray[np.float64]
+    rows: NDArray[np.float64]
+    log_marginal: NDArray[np.float64]
 
     @classmethod
     def of(cls, state: State) -> Predictive:
@@ -48,24 +56,22 @@ class Predictive:
         NotReadyError
             If it has none yet.
         """
-        from ..treecore.prior import build_prior
-
         found = state.reader.clusters(state.stream)
         if not found:
             raise NotReadyError(
                 f"stream {state.stream} has no clusters yet", next_step="weald status"
             )
-        family = state.family
-        rows = np.vstack([each.statistics for each in found])
-        rows = np.vstack([rows, np.zeros((1, rows.shape[1]))])
-        table = np.zeros((len(rows), base.predictive_width(family)))
-        work = base.workspace(family)
-        for k in range(len(rows)):
-            base.fill_predictive(family, rows, k, table, k, work)
+        empty = np.zeros_like(found[0].statistics)
+        rows = np.vstack([*(each.statistics for each in found), empty])
         prior = build_prior(state.spec.prior, state.spec.prior_params)
         sizes = np.array([each.n_observations for each in found], dtype=np.int64)
-        ids = [each.cluster for each in found]
-        return cls(family, ids, prior.log_predictive(sizes), table)
+        return cls(
+            family=state.family,
+            clusters=[each.cluster for each in found],
+            log_weights=prior.log_predictive(sizes),
+            rows=rows,
+            log_marginal=log_marginals(state.family, rows),
+        )
 
     def __call__(self, values: NDArray[np.float64]) -> list[dict[str, Any]]:
         """Return one answer per row of ``values`` float64[q, d].
@@ -74,17 +80,19 @@ class Predictive:
         probability, ``new_probability`` that of a new one, ``log_density`` the log predictive
         density of the row.
         """
-        return [self._answer(row) for row in self._log_joint(values)]
+        step = max(1, CHUNK // len(self.rows))
+        chunks = (values[start : start + step] for start in range(0, len(values), step))
+        return [self._answer(row) for chunk in chunks for row in self._log_joint(chunk)]
 
     def _log_joint(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        rows = np.zeros((1, base.statistics_width(self.family)))
-        out = np.empty((len(values), len(self.table)))
-        for q in range(len(values)):
-            base.observe(self.family, values, q, rows, 0)
-            for k in range(len(self.table)):
-                density = base.log_predictive(self.family, self.table, k, rows, 0)
-                out[q, k] = self.log_weights[k] + density
-        return out
+        """Log weight of each record joining each cluster: p(rows and record) / p(rows)."""
+        single = empty_totals(self.family, len(values))
+        groups = np.arange(len(values), dtype=np.int64)
+        add_observations(self.family, np.ascontiguousarray(values), groups, single)
+        joined = (single[:, None, :] + self.rows[None, :, :]).reshape(-1, self.rows.shape[1])
+        log_joined = log_marginals(self.family, joined).reshape(len(values), -1)
+        log_joint: NDArray[np.float64] = self.log_weights + log_joined - self.log_marginal
+        return log_joint
 
     def _answer(self, log_joint: NDArray[np.float64]) -> dict[str, Any]:
         log_density = float(logsumexp(log_joint))
