@@ -11,7 +11,7 @@ from math import log2
 import numpy as np
 from numpy.typing import NDArray
 
-from .compile import inner
+from .compile import allocating, inner
 from .family.base import (
     fill_predictive,
     log_marginal,
@@ -70,7 +70,7 @@ def _worst_predicted(model: Model, forest: Forest, items: NDArray[np.int32], by:
     return worst
 
 
-@inner
+@allocating
 def _divide(model: Model, forest: Forest, items: NDArray[np.int32], sides: Rows) -> int:
     """Reorder at least two items so that the first part belongs together; returns its length."""
     n = items.shape[0]
@@ -104,7 +104,7 @@ def _divide(model: Model, forest: Forest, items: NDArray[np.int32], sides: Rows)
     return n_first
 
 
-@inner
+@allocating
 def grow_tree(
     model: Model, forest: Forest, items: NDArray[np.int32], inner: NDArray[np.int32], sides: Rows
 ) -> None:
@@ -140,7 +140,7 @@ def grow_tree(
         refresh_node(model, forest, inner[at])
 
 
-@inner
+@allocating
 def _rebuild(model: Model, forest: Forest, v: int) -> None:
     """Build the subtree of v anew over the same leaves; v stays its root."""
     n = forest.n_leaves[v]
@@ -166,7 +166,7 @@ def _rebuild(model: Model, forest: Forest, v: int) -> None:
     grow_tree(model, forest, leaves, inner[:n_inner], sides)
 
 
-@inner
+@allocating
 def rebalance_path(model: Model, forest: Forest, v: int) -> int:
     """Rebuild whatever is too deep among v and its ancestors.
 

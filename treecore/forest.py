@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compile import inner
-from .family.base import log_marginal, log_marginal_sum, statistics_width
+from .family.base import (
+    fill_predictive,
+    log_marginal,
+    log_marginal_sum,
+    log_predictive,
+    predictive_width,
+    statistics_width,
+)
 from .partition import Model
 from .prior.base import log_size
 from .rows import Rows, copy_row, sum_rows
@@ -29,6 +36,7 @@ __all__ = [
     "free_node",
     "join",
     "log_dissimilarity",
+    "log_dissimilarity_of_single",
     "log_hypothesis",
     "new_node",
     "refresh_ancestors",
@@ -50,6 +58,7 @@ class Forest(NamedTuple):
     to its leaf, -1 for an atom that is not in the forest. ``roots[:n_roots[0]]`` are the roots in
     an order without meaning, ``root_position`` their places in it. ``free[:n_free[0]]`` are unused
     ids below the high-water mark ``n_used[0]``. ``waiting`` is scratch.
+    ``predictive`` holds the predictive table of the nodes whose ``has_predictive`` is 1.
     """
 
     held_by_reference = True
@@ -73,6 +82,8 @@ class Forest(NamedTuple):
     n_used: NDArray[np.int64]
     leaf: NDArray[np.int32]
     waiting: NDArray[np.int32]
+    predictive: Rows
+    has_predictive: NDArray[np.uint8]
 
 
 def empty_forest(family: Any, n_atoms: int) -> Forest:
@@ -102,6 +113,9 @@ def empty_forest(family: Any, n_atoms: int) -> Forest:
         n_used=scalars[2],
         leaf=np.full(n_atoms, _NONE, dtype=np.int32),
         waiting=integers[5],
+        # Only rows of nodes that have been roots are ever touched, and so take memory.
+        predictive=np.zeros((capacity, predictive_width(family))),
+        has_predictive=np.zeros(capacity, dtype=np.uint8),
     )
 
 
@@ -128,6 +142,18 @@ def log_dissimilarity(model: Model, forest: Forest, a: int, b: int) -> float:
     union = log_marginal_sum(model.family, forest.rows, a, forest.rows, b, model.work)
     together = log_hypothesis(model, forest.size[a] + forest.size[b], union)
     return forest.log_potential[a] + forest.log_potential[b] - together
+
+
+@inner
+def log_dissimilarity_of_single(model: Model, forest: Forest, a: int, x: int) -> float:
+    """:func:`log_dissimilarity` of a tree and a leaf with one observation, by the predictive table."""
+    if not forest.has_predictive[a]:
+        fill_predictive(model.family, forest.rows, a, forest.predictive, a, model.work)
+        forest.has_predictive[a] = 1
+    joined = log_predictive(model.family, forest.predictive, a, forest.rows, x)
+    size = forest.size[a] + forest.size[x]
+    together = log_hypothesis(model, size, forest.log_marginal[a] + joined)
+    return forest.log_potential[a] + forest.log_potential[x] - together
 
 
 @inner
@@ -192,6 +218,7 @@ def refresh_leaf(model: Model, forest: Forest, v: int) -> None:
     """Recompute everything that a leaf has from its statistics and its size."""
     forest.n_leaves[v] = 1
     forest.height[v] = 0
+    forest.has_predictive[v] = 0
     forest.log_marginal[v] = log_marginal(model.family, forest.rows, v, model.work)
     forest.log_potential[v] = log_hypothesis(model, forest.size[v], forest.log_marginal[v])
     forest.log_dissimilarity[v] = -np.inf
@@ -205,6 +232,7 @@ def refresh_node(model: Model, forest: Forest, v: int) -> None:
     forest.height[v] = 1 + max(forest.height[a], forest.height[b])
     forest.size[v] = forest.size[a] + forest.size[b]
     sum_rows(forest.rows, v, a, b)
+    forest.has_predictive[v] = 0
     forest.log_marginal[v] = log_marginal(model.family, forest.rows, v, model.work)
     together = log_hypothesis(model, forest.size[v], forest.log_marginal[v])
     d = forest.log_potential[a] + forest.log_potential[b] - together

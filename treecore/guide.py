@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .balance import grow_tree
-from .compile import compiled, inner
+from .compile import allocating, compiled, inner
 from .reference import by_reference
 from .forest import (
     Forest,
@@ -73,7 +73,7 @@ def _pair_up(model: Model, forest: Forest, v: int, a: int, b: int) -> None:
     refresh_node(model, forest, v)
 
 
-@inner
+@allocating
 def _join_greedily(
     model: Model, forest: Forest, items: NDArray[np.int32], inner: NDArray[np.int32]
 ) -> None:

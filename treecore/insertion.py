@@ -8,7 +8,7 @@ cut off is inserted again, with a budget of cuts an arrival.
 """
 
 from .balance import rebalance_path
-from .compile import inner
+from .compile import allocating, inner
 from .family.base import log_marginal_sum
 from .forest import (
     Forest,
@@ -16,11 +16,13 @@ from .forest import (
     free_node,
     join,
     log_dissimilarity,
+    log_dissimilarity_of_single,
     refresh_ancestors,
     remove_root,
     replace_child,
 )
 from .partition import Model
+from .rows import is_single
 
 __all__ = ["CUT_BUDGET", "PREDICTIVE", "PUBLISHED", "insert_tree", "remove_atom"]
 
@@ -35,9 +37,13 @@ def _nearest_root(model: Model, forest: Forest, x: int) -> int:
     """Step 1: the root with the smallest log dissimilarity to x, -1 where all exceed zero."""
     best = _NONE
     smallest = 0.0
+    single = is_single(forest.rows, x)
     for at in range(forest.n_roots[0]):
         root = forest.roots[at]
-        d = log_dissimilarity(model, forest, root, x)
+        if single:
+            d = log_dissimilarity_of_single(model, forest, root, x)
+        else:
+            d = log_dissimilarity(model, forest, root, x)
         if d < smallest or (d == smallest and best == _NONE):
             best, smallest = root, d
     return best
@@ -113,7 +119,7 @@ def _cut(forest: Forest, v: int, n_waiting: int) -> int:
     return n_waiting + depth
 
 
-@inner
+@allocating
 def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
     """Insert the tree (usually a leaf) x, which hangs nowhere; returns the number of cuts made."""
     forest.waiting[0] = x
@@ -141,7 +147,7 @@ def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
     return cuts
 
 
-@inner
+@allocating
 def remove_atom(model: Model, forest: Forest, atom: int) -> None:
     """Take an atom's leaf out of the forest; its sibling takes the parent's place."""
     x = forest.leaf[atom]

@@ -2,39 +2,73 @@
 
 A ``NamedTuple`` of arrays goes into a compiled function field by field, hundreds of machine words at
 every call, and most of the time that a kernel takes to compile is spent on them. :func:`by_reference`
-puts the fields into one heap record and passes its address. Only compiled code sees such records:
+puts the fields into one record and passes its address. Only compiled code sees such records:
 Python keeps its tuples, and with compilation switched off the function returns its argument.
 """
 
 from typing import Any, TypeVar
 
+from llvmlite import ir
 from numba.core import cgutils, types
-from numba.experimental import structref
-from numba.experimental.jitclass.base import imp_dtor
-from numba.extending import intrinsic, overload
-
-from .compile import OPTIONS
+from numba.core.imputils import impl_ret_borrowed
+from numba.core.typing import signature
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_global
+from numba.extending import (
+    infer_getattr,
+    lower_builtin,
+    lower_getattr_generic,
+    models,
+    register_model,
+)
 
 __all__ = ["by_reference"]
 
 T = TypeVar("T")
 
 
-@structref.register
-class _Record(types.StructRef):
-    """Type of the heap record of a tuple with these fields."""
-
-
 def by_reference(state: T) -> T:
     """The same state (a ``NamedTuple`` of arrays and further such tuples), held by reference.
 
-    To be called once, where compiled code is entered from Python.
+    To be called once, where compiled code is entered from Python: the record lives in that
+    function's frame and borrows the arrays of its argument.
     """
     return state
 
 
+class _Record(types.Type):  # type: ignore[misc]  # numba is untyped
+    """Type of the address of a record with these (name, type) fields."""
+
+    def __init__(self, fields: tuple[tuple[str, Any], ...]) -> None:
+        self.fields = fields
+        listed = ", ".join(f"{name}: {field}" for name, field in fields)
+        super().__init__(name=f"Record({listed})")
+
+    def payload(self, context: Any) -> Any:
+        """Layout of the record itself."""
+        return ir.LiteralStructType([context.get_value_type(field) for _, field in self.fields])
+
+
+register_model(_Record)(models.OpaqueModel)
+
+
+@infer_getattr
+class _RecordAttributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
+    key = _Record
+
+    def generic_resolve(self, record: _Record, name: str) -> Any:
+        return dict(record.fields).get(name)
+
+
+@lower_getattr_generic(_Record)
+def _load(context: Any, builder: Any, record: _Record, address: Any, name: str) -> Any:
+    at = [field for field, _ in record.fields].index(name)
+    pointer = builder.bitcast(address, record.payload(context).as_pointer())
+    value = builder.load(cgutils.gep_inbounds(builder, pointer, 0, at))
+    return impl_ret_borrowed(context, builder, record.fields[at][1], value)
+
+
 def _is_state(numba_type: Any) -> bool:
-    """Families are small and dispatched on by type, so they stay tuples; states hold labelled arrays."""
+    """Families are small and dispatched on by type, so they stay tuples; states say otherwise."""
     return isinstance(numba_type, types.BaseNamedTuple) and getattr(
         numba_type.instance_class, "held_by_reference", False
     )
@@ -44,44 +78,31 @@ def _record_type(numba_type: Any) -> Any:
     if not _is_state(numba_type):
         return numba_type
     fields = zip(numba_type.fields, numba_type.types, strict=True)
-    return _Record([(name, _record_type(field)) for name, field in fields])
+    return _Record(tuple((name, _record_type(field)) for name, field in fields))
 
 
 def _build(context: Any, builder: Any, tuple_type: Any, value: Any) -> Any:
-    record = _record_type(tuple_type)
-    payload = context.data_model_manager[record.get_data_type()].get_value_type()
-    meminfo = context.nrt.meminfo_alloc_dtor(
-        builder,
-        context.get_constant(types.uintp, context.get_abi_sizeof(payload)),
-        imp_dtor(context, builder.module, record),
-    )
-    pointer = builder.bitcast(context.nrt.meminfo_data(builder, meminfo), payload.as_pointer())
-    builder.store(cgutils.get_null_value(payload), pointer)
-    data = cgutils.create_struct_proxy(record.get_data_type())(context, builder, ref=pointer)
-    for at, (name, field_type) in enumerate(
-        zip(tuple_type.fields, tuple_type.types, strict=True)
-    ):
+    payload = _record_type(tuple_type).payload(context)
+    pointer = cgutils.alloca_once(builder, payload)
+    for at, field_type in enumerate(tuple_type.types):
         field = builder.extract_value(value, at)
         if _is_state(field_type):
             field = _build(context, builder, field_type, field)
-        else:
-            context.nrt.incref(builder, field_type, field)
-        setattr(data, name, field)
-    reference = context.make_helper(builder, record)
-    reference.meminfo = meminfo
-    return reference._getvalue()
+        builder.store(field, cgutils.gep_inbounds(builder, pointer, 0, at))
+    return builder.bitcast(pointer, cgutils.voidptr_t)
 
 
-@intrinsic
-def _reference(typing_context: Any, state: Any) -> Any:  # noqa: ARG001  (numba's signature)
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _build(context, builder, signature.args[0], arguments[0])
-
-    return _record_type(state)(state), generate
+@infer_global(by_reference)
+class _ByReference(AbstractTemplate):  # type: ignore[misc]  # numba is untyped
+    def generic(self, arguments: Any, keywords: Any) -> Any:  # noqa: ARG002  (numba's signature)
+        return signature(_record_type(arguments[0]), arguments[0])
 
 
-@overload(by_reference, jit_options=dict(OPTIONS), strict=False)
-def _by_reference(state: Any) -> Any:
-    if not _is_state(state):
-        return None
-    return lambda state: _reference(state)
+@lower_builtin(by_reference, types.BaseNamedTuple)
+def _lower_by_reference(context: Any, builder: Any, called: Any, arguments: Any) -> Any:
+    return _build(context, builder, called.args[0], arguments[0])
+
+
+@lower_builtin(by_reference, _Record)
+def _lower_again(context: Any, builder: Any, called: Any, arguments: Any) -> Any:  # noqa: ARG001
+    return arguments[0]
