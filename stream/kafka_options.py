@@ -22,6 +22,7 @@ def client_options(settings: KafkaSettings, client_id: str) -> dict[str, Any]:
         "security_protocol": settings.security_protocol,
         # Nobody scrapes the client's own metrics, and they cost time on every record.
         "metrics_enabled": False,
+        "bootstrap_timeout_ms": 15_000,
     }
     if settings.api_version is not None:
         options["api_version"] = tuple(int(part) for part in settings.api_version.split("."))

@@ -146,6 +146,12 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ssl_certfile: str | None = None
     ssl_keyfile: str | None = None
 
+    def __post_init__(self) -> None:
+        if 3 * self.heartbeat_interval_ms > self.session_timeout_ms:
+            raise ValueError("session_timeout_ms must be at least 3 times heartbeat_interval_ms")
+        if self.session_timeout_ms > self.max_poll_interval_ms:
+            raise ValueError("session_timeout_ms must be at most max_poll_interval_ms")
+
     def __repr__(self) -> str:
         shown = ", ".join(
             f"{name}={'***' if name == 'sasl_password' and value else value!r}"

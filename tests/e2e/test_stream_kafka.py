@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from weald.storage.errors import StreamNotFound
 from weald.storage.sql import SqlStore
 from weald.stream.settings import KafkaSettings, StreamSettings
 
 from tests.crash.processes import Runner, runners, wait_until
 from tests.crash.runner import Orders
+from tests.servers.server import Server
 from tests.stream.scenario import NAME, assert_exactly_once, line_of, new_store, values_of
 
 STREAM = StreamSettings(name=NAME, batch_records=50, poll_seconds=0.1, snapshot_records=300)
@@ -177,8 +178,6 @@ def test_a_writer_that_was_frozen_is_fenced(world: World) -> None:
 
 
 def test_added_partitions_are_read_from_their_start(world: World) -> None:
-    from kafka import KafkaAdminClient
-
     world.produce(records(0, 200))
     writer = world.start("writer")
     world.wait_for(200)
@@ -191,3 +190,22 @@ def test_added_partitions_are_read_from_their_start(world: World) -> None:
     writer.stop()
     assert_exactly_once(world.store, 300)
     assert len(world.store.ledger(NAME)) == 5
+
+
+def test_a_broker_that_restarts_is_waited_for(tmp_path: Path, own_kafka: Server, seed: int) -> None:
+    topic = f"restart-{seed}"
+    administrator = KafkaAdminClient(bootstrap_servers=own_kafka.address)
+    administrator.create_topics({topic: {"num_partitions": 2, "replication_factor": 1}})
+    administrator.close()
+    with runners(tmp_path) as start:
+        world = World(tmp_path, own_kafka.address, topic, start)
+        world.produce(records(0, 200))
+        writer = world.start("writer")
+        world.wait_for(200)
+        own_kafka.kill()
+        wait_until(lambda: writer.says("Connection lost"), "the writer has noticed", 60.0)
+        own_kafka.start()
+        world.produce(records(200, 400))
+        world.wait_for(400)
+        writer.stop()
+    assert_exactly_once(world.store, 400)

@@ -1,0 +1,231 @@
+"""The Kafka source's promises, on Apache Kafka and on the embedded broker alike."""
+
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import msgspec
+import pytest
+from kafka import KafkaConsumer, KafkaProducer
+from kafka import TopicPartition as ClientPartition
+from weald.cli.embedded import API_VERSION, kafka_broker
+from weald.stream.kafka_dead_letters import KafkaDeadLetters
+from weald.stream.kafka_source import KafkaSource
+from weald.stream.record import DeadLetter, Message, TopicPartition
+from weald.stream.settings import KafkaSettings
+
+from tests.crash.processes import wait_until
+
+FAST = KafkaSettings(
+    session_timeout_ms=6_000,
+    heartbeat_interval_ms=500,
+    auto_offset_reset="earliest",
+    isolation_level="read_committed",
+)
+
+
+class Broker:
+    """A topic on one of the brokers, with records in its partition 0."""
+
+    def __init__(self, bootstrap: str, topic: str, api_version: str | None) -> None:
+        self.settings = KafkaSettings(
+            bootstrap_servers=bootstrap,
+            topic=topic,
+            api_version=api_version,
+            session_timeout_ms=FAST.session_timeout_ms,
+            heartbeat_interval_ms=FAST.heartbeat_interval_ms,
+        )
+        self.place = TopicPartition(topic, 0)
+
+    def produce(self, first: int, last: int) -> None:
+        version = {"api_version": API_VERSION} if self.settings.api_version else {}
+        producer = KafkaProducer(bootstrap_servers=self.settings.bootstrap_servers, **version)
+        for i in range(first, last):
+            producer.send(self.place.topic, value=b"%d" % i, partition=0)
+        producer.close()
+
+    def source(self, group: str | None = None, **changes: object) -> KafkaSource:
+        settings = msgspec.structs.replace(self.settings, group=group, **changes)
+        return KafkaSource(settings, group or uuid.uuid4().hex, batch_records=100)
+
+
+@pytest.fixture(params=["apache", "embedded"])
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    if request.param == "apache":
+        topic = request.getfixturevalue("kafka_topic")(partitions=2)
+        yield Broker(request.getfixturevalue("kafka_bootstrap"), topic, None)
+    else:
+        with kafka_broker() as bootstrap:
+            yield Broker(bootstrap, "events", "2.3")
+
+
+def joined(source: KafkaSource) -> KafkaSource:
+    wait_until(lambda: source.poll(0.1) is not None and bool(source.assignment()), "it has joined")
+    assert [change.kind for change in source.take_changes()] == ["assigned"]
+    return source
+
+
+def polled(source: KafkaSource, n: int) -> list[Message]:
+    messages: list[Message] = []
+
+    def enough() -> bool:
+        messages.extend(source.poll(0.2))
+        return len(messages) >= n
+
+    wait_until(enough, f"{n} records came", 60.0)
+    return messages
+
+
+def offsets(messages: list[Message]) -> list[int]:
+    return [message.offset for message in messages]
+
+
+def test_records_come_raw_and_in_order_from_where_sql_says(broker: Broker) -> None:
+    broker.produce(0, 250)
+    with closing(joined(broker.source())) as source:
+        assert not source.exhausted
+        source.seek({})
+        messages = polled(source, 250)
+        assert offsets(messages) == list(range(250))
+        assert [message.value for message in messages[:3]] == [b"0", b"1", b"2"]
+        assert messages[0].timestamp_ms > 1_600_000_000_000
+        source.seek({broker.place: 240})
+        assert offsets(polled(source, 10)) == list(range(240, 250))
+        assert source.lag()[broker.place] == 0
+        assert source.generation() > 0
+
+
+def test_the_group_s_own_offsets_do_not_count(broker: Broker) -> None:
+    broker.produce(0, 20)
+    group = uuid.uuid4().hex
+    with closing(joined(broker.source(group))) as source:
+        source.seek({})
+        polled(source, 20)
+        source.commit({broker.place: 20})
+        source.poll(0.5)
+    with closing(joined(broker.source(group))) as source:
+        source.seek({})
+        assert offsets(polled(source, 20)) == list(range(20))
+
+
+def test_a_new_stream_may_begin_at_the_end(broker: Broker) -> None:
+    broker.produce(0, 20)
+    with closing(joined(broker.source(auto_offset_reset="latest"))) as source:
+        source.seek({})
+        place = ClientPartition(*broker.place)
+
+        def at_the_end() -> bool:
+            source.poll(0.1)
+            return bool(source._consumer.position(place, timeout_ms=0) == 20)
+
+        wait_until(at_the_end, "it is at the end", 30.0)
+        broker.produce(20, 23)
+        assert offsets(polled(source, 3)) == [20, 21, 22]
+
+
+def test_paused_partitions_yield_nothing_and_lose_nothing(broker: Broker) -> None:
+    broker.produce(0, 50)
+    with closing(joined(broker.source())) as source:
+        source.seek({broker.place: 10})
+        source.pause()
+        assert [source.poll(0.2) for _ in range(5)] == [[]] * 5
+        source.resume()
+        assert offsets(polled(source, 40)) == list(range(10, 50))
+
+
+def test_an_assignment_during_a_pause_is_paused_too(broker: Broker) -> None:
+    broker.produce(0, 10)
+    with closing(broker.source()) as source:
+        source.pause()
+        wait_until(lambda: not source.poll(0.1) and bool(source.assignment()), "it has joined")
+        source.seek({})
+        assert [source.poll(0.2) for _ in range(5)] == [[]] * 5
+        source.resume()
+        assert offsets(polled(source, 10)) == list(range(10))
+
+
+def test_dead_letters_are_produced_with_their_origin(broker: Broker) -> None:
+    letters = KafkaDeadLetters(broker.settings, "stream")
+    letter = DeadLetter("events", 3, 14, b"key", b"raw", "not_json", "what it was", 1_700_000_000.5)
+    letters.send([])
+    letters.send([letter])
+    letters.close()
+    place = TopicPartition(f"{broker.place.topic}.dlq", 0)
+    version = {"api_version": API_VERSION} if broker.settings.api_version else {}
+    with closing(
+        KafkaConsumer(bootstrap_servers=broker.settings.bootstrap_servers, **version)
+    ) as consumer:
+        known = consumer.partitions_for_topic(place.topic) or {0}
+        consumer.assign([ClientPartition(place.topic, partition) for partition in known])
+        consumer.seek_to_beginning()
+        found: list[Any] = []
+
+        def arrived() -> bool:
+            found.extend(r for batch in consumer.poll(timeout_ms=200).values() for r in batch)
+            return bool(found)
+
+        wait_until(arrived, "the dead letter is in its topic", 30.0)
+    assert (found[0].key, found[0].value) == (b"key", b"raw")
+    assert dict(found[0].headers) == {
+        "weald.topic": b"events",
+        "weald.partition": b"3",
+        "weald.offset": b"14",
+        "weald.reason": b"not_json",
+        "weald.detail": b"what it was",
+    }
+
+
+def test_aborted_transactions_are_not_seen(
+    kafka_topic: Callable[..., str], kafka_bootstrap: str
+) -> None:
+    topic = kafka_topic(partitions=1)
+    producer = KafkaProducer(bootstrap_servers=kafka_bootstrap, transactional_id=topic)
+    producer.init_transactions()
+    for value, keep in ((b"a", True), (b"b", False), (b"c", True)):
+        producer.begin_transaction()
+        producer.send(topic, value=value).get(timeout=30)
+        if keep:
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+    producer.close()
+    with closing(joined(Broker(kafka_bootstrap, topic, None).source())) as source:
+        source.seek({})
+        assert [message.value for message in polled(source, 2)] == [b"a", b"c"]
+
+
+ABSENT = """
+from weald.stream.errors import SourceUnavailable
+from weald.stream.kafka_source import KafkaSource
+from weald.stream.settings import KafkaSettings
+
+try:
+    KafkaSource(KafkaSettings(bootstrap_servers="127.0.0.1:9"), "stream")
+except SourceUnavailable as error:
+    print(error)
+"""
+
+
+def test_an_absent_broker_is_named() -> None:
+    # In a process of its own: the client leaves its sockets to the garbage collector.
+    done = subprocess.run(
+        [sys.executable, "-c", ABSENT], capture_output=True, text=True, check=True
+    )
+    assert "topic 'events' at 127.0.0.1:9 does not answer" in done.stdout
+
+
+def test_timeouts_that_cannot_work_are_refused() -> None:
+    with pytest.raises(ValueError, match="3 times"):
+        KafkaSettings(session_timeout_ms=1_000, heartbeat_interval_ms=900)
+    with pytest.raises(ValueError, match="at most"):
+        KafkaSettings(max_poll_interval_ms=1_000)
+
+
+def test_a_password_is_not_shown() -> None:
+    secret = uuid.uuid4().hex
+    shown = repr(KafkaSettings(sasl_username="me", sasl_password=secret))
+    assert secret not in shown
+    assert "sasl_password='***'" in shown
