@@ -35,6 +35,11 @@ class Delivery:
         self._patience = patience
         self._watch = watch
 
+    def introduce(self, writer: Writer) -> None:
+        """Show what a stream that was just taken over holds."""
+        if writer.spec is not None:
+            self._outlets.show_all(writer.spec.name, self._store, self._watch)
+
     def deliver(self, writer: Writer, held: Held, applied: Applied, *, save: bool = False) -> None:
         """Write everything in one transaction, with a snapshot when one is due or asked for.
 

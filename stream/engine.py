@@ -14,13 +14,13 @@ from ..storage.errors import Fenced
 from .dead_letter import DeadLetterLimit, too_many
 from .decode import decode
 from .delivery import Delivery
-from .errors import Rebalanced, SourceUnavailable
+from .errors import Rebalanced
 from .held import Held, fresh
 from .model import Plan
 from .outlets import Outlets
 from .ownership import Ownership
 from .record import Message, Reason
-from .retry import Backoff, Patience
+from .retry import Patience
 from .schema import Schema
 from .shard import Applied
 from .source import Source
@@ -65,7 +65,6 @@ class Engine:
         self._patience = Patience(source, self._watch, lambda: self._stopping)
         self._ownership = Ownership(plan, source, store, self._patience, self._watch)
         self._delivery = Delivery(source, store, outlets or Outlets(), self._patience, self._watch)
-        self._unanswered = Backoff()
         self._held = Held()
         self._stopping = False
 
@@ -93,12 +92,14 @@ class Engine:
     def _round(self) -> bool:
         """Go round once; tell whether the source has ended."""
         with self._watch.step("poll"):
-            messages = self._polled()
+            messages = self._patience.poll(self._plan.stream.poll_seconds)
         changes = self._source.take_changes()
         try:
             if self._ownership.unsettled(changes):
                 # What was polled before a seek does not count.
-                self._ownership.settle(changes)
+                taken = self._ownership.settle(changes)
+                if taken is not None:
+                    self._delivery.introduce(taken)
             elif (writer := self._ownership.writer) is not None:
                 if messages:
                     self._digest(writer, messages)
@@ -110,16 +111,6 @@ class Engine:
         if self._ownership.writer is None:
             self._held = Held()
         return False
-
-    def _polled(self) -> list[Message]:
-        try:
-            messages = self._source.poll(self._plan.stream.poll_seconds)
-        except SourceUnavailable as error:
-            self._watch.away("kafka", str(error))
-            time.sleep(self._unanswered.delay())
-            return []
-        self._unanswered.reset()
-        return messages
 
     def _digest(self, writer: Writer, messages: list[Message]) -> None:
         now = time.time()

@@ -1,7 +1,8 @@
 """Where results go besides SQL. None of it is needed for correctness."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -58,16 +59,29 @@ class Outlets:
         What is missed meanwhile is a gap that the next success closes from SQL. After a failure
         Redis is left alone for a while, so that its timeouts do not become the stream's pace.
         """
-        if self.statistics is None or time.monotonic() < self._rest_until:
+        statistics = self.statistics
+        if statistics is None or time.monotonic() < self._rest_until:
             return
-        try:
-            outcome = self.statistics.publish(commit.stream, commit.epoch, commit.clusters)
+        with self._forgiven(watch):
+            outcome = statistics.publish(commit.stream, commit.epoch, commit.clusters)
             if outcome is Outcome.GAP:
-                self.statistics.rebuild(commit.stream, reader)
+                statistics.rebuild(commit.stream, reader)
+            watch.metrics.redis_published(len(commit.clusters))
+
+    def show_all(self, stream: str, reader: Reader, watch: Watch) -> None:
+        """Show everything from SQL: a former owner may have died before it could."""
+        statistics = self.statistics
+        if statistics is not None:
+            with self._forgiven(watch):
+                statistics.rebuild(stream, reader)
+
+    @contextmanager
+    def _forgiven(self, watch: Watch) -> Iterator[None]:
+        try:
+            yield
         except StorageUnavailable as error:
             self._rest_until = time.monotonic() + self._backoff.delay()
             watch.away("redis", str(error))
-            return
-        self._backoff.reset()
-        watch.metrics.redis_published(len(commit.clusters))
-        watch.back("redis")
+        else:
+            self._backoff.reset()
+            watch.back("redis")

@@ -48,8 +48,13 @@ class Ownership:
         """Whether something must be settled before records count for anything."""
         return bool(changes) or (self.writer is None and bool(self._source.assignment()))
 
-    def settle(self, changes: Sequence[Change]) -> None:
+    def settle(self, changes: Sequence[Change]) -> Writer | None:
         """Follow the group: take over, stand by, or go on with more partitions.
+
+        Returns
+        -------
+        Writer or None
+            The new tenure, when one has begun.
 
         Raises
         ------
@@ -61,12 +66,14 @@ class Ownership:
             self._watch.metrics.rebalance(change.kind)
         if any(change.kind != "assigned" for change in changes):
             self.drop("the group gave the partitions to another process")
+        former = self.writer
         if self._source.assignment():
             if self.writer is None:
                 self._take_over()
             if self.writer is not None:
                 self._source.seek(self.writer.offsets)
         self.show()
+        return self.writer if self.writer is not former else None
 
     def drop(self, reason: object) -> None:
         """Forget everything; SQL has what counts."""

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from ..storage.errors import StorageUnavailable
 from .errors import Rebalanced, SourceUnavailable
+from .record import Message
 from .source import Source
 from .watch import Watch
 
@@ -57,6 +58,18 @@ class Patience:
         self._source = source
         self._watch = watch
         self._stopping = stopping
+        self._unanswered = Backoff()
+
+    def poll(self, timeout_s: float) -> list[Message]:
+        """Poll the source; when its broker does not answer, wait a while and return nothing."""
+        try:
+            messages = self._source.poll(timeout_s)
+        except SourceUnavailable as error:
+            self._watch.away("kafka", str(error))
+            time.sleep(self._unanswered.delay())
+            return []
+        self._unanswered.reset()
+        return messages
 
     def until_done(self, target: str, operation: Callable[[], T]) -> T:
         """Run `operation`, again and again while its `target` is away.
