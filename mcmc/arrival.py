@@ -5,12 +5,12 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..treecore.compile import compiled
-from ..treecore.reference import by_reference
 from ..treecore.family.base import log_marginal, observe
 from ..treecore.forest import Forest, add_leaf
 from ..treecore.insertion import PREDICTIVE, insert_tree
 from ..treecore.partition import Model, log_join
 from ..treecore.prior.base import log_new_block, log_size
+from ..treecore.reference import by_reference
 from . import gibbs
 from .state import State
 
@@ -28,7 +28,12 @@ def arrive(
     first: int,
 ) -> None:
     """Insert observations as atoms ``first``, ``first + 1``, ... into forest and partition."""
-    forest_model, model, forest, state = by_reference(forest_model), by_reference(model), by_reference(forest), by_reference(state)
+    forest_model, model, forest, state = (
+        by_reference(forest_model),
+        by_reference(model),
+        by_reference(forest),
+        by_reference(state),
+    )
     atoms = state.atoms
     for r in range(values.shape[0]):
         i = first + r

@@ -30,14 +30,15 @@ from .growing import (
     restored_state,
     state_arrays,
 )
-from .kernels import KERNELS, Kernel
+from .kernels import KERNELS, Kernel, gibbs_on
 from .position import Position
-from .state import State, canonical_labels, set_labels
+from .state import set_labels
 
 __all__ = ["Chain", "KernelReport", "Refinement"]
 
 _FIRST_CAPACITY = 1024
-_SCHEDULE = ("tgmcmc", "gibbs")
+# A bounded number of single atoms a round: refinement must not slow down as the stream goes on.
+_SCHEDULE = (KERNELS["tgmcmc"], gibbs_on(1000))
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -143,9 +144,7 @@ class Chain:
 
     def _position(self) -> Position:
         n, atoms = self._n, self._state.atoms
-        live = Atoms(
-            atoms.size[:n], atoms.rows[:n], atoms.log_marginal[:n], atoms.single[:n]
-        )
+        live = Atoms(atoms.size[:n], atoms.rows[:n], atoms.log_marginal[:n], atoms.single[:n])
         return Position(self.family, live, self.labels, self.prior, self._freeze)
 
     def log_joint(self) -> float:
@@ -163,8 +162,7 @@ class Chain:
         ledger = _Ledger(before)
         for _ in range(rounds):
             position.use_prior(position.prior.resample(self._rng, position.sizes()))
-            for name in _SCHEDULE:
-                kernel = KERNELS[name]
+            for kernel in _SCHEDULE:
                 started = time.perf_counter()
                 tally = kernel.sweep(self._rng, position)
                 reached = position.log_joint(self._first_prior)
@@ -174,9 +172,7 @@ class Chain:
         self.prior = position.prior
         self._settle(position.labels())
         seconds = time.perf_counter() - began
-        return Refinement(
-            before, ledger.log_joint, best, self.n_blocks, ledger.reports(), seconds
-        )
+        return Refinement(before, ledger.log_joint, best, self.n_blocks, ledger.reports(), seconds)
 
     def _settle(self, labels: NDArray[np.int32]) -> None:
         """Take over a partition, with every block's statistics summed afresh."""

@@ -21,7 +21,7 @@ from ..treecore.compile import compiled, inner
 from ..treecore.draw import below, coin
 from ..treecore.partition import Model
 from ..treecore.reference import by_reference
-from .sides import drop_sides, join_side, open_sides
+from .sides import drop_sides, join_side, open_sides, slot_at
 from .split_merge import (
     draw_blocks,
     gather_blocks,
@@ -67,7 +67,7 @@ def draw_urn_sides(rng: Generator, state: State, n: int, a: float) -> int:
 @inner
 def _split(rng: Generator, state: State, model: Model, a: float) -> Info:
     partition = state.partition
-    k = partition.slots[below(rng, partition.n_blocks[0])]
+    k = slot_at(partition, below(rng, partition.n_blocks[0]))
     n = gather_blocks(state, k, k)
     open_sides(partition)
     n_first = draw_urn_sides(rng, state, n, a)

@@ -10,10 +10,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..treecore.compile import compiled, inner
-from ..treecore.reference import by_reference
 from ..treecore.draw import choose
 from ..treecore.partition import Model, lift, log_join, open_block, place
 from ..treecore.prior.base import log_new_block, log_size
+from ..treecore.reference import by_reference
 from .state import Info, State
 
 __all__ = ["seating_weights", "step", "sweep"]

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..treecore.compile import compiled
-from ..treecore.reference import by_reference
 from ..treecore.family.base import statistics_width
 from ..treecore.forest import Forest, empty_forest, refresh_leaf, refresh_node
 from ..treecore.partition import Atoms, Model, Partition, empty_partition, mark_changed
+from ..treecore.reference import by_reference
 from .state import State
 
 __all__ = [

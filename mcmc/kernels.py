@@ -17,7 +17,7 @@ from . import dm, gibbs, rgsm, rm, rsm, sams, sdds, ss, tgmcmc
 from .position import Position
 from .state import NULL, make_tally
 
-__all__ = ["KERNELS", "SCHEDULES", "Kernel", "kernels_named"]
+__all__ = ["KERNELS", "SCHEDULES", "Kernel", "gibbs_on", "kernels_named"]
 
 Flag = Literal["exact", "adaptive", "approximate"]
 Tally = NDArray[np.float64]
@@ -50,6 +50,18 @@ def _gibbs(rng: Generator, position: Position) -> Tally:
     gibbs.sweep(rng, state, position.model, visited)
     n = float(position.n_atoms)
     return np.array([[n, n, 0.0]])
+
+
+def gibbs_on(limit: int) -> Kernel:
+    """Collapsed Gibbs on at most ``limit`` atoms a sweep, drawn afresh without regard to the partition."""
+
+    def sweep(rng: Generator, position: Position) -> Tally:
+        n = min(position.n_atoms, limit)
+        visited = rng.choice(position.n_atoms, size=n, replace=False, shuffle=False)
+        gibbs.sweep(rng, position.flat(), position.model, visited.astype(np.int32))
+        return np.array([[n, n, 0.0]])
+
+    return Kernel("gibbs", "exact", ("gibbs",), sweep)
 
 
 def _tgmcmc(rng: Generator, position: Position) -> Tally:

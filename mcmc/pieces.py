@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..treecore.compile import compiled, inner
-from ..treecore.reference import by_reference
 from ..treecore.guide import Guide, right_child
 from ..treecore.partition import (
     Atoms,
@@ -26,6 +25,7 @@ from ..treecore.partition import (
     set_log_marginal,
     unlink,
 )
+from ..treecore.reference import by_reference, held_by_reference
 from ..treecore.rows import Rows, copy_row, is_single
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
 _NONE = -1
 
 
+@held_by_reference
 class Pieces(NamedTuple):
     """State of the tree-guided kernels.
 
@@ -62,8 +63,6 @@ class Pieces(NamedTuple):
     part_rows, part_of, part_count, part_potential, part_d, part_label:
         Scratch about the part of a node's atoms that a move is about.
     """
-
-    held_by_reference = True
 
     nodes: Atoms
     partition: Partition
@@ -239,9 +238,7 @@ def coalesce(guide: Guide, pieces: Pieces, v: int) -> None:
 
 
 @inner
-def set_block(
-    pieces: Pieces, k: int, rows: Rows, i: int, count: int, log_marginal: float
-) -> None:
+def set_block(pieces: Pieces, k: int, rows: Rows, i: int, count: int, log_marginal: float) -> None:
     """Give block k the statistics ``rows[i]``, whose log marginal is known."""
     partition = pieces.partition
     copy_row(partition.rows, k, rows, i)

@@ -25,7 +25,7 @@ from ..treecore.draw import coin, shuffle
 from ..treecore.partition import Model, log_join
 from ..treecore.reference import by_reference
 from . import gibbs
-from .sides import drop_sides, join_side, open_sides, rescan, side_slot
+from .sides import block_of, drop_sides, join_side, open_sides, rescan, side_slot
 from .split_merge import (
     draw_anchors,
     gather_anchored,
@@ -36,7 +36,7 @@ from .split_merge import (
 )
 from .state import Info, State, record
 
-__all__ = ["ANCHORED", "FAIR", "FLAG", "Plan", "step", "sweep"]
+__all__ = ["ANCHORED", "FAIR", "FLAG", "Plan", "divide", "step", "sweep"]
 
 FLAG = "exact"
 
@@ -71,14 +71,16 @@ def _launch(rng: Generator, state: State, model: Model, n: int, launch: int) -> 
 
 
 @inner
-def step(rng: Generator, state: State, model: Model, plan: Plan, anchors: tuple[int, int]) -> Info:
-    """Propose to separate or to join the blocks of two different atoms.
+def divide(
+    rng: Generator, state: State, model: Model, plan: Plan, anchors: tuple[int, int]
+) -> tuple[int, float]:
+    """Divide the block of the anchors over the sides, or imagine that it leads to their two blocks.
 
-    How the anchors are chosen must not depend on the partition; near neighbours, say, are allowed.
+    Returns the number of atoms (in ``members``) and the log probability of the last scan.
     """
     partition = state.partition
     i, j = anchors
-    first, second = partition.label[i], partition.label[j]
+    first, second = block_of(partition, i), block_of(partition, j)
     n = gather_anchored(state, i, j)
     shuffle(rng, state.members, n)
     open_sides(partition)
@@ -87,10 +89,21 @@ def step(rng: Generator, state: State, model: Model, plan: Plan, anchors: tuple[
     _launch(rng, state, model, n, plan.launch)
     for _ in range(plan.scans):
         rescan(rng, state, model, n, -1)
-    log_q = rescan(rng, state, model, n, -1 if first == second else second)
+    return n + 2, rescan(rng, state, model, n, -1 if first == second else second)
+
+
+@inner
+def step(rng: Generator, state: State, model: Model, plan: Plan, anchors: tuple[int, int]) -> Info:
+    """Propose to separate or to join the blocks of two different atoms.
+
+    How the anchors are chosen must not depend on the partition; near neighbours, say, are allowed.
+    """
+    partition = state.partition
+    first, second = block_of(partition, anchors[0]), block_of(partition, anchors[1])
+    n, log_q = divide(rng, state, model, plan, anchors)
     if first == second:
         ratio = log_split_ratio(model, partition, first) - log_q
-        return settle_split(rng, state, first, n + 2, ratio)
+        return settle_split(rng, state, first, n, ratio)
     drop_sides(partition)
     ratio = log_merge_ratio(model, partition, first, second) + log_q
     return settle_merge(rng, state, first, second, ratio)

@@ -22,7 +22,7 @@ from ..treecore.draw import below, coin
 from ..treecore.partition import Model, Partition
 from ..treecore.reference import by_reference
 from .dm import draw_urn_sides, log_urn
-from .sides import drop_sides, join_side, open_sides, side_slot
+from .sides import drop_sides, join_side, open_sides, side_slot, slot_at
 from .split_merge import (
     gather_blocks,
     log_block_weight,
@@ -35,7 +35,17 @@ from .split_merge import (
 )
 from .state import Info, State, record
 
-__all__ = ["FLAG", "HALF", "UNIFORM", "Plan", "step", "sweep"]
+__all__ = [
+    "FLAG",
+    "HALF",
+    "UNIFORM",
+    "Plan",
+    "draw_sides",
+    "log_assignment",
+    "log_exchange_ratio",
+    "step",
+    "sweep",
+]
 
 FLAG = "exact"
 
@@ -51,7 +61,8 @@ class Plan(NamedTuple):
 
 
 @inner
-def _draw_sides(rng: Generator, state: State, n: int, share: int) -> int:
+def draw_sides(rng: Generator, state: State, n: int, share: int) -> int:
+    """Put ``members[:n]`` on the empty sides; returns how many are on side 0."""
     if share == UNIFORM:
         return draw_urn_sides(rng, state, n, 1.0)
     n_first = 0
@@ -63,14 +74,16 @@ def _draw_sides(rng: Generator, state: State, n: int, share: int) -> int:
 
 
 @inner
-def _log_assignment(share: int, first: int, second: int) -> float:
+def log_assignment(share: int, first: int, second: int) -> float:
+    """Log probability of one way to put so many atoms on either side."""
     if share == UNIFORM:
         return log_urn(1.0, first, second)
     return -(first + second) * log(2.0)
 
 
 @inner
-def _log_exchange_ratio(model: Model, partition: Partition, first: int, second: int) -> float:
+def log_exchange_ratio(model: Model, partition: Partition, first: int, second: int) -> float:
+    """Log posterior with the sides in place of two blocks, over that of the present state."""
     value = 0.0
     for side in range(2):
         value += log_block_weight(model, partition, side_slot(partition, side))
@@ -83,14 +96,14 @@ def _split(rng: Generator, state: State, model: Model, share: int, k: int) -> In
     partition = state.partition
     n = gather_blocks(state, k, k)
     open_sides(partition)
-    n_first = _draw_sides(rng, state, n, share)
+    n_first = draw_sides(rng, state, n, share)
     if n_first in (0, n):
         drop_sides(partition)
         return null_move()
     n_blocks = partition.n_blocks[0]
     ratio = log_split_ratio(model, partition, k) + log(2.0)
     ratio += 2.0 * log(n_blocks / (n_blocks + 1.0))
-    ratio += _log_assignment(share, n, 0) - _log_assignment(share, n_first, n - n_first)
+    ratio += log_assignment(share, n, 0) - log_assignment(share, n_first, n - n_first)
     return settle_split(rng, state, k, n, ratio)
 
 
@@ -99,22 +112,22 @@ def step(rng: Generator, state: State, model: Model, plan: Plan) -> Info:
     """Propose to mix a pair of blocks; there must be a block."""
     partition = state.partition
     n_blocks = partition.n_blocks[0]
-    first = partition.slots[below(rng, n_blocks)]
-    second = partition.slots[below(rng, n_blocks)]
+    first = slot_at(partition, below(rng, n_blocks))
+    second = slot_at(partition, below(rng, n_blocks))
     if first == second:
         return _split(rng, state, model, plan.share, first)
     n = gather_blocks(state, first, second)
     open_sides(partition)
-    n_first = _draw_sides(rng, state, n, plan.share)
-    present = _log_assignment(plan.share, partition.n_members[first], partition.n_members[second])
+    n_first = draw_sides(rng, state, n, plan.share)
+    present = log_assignment(plan.share, partition.n_members[first], partition.n_members[second])
     if n_first in (0, n):
         drop_sides(partition)
         ratio = log_merge_ratio(model, partition, first, second) - log(2.0)
         ratio += 2.0 * log(n_blocks / (n_blocks - 1.0))
-        ratio += present - _log_assignment(plan.share, n, 0)
+        ratio += present - log_assignment(plan.share, n, 0)
         return settle_merge(rng, state, first, second, ratio)
-    ratio = _log_exchange_ratio(model, partition, first, second)
-    ratio += present - _log_assignment(plan.share, n_first, n - n_first)
+    ratio = log_exchange_ratio(model, partition, first, second)
+    ratio += present - log_assignment(plan.share, n_first, n - n_first)
     return settle_exchange(rng, state, first, second, n, ratio)
 
 

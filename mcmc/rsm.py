@@ -20,7 +20,7 @@ from ..treecore.compile import compiled, inner
 from ..treecore.draw import coin
 from ..treecore.partition import Model
 from ..treecore.reference import by_reference
-from .sides import join_side, open_sides
+from .sides import block_of, join_side, open_sides
 from .split_merge import (
     draw_anchors,
     gather_anchored,
@@ -49,7 +49,7 @@ def step(rng: Generator, state: State, model: Model, i: int, j: int) -> Info:
     How i and j are chosen must not depend on the partition; near neighbours, say, are allowed.
     """
     partition = state.partition
-    first, second = partition.label[i], partition.label[j]
+    first, second = block_of(partition, i), block_of(partition, j)
     if first != second:
         n = partition.n_members[first] + partition.n_members[second] - 2
         ratio = log_merge_ratio(model, partition, first, second) - n * log(2.0)

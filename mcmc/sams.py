@@ -20,7 +20,7 @@ from ..treecore.compile import compiled, inner
 from ..treecore.draw import shuffle
 from ..treecore.partition import Model
 from ..treecore.reference import by_reference
-from .sides import allocate, drop_sides, join_side, open_sides
+from .sides import allocate, block_of, drop_sides, join_side, open_sides
 from .split_merge import (
     draw_anchors,
     gather_anchored,
@@ -49,7 +49,7 @@ def step(rng: Generator, state: State, model: Model, i: int, j: int) -> Info:
     How i and j are chosen must not depend on the partition; near neighbours, say, are allowed.
     """
     partition = state.partition
-    first, second = partition.label[i], partition.label[j]
+    first, second = block_of(partition, i), block_of(partition, j)
     n = gather_anchored(state, i, j)
     shuffle(rng, state.members, n)
     open_sides(partition)

@@ -35,7 +35,7 @@ from .selection import (
     log_split_choice,
     split_score,
 )
-from .sides import allocate, drop_sides, join_side, open_sides, side_slot
+from .sides import allocate, drop_sides, join_side, open_sides, side_slot, slot_at
 from .split_merge import (
     draw_blocks,
     gather_blocks,
@@ -94,14 +94,14 @@ def log_merged_choice(
     partition = state.partition
     count = partition.size[first] + partition.size[second]
     score = split_score(selection, count, log_union(model, partition, first, second))
-    return log_split_choice(state, model, selection, score, (first, second))
+    return log_split_choice(state, model, selection, score, (first, second), 0)
 
 
 @inner
 def smart_split(rng: Generator, state: State, model: Model, selection: Selection) -> Info:
     """Split of pair (a)."""
     partition = state.partition
-    k = draw_split(rng, state, model, selection)
+    k = draw_split(rng, state, model, selection, 0)
     n = partition.n_members[k]
     log_s = allocate_blocks(rng, state, model, k, k)
     if partition.n_members[side_slot(partition, 0)] in (0, n):
@@ -110,7 +110,7 @@ def smart_split(rng: Generator, state: State, model: Model, selection: Selection
     score = split_score(selection, partition.size[k], block_log_marginal(model, partition, k))
     n_blocks = partition.n_blocks[0]
     ratio = log_split_ratio(model, partition, k) - log_s
-    ratio -= log_split_choice(state, model, selection, score, (k, k))
+    ratio -= log_split_choice(state, model, selection, score, (k, k), 0)
     ratio -= log(n_blocks) + log(n_blocks + 1)
     return settle_split(rng, state, k, n, ratio)
 
@@ -134,7 +134,7 @@ def dumb_split(rng: Generator, state: State, model: Model, selection: Selection)
     """Split of pair (b)."""
     partition = state.partition
     n_blocks = partition.n_blocks[0]
-    k = partition.slots[below(rng, n_blocks)]
+    k = slot_at(partition, below(rng, n_blocks))
     n = gather_blocks(state, k, k)
     open_sides(partition)
     for at in range(n):
@@ -145,7 +145,7 @@ def dumb_split(rng: Generator, state: State, model: Model, selection: Selection)
         return null_move()
     ratio = log_split_ratio(model, partition, k) + (n - 1) * log(2.0)
     ratio += log(n_blocks) - log(n_blocks + 1)
-    ratio += log_partners(state, model, selection.merge, sides, k)
+    ratio += log_partners(state, model, selection.merge, sides, k, 0)
     return settle_split(rng, state, k, n, ratio)
 
 
@@ -154,12 +154,12 @@ def smart_merge(rng: Generator, state: State, model: Model, selection: Selection
     """Merge of pair (b); there must be two blocks."""
     partition = state.partition
     n_blocks = partition.n_blocks[0]
-    first = partition.slots[below(rng, n_blocks)]
-    second = draw_partner(rng, state, model, selection.merge, first)
+    first = slot_at(partition, below(rng, n_blocks))
+    second = draw_partner(rng, state, model, selection.merge, first, 0)
     n = partition.n_members[first] + partition.n_members[second]
     ratio = log_merge_ratio(model, partition, first, second) - (n - 1) * log(2.0)
     ratio += log(n_blocks) - log(n_blocks - 1)
-    ratio -= log_partners(state, model, selection.merge, (first, second), first)
+    ratio -= log_partners(state, model, selection.merge, (first, second), first, 0)
     return settle_merge(rng, state, first, second, ratio)
 
 

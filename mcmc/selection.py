@@ -1,10 +1,11 @@
 """Smart choices of what to split and what to merge: Wang and Russell (2015), equations 2 to 6.
 
 ``f_split`` chooses a block, ``f_merge`` a partner for a block. Both may be any function of the
-blocks, as long as it is evaluated in the state that the choice starts from. The paper's f_split, 1
-/ m(X), is a hard arg max, since log m is extensive: the default weighs blocks by N exp(-tau log m
-/ N) instead, with a floor. The paper's f_merge lacks 1 / m(X_j) and prefers small partners: the
-default is the posterior ratio of the merge. (``split-merge-samplers.md`` section 2.5.)
+blocks, as long as it is evaluated in the state that the choice starts from. The paper's f_split,
+proportional to 1 / m(X), is a hard arg max, since log m is extensive: the default weighs a block by
+N exp(-tau log m / N) instead, with a floor. The paper's f_merge lacks 1 / m(X_j) and prefers small
+partners: the default is the posterior ratio of the merge. Empty blocks occur in the entity/mention
+model only. (``split-merge-samplers.md`` sections 2.5 and 2.6.)
 """
 
 from math import exp, inf, log
@@ -16,6 +17,7 @@ from ..treecore.compile import inner
 from ..treecore.draw import below, choose, coin
 from ..treecore.partition import Model, Partition, block_log_marginal
 from ..treecore.prior.base import log_size
+from .sides import slot_at
 from .split_merge import log_union
 from .state import State
 
@@ -85,15 +87,21 @@ def _open_score(model: Model, partition: Partition, selection: Selection, k: int
 
 
 @inner
-def draw_split(rng: Generator, state: State, model: Model, selection: Selection) -> int:
-    """An open block, drawn by f_split."""
+def draw_split(
+    rng: Generator, state: State, model: Model, selection: Selection, n_void: int
+) -> int:
+    """An open block drawn by f_split, or -1 for one of ``n_void`` empty blocks."""
     partition = state.partition
     n_blocks = partition.n_blocks[0]
     if coin(rng, selection.floor):
-        return partition.slots[below(rng, n_blocks)]
-    for at in range(n_blocks):
-        state.log_weights[at] = _open_score(model, partition, selection, partition.slots[at])
-    return partition.slots[choose(rng, state.log_weights, n_blocks)]
+        chosen = below(rng, n_blocks + n_void)
+    else:
+        for at in range(n_blocks):
+            state.log_weights[at] = _open_score(model, partition, selection, slot_at(partition, at))
+        if n_void > 0:
+            state.log_weights[n_blocks] = log(n_void) + split_score(selection, 0, 0.0)
+        chosen = choose(rng, state.log_weights, n_blocks + min(n_void, 1))
+    return slot_at(partition, chosen) if chosen < n_blocks else -1
 
 
 @inner
@@ -107,20 +115,30 @@ def _log_add(total: float, value: float) -> float:
 
 @inner
 def log_split_choice(
-    state: State, model: Model, selection: Selection, score: float, absent: tuple[int, int]
+    state: State,
+    model: Model,
+    selection: Selection,
+    score: float,
+    absent: tuple[int, int],
+    n_void: int,
 ) -> float:
     """Log probability that f_split chooses the block with this score.
 
-    The choice is among it and the open blocks other than the two ``absent`` ones (may be equal).
+    The choice is among it, ``n_void`` empty blocks, and the open blocks other than the two
+    ``absent`` ones (may be equal, or -1).
     """
     partition = state.partition
     total = score
-    n_choices = 1
+    n_choices = 1 + n_void
     for at in range(partition.n_blocks[0]):
-        k = partition.slots[at]
+        k = slot_at(partition, at)
         if k not in absent:
             total = _log_add(total, _open_score(model, partition, selection, k))
             n_choices += 1
+    if n_void > 0:
+        total = _log_add(total, log(n_void) + split_score(selection, 0, 0.0))
+    if selection.floor == 0.0:
+        return score - total
     return log((1.0 - selection.floor) * exp(score - total) + selection.floor / n_choices)
 
 
@@ -130,48 +148,67 @@ def log_partner(model: Model, partition: Partition, rule: int, k: int, other: in
     union = log_union(model, partition, k, other)
     if rule == PAPER_MERGE:
         return union
-    count = partition.size[other]
-    union += log_size(model.seating, partition.size[k] + count) - log_size(model.seating, count)
+    size = partition.size[other]
+    union += log_size(model.seating, partition.size[k] + size) - log_size(model.seating, size)
     return union - block_log_marginal(model, partition, other)
 
 
 @inner
-def draw_partner(rng: Generator, state: State, model: Model, rule: int, k: int) -> int:
-    """An open block other than the open block k, drawn by f_merge(. | k)."""
+def _log_void_partner(model: Model, partition: Partition, rule: int, k: int) -> float:
+    """The same for an empty block as partner."""
+    value = block_log_marginal(model, partition, k)
+    return value if rule == PAPER_MERGE else value + log_size(model.seating, partition.size[k])
+
+
+@inner
+def draw_partner(rng: Generator, state: State, model: Model, rule: int, k: int, n_void: int) -> int:
+    """Another open block drawn by f_merge(. | k), or -1 for one of ``n_void`` empty ones.
+
+    ``k`` is an open block or the slot of an empty one.
+    """
     partition = state.partition
+    n_blocks = partition.n_blocks[0]
     n_others = 0
-    for at in range(partition.n_blocks[0]):
-        other = partition.slots[at]
+    for at in range(n_blocks):
+        other = slot_at(partition, at)
         if other != k:
             state.log_weights[n_others] = log_partner(model, partition, rule, k, other)
             n_others += 1
-    chosen = choose(rng, state.log_weights, n_others)
-    if chosen >= partition.position[k]:
-        chosen += 1
-    return partition.slots[chosen]
+    last = n_others
+    if n_void > 0:
+        state.log_weights[last] = log(n_void) + _log_void_partner(model, partition, rule, k)
+        last += 1
+    chosen = choose(rng, state.log_weights, last)
+    if chosen == n_others:
+        return -1
+    return slot_at(partition, chosen + 1 if chosen >= partition.position[k] else chosen)
 
 
 @inner
 def _log_one_partner(
-    state: State, model: Model, rule: int, pair: tuple[int, int], absent: int
+    state: State, model: Model, rule: int, pair: tuple[int, int], absent: int, n_void: int
 ) -> float:
     partition = state.partition
     score = log_partner(model, partition, rule, pair[0], pair[1])
     total = score
     for at in range(partition.n_blocks[0]):
-        k = partition.slots[at]
+        k = slot_at(partition, at)
         if k != absent and k not in pair:
             total = _log_add(total, log_partner(model, partition, rule, pair[0], k))
+    if n_void > 0:
+        total = _log_add(total, log(n_void) + _log_void_partner(model, partition, rule, pair[0]))
     return score - total
 
 
 @inner
 def log_partners(
-    state: State, model: Model, rule: int, pair: tuple[int, int], absent: int
+    state: State, model: Model, rule: int, pair: tuple[int, int], absent: int, n_void: int
 ) -> float:
     """``log(f_merge(j | i) + f_merge(i | j))`` for the pair (i, j) of open blocks or sides.
 
-    The other candidates are the open blocks except ``absent``, which may be one of the pair.
+    The other candidates are ``n_void`` empty blocks and the open blocks except ``absent``, which
+    may be one of the pair.
     """
-    forward = _log_one_partner(state, model, rule, pair, absent)
-    return _log_add(forward, _log_one_partner(state, model, rule, (pair[1], pair[0]), absent))
+    forward = _log_one_partner(state, model, rule, pair, absent, n_void)
+    backward = _log_one_partner(state, model, rule, (pair[1], pair[0]), absent, n_void)
+    return _log_add(forward, backward)

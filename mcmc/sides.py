@@ -9,6 +9,7 @@ nothing of that kind may happen between :func:`open_sides` and :func:`drop_sides
 
 from math import exp, log1p
 
+import numpy as np
 from numpy.random import Generator
 
 from ..treecore.compile import inner
@@ -30,19 +31,34 @@ from .state import State
 __all__ = [
     "adopt_sides",
     "allocate",
+    "block_of",
     "drop_sides",
     "join_side",
     "leave_side",
     "open_sides",
     "rescan",
     "side_slot",
+    "slot_at",
 ]
+
+
+@inner
+def slot_at(partition: Partition, at: int) -> int:
+    """Slot at a position of ``partition.slots``."""
+    # Slots of one width everywhere: what takes them is compiled once.
+    return int(np.int64(partition.slots[at]))
+
+
+@inner
+def block_of(partition: Partition, i: int) -> int:
+    """Slot of the block of atom i."""
+    return int(np.int64(partition.label[i]))
 
 
 @inner
 def side_slot(partition: Partition, side: int) -> int:
     """Slot of the trial block ``side`` (0 or 1)."""
-    return partition.slots[partition.n_blocks[0] + side]
+    return slot_at(partition, partition.n_blocks[0] + side)
 
 
 @inner
@@ -124,7 +140,7 @@ def _seat(rng: Generator, state: State, model: Model, i: int, second: int) -> fl
     if second < 0:
         side = 0 if coin(rng, exp(_log_odds_to_log(odds))) else 1
     else:
-        side = 1 if state.partition.label[i] == second else 0
+        side = 1 if block_of(state.partition, i) == second else 0
     join_side(state, i, side)
     set_log_marginal(state.partition, k[side], log_with[side])
     return _log_odds_to_log(odds if side == 0 else -odds)

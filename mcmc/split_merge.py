@@ -17,7 +17,7 @@ from ..treecore.family.base import log_marginal_sum
 from ..treecore.partition import Model, Partition, block_log_marginal, close_block, mark_changed
 from ..treecore.prior.base import log_new_block, log_size
 from ..treecore.rows import add_row
-from .sides import adopt_sides, drop_sides, side_slot
+from .sides import adopt_sides, block_of, drop_sides, side_slot, slot_at
 from .state import EXCHANGE, MERGE, NULL, SPLIT, Info, State
 
 __all__ = [
@@ -56,7 +56,7 @@ def draw_blocks(rng: Generator, partition: Partition) -> tuple[int, int]:
     second = below(rng, k - 1)
     if second >= first:
         second += 1
-    return partition.slots[first], partition.slots[second]
+    return slot_at(partition, first), slot_at(partition, second)
 
 
 @inner
@@ -83,7 +83,7 @@ def gather_anchored(state: State, i: int, j: int) -> int:
 
     Returns the number of the others.
     """
-    first, second = state.partition.label[i], state.partition.label[j]
+    first, second = block_of(state.partition, i), block_of(state.partition, j)
     n = _gather(state, first, 0, i, j)
     if second != first:
         n = _gather(state, second, n, i, j)

@@ -29,7 +29,7 @@ from .selection import (
     log_split_choice,
     split_score,
 )
-from .sides import drop_sides, side_slot
+from .sides import drop_sides, side_slot, slot_at
 from .split_merge import (
     log_merge_ratio,
     log_split_ratio,
@@ -54,7 +54,7 @@ class Plan(NamedTuple):
 @inner
 def _split(rng: Generator, state: State, model: Model, selection: Selection) -> Info:
     partition = state.partition
-    k = draw_split(rng, state, model, selection)
+    k = draw_split(rng, state, model, selection, 0)
     n = partition.n_members[k]
     log_s = allocate_blocks(rng, state, model, k, k)
     sides = (side_slot(partition, 0), side_slot(partition, 1))
@@ -63,8 +63,8 @@ def _split(rng: Generator, state: State, model: Model, selection: Selection) -> 
         return null_move()
     score = split_score(selection, partition.size[k], block_log_marginal(model, partition, k))
     ratio = log_split_ratio(model, partition, k) - log_s - log(2.0)
-    ratio += log_partners(state, model, selection.merge, sides, k)
-    ratio -= log_split_choice(state, model, selection, score, (k, k))
+    ratio += log_partners(state, model, selection.merge, sides, k, 0)
+    ratio -= log_split_choice(state, model, selection, score, (k, k), 0)
     ratio -= log(partition.n_blocks[0] + 1)
     return settle_split(rng, state, k, n, ratio)
 
@@ -75,10 +75,10 @@ def _merge(rng: Generator, state: State, model: Model, selection: Selection) -> 
     n_blocks = partition.n_blocks[0]
     if n_blocks < 2:
         return null_move()
-    first = partition.slots[below(rng, n_blocks)]
-    second = draw_partner(rng, state, model, selection.merge, first)
+    first = slot_at(partition, below(rng, n_blocks))
+    second = draw_partner(rng, state, model, selection.merge, first, 0)
     ratio = log_merge_ratio(model, partition, first, second) + log(2.0) + log(n_blocks)
-    ratio -= log_partners(state, model, selection.merge, (first, second), first)
+    ratio -= log_partners(state, model, selection.merge, (first, second), first, 0)
     ratio += log_merged_choice(state, model, selection, first, second)
     ratio += allocate_blocks(rng, state, model, first, second)
     drop_sides(partition)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..treecore.compile import compiled, inner
 from ..treecore.partition import Atoms, Partition, empty_partition, open_block, place
-from ..treecore.reference import by_reference
+from ..treecore.reference import by_reference, held_by_reference
 
 __all__ = [
     "CONDITIONAL",
@@ -50,13 +50,12 @@ class Info(NamedTuple):
     accepted: int
 
 
+@held_by_reference
 class State(NamedTuple):
     """Atoms with their partition, and scratch arrays that no kernel expects to find clean.
 
     ``log_weights`` float64 (n + 4), ``members`` and ``order`` int32 (n), ``side`` int8 (n).
     """
-
-    held_by_reference = True
 
     atoms: Atoms
     partition: Partition

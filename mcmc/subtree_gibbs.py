@@ -105,9 +105,7 @@ def _join_part(model: Model, pieces: Pieces, v: int, k: int) -> float:
     partition = pieces.partition
     if pieces.pure[v] != _NONE:
         return log_join(model, pieces.nodes, partition, v, k)
-    union = log_marginal_sum(
-        model.family, partition.rows, k, pieces.part_rows, _PART, model.work
-    )
+    union = log_marginal_sum(model.family, partition.rows, k, pieces.part_rows, _PART, model.work)
     return union - block_log_marginal(model, partition, k)
 
 

@@ -13,10 +13,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..treecore.compile import compiled, inner
-from ..treecore.reference import by_reference
 from ..treecore.draw import below, coin, pick
 from ..treecore.guide import Guide, right_child
 from ..treecore.partition import Model
+from ..treecore.reference import by_reference, held_by_reference
 from . import subtree_gibbs, subtree_repartition, tree_split_merge
 from .pieces import Pieces
 from .state import Info
@@ -37,10 +37,9 @@ _LARGEST_WINDOW = 16
 _WHOLE_TREE, _WHOLE_TREE_LEAF = 0.05, 0.02
 
 
+@held_by_reference
 class Picks(NamedTuple):
     """Cumulative weights over nodes, frozen while the guide and its potentials are."""
-
-    held_by_reference = True
 
     gibbs: NDArray[np.float64]
     split_merge: NDArray[np.float64]
@@ -79,9 +78,7 @@ def _window(rng: Generator, guide: Guide, v: int) -> int:
 
 
 @inner
-def gibbs_step(
-    rng: Generator, guide: Guide, pieces: Pieces, model: Model, picks: Picks
-) -> Info:
+def gibbs_step(rng: Generator, guide: Guide, pieces: Pieces, model: Model, picks: Picks) -> Info:
     """K1 at a node picked by size."""
     v = pick(rng, picks.gibbs)
     w = _window(rng, guide, v)
@@ -145,7 +142,12 @@ def sweep(
     and accepted, and the sum of their log acceptance ratios. The model's prior must be the one that
     the guide's potentials were computed for.
     """
-    guide, pieces, model, picks = by_reference(guide), by_reference(pieces), by_reference(model), by_reference(picks)
+    guide, pieces, model, picks = (
+        by_reference(guide),
+        by_reference(pieces),
+        by_reference(model),
+        by_reference(picks),
+    )
     for _ in range(n_moves[0]):
         _count(tally, 0, gibbs_step(rng, guide, pieces, model, picks))
     if guide.n_leaves[0] > 1:

@@ -271,9 +271,7 @@ def step(
         log_q, marginal_i, marginal_j, size_i, size_j = _allocate(
             rng, guide, pieces, model, n, _NONE
         )
-        ratio = log_new_block(seating, partition.n_blocks[0]) - log_size(
-            seating, partition.size[a]
-        )
+        ratio = log_new_block(seating, partition.n_blocks[0]) - log_size(seating, partition.size[a])
         ratio += log_size(seating, size_i) + log_size(seating, size_j)
         ratio += marginal_i + marginal_j - block_log_marginal(model, partition, a) - log_q
         if not coin(rng, exp(min(ratio, 0.0))):

@@ -45,12 +45,12 @@ def cache_directory() -> Path:
 
 os.environ["NUMBA_CACHE_DIR"] = str(cache_directory())
 
-import numba  # noqa: E402  (the cache folder must be named before numba reads it)
-from numba.core import types  # noqa: E402
-from numba.core.registry import CPUDispatcher  # noqa: E402
-from numba.extending import overload  # noqa: E402
-from numpy import ndarray  # noqa: E402
-from numpy.random import Generator  # noqa: E402
+import numba  # noqa: E402 - the cache folder must be named before numba reads it
+from numba.core import types  # noqa: E402 - as above
+from numba.core.registry import CPUDispatcher  # noqa: E402 - as above
+from numba.extending import overload  # noqa: E402 - as above
+from numpy import ndarray  # noqa: E402 - as above
+from numpy.random import Generator  # noqa: E402 - as above
 
 numba.config.CACHE_DIR = str(cache_directory())
 

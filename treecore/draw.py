@@ -50,8 +50,7 @@ def shuffle(rng: Generator, values: NDArray[np.int32], n: int) -> None:
 def _choose(rng: Generator, log_weights: NDArray[np.float64], n: int) -> int:
     largest = log_weights[0]
     for i in range(1, n):
-        if log_weights[i] > largest:
-            largest = log_weights[i]
+        largest = max(largest, log_weights[i])
     total = 0.0
     for i in range(n):
         total += np.exp(log_weights[i] - largest)

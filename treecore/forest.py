@@ -26,6 +26,7 @@ from .family.base import (
 )
 from .partition import Model
 from .prior.base import log_size
+from .reference import held_by_reference
 from .rows import Rows, copy_row, sum_rows
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
 _NONE = -1
 
 
+@held_by_reference
 class Forest(NamedTuple):
     """Flat arrays over node ids; ids of removed nodes are used again.
 
@@ -60,8 +62,6 @@ class Forest(NamedTuple):
     ids below the high-water mark ``n_used[0]``. ``waiting`` is scratch.
     ``predictive`` holds the predictive table of the nodes whose ``has_predictive`` is 1.
     """
-
-    held_by_reference = True
 
     parent: NDArray[np.int32]
     left: NDArray[np.int32]

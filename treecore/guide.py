@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from .balance import grow_tree
 from .compile import allocating, compiled, inner
-from .reference import by_reference
 from .forest import (
     Forest,
     add_leaf,
@@ -26,6 +25,7 @@ from .forest import (
     refresh_node,
 )
 from .partition import Atoms, Model
+from .reference import by_reference, held_by_reference
 from .rows import Rows, copy_row
 
 __all__ = ["Guide", "freeze", "guide_of_atoms", "refresh_potentials", "right_child"]
@@ -35,6 +35,7 @@ _NONE = -1
 _GREEDY_ROOTS = 48
 
 
+@held_by_reference
 class Guide(NamedTuple):
     """Arrays over nodes in preorder, and over leaf positions from left to right.
 
@@ -42,8 +43,6 @@ class Guide(NamedTuple):
     (observations), ``rows``, ``log_marginal``, ``log_potential``, ``log_dissimilarity``. Leaves:
     ``atom`` and ``node`` of each position; ``position`` of each atom.
     """
-
-    held_by_reference = True
 
     parent: NDArray[np.int32]
     n_nodes: NDArray[np.int32]

@@ -165,4 +165,3 @@ def remove_atom(model: Model, forest: Forest, atom: int) -> None:
     refresh_ancestors(model, forest, sibling)
     if above != _NONE:
         rebalance_path(model, forest, above)
-

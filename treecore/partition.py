@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compile import compiled, inner
-from .reference import by_reference
 from .family.base import (
     fill_predictive,
     log_marginal,
@@ -21,6 +20,7 @@ from .family.base import (
     statistics_width,
 )
 from .prior.base import Seating, log_size
+from .reference import by_reference, held_by_reference
 from .rows import Rows, add_row, clear_row, is_single, subtract_row
 
 __all__ = [
@@ -49,16 +49,16 @@ _STALE_PREDICTIVE = 2
 _NONE = -1
 
 
+@held_by_reference
 class Model(NamedTuple):
     """What every kernel needs besides the state: family, tabulated prior, scratch of one thread."""
-
-    held_by_reference = True
 
     family: Any
     seating: Seating
     work: Rows
 
 
+@held_by_reference
 class Atoms(NamedTuple):
     """The smallest things that kernels move: an observation, or a compacted block of them.
 
@@ -74,22 +74,19 @@ class Atoms(NamedTuple):
         1 where the atom is one unweighted observation, so that the predictive table applies.
     """
 
-    held_by_reference = True
-
     size: NDArray[np.int64]
     rows: Rows
     log_marginal: NDArray[np.float64]
     single: NDArray[np.uint8]
 
 
+@held_by_reference
 class Partition(NamedTuple):
     """Blocks of atoms. ``label[i]`` is the slot of atom i, -1 while it is in no block.
 
     Slot arrays have room for one block an atom and four to spare; unused slots may be dirty, except
     that the rows of closed slots are zero.
     """
-
-    held_by_reference = True
 
     label: NDArray[np.int32]
     following: NDArray[np.int32]
@@ -248,9 +245,7 @@ def log_join(model: Model, atoms: Atoms, partition: Partition, i: int, k: int) -
     """Log predictive likelihood of atom i, which is not in block k, given block k."""
     if atoms.single[i]:
         if partition.stale[k] & _STALE_PREDICTIVE:
-            fill_predictive(
-                model.family, partition.rows, k, partition.predictive, k, model.work
-            )
+            fill_predictive(model.family, partition.rows, k, partition.predictive, k, model.work)
             partition.stale[k] ^= _STALE_PREDICTIVE
         return log_predictive(model.family, partition.predictive, k, atoms.rows, i)
     union = log_marginal_sum(model.family, partition.rows, k, atoms.rows, i, model.work)

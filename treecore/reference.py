@@ -21,9 +21,20 @@ from numba.extending import (
     register_model,
 )
 
-__all__ = ["by_reference"]
+__all__ = ["by_reference", "held_by_reference"]
 
 T = TypeVar("T")
+
+_STATES: set[type] = set()
+
+
+def held_by_reference(state: type[T]) -> type[T]:
+    """Mark a ``NamedTuple`` of arrays as one that :func:`by_reference` puts into a record.
+
+    Families are not marked: they are small, and compiled code chooses implementations by their type.
+    """
+    _STATES.add(state)
+    return state
 
 
 def by_reference(state: T) -> T:
@@ -68,10 +79,7 @@ def _load(context: Any, builder: Any, record: _Record, address: Any, name: str) 
 
 
 def _is_state(numba_type: Any) -> bool:
-    """Families are small and dispatched on by type, so they stay tuples; states say otherwise."""
-    return isinstance(numba_type, types.BaseNamedTuple) and getattr(
-        numba_type.instance_class, "held_by_reference", False
-    )
+    return isinstance(numba_type, types.BaseNamedTuple) and numba_type.instance_class in _STATES
 
 
 def _record_type(numba_type: Any) -> Any:
@@ -94,7 +102,7 @@ def _build(context: Any, builder: Any, tuple_type: Any, value: Any) -> Any:
 
 @infer_global(by_reference)
 class _ByReference(AbstractTemplate):  # type: ignore[misc]  # numba is untyped
-    def generic(self, arguments: Any, keywords: Any) -> Any:  # noqa: ARG002  (numba's signature)
+    def generic(self, arguments: Any, keywords: Any) -> Any:  # noqa: ARG002 - numba's signature
         return signature(_record_type(arguments[0]), arguments[0])
 
 
@@ -104,5 +112,5 @@ def _lower_by_reference(context: Any, builder: Any, called: Any, arguments: Any)
 
 
 @lower_builtin(by_reference, _Record)
-def _lower_again(context: Any, builder: Any, called: Any, arguments: Any) -> Any:  # noqa: ARG001
+def _lower_again(context: Any, builder: Any, called: Any, arguments: Any) -> Any:  # noqa: ARG001 - numba's signature
     return arguments[0]

@@ -16,6 +16,7 @@ from scipy.special import gammaln
 
 from ..compile import compiled
 from ..errors import ParameterError
+from ..reference import held_by_reference
 
 __all__ = [
     "NOMINAL_N",
@@ -37,6 +38,7 @@ NOMINAL_N = 100
 _TABLE = 8192
 
 
+@held_by_reference
 class Seating(NamedTuple):
     """A partition prior given its auxiliary variables, tabulated.
 
@@ -56,8 +58,6 @@ class Seating(NamedTuple):
     is_product:
         1 when ``log_blocks`` is linear in k.
     """
-
-    held_by_reference = True
 
     shift: float
     scale: float
