@@ -1,19 +1,25 @@
-"""Microseconds a step of each kernel: ``python -m benchmarks.moves``.
+"""Microseconds of processor time a step of each kernel: ``python -m benchmarks.moves``.
 
-Jain and Neal's example 1 (100 observations of 6 binary attributes in 5 clusters, alpha = beta = 1).
-Each kernel runs on from the partition that 200 Gibbs scans reach from the true one.
+First Jain and Neal's example 1 (100 observations of 6 binary attributes in 5 clusters, alpha = beta
+= 1), from the partition that 200 Gibbs scans reach from the true one. Then Wang and Russell's
+entity/mention model (10 kinds of mention, alpha = 0.001, mu = 0.5, sigma = 1) from K0 entities, for
+which the paper's figure 6 has 10.02 ms a step of smart-dumb at N = 500.
 """
 
 import time
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from weald.mcmc import dm, gibbs, rgsm, rm, rsm, sams, sdds, ss
-from weald.mcmc.state import State, make_state, make_tally
+from numpy.typing import NDArray
+from weald.mcmc import dm, emm, gibbs, rgsm, rm, rsm, sams, sdds, ss
+from weald.mcmc.entities import entity_seating, make_entities
+from weald.mcmc.state import MERGE, SPLIT, make_state, make_tally
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.base import observe, statistics_width, workspace
-from weald.treecore.partition import Model, make_atoms
+from weald.treecore.partition import Atoms, Model, make_atoms
 from weald.treecore.prior import build_prior
+from weald.treecore.prior.base import Seating
 
 # Probabilities of a one: Jain and Neal (2000), table 1.
 EXAMPLE_1 = np.array(
@@ -42,55 +48,80 @@ KERNELS: dict[str, tuple[Any, Any]] = {
     "rm": (rm.sweep, rm.Plan(STEPS)),
 }
 
+ENTITY_PLANS = {
+    "sdds": sdds.Plan(STEPS),
+    "ss": ss.Plan(STEPS),
+    "rgsm (5,1,0)": rgsm.Plan(5, STEPS),
+    "rm": rm.Plan(STEPS),
+}
 
-class Problem(NamedTuple):
-    """Model, the atoms in blocks, and the true partition."""
 
-    model: Model
-    atoms: Any
-    truth: Any
+def describe(family: Any, seating: Seating, values: NDArray[np.float64]) -> tuple[Atoms, Model]:
+    """One atom an observation, and the model."""
+    n = values.shape[0]
+    rows = np.zeros((n, statistics_width(family)))
+    for i in range(n):
+        observe(family, values, i, rows, i)
+    model = Model(family=family, seating=seating, work=workspace(family))
+    return make_atoms(family, rows, np.ones(n, np.int64), model.work), model
 
 
-def example_1(seed: int) -> Problem:
-    """A data set of the example."""
-    rng = np.random.default_rng(seed)
+def seconds(run: Callable[[], None]) -> float:
+    """Processor time of the fastest of three runs."""
+    best = np.inf
+    for _ in range(3):
+        start = time.process_time()
+        run()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def report(name: str, spent: float, tally: NDArray[np.float64]) -> str:
+    """One line of a table."""
+    share = 100.0 * tally[:, 1] / np.maximum(tally[:, 0], 1.0)
+    accepted = f"{share[SPLIT]:6.2f} / {share[MERGE]:6.2f}"
+    return f"{name:32}{1e6 * spent / STEPS:8.2f} us/step{accepted} % of splits / merges accepted"
+
+
+def example_1(name: str) -> str:
+    """A kernel on Jain and Neal's example."""
+    rng = np.random.default_rng(0)
     truth = rng.integers(0, 5, N).astype(np.int32)
     values = (rng.random((N, 6)) < EXAMPLE_1[truth]).astype(np.float64)
     family = FAMILIES["bernoulli"].build({"a": 1.0, "b": 1.0}, values)
-    rows = np.zeros((N, statistics_width(family)))
-    for i in range(N):
-        observe(family, values, i, rows, i)
-    model = Model(family, build_prior("dp", {"alpha": 1.0}).seating(N, N), workspace(family))
-    return Problem(model, make_atoms(family, rows, np.ones(N, np.int64), model.work), truth)
-
-
-def burnt_in(problem: Problem, rng: np.random.Generator) -> State:
-    """A state that 200 Gibbs scans reach from the truth."""
-    state = make_state(problem.model.family, problem.atoms, problem.truth)
-    for _ in range(200):
-        gibbs.sweep(rng, state, problem.model, np.arange(N, dtype=np.int32))
-    return state
-
-
-def measure(problem: Problem, name: str) -> str:
-    """One line of the table."""
-    sweep, plan = KERNELS[name]
-    rng = np.random.default_rng(1)
+    atoms, model = describe(family, build_prior("dp", {"alpha": 1.0}).seating(N, N), values)
+    state = make_state(family, atoms, truth)
     live = np.arange(N, dtype=np.int32)
-    state = burnt_in(problem, rng)
-    sweep(rng, state, problem.model, plan._replace(proposals=1), live, make_tally())
-    best = np.inf
+    for _ in range(200):
+        gibbs.sweep(rng, state, model, live)
+    sweep, plan = KERNELS[name]
+    sweep(rng, state, model, plan._replace(proposals=1), live, make_tally())
     tally = make_tally()
-    for _ in range(3):
-        start = time.process_time()
-        sweep(rng, state, problem.model, plan, live, tally)
-        best = min(best, time.process_time() - start)
-    proposed, accepted = tally[:, 0].sum(), tally[:, 1].sum()
-    share = 100.0 * accepted / proposed
-    return f"{name:22} {1e6 * best / STEPS:8.2f} us/step {share:7.2f} % accepted"
+    spent = seconds(lambda: sweep(rng, state, model, plan, live, tally))
+    return report(name, spent, tally)
+
+
+def mentions(name: str, n: int, n_entities: int) -> str:
+    """A kernel on n mentions of 10 kinds; each of the first entities holds some kinds whole."""
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(0, 10, n)
+    family = FAMILIES["categorical"].build({"beta": 0.001, "levels": 10}, kinds[:, None] * 1.0)
+    atoms, model = describe(family, entity_seating(n), kinds[:, None] * 1.0)
+    state = make_state(family, atoms, (kinds % n_entities).astype(np.int32))
+    prior: Any = build_prior("emm", {"mu": 0.5, "sigma": 1.0, "kmax": 400})
+    live = np.arange(n, dtype=np.int32)
+    held = make_entities(n_entities, prior.log_entities(), live)
+    plan: Any = ENTITY_PLANS[name]
+    emm.sweep(rng, state, model, plan._replace(proposals=1), held, make_tally())
+    tally = make_tally()
+    spent = seconds(lambda: emm.sweep(rng, state, model, plan, held, tally))
+    title = f"{name}, N = {n}, K0 = {n_entities}"
+    return f"{report(title, spent, tally)}, K = {held.number[0]}"
 
 
 if __name__ == "__main__":
-    data = example_1(0)
     for kernel in KERNELS:
-        print(measure(data, kernel))
+        print(example_1(kernel))
+    for kernel in ENTITY_PLANS:
+        for size, start in ((100, 10), (500, 1), (500, 5), (500, 10), (500, 20)):
+            print(mentions(kernel, size, start))

@@ -1,0 +1,125 @@
+"""Every kernel leaves the entity/mention posterior over (K, partition) invariant."""
+
+from math import log
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from weald.mcmc import emm, entities, rgsm, rm, sdds, split_merge, ss
+from weald.mcmc.selection import EQUAL, TEMPERED, Selection, paper_selection
+from weald.mcmc.state import SPLIT, Info
+from weald.treecore.family.base import log_marginal
+
+from tests.exact.enumeration import Paths, is_irreducible, stationary
+from tests.exact.mentions import (
+    ATOMS,
+    FAMILY,
+    MODEL,
+    POINTS,
+    PRIOR,
+    TARGET,
+    N,
+    gibbs_scan,
+    matrix_of,
+    steps,
+)
+
+TOLERANCE = 1e-12
+
+ALONE = {
+    "sdds": sdds.Plan(),
+    "sdds-a": sdds.Plan(1, 1.0),
+    "sdds-a-equal": sdds.Plan(1, 1.0, Selection(EQUAL)),
+    "sdds-a-paper": sdds.Plan(1, 1.0, Selection(TEMPERED, floor=0.0)),
+    "sdds-b": sdds.Plan(1, 0.0),
+    "sdds-b-paper": sdds.Plan(1, 0.0, paper_selection()),
+    "ss": ss.Plan(),
+}
+WITH_GIBBS = {
+    "rm": rm.Plan(),
+    "rm-half": rm.Plan(share=rm.HALF),
+    "rgsm": rgsm.Plan(scans=0),
+    "rgsm-1-anchored": rgsm.Plan(scans=1, launch=rgsm.ANCHORED),
+}
+
+
+def test_weights() -> None:
+    found = np.array(
+        [PRIOR.log_weight(k, max(shape) + 1, N) + _log_likelihood(shape) for k, shape in POINTS]
+    )
+    assert np.exp(found - np.log(np.exp(found).sum())) == pytest.approx(TARGET, abs=1e-12)
+
+
+def _log_likelihood(shape: tuple[int, ...]) -> float:
+    labels = np.array(shape)
+    rows = [ATOMS.rows[labels == k].sum(axis=0, keepdims=True) for k in range(max(shape) + 1)]
+    return sum(log_marginal(FAMILY, row, 0, MODEL.work) for row in rows)
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_alone(name: str) -> None:
+    matrix = matrix_of(steps(ALONE[name]))
+    assert np.abs(TARGET @ matrix - TARGET).max() < TOLERANCE
+    assert is_irreducible(matrix)
+
+
+def test_random_order() -> None:
+    matrix = matrix_of(steps(ALONE["ss"]), Paths)
+    assert np.abs(TARGET @ matrix - TARGET).max() < TOLERANCE
+
+
+@pytest.mark.parametrize("name", WITH_GIBBS)
+def test_with_gibbs(name: str) -> None:
+    matrix = matrix_of(steps(WITH_GIBBS[name]))
+    assert np.abs(TARGET @ matrix - TARGET).max() < TOLERANCE
+    scan = gibbs_scan()
+    assert np.abs(TARGET @ scan - TARGET).max() < TOLERANCE
+    assert is_irreducible(matrix @ scan)
+
+
+# Wrong forms, with the distance from the posterior that an independent program computed for them.
+
+
+def wrong(matrix: NDArray[np.float64]) -> tuple[float, float]:
+    """Total variation between what the kernel converges to and the posterior; its mean K."""
+    found = stationary(matrix)
+    n_entities = np.array([k for k, _ in POINTS])
+    return float(np.abs(found - TARGET).sum() / 2), float(found @ n_entities)
+
+
+def test_dumb_merge_counted_once_when_imagined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """E1: splits get a factor of two too many."""
+    monkeypatch.setattr(
+        entities,
+        "decide",
+        lambda rng, move, ratio: split_merge.decide(rng, move, ratio + log(2.0) * (move == SPLIT)),
+    )
+    distance, _ = wrong(matrix_of(steps(ALONE["sdds-a-paper"])))
+    assert distance == pytest.approx(0.303, abs=5e-4)
+
+
+def test_dumb_split_counts_one_side_order_and_no_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """E2 and E3: the posterior is tilted by 2^K / K!."""
+    division, fusion = entities.settle_division, entities.settle_fusion
+
+    def divided(rng: Any, state: Any, held: Any, k: int, n: int, ratio: float) -> Info:
+        return division(rng, state, held, k, n, ratio + log(2.0) - log(held.number[0] + 1))
+
+    def fused(rng: Any, state: Any, held: Any, pair: Any, ratio: float) -> Info:
+        return fusion(rng, state, held, pair, ratio - log(2.0) + log(held.number[0]))
+
+    monkeypatch.setattr(emm, "settle_division", divided)
+    monkeypatch.setattr(emm, "settle_fusion", fused)
+    distance, mean = wrong(matrix_of(steps(ALONE["sdds-b"])))
+    assert distance == pytest.approx(0.266, abs=5e-4)
+    assert mean == pytest.approx(2.19, abs=5e-3)
+
+
+def test_restricted_gibbs_without_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """E3: the factor of K + 1 is nowhere in the paper."""
+    scan = gibbs_scan()
+    monkeypatch.setattr(emm, "log", lambda _: 0.0)
+    distance, mean = wrong(matrix_of(steps(WITH_GIBBS["rgsm"])) @ scan)
+    assert distance == pytest.approx(0.454, abs=5e-4)
+    assert mean == pytest.approx(1.64, abs=5e-3)
