@@ -147,18 +147,18 @@ def _announce(settings: Settings, metrics_url: str | None) -> None:
         "file": stream.path,
         "stdin": "standard input",
     }[stream.source]
-    note(f"stream {stream.name}: reading {origin}")
+    note(f"stream  {stream.name}, reading {origin}")
     if metrics_url is not None:
-        note(f"metrics: {metrics_url}")
+        note(f"metrics {metrics_url}")
 
 
 def _announce_embedded(settings: Settings) -> None:
     kafka = settings.kafka
-    note(f"embedded Redis: {settings.redis.url}")
+    note(f"redis   {settings.redis.url} (embedded)")
     if settings.stream.source == "kafka":
         note(
-            f"embedded Kafka broker: {kafka.bootstrap_servers}, in memory, for this run alone "
-            f"(clients need api_version={kafka.api_version})"
+            f"kafka   {kafka.bootstrap_servers} (embedded, in memory; clients need "
+            f"api_version {kafka.api_version})"
         )
 
 

