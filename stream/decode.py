@@ -181,7 +181,7 @@ def set_aside(message: Message, verdict: tuple[Reason, str], received_at: float)
         topic=message.topic,
         partition=message.partition,
         offset=message.offset,
-        key=message.key,
+        key=None if message.key is None else message.key[:STORED_BYTES],
         value=(message.value or b"")[:STORED_BYTES],
         reason=str(reason),
         detail=detail[:LONGEST_DETAIL],

@@ -6,6 +6,7 @@ SQL stands.
 """
 
 import csv
+import logging
 import os
 import time
 import uuid
@@ -24,6 +25,8 @@ from .source import Change
 __all__ = ["FileSource", "format_of"]
 
 STDIN = "stdin"
+
+_log = logging.getLogger(__name__)
 
 
 def format_of(settings: StreamSettings) -> Literal["jsonl", "csv"]:
@@ -157,6 +160,8 @@ class FileSource:
             self._lines.close()
             self._open()
         paused, self._paused = self._paused, False
+        if target:
+            _log.info("%s: %d rows were read before", self._path, target)
         size = self._batch_records
         while self._next < target and not self.exhausted:
             # A line is at most one row, so this never goes too far.

@@ -57,7 +57,10 @@ class KafkaDeadLetters:
             for each in pending:
                 each.get(timeout=SECONDS)
         except KafkaError as error:
-            message = f"dead letters cannot be sent to {self._topic!r}: {error!r}"
+            message = (
+                f"dead letters cannot be sent to {self._topic!r}: {error!r}. Create that topic, "
+                "or set stream.dead_letter_topic = false"
+            )
             if getattr(error, "retriable", False):
                 raise SourceUnavailable(message) from error
             raise SourceError(message) from error
@@ -70,5 +73,5 @@ class KafkaDeadLetters:
     def _connected(self) -> KafkaProducer:
         if self._producer is None:
             options = client_options(self._settings, f"weald-{self._stream}-dlq")
-            self._producer = KafkaProducer(**options, acks="all", linger_ms=5)
+            self._producer = KafkaProducer(**options, acks="all", linger_ms=5, max_block_ms=10_000)
         return self._producer

@@ -123,16 +123,28 @@ class KafkaSource:
         return set(_ours(self._consumer.assignment()))
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Go on from SQL's offsets, never from those that Kafka keeps for the group."""
+        """Go on from SQL's offsets, never from those that Kafka keeps for the group.
+
+        Records that expired before they were read are skipped, with a warning that counts them.
+
+        Raises
+        ------
+        SourceError
+            When SQL is further than the partition's end: it is another topic of the same name.
+        """
         with _translated(self._settings):
-            for partition in sorted(self._consumer.assignment()):
-                offset = offsets.get(TopicPartition(partition.topic, partition.partition))
-                if offset is not None:
-                    self._consumer.seek(partition, offset)
-                elif self._settings.auto_offset_reset == "earliest":
-                    self._consumer.seek_to_beginning(partition)
-                else:
-                    self._consumer.seek_to_end(partition)
+            assigned = sorted(self._consumer.assignment())
+            known = [each for each in assigned if TopicPartition(*each) in offsets]
+            starts = self._consumer.beginning_offsets(known) if known else {}
+            ends = self._consumer.end_offsets(known) if known else {}
+            for each in known:
+                span = (starts[each], ends[each])
+                self._consumer.seek(each, _within(span, offsets[TopicPartition(*each)], each))
+            new = [each for each in assigned if TopicPartition(*each) not in offsets]
+            if new and self._settings.auto_offset_reset == "earliest":
+                self._consumer.seek_to_beginning(*new)
+            elif new:
+                self._consumer.seek_to_end(*new)
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Tell the group's coordinator where SQL is, without waiting for its answer."""
@@ -173,6 +185,26 @@ class KafkaSource:
             self._consumer.close(autocommit=False)
         except KafkaError as error:
             _log.warning("leaving the consumer group failed: %s", error)
+
+
+def _within(span: tuple[int, int], offset: int, place: Any) -> int:
+    start, end = span
+    if offset > end:
+        raise SourceError(
+            f"SQL goes on at offset {offset} of {place.topic}[{place.partition}], which ends at "
+            f"{end}: the topic was made anew or lost records. Give the stream another name, or "
+            "restore the topic"
+        )
+    if offset < start:
+        _log.warning(
+            "%d records of %s[%d] expired before they were read: offsets %d to %d are skipped",
+            start - offset,
+            place.topic,
+            place.partition,
+            offset,
+            start - 1,
+        )
+    return max(offset, start)
 
 
 def _ours(partitions: Iterable[Any]) -> tuple[TopicPartition, ...]:

@@ -118,7 +118,7 @@ class DeadLetter:
         Where it came from.
     key : bytes or None
     value : bytes
-        Its first 64 KiB; empty for a tombstone.
+        The first 64 KiB of each; empty for a tombstone.
     reason : str
         A code of `Reason`.
     detail : str

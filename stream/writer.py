@@ -100,9 +100,8 @@ class Writer:
             When replay does not reproduce what SQL holds.
         """
         name = self._plan.stream.name
-        try:
-            stored = self._store.spec(name)
-        except StreamNotFound:
+        stored = self._known()
+        if stored is None:
             return
         spec = self._store.ensure_stream(spec_on_record(self._plan, stored))
         self._take(spec)
@@ -118,6 +117,12 @@ class Writer:
         self._due = snapshot is None or shard.cadence != self._plan.refinement
         shard.cadence = self._plan.refinement
         self._shard = shard
+
+    def _known(self) -> StreamSpec | None:
+        try:
+            return self._store.spec(self._plan.stream.name)
+        except StreamNotFound:
+            return None
 
     def _take(self, spec: StreamSpec) -> None:
         claim = self._claim
@@ -172,12 +177,12 @@ class Writer:
         Fenced
             When another process has begun the stream meanwhile.
         """
+        if self._known() is not None:
+            raise Fenced(f"stream {self._plan.stream.name!r} was begun by another process")
         sample = held.batch.values[: max(self._plan.model.warmup_records, 1)]
         offsets = self.offsets
         spec = self._store.ensure_stream(spec_from_sample(self._plan, sample))
         self._take(spec)
-        if self._epoch:
-            raise Fenced(f"stream {spec.name!r} was begun by another process")
         self.offsets = offsets
         self._shard = new_shard(spec, self._plan.refinement)
         self._due = True

@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as ClientPartition
 from weald.cli.embedded import API_VERSION, kafka_broker
+from weald.stream.errors import SourceError
 from weald.stream.kafka_dead_letters import KafkaDeadLetters
 from weald.stream.kafka_source import KafkaSource
 from weald.stream.record import DeadLetter, Message, TopicPartition
@@ -195,6 +196,28 @@ def test_aborted_transactions_are_not_seen(
     with closing(joined(Broker(kafka_bootstrap, topic, None).source())) as source:
         source.seek({})
         assert [message.value for message in polled(source, 2)] == [b"a", b"c"]
+
+
+def test_records_that_expired_are_counted_and_skipped(
+    kafka_topic: Callable[..., str], kafka_bootstrap: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = Broker(kafka_bootstrap, kafka_topic(partitions=1), None)
+    broker.produce(0, 50)
+    with closing(KafkaAdminClient(bootstrap_servers=kafka_bootstrap)) as administrator:
+        administrator.delete_records({ClientPartition(*broker.place): 30})
+    with closing(joined(broker.source())) as source:
+        source.seek({broker.place: 12})
+        assert offsets(polled(source, 20)) == list(range(30, 50))
+    assert "18 records" in caplog.text
+    assert "offsets 12 to 29 are skipped" in caplog.text
+
+
+def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(broker: Broker) -> None:
+    broker.produce(0, 20)
+    with closing(joined(broker.source())) as source:
+        with pytest.raises(SourceError, match=r"offset 21 .* ends at 20"):
+            source.seek({broker.place: 21})
+        source.seek({broker.place: 20})
 
 
 ABSENT = """
