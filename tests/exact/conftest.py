@@ -45,13 +45,16 @@ class _Interpreted:
         self._pipe = os.fdopen(reader)
 
     def reports(self, nodeid: str) -> list[pytest.TestReport]:
-        """Wait for one test's reports; the last of them is its teardown's."""
+        """Wait for one test's reports; the last of them is its teardown's.
+
+        Raises EOFError with all that the process wrote if it ended before.
+        """
         mine = self._received[nodeid]
         while not (mine and mine[-1].when == "teardown"):
             line = self._pipe.readline()
             if not line:
                 self._output.seek(0)
-                raise RuntimeError(f"the process ended early:\n{self._output.read().decode()}")
+                raise EOFError(f"the process ended:\n{self._output.read().decode()}")
             report = self._config.hook.pytest_report_from_serializable(
                 config=self._config, data=json.loads(line)
             )
@@ -70,11 +73,19 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
     """Let the second process run the tests that belong to it."""
     if os.environ.get("NUMBA_DISABLE_JIT") == "1" or not _belongs(item):
         return None
-    stash = item.config.stash
+    stash, items = item.config.stash, item.session.items
     if _RUN not in stash:
-        stash[_RUN] = _Interpreted(item.config, [i for i in item.session.items if _belongs(i)])
+        rest = [other for other in items[items.index(item) :] if _belongs(other)]
+        stash[_RUN] = _Interpreted(item.config, rest)
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    for report in stash[_RUN].reports(item.nodeid):
+    try:
+        reports = stash[_RUN].reports(item.nodeid)
+    except EOFError as error:
+        # This test brought the process down; the next one starts another.
+        stash[_RUN].stop()
+        del stash[_RUN]
+        reports = [pytest.TestReport(item.nodeid, item.location, {}, "failed", str(error), "call")]
+    for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True

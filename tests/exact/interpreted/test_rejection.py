@@ -1,0 +1,29 @@
+"""A rejected proposal leaves every array of the partition as it was."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from weald.mcmc import split_merge
+from weald.mcmc.state import Info, make_tally
+
+from tests.exact.cases import FORMS, KERNELS, random_state
+from tests.exact.partition_checks import check_partition
+
+ARRAYS = ("label", "following", "preceding", "rows", "slots", "position", "n_blocks")
+
+
+@pytest.mark.parametrize("name", [name for name in KERNELS | FORMS if name != "gibbs"])
+def test_rejection(name: str, rng: Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(split_merge, "decide", lambda _, move, ratio: Info(move, ratio, 0))
+    state, model = random_state("gaussian", "pitman-yor", 20, rng)
+    plan: Any = (KERNELS | FORMS)[name].plan._replace(proposals=20)
+    before = {array: getattr(state.partition, array).copy() for array in ARRAYS}
+    tally = make_tally()
+    live = np.arange(20, dtype=np.int32)
+    (KERNELS | FORMS)[name].sweep(rng, state, model, plan, live, tally)
+    assert tally[1:, 0].sum() > 0.0
+    for array, values in before.items():
+        np.testing.assert_array_equal(getattr(state.partition, array), values)
+    check_partition(state, model)
