@@ -1,0 +1,127 @@
+"""The forest after any sequence of insertions and removals, and its growth and restoration."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from weald.mcmc.growing import forest_arrays, restored_forest
+from weald.treecore.family import FAMILIES
+from weald.treecore.forest import Forest, empty_forest, reserve
+from weald.treecore.guide import freeze
+from weald.treecore.insertion import PREDICTIVE, PUBLISHED
+from weald.treecore.invariants import Broken, describe, forest_faults, guide_faults
+
+from tests.treecore.forests import Setting, clumps, gaussian, grown, play, setting
+
+N = 60
+FAMILY_NAMES = ("gaussian", "bernoulli")
+
+
+def random_setting(family: str, prior: str, weight: int, seed: int) -> Setting:
+    rng = np.random.default_rng(seed)
+    if family == "gaussian":
+        values = clumps(rng, N)
+        return setting(gaussian(values), values, (prior, {}), weight)
+    # Many equal observations: ties wherever there can be any.
+    values = rng.integers(0, 2, size=(N, 3)).astype(np.float64)
+    return setting(FAMILIES[family].build({}, values), values, (prior, {}), weight)
+
+
+settings_of_models = st.builds(
+    random_setting,
+    st.sampled_from(FAMILY_NAMES),
+    st.sampled_from(["dp", "nggp", "mfm"]),
+    st.sampled_from([1, 2]),
+    st.integers(0, 2**32 - 1),
+)
+# Toggle the atom: out of the forest if it is in, else into it.
+toggles = st.builds(
+    lambda seed, n: np.random.default_rng(seed).integers(0, N, size=n).tolist(),
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 4 * N),
+)
+
+
+def script_of(touched: list[int]) -> list[int]:
+    inside: set[int] = set()
+    script = []
+    for i in touched:
+        script.append(-1 - i if i in inside else i)
+        inside ^= {i}
+    return script
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", [PREDICTIVE, PUBLISHED])
+@settings(max_examples=150)
+@given(posed=settings_of_models, touched=toggles, every=st.integers(1, 40))
+def test_any_sequence(rule: int, posed: Setting, touched: list[int], every: int) -> None:
+    forest = empty_forest(posed.family, N)
+    script = script_of(touched)
+    for at in range(0, len(script), every):
+        play(posed, forest, script[at : at + every], rule)
+        broken = forest_faults(posed.model, forest)
+        if rule == PUBLISHED:
+            broken &= ~Broken.BALANCE
+        assert describe(broken) == []
+        if forest.n_roots[0] > 0:
+            guide = freeze(posed.model, forest)
+            assert describe(guide_faults(posed.model, guide)) == []
+            assert sorted(guide.atom.tolist()) == np.flatnonzero(forest.leaf >= 0).tolist()
+    after = forest_faults(posed.model, forest)
+    assert not after & ~Broken.BALANCE, "freezing changed the forest"
+
+
+def same(one: Forest, other: Forest) -> bool:
+    """Whether two forests go on alike, bit for bit."""
+    used = int(one.n_used[0])
+    live = np.flatnonzero(one.atom[:used] != -2)
+    nodes = ["parent", "left", "right", "n_leaves", "height", "size", "rows", "log_marginal"]
+    nodes += ["log_potential", "log_dissimilarity"]
+    return (
+        used == other.n_used[0]
+        and (one.atom[:used] == other.atom[:used]).all()
+        and all((getattr(one, name)[live] == getattr(other, name)[live]).all() for name in nodes)
+        and (one.roots[: one.n_roots[0]] == other.roots[: other.n_roots[0]]).all()
+        and (one.free[: one.n_free[0]] == other.free[: other.n_free[0]]).all()
+    )
+
+
+@pytest.mark.parametrize("rule", [PREDICTIVE, PUBLISHED])
+@settings(max_examples=25)
+@given(touched=toggles, later=toggles, seed=st.integers(0, 2**32 - 1))
+def test_a_restored_forest_goes_on_alike(
+    rule: int, touched: list[int], later: list[int], seed: int
+) -> None:
+    posed = random_setting("gaussian", "dp", 1, seed)
+    script = script_of(touched + later)
+    forest = empty_forest(posed.family, N)
+    play(posed, forest, script[: len(touched)], rule)
+    restored = restored_forest(posed.family, posed.model, forest_arrays(forest))
+    assert same(forest, restored)
+    for each in (forest, restored):
+        play(posed, each, script[len(touched) :], rule)
+    assert same(forest, restored)
+
+
+def test_a_larger_forest_goes_on_alike(rng: np.random.Generator) -> None:
+    values = clumps(rng, N)
+    posed = setting(gaussian(values), values)
+    whole = grown(posed, PREDICTIVE)
+    forest = empty_forest(posed.family, 1)
+    for i in range(N):
+        forest = reserve(forest, posed.family, i + 1)
+        play(posed, forest, [i], PREDICTIVE)
+    assert same(forest, whole)
+    assert forest.leaf.shape[0] < 3 * N
+    assert reserve(forest, posed.family, 1) is forest
+
+
+def test_the_order_of_arrival_decides_nothing_but_the_trees(rng: np.random.Generator) -> None:
+    values = clumps(rng, N)
+    posed = setting(gaussian(values), values)
+    forward = grown(posed, PREDICTIVE)
+    backward = grown(posed, PREDICTIVE, list(range(N))[::-1])
+    for forest in (forward, backward):
+        roots = forest.roots[: forest.n_roots[0]]
+        np.testing.assert_allclose(forest.rows[roots].sum(axis=0), posed.atoms.rows.sum(axis=0))
