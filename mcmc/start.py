@@ -7,6 +7,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..treecore.compile import compiled
+from ..treecore.consolidation import consolidate
 from ..treecore.errors import ParameterError
 from ..treecore.family.base import observe, statistics_width, workspace
 from ..treecore.forest import Forest, add_leaf, empty_forest
@@ -16,6 +17,8 @@ from ..treecore.prior.base import PartitionPrior
 from ..treecore.reference import by_reference
 
 __all__ = ["STARTS", "atoms_of", "forest_labels", "grow_forest", "starting_labels"]
+
+_BETWEEN_CONSOLIDATIONS = 500
 
 STARTS = ("ibhc", "one", "singletons", "random:K")
 
@@ -35,9 +38,9 @@ def atoms_of(family: Any, values: NDArray[np.float64]) -> Atoms:
 
 
 @compiled
-def _insert_all(model: Model, forest: Forest, atoms: Atoms) -> None:
+def _insert_some(model: Model, forest: Forest, atoms: Atoms, first: int, stop: int) -> None:
     model, forest, atoms = by_reference(model), by_reference(forest), by_reference(atoms)
-    for i in range(atoms.size.shape[0]):
+    for i in range(first, stop):
         leaf = add_leaf(model, forest, i, atoms.rows, i, atoms.size[i])
         insert_tree(model, forest, leaf, PREDICTIVE)
 
@@ -46,7 +49,10 @@ def grow_forest(family: Any, prior: PartitionPrior, atoms: Atoms) -> Forest:
     """Insert all atoms in order into a new forest."""
     n = int(atoms.size.shape[0])
     forest = empty_forest(family, n)
-    _insert_all(Model(family, prior.seating(n, 2), workspace(family)), forest, atoms)
+    model = Model(family, prior.seating(n, 2), workspace(family))
+    for first in range(0, n, _BETWEEN_CONSOLIDATIONS):
+        _insert_some(model, forest, atoms, first, min(n, first + _BETWEEN_CONSOLIDATIONS))
+        consolidate(model, forest)
     return forest
 
 

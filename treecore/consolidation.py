@@ -1,0 +1,77 @@
+"""Joining trees of the forest that are one cluster after all.
+
+Insertion compares an arriving observation with every tree, but never two trees with each other: what
+a cut has separated, or what two early observations began apart, stays apart, and the forest ends with
+several trees a cluster. Consolidation is Bayesian hierarchical clustering over the roots (Heller and
+Ghahramani 2005), stopped where no pair is better together. It looks at data only, so it may be done
+at any fixed point of the stream.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .balance import rebalance_path
+from .compile import allocating, compiled
+from .forest import Forest, log_dissimilarity, new_node, refresh_node, remove_root, replace_child
+from .partition import Model
+from .reference import by_reference
+
+__all__ = ["consolidate"]
+
+# Pairs are quadratic in the roots; the smallest trees beyond these wait for their next arrival.
+_MOST_ROOTS = 256
+
+
+@allocating
+def _largest_roots(forest: Forest) -> NDArray[np.int32]:
+    """The largest roots, falling in size, ties by id."""
+    roots = np.sort(forest.roots[: forest.n_roots[0]])
+    size = np.empty(roots.shape[0], dtype=np.int64)
+    for at in range(roots.shape[0]):
+        size[at] = -forest.size[roots[at]]
+    order = np.argsort(size, kind="mergesort")
+    return roots[order[: min(order.shape[0], _MOST_ROOTS)]]
+
+
+@allocating
+def _join_roots(model: Model, forest: Forest, a: int, b: int) -> int:
+    """One tree of two; returns its root."""
+    v = new_node(forest)
+    remove_root(forest, b)
+    replace_child(forest, -1, a, v)
+    forest.left[v], forest.right[v] = a, b
+    forest.parent[a] = v
+    forest.parent[b] = v
+    refresh_node(model, forest, v)
+    rebalance_path(model, forest, v)
+    return v
+
+
+@compiled
+def consolidate(model: Model, forest: Forest) -> int:
+    """Join the pair of trees with the smallest log d until none is below zero; returns the joins."""
+    model, forest = by_reference(model), by_reference(forest)
+    items = _largest_roots(forest)
+    n = items.shape[0]
+    table = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i):
+            table[i, j] = log_dissimilarity(model, forest, items[i], items[j])
+    joins = 0
+    while True:
+        least, best_i, best_j = 0.0, -1, -1
+        for i in range(n):
+            for j in range(i):
+                if table[i, j] < least:
+                    least, best_i, best_j = table[i, j], i, j
+        if best_i < 0:
+            return joins
+        joins += 1
+        items[best_j] = _join_roots(model, forest, items[best_j], items[best_i])
+        for j in range(n):
+            table[max(best_i, j), min(best_i, j)] = 0.0
+        items[best_i] = -1
+        for j in range(n):
+            if j != best_j and items[j] >= 0:
+                d = log_dissimilarity(model, forest, items[best_j], items[j])
+                table[max(best_j, j), min(best_j, j)] = d
