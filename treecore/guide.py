@@ -1,8 +1,8 @@
 """The guide: one frozen binary tree over all atoms, numbered in preorder.
 
 In preorder the subtree of node v is the interval ``v .. v + n_nodes[v] - 1``, its left child is
-``v + 1`` and its atoms are the interval ``first[v] .. first[v] + n_leaves[v] - 1`` of leaf positions.
-The topology comes from the data alone; the potentials follow the current prior
+``v + 1`` and its atoms are the interval ``first[v] .. first[v] + n_leaves[v] - 1`` of leaf
+positions. The topology comes from the data alone; the potentials follow the current prior
 (``tgmcmc-ibhc.md`` sections 6.5 and 6.6).
 """
 
@@ -18,7 +18,6 @@ from .forest import (
     Forest,
     add_leaf,
     empty_forest,
-    free_node,
     log_dissimilarity,
     log_hypothesis,
     new_node,
@@ -39,7 +38,7 @@ _GREEDY_ROOTS = 48
 class Guide(NamedTuple):
     """Arrays over nodes in preorder, and over leaf positions from left to right.
 
-    Nodes: ``parent`` (-1 at the root), ``n_nodes``, ``first``, ``n_leaves``, ``count``
+    Nodes: ``parent`` (-1 at the root), ``n_nodes``, ``first``, ``n_leaves``, ``size``
     (observations), ``rows``, ``log_marginal``, ``log_potential``, ``log_dissimilarity``. Leaves:
     ``atom`` and ``node`` of each position; ``position`` of each atom.
     """
@@ -76,7 +75,7 @@ def _pair_up(model: Model, forest: Forest, v: int, a: int, b: int) -> None:
 def _join_greedily(
     model: Model, forest: Forest, items: NDArray[np.int32], inner: NDArray[np.int32]
 ) -> None:
-    """Join the two trees of smallest dissimilarity until one is left: Bayesian hierarchical clustering."""
+    """Bayesian hierarchical clustering: join the two least dissimilar trees until one is left."""
     n = items.shape[0]
     table = np.full((n, n), np.inf)
     for i in range(n):
@@ -112,7 +111,7 @@ def _raise_top(model: Model, forest: Forest) -> int:
     n = forest.n_roots[0]
     if n == 1:
         return forest.roots[0]
-    # Sorted by their first-inserted atom's id the result depends on the data and their order alone.
+    # By id: places in the list change whenever another tree leaves it.
     items = np.sort(forest.roots[:n])
     inner = np.empty(n - 1, dtype=np.int32)
     for at in range(n - 1):
@@ -127,15 +126,18 @@ def _raise_top(model: Model, forest: Forest) -> int:
 
 
 @compiled
-def _lower_top(forest: Forest, top: int) -> None:
-    """Take the temporary nodes away again."""
+def _lower_top(forest: Forest, n_free: int, n_used: int) -> None:
+    """Take the temporary nodes away again, so that ids are handed out as if they had never been."""
     forest = by_reference(forest)
     for at in range(forest.n_roots[0]):
         v = forest.parent[forest.roots[at]]
         forest.parent[forest.roots[at]] = _NONE
         while v != _NONE and forest.atom[v] != -2:
-            free_node(forest, v)
+            forest.atom[v] = -2
             v = forest.parent[v]
+    # Below its length the list of free ids still is what it was.
+    forest.n_free[0] = n_free
+    forest.n_used[0] = n_used
 
 
 @compiled
@@ -174,7 +176,7 @@ def _number(forest: Forest, top: int, guide: Guide) -> None:
 
 @compiled
 def refresh_potentials(model: Model, guide: Guide) -> None:
-    """Recompute potentials and dissimilarities for the model's prior; no likelihood is evaluated."""
+    """Recompute potentials and dissimilarities for the model's prior, without any likelihood."""
     model, guide = by_reference(model), by_reference(guide)
     for v in range(guide.parent.shape[0] - 1, -1, -1):
         together = log_hypothesis(model, guide.size[v], guide.log_marginal[v])
@@ -196,6 +198,7 @@ def freeze(model: Model, forest: Forest) -> Guide:
     n_roots = int(forest.n_roots[0])
     if n_roots == 0:
         raise ValueError("an empty forest has no guide")
+    n_free, n_used = int(forest.n_free[0]), int(forest.n_used[0])
     top = _raise_top(model, forest)
     n = int(forest.n_leaves[top])
     size = 2 * n - 1
@@ -215,7 +218,7 @@ def freeze(model: Model, forest: Forest) -> Guide:
     )
     _number(forest, top, guide)
     if n_roots > 1:
-        _lower_top(forest, top)
+        _lower_top(forest, n_free, n_used)
     refresh_potentials(model, guide)
     return guide
 
