@@ -110,8 +110,8 @@ def test_few_roots_are_joined_nearest_first(rng: np.random.Generator) -> None:
         found = {}
         for a, b in combinations(trees, 2):
             # Other atoms don't matter to the dissimilarity of two trees.
-            v = guide_of(posed.model, posed.atoms, _with_others((a, b), n))
-            found[a, b] = v.log_dissimilarity[node_of(v, leaves_of((a, b)))]
+            tried = guide_of(posed.model, posed.atoms, _with_others((a, b), n))
+            found[a, b] = tried.log_dissimilarity[node_of(tried, leaves_of((a, b)))]
         nearest = min(found, key=lambda pair: found[pair])
         trees = [tree for tree in trees if tree not in nearest] + [nearest]
     expected = guide_of(posed.model, posed.atoms, trees[0])
