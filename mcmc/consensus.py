@@ -54,7 +54,8 @@ def _loss(draws: Draws, labels: NDArray[np.int32], is_vi: bool) -> float:
 def expected_loss(draws: Draws, labels: NDArray[np.int32], loss: str) -> float:
     """Mean loss over the draws (t, n) of a partition with canonical labels (n).
 
-    ``vi`` is in bits, ``binder`` the share of ordered pairs. Raises ParameterError for another name.
+    ``vi`` is in bits, ``binder`` the share of ordered pairs. Raises ParameterError for another
+    name.
     """
     if loss not in LOSSES:
         raise ParameterError(f"there is no loss {loss!r}: choose among {', '.join(LOSSES)}")

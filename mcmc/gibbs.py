@@ -55,7 +55,10 @@ def step(rng: Generator, state: State, model: Model, i: int) -> Info:
 
 @compiled
 def sweep(rng: Generator, state: State, model: Model, visited: NDArray[np.int32]) -> None:
-    """One step for each atom of ``visited`` (int32), in that order, which must not depend on the partition."""
+    """One step for each atom of ``visited`` (int32), in that order.
+
+    The order must not depend on the partition.
+    """
     state, model = by_reference(state), by_reference(model)
     for at in range(visited.shape[0]):
         step(rng, state, model, visited[at])

@@ -1,4 +1,4 @@
-"""State for a stream: arrays with room to spare, enlarged between batches and saved as plain arrays."""
+"""State for a stream: arrays with room to spare, enlarged between batches, saved as plain ones."""
 
 from typing import Any
 

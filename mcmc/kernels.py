@@ -53,7 +53,7 @@ def _gibbs(rng: Generator, position: Position) -> Tally:
 
 
 def gibbs_on(limit: int) -> Kernel:
-    """Collapsed Gibbs on at most ``limit`` atoms a sweep, drawn afresh without regard to the partition."""
+    """Collapsed Gibbs on at most ``limit`` atoms a sweep, drawn without regard to the partition."""
 
     def sweep(rng: Generator, position: Position) -> Tally:
         n = min(position.n_atoms, limit)
@@ -84,7 +84,7 @@ def _pairwise(name: str, sampler: Any, plan: Any) -> Kernel:
     return Kernel(name, sampler.FLAG, (name,), sweep)
 
 
-# A sweep costs a few passes over the atoms whichever kernel makes it, so that names can be compared.
+# A sweep costs a few passes over the atoms whichever kernel makes it, so that names compare.
 _PROPOSALS = 5
 
 KERNELS: dict[str, Kernel] = {
@@ -106,7 +106,10 @@ SCHEDULES = {"auto": ("tgmcmc", "gibbs", "sams")}
 
 
 def kernels_named(names: str) -> list[Kernel]:
-    """Kernels of a comma-joined list of names, in order; raises ParameterError for an unknown one."""
+    """Kernels of a comma-joined list of names, in order.
+
+    Raises ParameterError for an unknown one.
+    """
     found = []
     for name in (part.strip() for part in names.split(",")):
         for single in SCHEDULES.get(name, (name,)):

@@ -3,8 +3,8 @@
 A *piece* is a maximal pure node: all its atoms are in one block, its parent's are not. The items of
 the partition are guide nodes; those that are pieces stand in their block's list. ``pure[v]`` is the
 block of node v if all its atoms share one, else -1, for every node, also inside pieces. Moving a
-piece fills an interval of ``pure``; taking a part out of a piece makes pieces of the siblings on the
-path; two siblings in one block become one piece again. (``tgmcmc-ibhc.md`` section 6.6.)
+piece fills an interval of ``pure``; taking a part out of a piece makes pieces of the siblings on
+the path; two siblings in one block become one piece again. (``tgmcmc-ibhc.md`` section 6.6.)
 """
 
 from typing import Any, NamedTuple

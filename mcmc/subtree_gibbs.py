@@ -3,9 +3,9 @@
 Index (v, w, i): a node v, an ancestor w of v (or the root) and an atom i under v, picked by
 probabilities that don't depend on the partition. The part B of i's block that lies under v is
 redrawn among the blocks with atoms under w but none under v, and a new block. With v a leaf and w
-the root this is collapsed Gibbs. It is a draw from the posterior restricted to a class of partitions
-that is the same before and after, so it is exact for every guide (``tgmcmc-ibhc.md`` section 6.1).
-Cost: the pieces under w, and one evaluation a candidate block.
+the root this is collapsed Gibbs. It is a draw from the posterior restricted to a class of
+partitions that is the same before and after, so it is exact for every guide (``tgmcmc-ibhc.md``
+section 6.1). Cost: the pieces under w, and one evaluation a candidate block.
 """
 
 from numpy.random import Generator

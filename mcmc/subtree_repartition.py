@@ -1,11 +1,11 @@
-"""K3, subtree re-partition: a Gibbs draw from Bayesian hierarchical clustering's own tree posterior.
+"""K3, subtree re-partition: a Gibbs draw from the tree posterior of hierarchical clustering.
 
-Index: a node v. U is the union of the blocks that lie entirely under v, t the guide restricted to U.
-Where the blocks of U are all nodes of t they are redrawn top-down: a node of t stays one block with
-probability ``1 / (1 + d)``, else both children are asked. That is the conditional posterior over the
-tree-consistent partitions of U for a prior of product form; for another prior of Gibbs type the draw
-is a proposal, whose ratio is what the number of blocks adds (``tgmcmc-ibhc.md`` section 6.3).
-Reducible alone. Cost: the pieces under v.
+Index: a node v. U is the union of the blocks that lie entirely under v, t the guide restricted to
+U. Where the blocks of U are all nodes of t they are redrawn top-down: a node of t stays one block
+with probability ``1 / (1 + d)``, else both children are asked. That is the conditional posterior
+over the tree-consistent partitions of U for a prior of product form; for another prior of Gibbs
+type the draw is a proposal, whose ratio is what the number of blocks adds (``tgmcmc-ibhc.md``
+section 6.3). Reducible alone. Cost: the pieces under v.
 """
 
 from math import exp, log1p
@@ -94,9 +94,10 @@ def _combine(guide: Guide, pieces: Pieces, model: Model, u: int, n_rows: int) ->
 
 @inner
 def _restrict(guide: Guide, pieces: Pieces, model: Model, v: int, inner: int) -> int:
-    """Potentials of the guide restricted to U at and under v; returns how many blocks are nodes of it.
+    """Potentials of the guide restricted to U at and under v.
 
-    ``part_of`` is a scratch row, or -1 - node where the part is all of a guide node.
+    Returns how many blocks are nodes of it. ``part_of`` is a scratch row, or -1 - node where the
+    part is all of a guide node.
     """
     partition, label = pieces.partition, pieces.part_label
     n_found = 0

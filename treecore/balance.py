@@ -91,7 +91,7 @@ def _divide(model: Model, forest: Forest, items: NDArray[np.int32], sides: Rows)
         for at in range(n):
             score[at] = _score(model, forest, items[at], sides, tables, base)
             n_first += score[at] > 0.0
-        if n_first == 0 or n_first == n:
+        if n_first == 0 or n_first == n:  # noqa: PLR1714 - a tuple would have to be compiled
             break
         clear_row(sides, 0)
         clear_row(sides, 1)

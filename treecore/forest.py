@@ -146,7 +146,7 @@ def log_dissimilarity(model: Model, forest: Forest, a: int, b: int) -> float:
 
 @inner
 def log_dissimilarity_of_single(model: Model, forest: Forest, a: int, x: int) -> float:
-    """:func:`log_dissimilarity` of a tree and a leaf with one observation, by the predictive table."""
+    """:func:`log_dissimilarity` of a tree and a leaf of one observation, by the predictives."""
     if not forest.has_predictive[a]:
         fill_predictive(model.family, forest.rows, a, forest.predictive, a, model.work)
         forest.has_predictive[a] = 1
@@ -266,9 +266,9 @@ def replace_child(forest: Forest, parent: int, old: int, new: int) -> None:
 
 @inner
 def join(model: Model, forest: Forest, v: int, x: int) -> int:
-    """Put the tree x, which hangs nowhere, beside v under a new node in v's place; returns that node.
+    """Put the tree x, which hangs nowhere, beside v under a new node in v's place.
 
-    The ancestors of the new node are left for the caller to refresh.
+    Returns that node. Its ancestors are left for the caller to refresh.
     """
     p = new_node(forest)
     replace_child(forest, forest.parent[v], v, p)

@@ -93,9 +93,9 @@ def _topmost_violation(forest: Forest, v: int) -> int:
 
 @inner
 def _cut(forest: Forest, v: int, n_waiting: int) -> int:
-    """Make both children of v roots; put the siblings on its path to the root in line, nearest first.
+    """Make both children of v roots; put the siblings on its path to the root in line.
 
-    Returns the new length of the line, whose end is served first.
+    The nearest sibling comes first. Returns the new length of the line, whose end is served first.
     """
     depth = 0
     above = v

@@ -169,7 +169,7 @@ def close_block(partition: Partition, k: int) -> None:
 
 @inner
 def link(partition: Partition, i: int, k: int) -> None:
-    """Enter atom i, which is in no block, in the list of block k; the statistics stay as they are."""
+    """Enter atom i, which is in no block, in the list of block k; the statistics stay."""
     partition.n_members[k] += 1
     first = partition.head[k]
     partition.following[i] = first
@@ -275,7 +275,7 @@ def log_joint(model: Model, partition: Partition) -> float:
 
 @compiled
 def rebuild_rows(atoms: Atoms, partition: Partition) -> None:
-    """Recompute every block's statistics from its atoms: subtraction drifts, this ends the drift."""
+    """Recompute every block's statistics from its atoms: this ends the drift of subtraction."""
     atoms, partition = by_reference(atoms), by_reference(partition)
     for at in range(partition.n_blocks[0]):
         k = partition.slots[at]
