@@ -73,10 +73,7 @@ def _frontier(
     n_nodes = guide.parent.shape[0]
     while v < n_nodes:
         end = v + guide.n_nodes[v]
-        if pure[v] == _NONE:
-            meets = met[v] == stamp
-        else:
-            meets = marked[pure[v]] == stamp
+        meets = met[v] == stamp if pure[v] == _NONE else marked[pure[v]] == stamp
         if not meets:
             v = end
             continue
@@ -209,10 +206,7 @@ def _allocate(
         # log of 1 / (1 + e^difference), and of its complement, without overflow
         log_i = -max(difference, 0.0) - log1p(exp(-abs(difference)))
         log_j = log_i + difference
-        if forced_j == _NONE:
-            to_j = not coin(rng, exp(log_i))
-        else:
-            to_j = pieces.part_label[v] == forced_j
+        to_j = not coin(rng, exp(log_i)) if forced_j == _NONE else pieces.part_label[v] == forced_j
         if to_j:
             pieces.tally[v] = 2
             _grow_side(guide, pieces, _SIDE_J, v)
