@@ -52,18 +52,18 @@ from numba.extending import overload  # noqa: E402 - as above
 from numpy import ndarray  # noqa: E402 - as above
 from numpy.random import Generator  # noqa: E402 - as above
 
-numba.config.CACHE_DIR = str(cache_directory())
+numba.config.CACHE_DIR = str(cache_directory())  # type: ignore[attr-defined]  # set at run time
 
 # Fast math stays off: it breaks log-sum-exp of all minus infinity and the test for NaN.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 
 def compiled(function: F) -> F:
-    """Compile a function, keep the result on disk, and release the interpreter lock while it runs."""
-    return numba.njit(cache=True, **_OPTIONS)(function)  # type: ignore[no-any-return]  # numba is untyped
+    """Compile a function, keep the result on disk, and run it without the interpreter lock."""
+    return numba.njit(cache=True, **_OPTIONS)(function)
 
 
-class _Inner(CPUDispatcher):  # type: ignore[misc]  # numba is untyped
+class _Inner(CPUDispatcher):
     """A dispatcher without entry points for Python: called from there, the source itself runs."""
 
     def __call__(self, *args: Any) -> Any:
@@ -71,19 +71,19 @@ class _Inner(CPUDispatcher):  # type: ignore[misc]  # numba is untyped
 
 
 def _without_entry(function: F, **options: Any) -> F:
-    entryless = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    entryless: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     dispatcher = numba.njit(cache=True, **_OPTIONS, **entryless, **options)(function)
     if isinstance(dispatcher, CPUDispatcher):
         dispatcher.__class__ = _Inner
-    return dispatcher  # type: ignore[no-any-return]  # numba is untyped
+    return dispatcher
 
 
 def inner(function: F) -> F:
     """Compile a function for compiled callers only, without reference counting.
 
     Its arrays are borrowed from the caller, so that it must not allocate any. It compiles much
-    faster than a :func:`compiled` one, and runs faster where it reads many arrays: every array taken
-    out of a tuple would otherwise cost an atomic increment and decrement.
+    faster than a :func:`compiled` one, and runs faster where it reads many arrays: every array
+    taken out of a tuple would otherwise cost an atomic increment and decrement.
     """
     return _without_entry(function, _nrt=False)
 
@@ -95,7 +95,7 @@ def allocating(function: F) -> F:
 
 def _type_of(numba_type: Any) -> type | None:
     if isinstance(numba_type, types.BaseNamedTuple):
-        return numba_type.instance_class  # type: ignore[no-any-return]  # numba is untyped
+        return numba_type.instance_class  # type: ignore[attr-defined]  # only its subclasses say so
     if isinstance(numba_type, types.Array):
         return ndarray
     if isinstance(numba_type, types.NumPyRandomGeneratorType):
@@ -123,11 +123,13 @@ def generic(declaration: F) -> F:
     dispatch.__module__ = declaration.__module__
     dispatch.implementations = implementations  # type: ignore[attr-defined]  # read by implements()
 
-    def resolve(subject: Any, *args: Any) -> Callable[..., Any] | None:
+    # numba hands over the types of all arguments; only the first one chooses.
+    def resolve(subject: Any, *args: Any) -> Callable[..., Any] | None:  # noqa: ARG001 - as above
         subject_type = _type_of(subject)
         return None if subject_type is None else implementations.get(subject_type)
 
-    overload(dispatch, jit_options={**_OPTIONS, "no_cfunc_wrapper": True}, strict=False)(resolve)
+    options: Any = {**_OPTIONS, "no_cfunc_wrapper": True}
+    overload(dispatch, jit_options=options, strict=False)(resolve)
     return dispatch  # type: ignore[return-value]  # same signature as the declaration
 
 
@@ -136,7 +138,7 @@ def implements(declared: Callable[..., Any], *subjects: type) -> Callable[[F], F
 
     def register(function: F) -> F:
         for subject in subjects:
-            declared.implementations[subject] = function  # type: ignore[attr-defined]
+            declared.implementations[subject] = function  # type: ignore[attr-defined]  # set by generic()
         return function
 
     return register

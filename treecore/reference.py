@@ -1,9 +1,10 @@
 """Passing a state of many arrays by reference inside compiled code.
 
-A ``NamedTuple`` of arrays goes into a compiled function field by field, hundreds of machine words at
-every call, and most of the time that a kernel takes to compile is spent on them. :func:`by_reference`
-puts the fields into one record and passes its address. Only compiled code sees such records:
-Python keeps its tuples, and with compilation switched off the function returns its argument.
+A ``NamedTuple`` of arrays goes into a compiled function field by field, hundreds of machine words
+at every call, and most of the time that a kernel takes to compile is spent on them.
+:func:`by_reference` puts the fields into one record and passes its address. Only compiled code sees
+such records: Python keeps its tuples, and with compilation switched off the function returns its
+argument.
 """
 
 from typing import Any, TypeVar
@@ -11,8 +12,12 @@ from typing import Any, TypeVar
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.imputils import impl_ret_borrowed
-from numba.core.typing import signature
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_global
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    AttributeTemplate,
+    infer_global,
+    signature,
+)
 from numba.extending import (
     infer_getattr,
     lower_builtin,
@@ -31,7 +36,8 @@ _STATES: set[type] = set()
 def held_by_reference(state: type[T]) -> type[T]:
     """Mark a ``NamedTuple`` of arrays as one that :func:`by_reference` puts into a record.
 
-    Families are not marked: they are small, and compiled code chooses implementations by their type.
+    Families are not marked: they are small, and compiled code chooses implementations by their
+    type.
     """
     _STATES.add(state)
     return state
@@ -46,7 +52,7 @@ def by_reference(state: T) -> T:
     return state
 
 
-class _Record(types.Type):  # type: ignore[misc]  # numba is untyped
+class _Record(types.Type):
     """Type of the address of a record with these (name, type) fields."""
 
     def __init__(self, fields: tuple[tuple[str, Any], ...]) -> None:
@@ -63,10 +69,10 @@ register_model(_Record)(models.OpaqueModel)
 
 
 @infer_getattr
-class _RecordAttributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
+class _RecordAttributes(AttributeTemplate):
     key = _Record
 
-    def generic_resolve(self, record: _Record, name: str) -> Any:
+    def generic_resolve(self, record: _Record, name: str) -> Any:  # type: ignore[override]  # numba declares it absent
         return dict(record.fields).get(name)
 
 
@@ -79,7 +85,9 @@ def _load(context: Any, builder: Any, record: _Record, address: Any, name: str) 
 
 
 def _is_state(numba_type: Any) -> bool:
-    return isinstance(numba_type, types.BaseNamedTuple) and numba_type.instance_class in _STATES
+    if not isinstance(numba_type, types.BaseNamedTuple):
+        return False
+    return numba_type.instance_class in _STATES  # type: ignore[attr-defined]  # in its subclasses
 
 
 def _record_type(numba_type: Any) -> Any:
@@ -101,7 +109,7 @@ def _build(context: Any, builder: Any, tuple_type: Any, value: Any) -> Any:
 
 
 @infer_global(by_reference)
-class _ByReference(AbstractTemplate):  # type: ignore[misc]  # numba is untyped
+class _ByReference(AbstractTemplate):
     def generic(self, arguments: Any, keywords: Any) -> Any:  # noqa: ARG002 - numba's signature
         return signature(_record_type(arguments[0]), arguments[0])
 
