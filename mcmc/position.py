@@ -2,7 +2,8 @@
 
 Kernels that move atoms work on :class:`~weald.mcmc.state.State`, tree-guided ones on
 :class:`~weald.mcmc.pieces.Pieces`. The partition is carried from one form to the other, with every
-block's statistics summed afresh, only when a kernel of the other kind has its turn.
+block's statistics summed afresh, only when a kernel of the other kind has its turn. A kernel of the
+same kind finds them summed afresh in place: what kernels subtract drifts.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..treecore.family.base import workspace
 from ..treecore.guide import Guide, refresh_potentials
-from ..treecore.partition import Atoms, Model, Partition, log_likelihood
+from ..treecore.partition import Atoms, Model, Partition, log_likelihood, rebuild_rows
 from ..treecore.prior.base import PartitionPrior
 from .pieces import Pieces, labels_of_pieces, make_pieces
 from .state import State, canonical_labels, make_state
@@ -57,7 +58,7 @@ class Position:
         self._tree: TreePosition | None = None
         self._guide: Guide | None = None
         self._work = workspace(family)
-        self.use_prior(prior)
+        self._set_prior(prior)
 
     @property
     def n_atoms(self) -> int:
@@ -66,18 +67,26 @@ class Position:
 
     def use_prior(self, prior: PartitionPrior) -> None:
         """Go on under another prior, or the same one with other parameters."""
-        n = int(self.atoms.size.sum())
-        self.prior = prior
-        self.model = Model(self.family, prior.seating(n, self.n_atoms + 4), self._work)
+        # Tables of some priors take milliseconds for many atoms, and potentials take a pass.
+        if prior == self.prior:
+            return
+        self._set_prior(prior)
         if self._guide is not None:
             refresh_potentials(self.model, self._guide)
             if self._tree is not None:
                 self._tree = self._tree._replace(picks=make_picks(self._guide))
 
+    def _set_prior(self, prior: PartitionPrior) -> None:
+        n = int(self.atoms.size.sum())
+        self.prior = prior
+        self.model = Model(self.family, prior.seating(n, self.n_atoms), self._work)
+
     def flat(self) -> State:
         """The partition atom by atom, for a kernel to change in place."""
         if self._state is None:
             self._state = make_state(self.family, self.atoms, self.labels())
+        else:
+            rebuild_rows(self.atoms, self._state.partition)
         self._labels = self._tree = None
         return self._state
 
@@ -90,6 +99,8 @@ class Position:
                 refresh_potentials(self.model, self._guide)
             pieces = make_pieces(self.family, self._guide, labels)
             self._tree = TreePosition(self._guide, pieces, make_picks(self._guide))
+        else:
+            rebuild_rows(self._tree.pieces.nodes, self._tree.pieces.partition)
         self._labels = self._state = None
         return self._tree
 
@@ -99,7 +110,7 @@ class Position:
             if self._state is not None:
                 self._labels = canonical_labels(self._state.partition.label[: self.n_atoms])
             else:
-                assert self._tree is not None
+                assert self._tree is not None  # noqa: S101 - one of the three forms is always held
                 found = np.empty(self.n_atoms, dtype=np.int32)
                 labels_of_pieces(self._tree.guide, self._tree.pieces, found)
                 self._labels = canonical_labels(found)
