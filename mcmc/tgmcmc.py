@@ -1,9 +1,9 @@
 """Frozen-guide tree-guided MCMC: the exact form of Lee and Choi (2015).
 
 A sweep mixes four kernels, each picked with weights that depend on data and guide only: windowed
-subtree Gibbs (K1), tree-blocked split-merge (K2), subtree re-partition (K3), and K1 at leaves, which
-makes the mixture irreducible. Exact for every guide and every partition prior of Gibbs type. The
-published sampler is not (``tgmcmc-ibhc.md`` section 5). Weights and numbers: section 6.7.
+subtree Gibbs (K1), tree-blocked split-merge (K2), subtree re-partition (K3), and K1 at leaves,
+which makes the mixture irreducible. Exact for every guide and every partition prior of Gibbs type.
+The published sampler is not (``tgmcmc-ibhc.md`` section 5). Weights and numbers: section 6.7.
 """
 
 from typing import NamedTuple
@@ -35,6 +35,8 @@ __all__ = [
 KERNELS = ("subtree-gibbs", "tree-split-merge", "subtree-repartition", "leaf-gibbs")
 _LARGEST_WINDOW = 16
 _WHOLE_TREE, _WHOLE_TREE_LEAF = 0.05, 0.02
+# A proposal that the prior forbids has a log ratio of minus infinity: it would hide the others.
+_LOWEST_RATIO = -1000.0
 
 
 @held_by_reference
@@ -123,7 +125,7 @@ def _count(tally: NDArray[np.float64], kernel: int, info: Info) -> None:
     if info.move != 0:
         tally[kernel, 0] += 1.0
         tally[kernel, 1] += info.accepted
-        tally[kernel, 2] += info.log_ratio
+        tally[kernel, 2] += max(info.log_ratio, _LOWEST_RATIO)
 
 
 @compiled
