@@ -14,9 +14,10 @@ import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
+from ..treecore.consolidation import consolidate
 from ..treecore.errors import ObservationError
 from ..treecore.family import FAMILIES, spec_of
-from ..treecore.family.base import workspace
+from ..treecore.family.base import statistics_width, workspace
 from ..treecore.forest import empty_forest, reserve
 from ..treecore.guide import Guide, freeze
 from ..treecore.partition import Atoms, Model
@@ -79,7 +80,10 @@ class Chain:
         # The forest and the scale of reported log joints keep the prior as it was at the start.
         self._first_prior = prior
         self._n = 0
-        self._n_features = 0
+        # An empty chain is saved with its family too, which cannot be built without their number.
+        spec = spec_of(family)
+        prior_row = np.zeros(statistics_width(family))
+        self._n_features = spec.draw(family, prior_row, Generator(PCG64(0)), 1).shape[1]
         self._state = empty_state(family, _FIRST_CAPACITY)
         self._forest = empty_forest(family, _FIRST_CAPACITY)
         self._best: NDArray[np.int32] = np.empty(0, dtype=np.int32)
@@ -106,12 +110,13 @@ class Chain:
 
     @property
     def best_labels(self) -> NDArray[np.int32]:
-        """Partition of best log joint that the last refinement saw: canonical labels of the atoms then."""
+        """Partition of best log joint in the last refinement, as canonical labels of its atoms."""
         return self._best.copy()
 
-    def _model(self, prior: PartitionPrior) -> Model:
-        capacity = self._state.atoms.size.shape[0]
-        return Model(self.family, prior.seating(max(self._n, 1), capacity), self._work)
+    def _model(self, prior: PartitionPrior, n_more: int) -> Model:
+        """What places ``n_more`` observations beside those that are there."""
+        seating = prior.seating(max(self._n + n_more, 1), self.n_blocks + n_more)
+        return Model(self.family, seating, self._work)
 
     def _reserve(self, n: int) -> None:
         # One row beyond the last atom is kept for questions.
@@ -130,17 +135,24 @@ class Chain:
         refused = spec_of(self.family).validate(self.family, values)
         if refused is not None:
             raise ObservationError(f"observation {refused[0]}: {refused[1]}")
-        self._n_features = values.shape[1]
-        first = self._n
-        self._reserve(first + values.shape[0])
-        self._n = first + values.shape[0]
-        forest_model, model = self._model(self._first_prior), self._model(self.prior)
-        arrive(self._rng, forest_model, model, self._forest, self._state, values, first)
+        first, n = self._n, values.shape[0]
+        self._reserve(first + n)
+        forest_model = self._model(self._first_prior, n)
+        # A prior that is no product weighs blocks by how many observations there are: each arrival
+        # needs a table of its own, or its block would depend on how the stream was cut.
+        stride = n if forest_model.seating.is_product else 1
+        for at in range(0, n, max(stride, 1)):
+            part = values[at : at + stride]
+            model = self._model(self.prior, part.shape[0])
+            arrive(self._rng, forest_model, model, self._forest, self._state, part, self._n)
+            self._n += part.shape[0]
         return np.arange(first, self._n, dtype=np.int64)
 
     def _freeze(self, model: Model) -> Guide:
         # Topology from the first prior's potentials: the guide must not follow the chain.
-        return freeze(self._model(self._first_prior)._replace(work=model.work), self._forest)
+        first_model = self._model(self._first_prior, 0)._replace(work=model.work)
+        consolidate(first_model, self._forest)
+        return freeze(first_model, self._forest)
 
     def _position(self) -> Position:
         n, atoms = self._n, self._state.atoms
@@ -148,11 +160,11 @@ class Chain:
         return Position(self.family, live, self.labels, self.prior, self._freeze)
 
     def log_joint(self) -> float:
-        """Log of prior times likelihood of the partition, under the prior as it was at the start."""
+        """Log of prior times likelihood of the partition, under the prior it started with."""
         return self._position().log_joint(self._first_prior) if self._n else 0.0
 
     def refine(self, rounds: int = 1) -> Refinement:
-        """Rounds of hyperparameter updates and every scheduled kernel; deterministic given the RNG."""
+        """Rounds of hyperparameter updates and every kernel; deterministic given the RNG."""
         began = time.perf_counter()
         if self._n == 0:
             return Refinement(0.0, 0.0, 0.0, 0, (), 0.0)
@@ -191,14 +203,14 @@ class Chain:
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Slots (k) of the blocks, and for each of the observations (q, d) log weights (q, k + 1).
 
-        A weight is prior times predictive density of joining that block, the last that of a new one;
-        normalised over a row they are the probabilities of the assignment. Nothing changes.
+        A weight is prior times predictive density of joining that block, the last that of a new
+        one; normalised over a row they are the probabilities of the assignment. Nothing changes.
         """
         values = np.ascontiguousarray(values, dtype=np.float64)
         self._reserve(self._n)
         k = self.n_blocks
         weights = np.empty((values.shape[0], k + 1))
-        joint_weights(self._model(self.prior), self._state, values, weights)
+        joint_weights(self._model(self.prior, 1), self._state, values, weights)
         return self._state.partition.slots[:k].copy(), weights
 
     def state(self) -> Arrays:
@@ -214,7 +226,7 @@ class Chain:
         }
         # Integers of 128 bits survive JSON as they are.
         encoded = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-        saved = {"about": encoded, "best": self._best, "n": np.array([self._n])}
+        saved: Arrays = {"about": encoded, "best": self._best, "n": np.array([self._n])}
         saved |= {f"forest_{k}": v for k, v in forest_arrays(self._forest).items()}
         saved |= {f"state_{k}": v for k, v in state_arrays(self._state, self._n).items()}
         return saved
@@ -229,14 +241,13 @@ class Chain:
         bits.state = about["rng"]
         chain = cls(family, build_prior(*about["prior"]), Generator(bits))
         chain._first_prior = build_prior(*about["first_prior"])
-        chain._n_features = about["n_features"]
         chain._n = int(saved["n"][0])
         chain._best = saved["best"]
         parts = {
             part: {k.removeprefix(part): v for k, v in saved.items() if k.startswith(part)}
             for part in ("forest_", "state_")
         }
-        forest_model = chain._model(chain._first_prior)
+        forest_model = chain._model(chain._first_prior, 0)
         chain._forest = restored_forest(family, forest_model, parts["forest_"])
         chain._state = restored_state(family, chain._forest, parts["state_"])
         return chain
