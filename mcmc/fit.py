@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from ..treecore.errors import ObservationError, ParameterError
 from ..treecore.family import FAMILIES
+from ..treecore.family.base import workspace
 from ..treecore.guide import freeze
+from ..treecore.partition import Model
 from ..treecore.prior import PRIORS, PartitionPrior, build_prior
 from .consensus import Draws, consensus_partition, membership
 from .kernels import Kernel, kernels_named
 from .position import Position
-from .start import atoms_of, grow_forest, starting_labels
+from .start import atoms_of, grow_forest, most_blocks, possible_labels, starting_labels
 
 __all__ = ["ChainTrace", "FitResult", "FitSettings", "combine", "fit", "run_chain"]
 
@@ -126,7 +128,13 @@ def run_chain(
     rng = Generator(PCG64(SeedSequence(settings.seed, spawn_key=(index,))))
     atoms = atoms_of(family, values)
     forest = grow_forest(family, prior, atoms)
-    labels = starting_labels(settings.init, forest, values.shape[0], rng)
+    n = values.shape[0]
+    labels = possible_labels(
+        starting_labels(settings.init, forest, n, rng),
+        settings.init,
+        most_blocks(prior, n),
+        lambda: freeze(Model(family, prior.seating(n, 0), workspace(family)), forest),
+    )
     position = Position(family, atoms, labels, prior, lambda model: freeze(model, forest))
     recorder = _Recorder(settings, position)
     began = clock()

@@ -1,5 +1,7 @@
 """Starting partitions of a batch of observations, and the forest they come from."""
 
+from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,21 @@ from ..treecore.consolidation import consolidate
 from ..treecore.errors import ParameterError
 from ..treecore.family.base import observe, statistics_width, workspace
 from ..treecore.forest import Forest, add_leaf, empty_forest
+from ..treecore.guide import Guide
 from ..treecore.insertion import PREDICTIVE, insert_tree
 from ..treecore.partition import Atoms, Model, make_atoms
 from ..treecore.prior.base import PartitionPrior
 from ..treecore.reference import by_reference
 
-__all__ = ["STARTS", "atoms_of", "forest_labels", "grow_forest", "starting_labels"]
+__all__ = [
+    "STARTS",
+    "atoms_of",
+    "forest_labels",
+    "grow_forest",
+    "most_blocks",
+    "possible_labels",
+    "starting_labels",
+]
 
 _BETWEEN_CONSOLIDATIONS = 500
 
@@ -85,3 +96,46 @@ def starting_labels(start: str, forest: Forest, n: int, rng: Generator) -> NDArr
     if name == "random" and number.isdecimal() and int(number) > 0:
         return rng.integers(0, int(number), size=n, dtype=np.int32)
     raise ParameterError(f"there is no start {start!r}: choose among {', '.join(STARTS)}")
+
+
+def most_blocks(prior: PartitionPrior, n: int) -> int:
+    """The largest number of blocks that the prior allows n observations."""
+    possible = np.isfinite(prior.seating(n, n).log_blocks[: n + 1])
+    return int(np.flatnonzero(possible)[-1])
+
+
+def possible_labels(
+    labels: NDArray[np.int32], start: str, most: int, make_guide: Callable[[], Guide]
+) -> NDArray[np.int32]:
+    """The labels (n) of a start, or fewer of them where the prior allows ``most`` blocks only.
+
+    IBHC's trees are then joined as they are in the guide; no other start says how it is to shrink,
+    and ParameterError is raised.
+    """
+    n_blocks = np.unique(labels).shape[0]
+    if n_blocks <= most:
+        return labels
+    if start != "ibhc":
+        raise ParameterError(
+            f"the start {start!r} has {n_blocks} clusters but the prior allows {most} at most: "
+            f"choose ibhc, one or random:{most}"
+        )
+    return _top_of(make_guide(), most)
+
+
+def _top_of(guide: Guide, n_parts: int) -> NDArray[np.int32]:
+    """Labels of the atoms by the top of a guide, divided where it is most worth it."""
+    waiting = [(-float(guide.log_dissimilarity[0]), 0)]
+    parts: list[int] = []
+    while waiting and len(waiting) + len(parts) < n_parts:
+        _, v = heappop(waiting)
+        if guide.n_leaves[v] == 1:
+            parts.append(v)
+            continue
+        for child in (v + 1, v + 1 + int(guide.n_nodes[v + 1])):
+            heappush(waiting, (-float(guide.log_dissimilarity[child]), child))
+    labels = np.empty(guide.position.shape[0], dtype=np.int32)
+    for v in parts + [v for _, v in waiting]:
+        first = guide.first[v]
+        labels[guide.atom[first : first + guide.n_leaves[v]]] = v
+    return labels
