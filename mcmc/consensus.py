@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..treecore.compile import compiled, inner
 from ..treecore.errors import ParameterError
+from .state import canonical_labels
 
 __all__ = ["LOSSES", "Draws", "consensus_partition", "expected_loss", "membership"]
 
@@ -68,7 +69,7 @@ def _improve(draws: Draws, labels: NDArray[np.int32], is_vi: bool, sweeps: int) 
     t, n = draws.shape
     b = draws.max() + 1
     k = labels.max() + 2
-    # One empty cluster is always on offer; others arise only in its place.
+    # One empty cluster is on offer until it is taken, and whatever empties after that.
     table = np.zeros((k, t, b), dtype=np.int32)
     sizes = np.zeros(k, dtype=np.int64)
     for i in range(n):
@@ -118,12 +119,14 @@ def consensus_partition(draws: Draws, loss: str) -> NDArray[np.int32]:
     """
     spread = np.unique(np.linspace(0, len(draws) - 1, _CANDIDATES).astype(int))
     scores = [expected_loss(draws, draws[at], loss) for at in spread]
-    labels = draws[spread[int(np.argmin(scores))]].copy()
-    _improve(draws, labels, loss == "vi", _SWEEPS)
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(first.shape[0], dtype=np.int32)
-    rank[np.argsort(first)] = np.arange(first.shape[0], dtype=np.int32)
-    return rank[inverse]
+    labels = canonical_labels(draws[spread[int(np.argmin(scores))]])
+    n_clusters = 0
+    # Whenever the empty cluster on offer has been taken, another one may be worth taking too.
+    while labels.max() >= n_clusters:
+        n_clusters = int(labels.max()) + 1
+        _improve(draws, labels, loss == "vi", _SWEEPS)
+        labels = canonical_labels(labels)
+    return labels
 
 
 @compiled
