@@ -1,0 +1,123 @@
+"""Consensus partitions against every partition, and memberships against their definition."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from weald.mcmc.consensus import LOSSES, consensus_partition, expected_loss, membership
+from weald.mcmc.state import canonical_labels
+from weald.treecore.errors import ParameterError
+
+from tests.exact.enumeration import partitions
+
+Labels = NDArray[np.int32]
+
+
+def scattered(seed: int, n: int, t: int) -> Labels:
+    """Draws without anything in common: the hardest to agree on."""
+    rng = np.random.default_rng(seed)
+    every = np.array(partitions(n), dtype=np.int32)
+    return every[rng.integers(every.shape[0], size=t)]
+
+
+def perturbed(seed: int, n: int, t: int) -> Labels:
+    """Draws around one partition."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, size=n)
+    moved = rng.random((t, n)) < 0.25
+    return np.stack(
+        [canonical_labels(np.where(row, rng.integers(0, 4, size=n), truth)) for row in moved]
+    )
+
+
+draws_of = st.builds(
+    lambda make, seed, n, t: make(seed, n, t),
+    st.sampled_from([scattered, perturbed]),
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 6),
+    st.integers(1, 25),
+)
+
+
+def entropy(labels: Labels) -> float:
+    share = np.unique(labels, return_counts=True, axis=0)[1] / labels.shape[0]
+    return float(-(share * np.log2(share)).sum())
+
+
+def variation_of_information(a: Labels, b: Labels) -> float:
+    return 2.0 * entropy(np.stack([a, b], axis=1)) - entropy(a) - entropy(b)
+
+
+def binder(a: Labels, b: Labels) -> float:
+    n = a.shape[0]
+    differ = sum((a[i] == a[j]) != (b[i] == b[j]) for i, j in combinations(range(n), 2))
+    return 2.0 * differ / float(n * n)
+
+
+@given(draws=draws_of, other=st.integers(0, 2**32 - 1))
+def test_expected_loss(draws: Labels, other: int) -> None:
+    labels = scattered(other, draws.shape[1], 1)[0]
+    for name, loss in (("vi", variation_of_information), ("binder", binder)):
+        expected = np.mean([loss(labels, draw) for draw in draws])
+        assert expected_loss(draws, labels, name) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@given(draws=draws_of)
+def test_no_single_move_improves_it(loss: str, draws: Labels) -> None:
+    labels = consensus_partition(draws, loss)
+    assert (labels == canonical_labels(labels)).all()
+    least = expected_loss(draws, labels, loss)
+    for i in range(labels.shape[0]):
+        for c in range(labels.max() + 2):
+            moved = labels.copy()
+            moved[i] = c
+            assert expected_loss(draws, canonical_labels(moved), loss) > least - 1e-9
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_nearly_always_the_best_of_all_partitions(loss: str) -> None:
+    missed = 0
+    for seed in range(200):
+        n = 2 + seed % 5
+        draws = (scattered if seed % 2 else perturbed)(seed, n, 1 + seed % 23)
+        found = expected_loss(draws, consensus_partition(draws, loss), loss)
+        every = [np.array(each, dtype=np.int32) for each in partitions(n)]
+        best = min(expected_loss(draws, labels, loss) for labels in every)
+        missed += found > best + 1e-9
+        assert found < best + 0.15
+    assert missed <= 2
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_draws_that_agree(loss: str, rng: np.random.Generator) -> None:
+    labels = canonical_labels(rng.integers(0, 5, size=(60,)))
+    draws = np.tile(labels, (7, 1))
+    assert (consensus_partition(draws, loss) == labels).all()
+    assert expected_loss(draws, labels, loss) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_an_unknown_loss() -> None:
+    with pytest.raises(ParameterError, match="binder, vi"):
+        consensus_partition(scattered(1, 4, 3), "squared")
+
+
+@given(draws=draws_of)
+def test_membership(draws: Labels) -> None:
+    t, n = draws.shape
+    labels = consensus_partition(draws, "vi")
+    probability, stability = np.zeros(n), np.zeros(n)
+    for draw in draws:
+        for i in range(n):
+            mates = np.flatnonzero(labels == labels[i])
+            # The drawn block that holds most of the cluster; the first of several.
+            main = int(np.bincount(draw[mates]).argmax())
+            probability[i] += draw[i] == main
+            others = mates[mates != i]
+            stability[i] += (draw[others] == draw[i]).mean() if others.size else 1.0
+    found = membership(draws, labels)
+    assert found[0] == pytest.approx(probability / t)
+    assert found[1] == pytest.approx(stability / t)
