@@ -53,7 +53,7 @@ def variation_of_information(a: Labels, b: Labels) -> float:
 
 def binder(a: Labels, b: Labels) -> float:
     n = a.shape[0]
-    differ = sum((a[i] == a[j]) != (b[i] == b[j]) for i, j in combinations(range(n), 2))
+    differ = int(sum((a[i] == a[j]) != (b[i] == b[j]) for i, j in combinations(range(n), 2)))
     return 2.0 * differ / float(n * n)
 
 
