@@ -1,10 +1,10 @@
 """Joining trees of the forest that are one cluster after all.
 
-Insertion compares an arriving observation with every tree, but never two trees with each other: what
-a cut has separated, or what two early observations began apart, stays apart, and the forest ends with
-several trees a cluster. Consolidation is Bayesian hierarchical clustering over the roots (Heller and
-Ghahramani 2005), stopped where no pair is better together. It looks at data only, so it may be done
-at any fixed point of the stream.
+Insertion compares an arriving observation with every tree, but never two trees with each other:
+what a cut has separated, or what two early observations began apart, stays apart, and the forest
+ends with several trees a cluster. Consolidation is Bayesian hierarchical clustering over the roots
+(Heller and Ghahramani 2005), stopped where no pair is better together. It looks at data only, so it
+may be done at any fixed point of the stream.
 """
 
 import numpy as np
@@ -49,7 +49,7 @@ def _join_roots(model: Model, forest: Forest, a: int, b: int) -> int:
 
 @compiled
 def consolidate(model: Model, forest: Forest) -> int:
-    """Join the pair of trees with the smallest log d until none is below zero; returns the joins."""
+    """Join the two trees of smallest log d until none is below zero; returns how many joins."""
     model, forest = by_reference(model), by_reference(forest)
     items = _largest_roots(forest)
     n = items.shape[0]
