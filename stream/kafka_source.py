@@ -87,6 +87,9 @@ class KafkaSource:
                 max_poll_records=batch_records,
                 allow_auto_create_topics=False,
             )
+            # Joining before the topic's partitions are known means an empty first assignment and a
+            # second rebalance right behind it, in which kafka-python 3.0.12 can wait for ever.
+            self._consumer.partitions_for_topic(settings.topic)
             self._consumer.subscribe([settings.topic], listener=self._recorder)
 
     @property
