@@ -104,7 +104,9 @@ def encode(arrays: Mapping[str, NDArray[Any]], *, compress: bool = True) -> byte
         ]
         data.append(stored)
     head = b"".join(table)
-    digest = hashlib.sha256(head)
+    # The length of the table counts too: it decides where the table ends and the data begin.
+    digest = hashlib.sha256(struct.pack("<Q", len(head)))
+    digest.update(head)
     for stored in data:
         digest.update(stored)
     header = _HEADER.pack(MAGIC, VERSION, 0, len(head), digest.digest())
@@ -128,7 +130,9 @@ def decode(payload: bytes) -> dict[str, NDArray[Any]]:
             f"the snapshot has layout version {version}, this program reads {VERSION}"
         )
     body = view[_HEADER.size :]
-    if hashlib.sha256(body).digest() != checksum:
+    digest = hashlib.sha256(struct.pack("<Q", n_table))
+    digest.update(body)
+    if digest.digest() != checksum:
         raise SnapshotCorrupt("the snapshot is damaged or cut short: its checksum does not match")
     try:
         return _unpack(_entries(body[:n_table]), body[n_table:])
