@@ -86,12 +86,12 @@ def report(name: str, spent: float, tally: NDArray[np.float64]) -> str:
 def example_1(name: str) -> str:
     """A kernel on Jain and Neal's example."""
     rng = np.random.default_rng(0)
-    truth = rng.integers(0, 5, N).astype(np.int32)
+    truth = rng.integers(0, 5, N).astype(np.int64)
     values = (rng.random((N, 6)) < EXAMPLE_1[truth]).astype(np.float64)
     family = FAMILIES["bernoulli"].build({"a": 1.0, "b": 1.0}, values)
     atoms, model = describe(family, build_prior("dp", {"alpha": 1.0}).seating(N, N), values)
     state = make_state(family, atoms, truth)
-    live = np.arange(N, dtype=np.int32)
+    live = np.arange(N, dtype=np.int64)
     for _ in range(200):
         gibbs.sweep(rng, state, model, live)
     sweep, plan = KERNELS[name]
@@ -107,9 +107,9 @@ def mentions(name: str, n: int, n_entities: int) -> str:
     kinds = rng.integers(0, 10, n)
     family = FAMILIES["categorical"].build({"beta": 0.001, "levels": 10}, kinds[:, None] * 1.0)
     atoms, model = describe(family, entity_seating(n), kinds[:, None] * 1.0)
-    state = make_state(family, atoms, (kinds % n_entities).astype(np.int32))
+    state = make_state(family, atoms, (kinds % n_entities).astype(np.int64))
     prior: Any = build_prior("emm", {"mu": 0.5, "sigma": 1.0, "kmax": 400})
-    live = np.arange(n, dtype=np.int32)
+    live = np.arange(n, dtype=np.int64)
     held = make_entities(n_entities, prior.log_entities(), live)
     plan: Any = ENTITY_PLANS[name]
     emm.sweep(rng, state, model, plan._replace(proposals=1), held, make_tally())

@@ -86,7 +86,7 @@ class Chain:
         self._n_features = spec.draw(family, prior_row, Generator(PCG64(0)), 1).shape[1]
         self._state = empty_state(family, _FIRST_CAPACITY)
         self._forest = empty_forest(family, _FIRST_CAPACITY)
-        self._best: NDArray[np.int32] = np.empty(0, dtype=np.int32)
+        self._best: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     @classmethod
     def start(cls, family: Any, prior: PartitionPrior, *, seed: int) -> Self:
@@ -104,12 +104,12 @@ class Chain:
         return int(self._state.partition.n_blocks[0])
 
     @property
-    def labels(self) -> NDArray[np.int32]:
+    def labels(self) -> NDArray[np.int64]:
         """Block slot of each atom, in order of arrival (n)."""
         return self._state.partition.label[: self._n].copy()
 
     @property
-    def best_labels(self) -> NDArray[np.int32]:
+    def best_labels(self) -> NDArray[np.int64]:
         """Partition of best log joint in the last refinement, as canonical labels of its atoms."""
         return self._best.copy()
 
@@ -186,13 +186,13 @@ class Chain:
         seconds = time.perf_counter() - began
         return Refinement(before, ledger.log_joint, best, self.n_blocks, ledger.reports(), seconds)
 
-    def _settle(self, labels: NDArray[np.int32]) -> None:
+    def _settle(self, labels: NDArray[np.int64]) -> None:
         """Take over a partition, with every block's statistics summed afresh."""
         fresh = empty_state(self.family, self._state.atoms.size.shape[0])
         self._state = fresh._replace(atoms=self._state.atoms)
         set_labels(self._state.atoms, self._state.partition, labels)
 
-    def block_statistics(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    def block_statistics(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Slots (k) of the open blocks and their statistics rows (k, m)."""
         partition = self._state.partition
         slots = partition.slots[: self.n_blocks].copy()
@@ -200,7 +200,7 @@ class Chain:
 
     def log_weights(
         self, values: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Slots (k) of the blocks, and for each of the observations (q, d) log weights (q, k + 1).
 
         A weight is prior times predictive density of joining that block, the last that of a new

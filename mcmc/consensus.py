@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ..treecore.compile import compiled, inner
 from ..treecore.errors import ParameterError
-from .state import canonical_labels
+from ..treecore.prior.sequential import canonical_labels
 
 __all__ = ["LOSSES", "Draws", "consensus_partition", "expected_loss", "membership"]
 
-Draws = NDArray[np.int32]
+Draws = NDArray[np.int64]
 LOSSES = ("binder", "vi")
 _CANDIDATES = 50
 _SWEEPS = 20
@@ -26,7 +26,7 @@ def _log2_sum(x: float) -> float:
 
 
 @compiled
-def _loss(draws: Draws, labels: NDArray[np.int32], is_vi: bool) -> float:
+def _loss(draws: Draws, labels: NDArray[np.int64], is_vi: bool) -> float:
     """Mean loss of ``labels`` (n) against each draw (t, n), all canonical."""
     t, n = draws.shape
     k = labels.max() + 1
@@ -52,7 +52,7 @@ def _loss(draws: Draws, labels: NDArray[np.int32], is_vi: bool) -> float:
     return total / t
 
 
-def expected_loss(draws: Draws, labels: NDArray[np.int32], loss: str) -> float:
+def expected_loss(draws: Draws, labels: NDArray[np.int64], loss: str) -> float:
     """Mean loss over the draws (t, n) of a partition with canonical labels (n).
 
     ``vi`` is in bits, ``binder`` the share of ordered pairs. Raises ParameterError for another
@@ -64,13 +64,13 @@ def expected_loss(draws: Draws, labels: NDArray[np.int32], loss: str) -> float:
 
 
 @compiled
-def _improve(draws: Draws, labels: NDArray[np.int32], is_vi: bool, sweeps: int) -> None:
+def _improve(draws: Draws, labels: NDArray[np.int64], is_vi: bool, sweeps: int) -> None:
     """Move single observations to where the expected loss falls, until none does."""
     t, n = draws.shape
     b = draws.max() + 1
     k = labels.max() + 2
     # One empty cluster is on offer until it is taken, and whatever empties after that.
-    table = np.zeros((k, t, b), dtype=np.int32)
+    table = np.zeros((k, t, b), dtype=np.int64)
     sizes = np.zeros(k, dtype=np.int64)
     for i in range(n):
         sizes[labels[i]] += 1
@@ -112,7 +112,7 @@ def _gain(x: float, is_vi: bool) -> float:
     return 2.0 * x + 1.0
 
 
-def consensus_partition(draws: Draws, loss: str) -> NDArray[np.int32]:
+def consensus_partition(draws: Draws, loss: str) -> NDArray[np.int64]:
     """Canonical labels (n) of a partition of small expected loss over the draws (t, n).
 
     Raises ParameterError for an unknown loss.
@@ -132,7 +132,7 @@ def consensus_partition(draws: Draws, loss: str) -> NDArray[np.int32]:
 @compiled
 def _membership(
     draws: Draws,
-    labels: NDArray[np.int32],
+    labels: NDArray[np.int64],
     probability: NDArray[np.float64],
     stability: NDArray[np.float64],
 ) -> None:
@@ -153,7 +153,7 @@ def _membership(
 
 
 def membership(
-    draws: Draws, labels: NDArray[np.int32]
+    draws: Draws, labels: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How sure a partition (n) is of each observation, by the draws (t, n).
 

@@ -50,16 +50,16 @@ class Entities(NamedTuple):
     log_prior:
         log P(K) for K = 0, 1, ...; minus infinity where K is impossible, so at 0 and at the end.
     live:
-        Atoms that are in blocks, int32.
+        Atoms that are in blocks, int64.
     """
 
     number: NDArray[np.int64]
     log_prior: NDArray[np.float64]
-    live: NDArray[np.int32]
+    live: NDArray[np.int64]
 
 
 def make_entities(
-    n_entities: int, log_prior: NDArray[np.float64], live: NDArray[np.int32]
+    n_entities: int, log_prior: NDArray[np.float64], live: NDArray[np.int64]
 ) -> Entities:
     """State with K entities; ``log_prior`` as ``UniformAssignment.log_entities`` gives it."""
     return Entities(np.array([n_entities], dtype=np.int64), np.append(log_prior, -inf), live)

@@ -60,25 +60,25 @@ class ChainTrace:
     n_clusters: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     hyper: dict[str, list[float]] = field(default_factory=dict)
-    labels: list[NDArray[np.int32]] = field(default_factory=list)
+    labels: list[NDArray[np.int64]] = field(default_factory=list)
     tally: dict[str, list[NDArray[np.float64]]] = field(default_factory=dict)
     start_log_joint: float = 0.0
     best_log_joint: float = -np.inf
-    best_labels: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
-    draws: list[NDArray[np.int32]] = field(default_factory=list)
+    best_labels: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    draws: list[NDArray[np.int64]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class FitResult:
     """The reported partition with its uncertainty, and the traces behind it.
 
-    ``labels`` int32 (n) canonical; ``probability`` (n) share of the draws in which the row is in
+    ``labels`` int64 (n) canonical; ``probability`` (n) share of the draws in which the row is in
     its cluster; ``stability`` (n) mean probability of being with the cluster's other members.
     Both come from draws of exact kernels only.
     """
 
     family: Any
-    labels: NDArray[np.int32]
+    labels: NDArray[np.int64]
     probability: NDArray[np.float64]
     stability: NDArray[np.float64]
     traces: tuple[ChainTrace, ...]
@@ -163,7 +163,7 @@ def _compile(
     """Let every kernel see a few rows, so that compilation takes none of the chain's time."""
     atoms = atoms_of(family, values)
     forest = grow_forest(family, prior, atoms)
-    labels = np.zeros(values.shape[0], dtype=np.int32)
+    labels = np.zeros(values.shape[0], dtype=np.int64)
     position = Position(family, atoms, labels, prior, lambda model: freeze(model, forest))
     for kernel in kernels:
         kernel.sweep(Generator(PCG64(0)), position)

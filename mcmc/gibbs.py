@@ -54,8 +54,8 @@ def step(rng: Generator, state: State, model: Model, i: int) -> Info:
 
 
 @compiled
-def sweep(rng: Generator, state: State, model: Model, visited: NDArray[np.int32]) -> None:
-    """One step for each atom of ``visited`` (int32), in that order.
+def sweep(rng: Generator, state: State, model: Model, visited: NDArray[np.int64]) -> None:
+    """One step for each atom of ``visited`` (int64), in that order.
 
     The order must not depend on the partition.
     """

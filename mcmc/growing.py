@@ -38,8 +38,8 @@ def empty_state(family: Any, capacity: int) -> State:
         atoms,
         empty_partition(family, capacity),
         np.zeros(capacity + 4),
-        np.zeros(capacity, dtype=np.int32),
-        np.zeros(capacity, dtype=np.int32),
+        np.zeros(capacity, dtype=np.int64),
+        np.zeros(capacity, dtype=np.int64),
         np.zeros(capacity, dtype=np.int8),
     )
 
@@ -87,7 +87,7 @@ def restored_state(family: Any, forest: Forest, saved: Arrays) -> State:
     for name in _PARTITION_ATOMS:
         getattr(partition, name)[:n] = saved[name]
     partition.slots[:] = saved["slots"]
-    partition.position[partition.slots] = np.arange(partition.slots.shape[0], dtype=np.int32)
+    partition.position[partition.slots] = np.arange(partition.slots.shape[0], dtype=np.int64)
     partition.n_blocks[:] = saved["n_blocks"]
     open_slots = partition.slots[: int(partition.n_blocks[0])]
     for name in ("head", "n_members", "size", "rows"):
@@ -130,7 +130,7 @@ def restored_forest(family: Any, model: Model, saved: Arrays) -> Forest:
     for name in ("roots", "free"):
         getattr(forest, name)[: saved[name].shape[0]] = saved[name]
         getattr(forest, f"n_{name}")[0] = saved[name].shape[0]
-    forest.root_position[saved["roots"]] = np.arange(saved["roots"].shape[0], dtype=np.int32)
+    forest.root_position[saved["roots"]] = np.arange(saved["roots"].shape[0], dtype=np.int64)
     _recompute(model, forest)
     return forest
 
@@ -139,7 +139,7 @@ def restored_forest(family: Any, model: Model, saved: Arrays) -> Forest:
 def _recompute(model: Model, forest: Forest) -> None:
     """Everything that nodes have from their leaves, children first."""
     model, forest = by_reference(model), by_reference(forest)
-    order = np.empty(forest.n_used[0], dtype=np.int32)
+    order = np.empty(forest.n_used[0], dtype=np.int64)
     n = 0
     for at in range(forest.n_roots[0]):
         order[n] = forest.roots[at]

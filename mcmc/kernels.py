@@ -46,7 +46,7 @@ class Kernel:
 
 def _gibbs(rng: Generator, position: Position) -> Tally:
     state = position.flat()
-    visited = np.arange(position.n_atoms, dtype=np.int32)
+    visited = np.arange(position.n_atoms, dtype=np.int64)
     gibbs.sweep(rng, state, position.model, visited)
     n = float(position.n_atoms)
     return np.array([[n, n, 0.0]])
@@ -58,7 +58,7 @@ def gibbs_on(limit: int) -> Kernel:
     def sweep(rng: Generator, position: Position) -> Tally:
         n = min(position.n_atoms, limit)
         visited = rng.choice(position.n_atoms, size=n, replace=False, shuffle=False)
-        gibbs.sweep(rng, position.flat(), position.model, visited.astype(np.int32))
+        gibbs.sweep(rng, position.flat(), position.model, visited.astype(np.int64))
         return np.array([[n, n, 0.0]])
 
     return Kernel("gibbs", "exact", ("gibbs",), sweep)
@@ -76,7 +76,7 @@ def _pairwise(name: str, sampler: Any, plan: Any) -> Kernel:
     """Kernel of one of the modules whose sweep takes a plan and anchors."""
 
     def sweep(rng: Generator, position: Position) -> Tally:
-        live = np.arange(position.n_atoms, dtype=np.int32)
+        live = np.arange(position.n_atoms, dtype=np.int64)
         tally = make_tally()
         sampler.sweep(rng, position.flat(), position.model, plan, live, tally)
         return np.delete(tally, NULL, axis=0).sum(axis=0, keepdims=True)

@@ -16,7 +16,7 @@ def piece_faults(model: Model, guide: Guide, pieces: Pieces) -> Broken:
     """Check pieces between two steps: purity of every node, maximality, and the blocks."""
     broken = partition_faults(model, pieces.nodes, pieces.partition)
     n_nodes = guide.parent.shape[0]
-    expected = np.empty(n_nodes, dtype=np.int32)
+    expected = np.empty(n_nodes, dtype=np.int64)
     for v in range(n_nodes - 1, -1, -1):
         if guide.n_leaves[v] == 1:
             # A leaf alone cannot tell whether its block is the right one: the lists can.

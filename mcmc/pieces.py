@@ -66,21 +66,21 @@ class Pieces(NamedTuple):
 
     nodes: Atoms
     partition: Partition
-    pure: NDArray[np.int32]
+    pure: NDArray[np.int64]
     marked: NDArray[np.int64]
     met: NDArray[np.int64]
     epoch: NDArray[np.int64]
-    found: NDArray[np.int32]
-    order: NDArray[np.int32]
+    found: NDArray[np.int64]
+    order: NDArray[np.int64]
     tally: NDArray[np.int64]
     log_weights: NDArray[np.float64]
     part_rows: Rows
-    part_of: NDArray[np.int32]
+    part_of: NDArray[np.int64]
     part_count: NDArray[np.int64]
     part_marginal: NDArray[np.float64]
     part_potential: NDArray[np.float64]
     part_d: NDArray[np.float64]
-    part_label: NDArray[np.int32]
+    part_label: NDArray[np.int64]
 
 
 @compiled
@@ -89,7 +89,7 @@ def _mark_single(rows: Rows, single: NDArray[np.uint8]) -> None:
         single[v] = is_single(rows, v)
 
 
-def make_pieces(family: Any, guide: Guide, labels: NDArray[np.int32]) -> Pieces:
+def make_pieces(family: Any, guide: Guide, labels: NDArray[np.int64]) -> Pieces:
     """Pieces of the partition that canonical ``labels`` (one an atom of the guide) describe."""
     n_nodes = guide.parent.shape[0]
     single = np.zeros(n_nodes, dtype=np.uint8)
@@ -98,30 +98,30 @@ def make_pieces(family: Any, guide: Guide, labels: NDArray[np.int32]) -> Pieces:
     pieces = Pieces(
         nodes=Atoms(guide.size, guide.rows, guide.log_marginal, single),
         partition=partition,
-        pure=np.full(n_nodes, _NONE, dtype=np.int32),
+        pure=np.full(n_nodes, _NONE, dtype=np.int64),
         marked=np.zeros(n_nodes + 4, dtype=np.int64),
         met=np.zeros(n_nodes, dtype=np.int64),
         epoch=np.zeros(1, dtype=np.int64),
-        found=np.zeros(n_nodes, dtype=np.int32),
-        order=np.zeros(n_nodes, dtype=np.int32),
+        found=np.zeros(n_nodes, dtype=np.int64),
+        order=np.zeros(n_nodes, dtype=np.int64),
         tally=np.zeros(n_nodes + 4, dtype=np.int64),
         log_weights=np.zeros(n_nodes + 4),
         part_rows=np.zeros((n_nodes + 4, guide.rows.shape[1])),
-        part_of=np.zeros(n_nodes, dtype=np.int32),
+        part_of=np.zeros(n_nodes, dtype=np.int64),
         part_count=np.zeros(n_nodes, dtype=np.int64),
         part_marginal=np.zeros(n_nodes),
         part_potential=np.zeros(n_nodes),
         part_d=np.zeros(n_nodes),
-        part_label=np.zeros(n_nodes, dtype=np.int32),
+        part_label=np.zeros(n_nodes, dtype=np.int64),
     )
     _settle(guide, pieces, labels)
     return pieces
 
 
 @compiled
-def _settle(guide: Guide, pieces: Pieces, labels: NDArray[np.int32]) -> None:
+def _settle(guide: Guide, pieces: Pieces, labels: NDArray[np.int64]) -> None:
     guide, pieces = by_reference(guide), by_reference(pieces)
-    slots = np.full(labels.shape[0], _NONE, dtype=np.int32)
+    slots = np.full(labels.shape[0], _NONE, dtype=np.int64)
     pure = pieces.pure
     for v in range(pure.shape[0] - 1, -1, -1):
         if guide.n_leaves[v] == 1:
@@ -137,7 +137,7 @@ def _settle(guide: Guide, pieces: Pieces, labels: NDArray[np.int32]) -> None:
 
 
 @compiled
-def labels_of_pieces(guide: Guide, pieces: Pieces, labels: NDArray[np.int32]) -> None:
+def labels_of_pieces(guide: Guide, pieces: Pieces, labels: NDArray[np.int64]) -> None:
     """Write the block slot of each atom of the guide into ``labels``."""
     guide, pieces = by_reference(guide), by_reference(pieces)
     for leaf in range(guide.atom.shape[0]):

@@ -16,8 +16,9 @@ from ..treecore.family.base import workspace
 from ..treecore.guide import Guide, refresh_potentials
 from ..treecore.partition import Atoms, Model, Partition, log_likelihood, rebuild_rows
 from ..treecore.prior.base import PartitionPrior
+from ..treecore.prior.sequential import canonical_labels
 from .pieces import Pieces, labels_of_pieces, make_pieces
-from .state import State, canonical_labels, make_state
+from .state import State, make_state
 from .tgmcmc import Picks, make_picks
 
 __all__ = ["Position", "TreePosition"]
@@ -53,7 +54,7 @@ class Position:
         self.family = family
         self.atoms = atoms
         self._make_guide = make_guide
-        self._labels: NDArray[np.int32] | None = canonical_labels(labels)
+        self._labels: NDArray[np.int64] | None = canonical_labels(labels)
         self._state: State | None = None
         self._tree: TreePosition | None = None
         self._guide: Guide | None = None
@@ -104,14 +105,14 @@ class Position:
         self._labels = self._state = None
         return self._tree
 
-    def labels(self) -> NDArray[np.int32]:
+    def labels(self) -> NDArray[np.int64]:
         """Canonical labels of the atoms (n)."""
         if self._labels is None:
             if self._state is not None:
                 self._labels = canonical_labels(self._state.partition.label[: self.n_atoms])
             else:
                 assert self._tree is not None  # noqa: S101 - one of the three forms is always held
-                found = np.empty(self.n_atoms, dtype=np.int32)
+                found = np.empty(self.n_atoms, dtype=np.int64)
                 labels_of_pieces(self._tree.guide, self._tree.pieces, found)
                 self._labels = canonical_labels(found)
         return self._labels

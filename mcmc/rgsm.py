@@ -115,7 +115,7 @@ def sweep(
     state: State,
     model: Model,
     plan: Plan,
-    live: NDArray[np.int32],
+    live: NDArray[np.int64],
     tally: NDArray[np.float64],
 ) -> None:
     """One iteration, with uniform anchors from ``live``, the atoms that are in blocks."""

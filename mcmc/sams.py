@@ -70,7 +70,7 @@ def sweep(
     state: State,
     model: Model,
     plan: Plan,
-    live: NDArray[np.int32],
+    live: NDArray[np.int64],
     tally: NDArray[np.float64],
 ) -> None:
     """``plan.proposals`` steps with uniform anchors from ``live``, the atoms that are in blocks."""

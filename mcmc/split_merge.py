@@ -39,7 +39,7 @@ __all__ = [
 
 
 @inner
-def draw_anchors(rng: Generator, live: NDArray[np.int32]) -> tuple[int, int]:
+def draw_anchors(rng: Generator, live: NDArray[np.int64]) -> tuple[int, int]:
     """Two different atoms of ``live`` (at least two), uniformly."""
     first = below(rng, live.shape[0])
     second = below(rng, live.shape[0] - 1)

@@ -68,7 +68,7 @@ def grow_forest(family: Any, prior: PartitionPrior, atoms: Atoms) -> Forest:
 
 
 @compiled
-def _tree_of_atoms(forest: Forest, labels: NDArray[np.int32]) -> None:
+def _tree_of_atoms(forest: Forest, labels: NDArray[np.int64]) -> None:
     forest = by_reference(forest)
     for atom in range(labels.shape[0]):
         v = forest.leaf[atom]
@@ -77,24 +77,24 @@ def _tree_of_atoms(forest: Forest, labels: NDArray[np.int32]) -> None:
         labels[atom] = v
 
 
-def forest_labels(forest: Forest, n: int) -> NDArray[np.int32]:
+def forest_labels(forest: Forest, n: int) -> NDArray[np.int64]:
     """The root above each of the first n atoms: the partition that the trees are."""
-    labels = np.empty(n, dtype=np.int32)
+    labels = np.empty(n, dtype=np.int64)
     _tree_of_atoms(forest, labels)
     return labels
 
 
-def starting_labels(start: str, forest: Forest, n: int, rng: Generator) -> NDArray[np.int32]:
+def starting_labels(start: str, forest: Forest, n: int, rng: Generator) -> NDArray[np.int64]:
     """Labels (n) of a start named as in ``STARTS``; raises ParameterError for another name."""
     if start == "ibhc":
         return forest_labels(forest, n)
     if start == "one":
-        return np.zeros(n, dtype=np.int32)
+        return np.zeros(n, dtype=np.int64)
     if start == "singletons":
-        return np.arange(n, dtype=np.int32)
+        return np.arange(n, dtype=np.int64)
     name, _, number = start.partition(":")
     if name == "random" and number.isdecimal() and int(number) > 0:
-        return rng.integers(0, int(number), size=n, dtype=np.int32)
+        return rng.integers(0, int(number), size=n, dtype=np.int64)
     raise ParameterError(f"there is no start {start!r}: choose among {', '.join(STARTS)}")
 
 
@@ -105,8 +105,8 @@ def most_blocks(prior: PartitionPrior, n: int) -> int:
 
 
 def possible_labels(
-    labels: NDArray[np.int32], start: str, most: int, make_guide: Callable[[], Guide]
-) -> NDArray[np.int32]:
+    labels: NDArray[np.int64], start: str, most: int, make_guide: Callable[[], Guide]
+) -> NDArray[np.int64]:
     """The labels (n) of a start, or fewer of them where the prior allows ``most`` blocks only.
 
     IBHC's trees are then joined as they are in the guide; no other start says how it is to shrink,
@@ -123,7 +123,7 @@ def possible_labels(
     return _top_of(make_guide(), most)
 
 
-def _top_of(guide: Guide, n_parts: int) -> NDArray[np.int32]:
+def _top_of(guide: Guide, n_parts: int) -> NDArray[np.int64]:
     """Labels of the atoms by the top of a guide, divided where it is most worth it."""
     waiting = [(-float(guide.log_dissimilarity[0]), 0)]
     parts: list[int] = []
@@ -134,7 +134,7 @@ def _top_of(guide: Guide, n_parts: int) -> NDArray[np.int32]:
             continue
         for child in (v + 1, v + 1 + int(guide.n_nodes[v + 1])):
             heappush(waiting, (-float(guide.log_dissimilarity[child]), child))
-    labels = np.empty(guide.position.shape[0], dtype=np.int32)
+    labels = np.empty(guide.position.shape[0], dtype=np.int64)
     for v in parts + [v for _, v in waiting]:
         first = guide.first[v]
         labels[guide.atom[first : first + guide.n_leaves[v]]] = v

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..treecore.compile import compiled, inner
 from ..treecore.partition import Atoms, Partition, empty_partition, open_block, place
+from ..treecore.prior.sequential import canonical_labels
 from ..treecore.reference import by_reference, held_by_reference
 
 __all__ = [
@@ -21,7 +22,6 @@ __all__ = [
     "SPLIT",
     "Info",
     "State",
-    "canonical_labels",
     "make_state",
     "make_tally",
     "record",
@@ -54,45 +54,37 @@ class Info(NamedTuple):
 class State(NamedTuple):
     """Atoms with their partition, and scratch arrays that no kernel expects to find clean.
 
-    ``log_weights`` float64 (n + 4), ``members`` and ``order`` int32 (n), ``side`` int8 (n).
+    ``log_weights`` float64 (n + 4), ``members`` and ``order`` int64 (n), ``side`` int8 (n).
     """
 
     atoms: Atoms
     partition: Partition
     log_weights: NDArray[np.float64]
-    members: NDArray[np.int32]
-    order: NDArray[np.int32]
+    members: NDArray[np.int64]
+    order: NDArray[np.int64]
     side: NDArray[np.int8]
 
 
-def make_state(family: Any, atoms: Atoms, labels: NDArray[np.int32]) -> State:
+def make_state(family: Any, atoms: Atoms, labels: NDArray[np.int64]) -> State:
     """State with the partition that ``labels`` (n, any integers) describe."""
     n = labels.shape[0]
     state = State(
         atoms,
         empty_partition(family, n),
         np.zeros(n + 4),
-        np.zeros(n, dtype=np.int32),
-        np.zeros(n, dtype=np.int32),
+        np.zeros(n, dtype=np.int64),
+        np.zeros(n, dtype=np.int64),
         np.zeros(n, dtype=np.int8),
     )
     set_labels(atoms, state.partition, canonical_labels(labels))
     return state
 
 
-def canonical_labels(labels: NDArray[Any]) -> NDArray[np.int32]:
-    """Labels 0, 1, 2, ... in order of first appearance: equal for equal partitions."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(first.shape[0], dtype=np.int32)
-    rank[np.argsort(first)] = np.arange(first.shape[0], dtype=np.int32)
-    return rank[inverse]
-
-
 @compiled
-def set_labels(atoms: Atoms, partition: Partition, labels: NDArray[np.int32]) -> None:
+def set_labels(atoms: Atoms, partition: Partition, labels: NDArray[np.int64]) -> None:
     """Fill an empty partition; ``labels`` are canonical."""
     atoms, partition = by_reference(atoms), by_reference(partition)
-    slots = np.full(labels.shape[0], -1, dtype=np.int32)
+    slots = np.full(labels.shape[0], -1, dtype=np.int64)
     for i in range(labels.shape[0]):
         if slots[labels[i]] == -1:
             slots[labels[i]] = open_block(partition)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Overlaps", "in_order_of_appearance", "numbered", "overlaps"]
+__all__ = ["Overlaps", "canonical_labels", "numbered", "overlaps"]
 
 Ids = NDArray[np.int64]
 
@@ -46,7 +46,7 @@ def numbered(ids: NDArray[np.integer]) -> tuple[Ids, Ids]:
     return np.flatnonzero(present), place[ids]
 
 
-def in_order_of_appearance(labels: NDArray[np.integer]) -> Ids:
+def canonical_labels(labels: NDArray[np.integer]) -> Ids:
     """Renumber labels from 0 in the order in which they first appear."""
     distinct, places = numbered(labels)
     first = np.empty(len(distinct), dtype=np.int64)

@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .contingency import Overlaps, in_order_of_appearance, numbered, overlaps
+from .contingency import Overlaps, canonical_labels, numbered, overlaps
 
 __all__ = ["LineageEvent", "Moment", "Published", "match", "publish"]
 
@@ -115,7 +115,7 @@ def publish(
     if len(labels) != len(previous.clusters):
         raise ValueError(f"{len(labels)} labels for {len(previous.clusters)} observations")
     ids, old = numbered(previous.clusters)
-    blocks = in_order_of_appearance(labels)
+    blocks = canonical_labels(labels)
     flow = overlaps(old, blocks)
     heirs = match(flow)
     new_ids = np.where(heirs >= 0, ids[heirs] if len(ids) else heirs, 0)

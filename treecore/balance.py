@@ -57,7 +57,7 @@ def _set_sides(model: Model, sides: Rows, tables: Rows, base: NDArray[np.float64
 
 
 @inner
-def _worst_predicted(model: Model, forest: Forest, items: NDArray[np.int32], by: int) -> int:
+def _worst_predicted(model: Model, forest: Forest, items: NDArray[np.int64], by: int) -> int:
     """The item that the tree ``by`` predicts worst, its own log marginal apart."""
     worst = items[0]
     lowest = np.inf
@@ -71,7 +71,7 @@ def _worst_predicted(model: Model, forest: Forest, items: NDArray[np.int32], by:
 
 
 @allocating
-def _divide(model: Model, forest: Forest, items: NDArray[np.int32], sides: Rows) -> int:
+def _divide(model: Model, forest: Forest, items: NDArray[np.int64], sides: Rows) -> int:
     """Reorder at least two items so that the first part belongs together; returns its length."""
     n = items.shape[0]
     if n == 2:
@@ -106,7 +106,7 @@ def _divide(model: Model, forest: Forest, items: NDArray[np.int32], sides: Rows)
 
 @allocating
 def grow_tree(
-    model: Model, forest: Forest, items: NDArray[np.int32], inner: NDArray[np.int32], sides: Rows
+    model: Model, forest: Forest, items: NDArray[np.int64], inner: NDArray[np.int64], sides: Rows
 ) -> None:
     """Build a balanced tree over ``items`` (node ids, at least two; reordered) from the top down.
 
@@ -114,8 +114,8 @@ def grow_tree(
     and keeps its parent link; ``sides`` are two scratch rows.
     """
     n = items.shape[0]
-    start = np.empty(n, dtype=np.int32)
-    stop = np.empty(n, dtype=np.int32)
+    start = np.empty(n, dtype=np.int64)
+    stop = np.empty(n, dtype=np.int64)
     start[0], stop[0] = 0, n
     n_made = 1
     for at in range(n - 1):
@@ -144,10 +144,10 @@ def grow_tree(
 def _rebuild(model: Model, forest: Forest, v: int) -> None:
     """Build the subtree of v anew over the same leaves; v stays its root."""
     n = forest.n_leaves[v]
-    leaves = np.empty(n, dtype=np.int32)
-    inner = np.empty(n, dtype=np.int32)
+    leaves = np.empty(n, dtype=np.int64)
+    inner = np.empty(n, dtype=np.int64)
     n_leaves, n_inner, n_waiting = 0, 0, 1
-    pending = np.empty(n, dtype=np.int32)
+    pending = np.empty(n, dtype=np.int64)
     pending[0] = v
     while n_waiting > 0:
         n_waiting -= 1

@@ -23,7 +23,7 @@ _MOST_ROOTS = 256
 
 
 @allocating
-def _largest_roots(forest: Forest) -> NDArray[np.int32]:
+def _largest_roots(forest: Forest) -> NDArray[np.int64]:
     """The largest roots, falling in size, ties by id."""
     roots = np.sort(forest.roots[: forest.n_roots[0]])
     size = np.empty(roots.shape[0], dtype=np.int64)

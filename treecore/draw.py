@@ -41,7 +41,7 @@ def pick(rng: Generator, cumulative: NDArray[np.float64]) -> int:
 
 
 @generic
-def shuffle(rng: Generator, values: NDArray[np.int32], n: int) -> None:
+def shuffle(rng: Generator, values: NDArray[np.int64], n: int) -> None:
     """Permute ``values[:n]`` uniformly in place."""
     raise NotImplementedError
 
@@ -85,7 +85,7 @@ def _pick(rng: Generator, cumulative: NDArray[np.float64]) -> int:
 
 
 @implements(shuffle, Generator)
-def _shuffle(rng: Generator, values: NDArray[np.int32], n: int) -> None:
+def _shuffle(rng: Generator, values: NDArray[np.int64], n: int) -> None:
     for i in range(n - 1, 0, -1):
         j = int(rng.random() * (i + 1))
         values[i], values[j] = values[j], values[i]

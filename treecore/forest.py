@@ -63,25 +63,25 @@ class Forest(NamedTuple):
     ``predictive`` holds the predictive table of the nodes whose ``has_predictive`` is 1.
     """
 
-    parent: NDArray[np.int32]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    atom: NDArray[np.int32]
-    n_leaves: NDArray[np.int32]
-    height: NDArray[np.int32]
+    parent: NDArray[np.int64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    atom: NDArray[np.int64]
+    n_leaves: NDArray[np.int64]
+    height: NDArray[np.int64]
     size: NDArray[np.int64]
     rows: Rows
     log_marginal: NDArray[np.float64]
     log_potential: NDArray[np.float64]
     log_dissimilarity: NDArray[np.float64]
-    roots: NDArray[np.int32]
-    root_position: NDArray[np.int32]
+    roots: NDArray[np.int64]
+    root_position: NDArray[np.int64]
     n_roots: NDArray[np.int64]
-    free: NDArray[np.int32]
+    free: NDArray[np.int64]
     n_free: NDArray[np.int64]
     n_used: NDArray[np.int64]
-    leaf: NDArray[np.int32]
-    waiting: NDArray[np.int32]
+    leaf: NDArray[np.int64]
+    waiting: NDArray[np.int64]
     predictive: Rows
     has_predictive: NDArray[np.uint8]
 
@@ -89,15 +89,15 @@ class Forest(NamedTuple):
 def empty_forest(family: Any, n_atoms: int) -> Forest:
     """Forest with room for ``n_atoms`` leaves and the inner nodes above them."""
     capacity = 2 * n_atoms + 2
-    links = [np.full(capacity, _NONE, dtype=np.int32) for _ in range(3)]
-    integers = [np.zeros(capacity, dtype=np.int32) for _ in range(6)]
+    links = [np.full(capacity, _NONE, dtype=np.int64) for _ in range(3)]
+    integers = [np.zeros(capacity, dtype=np.int64) for _ in range(6)]
     floats = [np.zeros(capacity) for _ in range(3)]
     scalars = [np.zeros(1, dtype=np.int64) for _ in range(3)]
     return Forest(
         parent=links[0],
         left=links[1],
         right=links[2],
-        atom=np.full(capacity, -2, dtype=np.int32),
+        atom=np.full(capacity, -2, dtype=np.int64),
         n_leaves=integers[0],
         height=integers[1],
         size=np.zeros(capacity, dtype=np.int64),
@@ -111,7 +111,7 @@ def empty_forest(family: Any, n_atoms: int) -> Forest:
         free=integers[4],
         n_free=scalars[1],
         n_used=scalars[2],
-        leaf=np.full(n_atoms, _NONE, dtype=np.int32),
+        leaf=np.full(n_atoms, _NONE, dtype=np.int64),
         waiting=integers[5],
         # Only rows of nodes that have been roots are ever touched, and so take memory.
         predictive=np.zeros((capacity, predictive_width(family))),

@@ -43,18 +43,18 @@ class Guide(NamedTuple):
     ``atom`` and ``node`` of each position; ``position`` of each atom.
     """
 
-    parent: NDArray[np.int32]
-    n_nodes: NDArray[np.int32]
-    first: NDArray[np.int32]
-    n_leaves: NDArray[np.int32]
+    parent: NDArray[np.int64]
+    n_nodes: NDArray[np.int64]
+    first: NDArray[np.int64]
+    n_leaves: NDArray[np.int64]
     size: NDArray[np.int64]
     rows: Rows
     log_marginal: NDArray[np.float64]
     log_potential: NDArray[np.float64]
     log_dissimilarity: NDArray[np.float64]
-    atom: NDArray[np.int32]
-    node: NDArray[np.int32]
-    position: NDArray[np.int32]
+    atom: NDArray[np.int64]
+    node: NDArray[np.int64]
+    position: NDArray[np.int64]
 
 
 @inner
@@ -73,7 +73,7 @@ def _pair_up(model: Model, forest: Forest, v: int, a: int, b: int) -> None:
 
 @allocating
 def _join_greedily(
-    model: Model, forest: Forest, items: NDArray[np.int32], inner: NDArray[np.int32]
+    model: Model, forest: Forest, items: NDArray[np.int64], inner: NDArray[np.int64]
 ) -> None:
     """Bayesian hierarchical clustering: join the two least dissimilar trees until one is left."""
     n = items.shape[0]
@@ -113,7 +113,7 @@ def _raise_top(model: Model, forest: Forest) -> int:
         return forest.roots[0]
     # By id: places in the list change whenever another tree leaves it.
     items = np.sort(forest.roots[:n])
-    inner = np.empty(n - 1, dtype=np.int32)
+    inner = np.empty(n - 1, dtype=np.int64)
     for at in range(n - 1):
         inner[at] = new_node(forest)
     if n <= _GREEDY_ROOTS:
@@ -145,8 +145,8 @@ def _number(forest: Forest, top: int, guide: Guide) -> None:
     """Copy the tree below ``top`` into preorder."""
     forest, guide = by_reference(forest), by_reference(guide)
     n = forest.n_leaves[top]
-    pending = np.empty(n, dtype=np.int32)
-    above = np.empty(n, dtype=np.int32)
+    pending = np.empty(n, dtype=np.int64)
+    above = np.empty(n, dtype=np.int64)
     pending[0], above[0] = top, _NONE
     n_pending, v, leaf = 1, 0, 0
     while n_pending > 0:
@@ -203,18 +203,18 @@ def freeze(model: Model, forest: Forest) -> Guide:
     n = int(forest.n_leaves[top])
     size = 2 * n - 1
     guide = Guide(
-        parent=np.empty(size, dtype=np.int32),
-        n_nodes=np.empty(size, dtype=np.int32),
-        first=np.empty(size, dtype=np.int32),
-        n_leaves=np.empty(size, dtype=np.int32),
+        parent=np.empty(size, dtype=np.int64),
+        n_nodes=np.empty(size, dtype=np.int64),
+        first=np.empty(size, dtype=np.int64),
+        n_leaves=np.empty(size, dtype=np.int64),
         size=np.empty(size, dtype=np.int64),
         rows=np.empty((size, forest.rows.shape[1])),
         log_marginal=np.empty(size),
         log_potential=np.empty(size),
         log_dissimilarity=np.empty(size),
-        atom=np.empty(n, dtype=np.int32),
-        node=np.empty(n, dtype=np.int32),
-        position=np.full(forest.leaf.shape[0], _NONE, dtype=np.int32),
+        atom=np.empty(n, dtype=np.int64),
+        node=np.empty(n, dtype=np.int64),
+        position=np.full(forest.leaf.shape[0], _NONE, dtype=np.int64),
     )
     _number(forest, top, guide)
     if n_roots > 1:
@@ -227,8 +227,8 @@ def freeze(model: Model, forest: Forest) -> Guide:
 def _plant(model: Model, forest: Forest, atoms: Atoms) -> None:
     model, forest, atoms = by_reference(model), by_reference(forest), by_reference(atoms)
     n = atoms.size.shape[0]
-    leaves = np.empty(n, dtype=np.int32)
-    inner = np.empty(n, dtype=np.int32)
+    leaves = np.empty(n, dtype=np.int64)
+    inner = np.empty(n, dtype=np.int64)
     for i in range(n):
         leaves[i] = add_leaf(model, forest, i, atoms.rows, i, atoms.size[i])
     for i in range(n - 1):

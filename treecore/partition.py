@@ -88,18 +88,18 @@ class Partition(NamedTuple):
     that the rows of closed slots are zero.
     """
 
-    label: NDArray[np.int32]
-    following: NDArray[np.int32]
-    preceding: NDArray[np.int32]
-    head: NDArray[np.int32]
+    label: NDArray[np.int64]
+    following: NDArray[np.int64]
+    preceding: NDArray[np.int64]
+    head: NDArray[np.int64]
     n_members: NDArray[np.int64]
     size: NDArray[np.int64]
     rows: Rows
     log_marginal: NDArray[np.float64]
     predictive: Rows
     stale: NDArray[np.uint8]
-    slots: NDArray[np.int32]
-    position: NDArray[np.int32]
+    slots: NDArray[np.int64]
+    position: NDArray[np.int64]
     n_blocks: NDArray[np.int64]
 
 
@@ -122,13 +122,13 @@ def make_atoms(family: Any, rows: Rows, size: NDArray[np.int64], work: Rows) -> 
 def empty_partition(family: Any, n: int) -> Partition:
     """Partition of n atoms, none of which is in a block yet."""
     capacity = n + 4
-    slots = np.arange(capacity, dtype=np.int32)
+    slots = np.arange(capacity, dtype=np.int64)
     # Zeroed pages cost no memory until they are touched, and low slots are used first.
     return Partition(
-        label=np.full(n, _NONE, dtype=np.int32),
-        following=np.full(n, _NONE, dtype=np.int32),
-        preceding=np.full(n, _NONE, dtype=np.int32),
-        head=np.full(capacity, _NONE, dtype=np.int32),
+        label=np.full(n, _NONE, dtype=np.int64),
+        following=np.full(n, _NONE, dtype=np.int64),
+        preceding=np.full(n, _NONE, dtype=np.int64),
+        head=np.full(capacity, _NONE, dtype=np.int64),
         n_members=np.zeros(capacity, dtype=np.int64),
         size=np.zeros(capacity, dtype=np.int64),
         rows=np.zeros((capacity, statistics_width(family))),

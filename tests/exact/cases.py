@@ -106,7 +106,7 @@ class Problem:
     def prepare(self, state: Shape) -> State:
         """A state of its own with that partition."""
         if state not in self._prepared:
-            labels = np.array(state, dtype=np.int32)
+            labels = np.array(state, dtype=np.int64)
             self._prepared[state] = make_state(self.family, self.atoms, labels)
         prepared = self._prepared[state]
         arrays: list[Any] = [array.copy() for array in prepared.partition]
@@ -115,7 +115,7 @@ class Problem:
     def after(self, kernel: Kernel, rng: Any, state: Shape) -> Shape:
         """The partition that one sweep of the kernel leads to."""
         work = self.prepare(state)
-        live = np.arange(len(state), dtype=np.int32)
+        live = np.arange(len(state), dtype=np.int64)
         kernel.sweep(rng, work, self.model, kernel.plan, live, make_tally())
         seen: dict[int, int] = {}
         return tuple(seen.setdefault(k, len(seen)) for k in work.partition.label.tolist())
@@ -162,7 +162,7 @@ def random_state(family: str, prior: str, n: int, rng: Generator) -> tuple[State
     values = values[rng.integers(0, values.shape[0], owner.shape[0])]
     values[:, fractional] += rng.normal(size=values.shape)[:, fractional]
     built, atoms, model = _build(family, prior, values, owner)
-    return make_state(built, atoms, rng.integers(0, 4, n).astype(np.int32)), model
+    return make_state(built, atoms, rng.integers(0, 4, n).astype(np.int64)), model
 
 
 def _log_target(model: Model, atoms: Atoms, state: Shape) -> float:

@@ -91,14 +91,14 @@ def _pick(rng: Paths, cumulative: NDArray[np.float64]) -> int:
 
 
 @implements(shuffle, Paths)
-def _shuffle(rng: Paths, values: NDArray[np.int32], n: int) -> None:
+def _shuffle(rng: Paths, values: NDArray[np.int64], n: int) -> None:
     for i in range(n - 1, 0, -1):
         j = _below(rng, i + 1)
         values[i], values[j] = values[j], values[i]
 
 
 @implements(shuffle, IdOrder)
-def _sort(rng: IdOrder, values: NDArray[np.int32], n: int) -> None:  # noqa: ARG001  (no draw)
+def _sort(rng: IdOrder, values: NDArray[np.int64], n: int) -> None:  # noqa: ARG001  (no draw)
     values[:n] = np.sort(values[:n])
 
 

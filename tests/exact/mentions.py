@@ -52,8 +52,8 @@ ATOMS = make_atoms(FAMILY, _rows(), np.ones(N, dtype=np.int64), MODEL.work)
 
 def after(sweep: Callable[..., None], rng: Any, state: Point) -> Point:
     """Where ``sweep(rng, state, model, entities)`` leads from a point."""
-    work = make_state(FAMILY, ATOMS, np.array(state[1], dtype=np.int32))
-    entities = make_entities(state[0], PRIOR.log_entities(), np.arange(N, dtype=np.int32))
+    work = make_state(FAMILY, ATOMS, np.array(state[1], dtype=np.int64))
+    entities = make_entities(state[0], PRIOR.log_entities(), np.arange(N, dtype=np.int64))
     sweep(rng, work, MODEL, entities)
     seen: dict[int, int] = {}
     shape = tuple(seen.setdefault(k, len(seen)) for k in work.partition.label.tolist())
@@ -76,7 +76,7 @@ def gibbs_scan() -> NDArray[np.float64]:
 
     def step_at(i: int) -> Callable[..., None]:
         return lambda rng, state, model, entities: emm.gibbs_sweep(
-            rng, state, model, entities._replace(live=np.array([i], dtype=np.int32))
+            rng, state, model, entities._replace(live=np.array([i], dtype=np.int64))
         )
 
     product: NDArray[np.float64] = np.linalg.multi_dot([matrix_of(step_at(i)) for i in range(N)])

@@ -49,7 +49,7 @@ def records(small: Problem, kernel: Kernel, rng: Generator) -> NDArray[np.int64]
     """Index of the state after every ``STRIDE`` steps."""
     state = small.prepare(small.states[0])
     index = {shape: at for at, shape in enumerate(small.states)}
-    live = np.arange(len(small.states[0]), dtype=np.int32)
+    live = np.arange(len(small.states[0]), dtype=np.int64)
     tally = make_tally()
     found = np.empty(N_RECORDS, dtype=np.int64)
     for at in range(N_RECORDS):

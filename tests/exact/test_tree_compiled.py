@@ -48,7 +48,7 @@ def records(
     position = Position(
         family,
         atoms,
-        np.zeros(n, dtype=np.int32),
+        np.zeros(n, dtype=np.int64),
         prior,
         lambda model: (
             freeze(model, forest) if guide == "ibhc" else guide_of(model, atoms, chain(n))

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from weald.mcmc import emm, rgsm, rm, sdds, ss
 from weald.mcmc.entities import entity_seating, make_entities
-from weald.mcmc.state import canonical_labels, make_tally
+from weald.mcmc.state import make_tally
+from weald.treecore.prior.sequential import canonical_labels
 
 from tests.exact.cases import FORMS, KERNELS, Kernel, random_state
 
@@ -25,7 +26,7 @@ def trace(kernel: Kernel, family: str) -> NDArray[np.float64]:
     """Labels and tally after each sweep, a row a sweep."""
     rng = np.random.default_rng(20)
     state, model = random_state(family, "mfm", N_ATOMS, rng)
-    live = np.arange(N_ATOMS, dtype=np.int32)
+    live = np.arange(N_ATOMS, dtype=np.int64)
     tally = make_tally()
     rows = []
     for _ in range(N_SWEEPS):
@@ -39,7 +40,7 @@ def trace_entities(plan: Any) -> NDArray[np.float64]:
     rng = np.random.default_rng(20)
     state, model = random_state("categorical", "emm", N_ATOMS, rng)
     model = model._replace(seating=entity_seating(N_ATOMS))
-    live = np.arange(N_ATOMS, dtype=np.int32)
+    live = np.arange(N_ATOMS, dtype=np.int64)
     held = make_entities(6, -np.log(np.arange(1.0, 40.0)), live)
     tally = make_tally()
     rows = []

@@ -70,22 +70,22 @@ def guide_of(model: Model, atoms: Atoms, tree: Tree) -> Guide:
     below = [leaves_of(each) for _, each in nodes]
     leaves = [v for v, (_, each) in enumerate(nodes) if not isinstance(each, tuple)]
     order = [below[v][0] for v in leaves]
-    n_leaves = np.array([len(each) for each in below], dtype=np.int32)
+    n_leaves = np.array([len(each) for each in below], dtype=np.int64)
     rows = np.array([atoms.rows[each].sum(axis=0) for each in below])
     n = len(nodes)
     guide = Guide(
-        parent=np.array([parent for parent, _ in nodes], dtype=np.int32),
+        parent=np.array([parent for parent, _ in nodes], dtype=np.int64),
         n_nodes=2 * n_leaves - 1,
-        first=np.array([order.index(each[0]) for each in below], dtype=np.int32),
+        first=np.array([order.index(each[0]) for each in below], dtype=np.int64),
         n_leaves=n_leaves,
         size=np.array([atoms.size[each].sum() for each in below], dtype=np.int64),
         rows=rows,
         log_marginal=np.array([log_marginal(model.family, rows, v, model.work) for v in range(n)]),
         log_potential=np.empty(n),
         log_dissimilarity=np.empty(n),
-        atom=np.array(order, dtype=np.int32),
-        node=np.array(leaves, dtype=np.int32),
-        position=np.argsort(order).astype(np.int32),
+        atom=np.array(order, dtype=np.int64),
+        node=np.array(leaves, dtype=np.int64),
+        position=np.argsort(order).astype(np.int64),
     )
     refresh_potentials(model, guide)
     return guide
@@ -102,7 +102,7 @@ def node_of(guide: Guide, atoms: list[int]) -> int:
 
 def shape_of(guide: Guide, pieces: Pieces) -> Shape:
     """The partition in canonical form."""
-    labels = np.empty(guide.atom.shape[0], dtype=np.int32)
+    labels = np.empty(guide.atom.shape[0], dtype=np.int64)
     labels_of_pieces(guide, pieces, labels)
     seen: dict[int, int] = {}
     return tuple(seen.setdefault(k, len(seen)) for k in labels.tolist())
@@ -136,7 +136,7 @@ class TreeProblem(NamedTuple):
 def tree_problem(small: Problem, guide: Guide) -> TreeProblem:
     """The posterior with every partition prepared for steps on the guide."""
     prepared = {
-        state: make_pieces(small.family, guide, np.array(state, dtype=np.int32))
+        state: make_pieces(small.family, guide, np.array(state, dtype=np.int64))
         for state in small.states
     }
     return TreeProblem(small, guide, make_picks(guide), prepared)

@@ -15,7 +15,7 @@ BURN_IN = 500
 N_BATCHES = 25
 
 
-def summaries(labels: NDArray[np.int32]) -> tuple[float, float, float]:
+def summaries(labels: NDArray[np.int64]) -> tuple[float, float, float]:
     """Blocks, the share of the largest, and pairs that are together."""
     sizes = np.bincount(labels)
     return float(sizes.shape[0]), sizes.max() / N, float((sizes.astype(float) ** 2).sum()) / N**2

@@ -8,18 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from weald.mcmc.consensus import LOSSES, consensus_partition, expected_loss, membership
-from weald.mcmc.state import canonical_labels
 from weald.treecore.errors import ParameterError
+from weald.treecore.prior.sequential import canonical_labels
 
 from tests.exact.enumeration import partitions
 
-Labels = NDArray[np.int32]
+Labels = NDArray[np.int64]
 
 
 def scattered(seed: int, n: int, t: int) -> Labels:
     """Draws without anything in common: the hardest to agree on."""
     rng = np.random.default_rng(seed)
-    every = np.array(partitions(n), dtype=np.int32)
+    every = np.array(partitions(n), dtype=np.int64)
     return every[rng.integers(every.shape[0], size=t)]
 
 
@@ -85,7 +85,7 @@ def test_nearly_always_the_best_of_all_partitions(loss: str) -> None:
         n = 2 + seed % 5
         draws = (scattered if seed % 2 else perturbed)(seed, n, 1 + seed % 23)
         found = expected_loss(draws, consensus_partition(draws, loss), loss)
-        every = [np.array(each, dtype=np.int32) for each in partitions(n)]
+        every = [np.array(each, dtype=np.int64) for each in partitions(n)]
         best = min(expected_loss(draws, labels, loss) for labels in every)
         missed += found > best + 1e-9
         assert found < best + 0.15

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from weald.mcmc.piece_invariants import piece_faults
 from weald.mcmc.pieces import labels_of_pieces, make_pieces
-from weald.mcmc.state import canonical_labels, make_state
+from weald.mcmc.state import make_state
 from weald.mcmc.tgmcmc import KERNELS, make_picks, sweep
 from weald.treecore.family import FAMILIES
 from weald.treecore.guide import freeze, guide_of_atoms
@@ -14,6 +14,7 @@ from weald.treecore.insertion import PREDICTIVE
 from weald.treecore.invariants import describe
 from weald.treecore.partition import Model, log_joint
 from weald.treecore.prior import build_prior
+from weald.treecore.prior.sequential import canonical_labels
 
 from tests.exact.trees import chain, guide_of, random_tree
 from tests.treecore.forests import Setting, clumps, gaussian, grown, setting
@@ -67,7 +68,7 @@ def test_any_sequence(
     labels = canonical_labels(rng.integers(0, k, size=(n,)))
     pieces = make_pieces(posed.family, guide, labels)
     assert describe(piece_faults(posed.model, guide, pieces)) == []
-    found = np.empty(n, dtype=np.int32)
+    found = np.empty(n, dtype=np.int64)
     labels_of_pieces(guide, pieces, found)
     assert (canonical_labels(found) == labels).all()
     picks, tally = make_picks(guide), np.zeros((len(KERNELS), 3))
@@ -86,7 +87,7 @@ def test_one_atom(rng: np.random.Generator) -> None:
     """Nothing can move, and nothing fails."""
     posed = random_setting("gaussian", "dp", 1, 1, 0)
     guide = freeze(posed.model, grown(posed, PREDICTIVE))
-    pieces = make_pieces(posed.family, guide, np.zeros(1, dtype=np.int32))
+    pieces = make_pieces(posed.family, guide, np.zeros(1, dtype=np.int64))
     tally = np.zeros((4, 3))
     moves = np.array([5, 5, 5, 5])
     sweep(rng, guide, pieces, posed.model, make_picks(guide), moves, tally)
@@ -99,7 +100,7 @@ def test_a_long_run_does_not_drift(rng: np.random.Generator) -> None:
     values = clumps(rng, 200) + 50.0
     posed = setting(gaussian(values - 50.0), values)
     guide = freeze(posed.model, grown(posed, PREDICTIVE))
-    pieces = make_pieces(posed.family, guide, np.arange(200, dtype=np.int32))
+    pieces = make_pieces(posed.family, guide, np.arange(200, dtype=np.int64))
     picks, tally = make_picks(guide), np.zeros((4, 3))
     seating = build_prior("dp", {}).seating(200, 200)
     model = Model(posed.family, seating, posed.model.work)

@@ -8,11 +8,11 @@ from weald.mcmc.kernels import KERNELS
 from weald.mcmc.piece_invariants import piece_faults
 from weald.mcmc.position import Position
 from weald.mcmc.start import atoms_of, grow_forest
-from weald.mcmc.state import canonical_labels
 from weald.treecore.family import FAMILIES
 from weald.treecore.guide import freeze
 from weald.treecore.invariants import describe, guide_faults, partition_faults
 from weald.treecore.prior import PartitionPrior, build_prior
+from weald.treecore.prior.sequential import canonical_labels
 
 from tests.mcmc.chains import clumps
 

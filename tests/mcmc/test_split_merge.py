@@ -34,7 +34,7 @@ EXAMPLE_1 = np.array(
 @each_kernel
 def test_books_stay_right(kernel: Kernel, rng: Generator) -> None:
     state, model = random_state("bernoulli", "mfm", 60, rng)
-    live = np.arange(60, dtype=np.int32)
+    live = np.arange(60, dtype=np.int64)
     tally = make_tally()
     plan: Any = kernel.plan._replace(proposals=500)
     for _ in range(4):
@@ -50,7 +50,7 @@ def test_books_stay_right(kernel: Kernel, rng: Generator) -> None:
 @each_kernel
 def test_one_atom_has_nothing_to_split(kernel: Kernel, rng: Generator) -> None:
     state, model = random_state("bernoulli", "mfm", 1, rng)
-    kernel.sweep(rng, state, model, kernel.plan, np.zeros(1, dtype=np.int32), make_tally())
+    kernel.sweep(rng, state, model, kernel.plan, np.zeros(1, dtype=np.int64), make_tally())
     assert state.partition.n_blocks[0] == 1
 
 
@@ -58,9 +58,9 @@ def test_one_atom_has_nothing_to_split(kernel: Kernel, rng: Generator) -> None:
 def test_atoms_in_no_block_are_left_alone(kernel: Kernel, rng: Generator) -> None:
     state, model = random_state("bernoulli", "mfm", 30, rng)
     state = state._replace(partition=empty_partition(model.family, 30))
-    set_labels(state.atoms, state.partition, np.zeros(20, dtype=np.int32))
+    set_labels(state.atoms, state.partition, np.zeros(20, dtype=np.int64))
     plan: Any = kernel.plan._replace(proposals=200)
-    kernel.sweep(rng, state, model, plan, np.arange(20, dtype=np.int32), make_tally())
+    kernel.sweep(rng, state, model, plan, np.arange(20, dtype=np.int64), make_tally())
     assert (state.partition.label[20:] == -1).all()
     check_partition(state, model)
 
@@ -78,14 +78,14 @@ def example_1(rng: Generator) -> tuple[State, Model]:
         work=workspace(family),
     )
     atoms = make_atoms(family, rows, np.ones(100, dtype=np.int64), model.work)
-    return make_state(family, atoms, np.zeros(100, dtype=np.int32)), model
+    return make_state(family, atoms, np.zeros(100, dtype=np.int64)), model
 
 
 def blocks_over_time(
     kernel: Any, plan: Any, state: State, model: Model, rng: Generator
 ) -> NDArray[np.float64]:
     """Number of blocks after each of 3000 iterations of the kernel and a Gibbs scan."""
-    live = np.arange(100, dtype=np.int32)
+    live = np.arange(100, dtype=np.int64)
     found = np.empty(3000)
     for at in range(3000):
         kernel.sweep(rng, state, model, plan, live, make_tally())

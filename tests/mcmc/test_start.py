@@ -11,7 +11,6 @@ from weald.mcmc.start import (
     possible_labels,
     starting_labels,
 )
-from weald.mcmc.state import canonical_labels
 from weald.treecore.errors import ParameterError
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.base import workspace
@@ -19,6 +18,7 @@ from weald.treecore.forest import Forest
 from weald.treecore.guide import Guide, freeze
 from weald.treecore.partition import Model
 from weald.treecore.prior import build_prior
+from weald.treecore.prior.sequential import canonical_labels
 
 N = 60
 PRIOR = build_prior("dp", {})
@@ -92,6 +92,6 @@ def test_trees_are_joined_down_to_what_the_prior_allows(grown: Grown, most: int)
 
 @pytest.mark.parametrize("start", ["singletons", "random:9"])
 def test_other_starts_beyond_it_are_refused(start: str, rng: np.random.Generator) -> None:
-    labels = rng.integers(0, 9, size=N).astype(np.int32)
+    labels = rng.integers(0, 9, size=N).astype(np.int64)
     with pytest.raises(ParameterError, match="allows 4 at most: choose ibhc, one or random:4"):
         possible_labels(labels, start, 4, never)

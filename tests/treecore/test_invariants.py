@@ -134,7 +134,7 @@ PARTITION_DAMAGES: dict[str, tuple[Callable[[Any], None], Broken]] = {
 
 
 def five_blocks(posed: Setting) -> State:
-    return make_state(posed.family, posed.atoms, np.arange(N, dtype=np.int32) % 5)
+    return make_state(posed.family, posed.atoms, np.arange(N, dtype=np.int64) % 5)
 
 
 @pytest.mark.parametrize("name", PARTITION_DAMAGES)
@@ -166,7 +166,7 @@ PIECE_DAMAGES: dict[str, tuple[Callable[[Pieces], None], Broken]] = {
 @pytest.mark.parametrize("name", PIECE_DAMAGES)
 def test_pieces(name: str, posed: Setting) -> None:
     guide = freeze(posed.model, grown(posed, PREDICTIVE))
-    pieces = make_pieces(posed.family, guide, np.arange(N, dtype=np.int32) // 20)
+    pieces = make_pieces(posed.family, guide, np.arange(N, dtype=np.int64) // 20)
     assert piece_faults(posed.model, guide, pieces) == 0
     damage, expected = PIECE_DAMAGES[name]
     damage(pieces)

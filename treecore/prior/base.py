@@ -172,7 +172,7 @@ class PartitionPrior(Protocol):
         """Normalised log probabilities (k + 1) that the next observation joins block c, or none."""
         ...
 
-    def sample(self, rng: Generator, n: int) -> NDArray[np.int32]:
+    def sample(self, rng: Generator, n: int) -> NDArray[np.int64]:
         """Labels (n) of a partition drawn from the prior, numbered in order of appearance."""
         ...
 

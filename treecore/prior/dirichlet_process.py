@@ -50,7 +50,7 @@ class DirichletProcess:
         """See :class:`~weald.treecore.prior.base.PartitionPrior`."""
         return np.log(np.append(sizes, self.alpha)) - log(self.alpha + int(sizes.sum()))
 
-    def sample(self, rng: Generator, n: int) -> NDArray[np.int32]:
+    def sample(self, rng: Generator, n: int) -> NDArray[np.int64]:
         """See :class:`~weald.treecore.prior.base.PartitionPrior`."""
 
         def opens(i: int, k: int) -> bool:  # noqa: ARG001  (k: what the sampler passes)

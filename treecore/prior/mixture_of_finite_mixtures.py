@@ -22,7 +22,7 @@ from scipy.special import gammaln
 
 from .base import NOMINAL_N, Seating, make_seating, normalized, require_positive
 from .component_series import ComponentTable, draw_components, log_rising, sum_components
-from .sequential import in_order_of_appearance
+from .sequential import canonical_labels
 from .slice_sampler import slice_stepping_out
 
 __all__ = ["MixtureOfFiniteMixtures"]
@@ -101,11 +101,11 @@ class MixtureOfFiniteMixtures:
         opening += log(self.gamma) - stay
         return normalized(np.append(np.log(sizes + self.gamma), opening))
 
-    def sample(self, rng: Generator, n: int) -> NDArray[np.int32]:
+    def sample(self, rng: Generator, n: int) -> NDArray[np.int64]:
         """See :class:`~weald.treecore.prior.base.PartitionPrior`."""
         n_components = 1 + int(rng.poisson(self.mean))
         weights = rng.dirichlet(np.full(n_components, self.gamma))
-        return in_order_of_appearance(rng.choice(n_components, size=n, p=weights))
+        return canonical_labels(rng.choice(n_components, size=n, p=weights))
 
     def typical(self, n: int, n_blocks: int) -> Self:  # noqa: ARG002  (the protocol's)
         """See :class:`~weald.treecore.prior.base.PartitionPrior`: nothing to set."""

@@ -119,7 +119,7 @@ class NormalizedGeneralizedGamma:
         opening = self.alpha * float(weights @ (share * growth))
         return normalized(np.log(np.append(join * (sizes - self.sigma), opening)))
 
-    def sample(self, rng: Generator, n: int) -> NDArray[np.int32]:
+    def sample(self, rng: Generator, n: int) -> NDArray[np.int64]:
         """See :class:`~weald.treecore.prior.base.PartitionPrior`.
 
         Let observations arrive as a Poisson process on the unnormalised measure, and let t be

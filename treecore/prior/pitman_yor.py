@@ -100,7 +100,7 @@ class PitmanYor:
         opening = self.alpha + self.discount * k
         return np.log(np.append(sizes - self.discount, opening)) - log(self.alpha + n)
 
-    def sample(self, rng: Generator, n: int) -> NDArray[np.int32]:
+    def sample(self, rng: Generator, n: int) -> NDArray[np.int64]:
         """See :class:`~weald.treecore.prior.base.PartitionPrior`."""
 
         def opens(i: int, k: int) -> bool:

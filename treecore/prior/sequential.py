@@ -6,12 +6,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-__all__ = ["in_order_of_appearance", "seat_one_by_one"]
+__all__ = ["canonical_labels", "seat_one_by_one"]
 
 
 def seat_one_by_one(
     rng: Generator, n: int, discount: float, opens: Callable[[int, int], bool]
-) -> NDArray[np.int32]:
+) -> NDArray[np.int64]:
     """Labels of n observations, each of which opens a block or joins block c ~ n_c - discount.
 
     Parameters
@@ -28,7 +28,7 @@ def seat_one_by_one(
 
     Returns
     -------
-    NDArray[np.int32]
+    NDArray[np.int64]
         Labels (n), numbered in order of appearance.
     """
     labels: list[int] = []
@@ -45,12 +45,12 @@ def seat_one_by_one(
             block = labels[int(rng.random() * i)]
         labels.append(block)
         sizes[block] += 1
-    return np.array(labels, dtype=np.int32)
+    return np.array(labels, dtype=np.int64)
 
 
-def in_order_of_appearance(labels: NDArray[np.integer]) -> NDArray[np.int32]:
+def canonical_labels(labels: NDArray[np.integer]) -> NDArray[np.int64]:
     """The same partition with labels 0, 1, 2, ... numbered as they first appear."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(first.shape[0], dtype=np.int32)
-    rank[np.argsort(first)] = np.arange(first.shape[0], dtype=np.int32)
+    rank = np.empty(first.shape[0], dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(first.shape[0], dtype=np.int64)
     return rank[inverse]

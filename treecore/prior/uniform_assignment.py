@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .base import NOMINAL_N, Seating, make_seating, normalized, require, require_positive
 from .component_series import ComponentTable, draw_components, sum_components
-from .sequential import in_order_of_appearance
+from .sequential import canonical_labels
 from .slice_sampler import slice_stepping_out
 
 __all__ = ["UniformAssignment"]
@@ -123,10 +123,10 @@ class UniformAssignment:
         wanted = f"from 1 to kmax = {self.kmax}"
         require(self.name, "number of blocks", n_blocks, wanted, holds=possible)
 
-    def sample(self, rng: Generator, n: int) -> NDArray[np.int32]:
+    def sample(self, rng: Generator, n: int) -> NDArray[np.int64]:
         """See :class:`~weald.treecore.prior.base.PartitionPrior`."""
         n_entities = int(rng.choice(self.kmax + 1, p=np.exp(self.log_entities())))
-        return in_order_of_appearance(rng.integers(0, n_entities, size=n))
+        return canonical_labels(rng.integers(0, n_entities, size=n))
 
     def typical(self, n: int, n_blocks: int) -> Self:  # noqa: ARG002  (the protocol's)
         """See :class:`~weald.treecore.prior.base.PartitionPrior`: nothing to set."""

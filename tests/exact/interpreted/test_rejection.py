@@ -21,7 +21,7 @@ def test_rejection(name: str, rng: Generator, monkeypatch: pytest.MonkeyPatch) -
     plan: Any = (KERNELS | FORMS)[name].plan._replace(proposals=20)
     before = {array: getattr(state.partition, array).copy() for array in ARRAYS}
     tally = make_tally()
-    live = np.arange(20, dtype=np.int32)
+    live = np.arange(20, dtype=np.int64)
     (KERNELS | FORMS)[name].sweep(rng, state, model, plan, live, tally)
     assert tally[1:, 0].sum() > 0.0
     for array, values in before.items():

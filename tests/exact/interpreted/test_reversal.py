@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from weald.mcmc import dm, rgsm, rm, rsm, sams, sdds, split_merge, ss
 from weald.mcmc.selection import Selection
 from weald.mcmc.split_merge import gather_blocks
-from weald.mcmc.state import EXCHANGE, MERGE, NULL, SPLIT, Info, State, canonical_labels
+from weald.mcmc.state import EXCHANGE, MERGE, NULL, SPLIT, Info, State
 from weald.treecore.compile import implements
 from weald.treecore.draw import below, choose, coin, shuffle
 from weald.treecore.partition import Model
+from weald.treecore.prior.sequential import canonical_labels
 
 from tests.exact.cases import FAMILY_NAMES, PRIOR_NAMES, random_state
 from tests.exact.partition_checks import check_partition
@@ -56,7 +57,7 @@ def _choose(rng: Script, log_weights: NDArray[np.float64], n: int) -> int:
 
 
 @implements(shuffle, Script)
-def _shuffle(rng: Script, values: NDArray[np.int32], n: int) -> None:
+def _shuffle(rng: Script, values: NDArray[np.int64], n: int) -> None:
     rank = np.random.default_rng(rng.seed).permutation(int(values[:n].max(initial=0)) + 1)
     values[:n] = sorted(values[:n], key=lambda i: rank[i])
 

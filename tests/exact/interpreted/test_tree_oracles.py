@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from weald.mcmc import gibbs, subtree_gibbs, subtree_repartition, tree_split_merge
 from weald.mcmc.pieces import Pieces
-from weald.mcmc.state import canonical_labels
 from weald.mcmc.tgmcmc import Picks
 from weald.treecore.guide import Guide
 from weald.treecore.partition import Model
 from weald.treecore.prior import build_prior
+from weald.treecore.prior.sequential import canonical_labels
 
 from tests.exact.cases import Problem
 from tests.exact.enumeration import IdOrder, Shape
