@@ -1,4 +1,4 @@
-"""Arrival of observations and questions about them, compiled."""
+"""Arrival and departure of observations, and questions about them, compiled."""
 
 import numpy as np
 from numpy.random import Generator
@@ -7,14 +7,15 @@ from numpy.typing import NDArray
 from ..treecore.compile import compiled
 from ..treecore.family.base import log_marginal, observe
 from ..treecore.forest import Forest, add_leaf
-from ..treecore.insertion import PREDICTIVE, insert_tree
-from ..treecore.partition import Model, log_join
+from ..treecore.insertion import PREDICTIVE, insert_tree, remove_atom
+from ..treecore.partition import Model, lift, log_join
 from ..treecore.prior.base import log_new_block, log_size
 from ..treecore.reference import by_reference
+from ..treecore.rows import clear_row
 from . import gibbs
 from .state import State
 
-__all__ = ["arrive", "joint_weights"]
+__all__ = ["arrive", "depart", "joint_weights"]
 
 
 @compiled
@@ -25,9 +26,9 @@ def arrive(
     forest: Forest,
     state: State,
     values: NDArray[np.float64],
-    first: int,
+    ids: NDArray[np.int64],
 ) -> None:
-    """Insert observations as atoms ``first``, ``first + 1``, ... into forest and partition."""
+    """Insert observations (n, d) as the atoms ``ids`` (n) into forest and partition."""
     forest_model, model, forest, state = (
         by_reference(forest_model),
         by_reference(model),
@@ -36,7 +37,7 @@ def arrive(
     )
     atoms = state.atoms
     for r in range(values.shape[0]):
-        i = first + r
+        i = ids[r]
         observe(model.family, values, r, atoms.rows, i)
         atoms.size[i] = 1
         atoms.single[i] = 1
@@ -44,6 +45,27 @@ def arrive(
         atoms.log_marginal[i] = forest.log_marginal[leaf]
         insert_tree(forest_model, forest, leaf, PREDICTIVE)
         gibbs.step(rng, state, model, i)
+
+
+@compiled
+def depart(forest_model: Model, forest: Forest, state: State, ids: NDArray[np.int64]) -> None:
+    """Take the atoms ``ids`` out of forest and partition, leaving their places as if never used."""
+    forest_model, forest, state = (
+        by_reference(forest_model),
+        by_reference(forest),
+        by_reference(state),
+    )
+    atoms, partition = state.atoms, state.partition
+    for r in range(ids.shape[0]):
+        i = ids[r]
+        lift(atoms, partition, i)
+        partition.following[i] = -1
+        partition.preceding[i] = -1
+        remove_atom(forest_model, forest, i)
+        clear_row(atoms.rows, i)
+        atoms.size[i] = 0
+        atoms.single[i] = 1
+        atoms.log_marginal[i] = 0.0
 
 
 @compiled

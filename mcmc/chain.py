@@ -22,7 +22,7 @@ from ..treecore.forest import empty_forest, reserve
 from ..treecore.guide import Guide, freeze
 from ..treecore.partition import Atoms, Model
 from ..treecore.prior import PartitionPrior, build_prior
-from .arrival import arrive, joint_weights
+from .arrival import arrive, depart, joint_weights
 from .growing import (
     empty_state,
     enlarged_state,
@@ -79,7 +79,9 @@ class Chain:
         self._work = workspace(family)
         # The forest and the scale of reported log joints keep the prior as it was at the start.
         self._first_prior = prior
-        self._n = 0
+        # Atom ids in use are below this; those in between that were given back are used first.
+        self._end = 0
+        self._free: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         # An empty chain is saved with its family too, which cannot be built without their number.
         spec = spec_of(family)
         prior_row = np.zeros(statistics_width(family))
@@ -95,8 +97,13 @@ class Chain:
 
     @property
     def n_atoms(self) -> int:
-        """Atoms so far."""
-        return self._n
+        """Atoms that are there."""
+        return self._end - self._free.shape[0]
+
+    @property
+    def n_observations(self) -> int:
+        """Observations in the atoms that are there."""
+        return int(self._state.atoms.size[: self._end].sum())
 
     @property
     def n_blocks(self) -> int:
@@ -105,17 +112,23 @@ class Chain:
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """Block slot of each atom, in order of arrival (n)."""
-        return self._state.partition.label[: self._n].copy()
+        """Block slot of each atom by its id, -1 for an id that no atom has."""
+        return self._state.partition.label[: self._end].copy()
 
     @property
     def best_labels(self) -> NDArray[np.int64]:
-        """Partition of best log joint in the last refinement, as canonical labels of its atoms."""
-        return self._best.copy()
+        """Partition of best log joint in the last refinement: canonical labels of atoms by id.
+
+        -1 for an id that no atom has, and for an atom that has come since.
+        """
+        best = np.full(self._end, -1, dtype=np.int64)
+        best[: self._best.shape[0]] = self._best
+        return best
 
     def _model(self, prior: PartitionPrior, n_more: int) -> Model:
         """What places ``n_more`` observations beside those that are there."""
-        seating = prior.seating(max(self._n + n_more, 1), self.n_blocks + n_more)
+        n = self.n_observations + n_more
+        seating = prior.seating(max(n, 1), self.n_blocks + n_more)
         return Model(self.family, seating, self._work)
 
     def _reserve(self, n: int) -> None:
@@ -126,7 +139,7 @@ class Chain:
         self._forest = reserve(self._forest, self.family, n)
 
     def insert(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Insert observations (n, d) in order; returns their atom ids.
+        """Insert observations (n, d) in order; returns their atoms' ids, valid until removed.
 
         Each gets a leaf of the forest, and a block by one draw from its conditional. Raises
         ObservationError, with nothing inserted, when the family cannot take one of them.
@@ -135,42 +148,106 @@ class Chain:
         refused = spec_of(self.family).validate(self.family, values)
         if refused is not None:
             raise ObservationError(f"observation {refused[0]}: {refused[1]}")
-        first, n = self._n, values.shape[0]
-        self._reserve(first + n)
+        n = values.shape[0]
+        ids = self._take_ids(n)
+        self._reserve(self._end)
         forest_model = self._model(self._first_prior, n)
         # A prior that is no product weighs blocks by how many observations there are: each arrival
         # needs a table of its own, or its block would depend on how the stream was cut.
         stride = n if forest_model.seating.is_product else 1
         for at in range(0, n, max(stride, 1)):
-            part = values[at : at + stride]
-            model = self._model(self.prior, part.shape[0])
-            arrive(self._rng, forest_model, model, self._forest, self._state, part, self._n)
-            self._n += part.shape[0]
-        return np.arange(first, self._n, dtype=np.int64)
+            part = slice(at, at + stride)
+            model = self._model(self.prior, values[part].shape[0])
+            arrive(
+                self._rng, forest_model, model, self._forest, self._state, values[part], ids[part]
+            )
+        return ids
+
+    def _take_ids(self, n: int) -> NDArray[np.int64]:
+        """Ids for n atoms: those given back last come first, then new ones."""
+        n_left = max(self._free.shape[0] - n, 0)
+        used = self._free[n_left:][::-1]
+        fresh = np.arange(self._end, self._end + n - used.shape[0], dtype=np.int64)
+        self._free = self._free[:n_left]
+        self._end += fresh.shape[0]
+        return np.concatenate((used, fresh))
+
+    def remove(self, atoms: NDArray[np.int64]) -> None:
+        """Take atoms out, exactly: as if their observations had never been in their blocks.
+
+        The forest's statistics are sums of what is left, so nothing of the observations stays; the
+        blocks' are differences until the next refinement sums them afresh. What is left of the
+        partition is a valid state of a chain for the remaining observations, not a draw from their
+        posterior: refinement makes up for it (``tgmcmc-ibhc.md`` section 7).
+
+        Parameters
+        ----------
+        atoms : ndarray of int64, shape (n,)
+            Ids from :meth:`insert`. They are given to later atoms.
+
+        Raises
+        ------
+        ObservationError
+            With nothing removed, when an id is named twice or no atom has it.
+        """
+        ids = np.ascontiguousarray(atoms, dtype=np.int64)
+        if ids.shape[0] == 0:
+            return
+        label = self._state.partition.label[: self._end]
+        known = (ids >= 0) & (ids < self._end)
+        known[known] = label[ids[known]] >= 0
+        if not known.all():
+            raise ObservationError(f"no atom has the id {ids[~known][0]}")
+        if np.unique(ids).shape[0] < ids.shape[0]:
+            raise ObservationError("an atom can be removed only once")
+        depart(self._model(self._first_prior, 0), self._forest, self._state, ids)
+        self._best = self.best_labels
+        self._best[ids] = -1
+        self._free = np.concatenate((self._free, ids))
 
     def _freeze(self, model: Model) -> Guide:
         # Topology from the first prior's potentials: the guide must not follow the chain.
         first_model = self._model(self._first_prior, 0)._replace(work=model.work)
         consolidate(first_model, self._forest)
-        return freeze(first_model, self._forest)
+        guide = freeze(first_model, self._forest)
+        present = self._present()
+        place = np.full(self._forest.leaf.shape[0], -1, dtype=np.int64)
+        place[present] = np.arange(present.shape[0])
+        return guide._replace(atom=place[guide.atom], position=guide.position[present])
+
+    def _present(self) -> NDArray[np.int64]:
+        """Ids of the atoms that are there, rising."""
+        return np.flatnonzero(self._state.partition.label[: self._end] >= 0)
 
     def _position(self) -> Position:
-        n, atoms = self._n, self._state.atoms
-        live = Atoms(atoms.size[:n], atoms.rows[:n], atoms.log_marginal[:n], atoms.single[:n])
-        return Position(self.family, live, self.labels, self.prior, self._freeze)
+        """Where the chain stands, its atoms numbered without gaps in the order of their ids."""
+        atoms, present = self._state.atoms, self._present()
+        live = Atoms(
+            atoms.size[present],
+            atoms.rows[present],
+            atoms.log_marginal[present],
+            atoms.single[present],
+        )
+        return Position(self.family, live, self.labels[present], self.prior, self._freeze)
+
+    def _by_id(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Labels of the atoms that are there, put at their ids."""
+        full = np.full(self._end, -1, dtype=np.int64)
+        full[self._present()] = labels
+        return full
 
     def log_joint(self) -> float:
         """Log of prior times likelihood of the partition, under the prior it started with."""
-        return self._position().log_joint(self._first_prior) if self._n else 0.0
+        return self._position().log_joint(self._first_prior) if self.n_atoms else 0.0
 
     def refine(self, rounds: int = 1) -> Refinement:
         """Rounds of hyperparameter updates and every kernel; deterministic given the RNG."""
         began = time.perf_counter()
-        if self._n == 0:
+        if self.n_atoms == 0:
             return Refinement(0.0, 0.0, 0.0, 0, (), 0.0)
         position = self._position()
         before = best = position.log_joint(self._first_prior)
-        self._best = position.labels()
+        self._best = self._by_id(position.labels())
         ledger = _Ledger(before)
         for _ in range(rounds):
             position.use_prior(position.prior.resample(self._rng, position.sizes()))
@@ -180,9 +257,9 @@ class Chain:
                 reached = position.log_joint(self._first_prior)
                 ledger.note(kernel, tally, reached, time.perf_counter() - started)
                 if reached > best:
-                    best, self._best = reached, position.labels()
+                    best, self._best = reached, self._by_id(position.labels())
         self.prior = position.prior
-        self._settle(position.labels())
+        self._settle(self._by_id(position.labels()))
         seconds = time.perf_counter() - began
         return Refinement(before, ledger.log_joint, best, self.n_blocks, ledger.reports(), seconds)
 
@@ -207,7 +284,7 @@ class Chain:
         one; normalised over a row they are the probabilities of the assignment. Nothing changes.
         """
         values = np.ascontiguousarray(values, dtype=np.float64)
-        self._reserve(self._n)
+        self._reserve(self._end)
         k = self.n_blocks
         weights = np.empty((values.shape[0], k + 1))
         joint_weights(self._model(self.prior, 1), self._state, values, weights)
@@ -226,9 +303,10 @@ class Chain:
         }
         # Integers of 128 bits survive JSON as they are.
         encoded = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-        saved: Arrays = {"about": encoded, "best": self._best, "n": np.array([self._n])}
+        saved: Arrays = {"about": encoded, "best": self._best, "free": self._free}
+        saved["n"] = np.array([self._end])
         saved |= {f"forest_{k}": v for k, v in forest_arrays(self._forest).items()}
-        saved |= {f"state_{k}": v for k, v in state_arrays(self._state, self._n).items()}
+        saved |= {f"state_{k}": v for k, v in state_arrays(self._state, self._end).items()}
         return saved
 
     @classmethod
@@ -241,7 +319,8 @@ class Chain:
         bits.state = about["rng"]
         chain = cls(family, build_prior(*about["prior"]), Generator(bits))
         chain._first_prior = build_prior(*about["first_prior"])
-        chain._n = int(saved["n"][0])
+        chain._end = int(saved["n"][0])
+        chain._free = saved["free"]
         chain._best = saved["best"]
         parts = {
             part: {k.removeprefix(part): v for k, v in saved.items() if k.startswith(part)}

@@ -60,7 +60,7 @@ def enlarged_state(family: Any, state: State, capacity: int) -> State:
 
 
 def state_arrays(state: State, n: int) -> Arrays:
-    """What :func:`restored_state` needs to go on bit for bit, for the first n atoms."""
+    """What :func:`restored_state` needs to go on bit for bit, for atoms 0 to n - 1."""
     partition = state.partition
     n_blocks = int(partition.n_blocks[0])
     open_slots = partition.slots[:n_blocks]
@@ -82,8 +82,9 @@ def restored_state(family: Any, forest: Forest, saved: Arrays) -> State:
     atoms, partition = state.atoms, state.partition
     atoms.size[:n] = saved["atom_size"]
     atoms.single[:n] = saved["atom_single"]
-    atoms.rows[:n] = forest.rows[forest.leaf[:n]]
-    atoms.log_marginal[:n] = forest.log_marginal[forest.leaf[:n]]
+    present = np.flatnonzero(forest.leaf[:n] >= 0)
+    atoms.rows[present] = forest.rows[forest.leaf[present]]
+    atoms.log_marginal[present] = forest.log_marginal[forest.leaf[present]]
     for name in _PARTITION_ATOMS:
         getattr(partition, name)[:n] = saved[name]
     partition.slots[:] = saved["slots"]

@@ -82,10 +82,12 @@ def make_state(family: Any, atoms: Atoms, labels: NDArray[np.int64]) -> State:
 
 @compiled
 def set_labels(atoms: Atoms, partition: Partition, labels: NDArray[np.int64]) -> None:
-    """Fill an empty partition; ``labels`` are canonical."""
+    """Fill an empty partition; ``labels`` are canonical, -1 for an atom that is in no block."""
     atoms, partition = by_reference(atoms), by_reference(partition)
     slots = np.full(labels.shape[0], -1, dtype=np.int64)
     for i in range(labels.shape[0]):
+        if labels[i] < 0:
+            continue
         if slots[labels[i]] == -1:
             slots[labels[i]] = open_block(partition)
         place(atoms, partition, i, slots[labels[i]])
