@@ -21,6 +21,8 @@ __all__ = ["add_to"]
 COLUMNS = (
     Column("key", "key"),
     Column("cluster", "cluster", "right"),
+    Column("probability", "probability", "right"),
+    Column("stability", "stability", "right"),
     Column("event_time", "event time"),
     Column("topic", "topic"),
     Column("partition", "partition", "right"),
@@ -61,6 +63,10 @@ def assign(
     output: Output = Form.table,
 ) -> None:
     """Say which cluster records belong to, now or then.
+
+    `probability` is the share of the chain's recent draws in which the record is with most of its
+    cluster, `stability` the mean share of its cluster's other members that it is with; both as of
+    the newest publication.
 
     Leaves with 3 (not found) if any key is unknown; those that are known are printed all the same.
     """
@@ -112,6 +118,8 @@ def _row(observation: Any, features: tuple[str, ...]) -> dict[str, Any]:
     return {
         "key": observation.key,
         "cluster": observation.cluster,
+        "probability": observation.probability,
+        "stability": observation.stability,
         "event_time": iso_time(observation.event_time),
         "topic": observation.topic,
         "partition": observation.partition,

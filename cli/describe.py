@@ -18,6 +18,7 @@ __all__ = [
     "cluster_record",
     "flattened",
     "lineage_record",
+    "share_text",
     "spread_text",
 ]
 
@@ -46,6 +47,8 @@ def cluster_record(state: State, cluster: ClusterRow, n_total: int) -> dict[str,
         "cluster": cluster.cluster,
         "size": cluster.n_observations,
         "share": cluster.n_observations / n_total if n_total else 0.0,
+        "probability": cluster.probability,
+        "stability": cluster.stability,
         "features": {each.name: _feature(each) for each in state.describe(cluster)},
         "log_marginal": cluster.log_marginal,
         "version": cluster.version,
@@ -61,6 +64,11 @@ def _feature(summary: FeatureSummary) -> dict[str, Any]:
         "spread": summary.spread,
         "n": summary.n,
     }
+
+
+def share_text(share: float | None) -> str:
+    """Return a share between 0 and 1 with two decimals; nothing for an unknown one."""
+    return "" if share is None else f"{share:.2f}"
 
 
 def spread_text(feature: dict[str, Any] | None) -> str:
@@ -88,6 +96,7 @@ def cluster_columns(features: Sequence[str]) -> list[Column]:
         Column("cluster", "cluster", "right"),
         Column("size", "size", "right"),
         Column("share", "share", "right", lambda share: f"{share:.1%}"),
+        Column("stability", "stability", "right", share_text),
         *(Column(f"features.{name}", name, "right", spread_text) for name in features),
     ]
 

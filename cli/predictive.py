@@ -63,7 +63,10 @@ class Predictive:
             )
         empty = np.zeros_like(found[0].statistics)
         rows = np.vstack([*(each.statistics for each in found), empty])
-        prior = build_prior(state.spec.prior, state.spec.prior_params)
+        # As the chain had learned them by the newest publication, whose clusters these are.
+        published = state.reader.publications(state.stream, limit=1)
+        learned = published[-1].prior_params if published else {}
+        prior = build_prior(state.spec.prior, learned or state.spec.prior_params)
         sizes = np.array([each.n_observations for each in found], dtype=np.int64)
         return cls(
             family=state.family,

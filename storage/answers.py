@@ -55,7 +55,11 @@ class LedgerRow:
 
 @dataclass(frozen=True, eq=False)
 class ObservationRow:
-    """One observation with the cluster that was asked for: now, or as of a moment."""
+    """One observation with the cluster that was asked for: now, or as of a moment.
+
+    ``probability`` and ``stability`` tell how sure the newest publication is of it; None for a
+    moment in the past, and for what came after that publication.
+    """
 
     seq: int
     topic: str
@@ -66,6 +70,8 @@ class ObservationRow:
     received_at: float
     cluster: int
     values: NDArray[np.float64]
+    probability: float | None = None
+    stability: float | None = None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from .answers import ObservationRow
 from .base import AsOf
+from .certainty import Sureness, sureness_of
 from .rows import from_bytes
 from .schema import assignment_changes, observations, offsets, publications
 
@@ -32,7 +33,7 @@ def _observation_select(stream_id: int) -> sa.Select[Any]:
     )
 
 
-def _observation_row(row: Any, cluster: int) -> ObservationRow:
+def _observation_row(row: Any, cluster: int, sure: Sureness | None) -> ObservationRow:
     return ObservationRow(
         seq=row.seq,
         topic=row.topic,
@@ -43,6 +44,8 @@ def _observation_row(row: Any, cluster: int) -> ObservationRow:
         received_at=row.received_at,
         cluster=cluster,
         values=from_bytes(row.value_bytes),
+        probability=None if sure is None else sure.probability,
+        stability=None if sure is None else sure.stability,
     )
 
 
@@ -51,7 +54,9 @@ def members(
 ) -> list[ObservationRow]:
     """Return the newest observations that the cluster has now."""
     statement = _observation_select(stream_id).where(observations.c.cluster == cluster).limit(limit)
-    return [_observation_row(row, row.cluster) for row in connection.execute(statement)]
+    rows = connection.execute(statement).all()
+    sure = sureness_of(connection, stream_id, (row.seq for row in rows))
+    return [_observation_row(row, row.cluster, sure.get(row.seq)) for row in rows]
 
 
 def assignments(
@@ -76,7 +81,11 @@ def assignments(
     then: dict[int, int] = {}
     if publication is not None:
         then = _clusters_at(connection, stream_id, [row.seq for row in rows], publication)
-    return [_observation_row(row, then.get(row.seq, row.cluster)) for row in rows]
+    # Certainties are those of the newest publication; they say nothing of the past.
+    sure = sureness_of(connection, stream_id, () if as_of else (row.seq for row in rows))
+    return [
+        _observation_row(row, then.get(row.seq, row.cluster), sure.get(row.seq)) for row in rows
+    ]
 
 
 def _publication_at(connection: sa.Connection, stream_id: int, time: float) -> int:

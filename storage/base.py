@@ -15,6 +15,8 @@ from typing import Protocol
 from .answers import LedgerRow, ObservationRow, Position, SnapshotInfo, StreamStatus
 from .commit import (
     BatchCommit,
+    Certainty,
+    CertaintyChunk,
     ClusterRow,
     DeadLetterLike,
     DeadLetterRow,
@@ -31,6 +33,8 @@ from .commit import (
 __all__ = [
     "AsOf",
     "BatchCommit",
+    "Certainty",
+    "CertaintyChunk",
     "ClusterRow",
     "DeadLetterLike",
     "DeadLetterRow",

@@ -8,14 +8,17 @@ the commits of a stream from 1 without gaps. Times are seconds since 1970, UTC.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "CERTAINTY_CHUNK",
     "BatchCommit",
+    "Certainty",
+    "CertaintyChunk",
     "ClusterRow",
     "DeadLetterLike",
     "DeadLetterRow",
@@ -30,6 +33,9 @@ __all__ = [
 ]
 
 Arrays = dict[str, NDArray[Any]]
+
+# Observations whose certainties lie in one row; part of the tables, so it never changes.
+CERTAINTY_CHUNK = 4096
 
 
 @dataclass(frozen=True)
@@ -171,7 +177,8 @@ class PublicationRow:
     """The moment at which the shown partition was replaced.
 
     ``seq`` is the last observation that it covers, ``log_joint_before`` the log joint of the
-    partition it replaces on the same observations.
+    partition it replaces on the same observations, ``prior_params`` the partition prior's
+    parameters as the chain had learned them; empty where they were not recorded.
     """
 
     number: int
@@ -181,6 +188,7 @@ class PublicationRow:
     log_joint: float
     n_clusters: int
     n_observations: int
+    prior_params: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -225,6 +233,9 @@ class ClusterRow:
         Grows by at least one whenever the row changes; Redis accepts newer versions only.
     born_publication, retired_publication
         The newest publication when it was born, and the one that retired it, if any.
+    probability, stability
+        Means over its observations, by the newest publication; None before the first. Read only:
+        a commit brings them as ``Certainty``.
     """
 
     cluster: int
@@ -234,6 +245,44 @@ class ClusterRow:
     version: int
     born_publication: int
     retired_publication: int | None = None
+    probability: float | None = None
+    stability: float | None = None
+
+
+class CertaintyChunk(NamedTuple):
+    """Certainties of the observations ``number * CERTAINTY_CHUNK + 1`` and following, in percent.
+
+    Attributes
+    ----------
+    number
+        From 0.
+    probability, stability : uint8[n]
+        Of at most ``CERTAINTY_CHUNK`` observations.
+    """
+
+    number: int
+    probability: NDArray[np.uint8]
+    stability: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class Certainty:
+    """How sure the chain's draws are of a publication: the chunks that changed, and every cluster.
+
+    Attributes
+    ----------
+    chunks
+        Those that are not what the last commit with any said.
+    cluster : int64[k]
+        The clusters that are shown.
+    probability, stability : float64[k]
+        Means over the observations of each.
+    """
+
+    chunks: Sequence[CertaintyChunk]
+    cluster: NDArray[np.int64]
+    probability: NDArray[np.float64]
+    stability: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -294,4 +343,5 @@ class BatchCommit:
     reassigned: Sequence[Reassignment] = ()
     clusters: Sequence[ClusterRow] = ()
     rounds: Sequence[RoundRow] = ()
+    certainties: Sequence[Certainty] = ()
     snapshot: Snapshot | None = None

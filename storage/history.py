@@ -107,6 +107,7 @@ def publication_rows(
             log_joint=_number(row.log_joint),
             n_clusters=row.n_clusters,
             n_observations=row.n_observations,
+            prior_params=row.prior_params or {},
         )
         for row in reversed(connection.execute(statement).all())
     ]

@@ -83,7 +83,7 @@ def cluster_rows(
 ) -> list[ClusterRow]:
     """Return clusters, largest first."""
     names = ["cluster", "n_observations", "log_marginal", "statistics_bytes", "version"]
-    names += ["born_publication", "retired_publication"]
+    names += ["born_publication", "retired_publication", "probability", "stability"]
     statement = (
         sa.select(*(clusters.c[name] for name in names))
         .where(clusters.c.stream_id == stream_id)
@@ -103,6 +103,8 @@ def cluster_rows(
             version=row.version,
             born_publication=row.born_publication,
             retired_publication=row.retired_publication,
+            probability=row.probability,
+            stability=row.stability,
         )
         for row in connection.execute(statement)
     ]

@@ -27,6 +27,7 @@ from sqlalchemy import (
 __all__ = [
     "HEAD",
     "assignment_changes",
+    "certainties",
     "clusters",
     "dead_letters",
     "lineage_events",
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 # Revision that these tables are. Kept here so that opening a database need not import Alembic.
-HEAD = "0001"
+HEAD = "0002"
 
 metadata = MetaData(
     naming_convention={
@@ -141,6 +142,18 @@ clusters = Table(
     Column("epoch", BigInteger, nullable=False),
     Column("born_publication", BigInteger, nullable=False),
     Column("retired_publication", BigInteger),
+    Column("probability", Double),
+    Column("stability", Double),
+)
+
+# One byte of percent for each observation of a chunk; only chunks that changed are rewritten.
+certainties = Table(
+    "certainties",
+    metadata,
+    _stream_id(),
+    Column("chunk", BigInteger, primary_key=True),
+    Column("probability_bytes", LargeBinary, nullable=False),
+    Column("stability_bytes", LargeBinary, nullable=False),
 )
 
 publications = Table(
@@ -154,6 +167,7 @@ publications = Table(
     Column("log_joint", Double),
     Column("n_clusters", BigInteger, nullable=False),
     Column("n_observations", BigInteger, nullable=False),
+    Column("prior_params", JSON),
     Index("ix_publications_published_at", "stream_id", "published_at"),
 )
 

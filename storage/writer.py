@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from .bulk import insert_observations, reassign, upsert
+from .certainty import write_certainty
 from .commit import BatchCommit, LineageRow, Snapshot
 from .errors import InvariantBroken
 from .fence import Turn, take_turn
@@ -51,6 +52,8 @@ def write_batch(connection: sa.Connection, batch: BatchCommit, snapshots_kept: i
     _write_dead_letters(connection, turn.stream_id, sources, batch)
     _write_publications(connection, turn.stream_id, batch)
     _write_clusters(connection, turn.stream_id, batch)
+    for certainty in batch.certainties:
+        write_certainty(connection, turn.stream_id, certainty)
     _write_lineage(connection, turn, batch.lineage)
     _write_rounds(connection, turn.stream_id, batch)
     if batch.snapshot is not None:
@@ -135,6 +138,7 @@ def _write_publications(connection: sa.Connection, stream_id: int, batch: BatchC
             "log_joint": _finite(row.log_joint),
             "n_clusters": row.n_clusters,
             "n_observations": row.n_observations,
+            "prior_params": row.prior_params,
         }
         for row in batch.publications
     ]
@@ -144,7 +148,8 @@ def _write_publications(connection: sa.Connection, stream_id: int, batch: BatchC
 @cache
 def _cluster_statement(dialect: str) -> Any:
     insert = upsert(dialect, clusters)
-    changing = [c.name for c in clusters.c if c.name not in {"stream_id", "cluster"}]
+    kept = {"stream_id", "cluster", "probability", "stability"}  # the last two come by certainty
+    changing = [c.name for c in clusters.c if c.name not in kept]
     return insert.on_conflict_do_update(
         index_elements=["stream_id", "cluster"],
         set_={name: insert.excluded[name] for name in changing},

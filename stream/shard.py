@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from ..mcmc.chain import Chain, Refinement
 from ..mcmc.settings import RefinementSettings
-from ..storage.commit import PublicationRow, Reassignment, RoundRow
+from ..storage.commit import Certainty, PublicationRow, Reassignment, RoundRow
 from .arrivals import Arrivals
+from .certainty import RecentDraws
 from .clusters import ClusterTable
 from .columns import Column
 from .publication import LineageEvent, Moment, Published, publish
@@ -28,7 +29,7 @@ Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
 Step = Callable[[str], AbstractContextManager[None]]
 
-CHAIN, TABLE = "chain.", "clusters."
+CHAIN, TABLE, DRAWS = "chain.", "clusters.", "draws."
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Applied:
     ----------
     clusters : list of ndarray of int64
         Cluster of each observation on arrival, in pieces.
-    lineage, publications, reassigned, rounds
+    lineage, publications, reassigned, rounds, certainties
         In the order in which they happened.
     refinements : list of Refinement
     n_rounds : list of int
@@ -51,6 +52,7 @@ class Applied:
     publications: list[PublicationRow] = field(default_factory=list)
     reassigned: list[Reassignment] = field(default_factory=list)
     rounds: list[RoundRow] = field(default_factory=list)
+    certainties: list[Certainty] = field(default_factory=list)
     refinements: list[Refinement] = field(default_factory=list)
     n_rounds: list[int] = field(default_factory=list)
 
@@ -80,6 +82,7 @@ class Shard:
         self.chain = chain
         self.table = ClusterTable(family)
         self.cadence = cadence
+        self._draws = RecentDraws()
         self._clusters = Column(np.empty(0, dtype=np.int64))
         self._values: Column | None = None
         self._arrivals: Arrivals | None = None
@@ -156,6 +159,7 @@ class Shard:
             "values": values,
             **{CHAIN + name: array for name, array in self.chain.state().items()},
             **{TABLE + name: array for name, array in self.table.state().items()},
+            **{DRAWS + name: array for name, array in self._draws.state().items()},
         }
 
     @classmethod
@@ -164,6 +168,7 @@ class Shard:
         cadence = RefinementSettings(*state["cadence"].tolist())
         shard = cls(Chain.restore(_under(state, CHAIN)), family, cadence)
         shard.table = ClusterTable.restore(family, _under(state, TABLE))
+        shard._draws = RecentDraws.restore(_under(state, DRAWS))
         shard.publication, shard._next_cluster, shard._published_seq = state["shown"].tolist()
         shard._clusters = Column(state["assigned"])
         shard._values = Column(state["values"]) if len(state["values"]) else None
@@ -193,6 +198,7 @@ class Shard:
     def _refine(self, applied: Applied) -> None:
         refinement = self.chain.refine(self.cadence.rounds)
         self._arrivals = None
+        self._draws.add(self.chain.labels)
         applied.refinements.append(refinement)
         applied.n_rounds.append(self.cadence.rounds)
         applied.rounds += _rounds(self.seq, refinement)
@@ -224,8 +230,10 @@ class Shard:
                 log_joint=refinement.best_log_joint,
                 n_clusters=len(self.table),
                 n_observations=self.seq,
+                prior_params=self.chain.prior.parameters(),
             )
         )
+        applied.certainties.append(self._draws.certainty(self.clusters))
 
 
 def _rounds(seq: int, refinement: Refinement) -> list[RoundRow]:

@@ -232,6 +232,7 @@ class Writer:
             reassigned=applied.reassigned,
             clusters=shard.table.take_changes(epoch),
             rounds=applied.rounds,
+            certainties=applied.certainties,
             snapshot=snapshot,
         )
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from weald.cli.errors import ExitCode
 from weald.storage.base import AsOf
@@ -28,7 +29,7 @@ def at_home(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_clusters_in_every_form(weald: Command) -> None:
     table = weald("clusters")
     assert table.code == 0
-    assert table.out.splitlines()[0].split() == ["cluster", "size", "share", "x", "y"]
+    assert table.out.splitlines()[0].split() == ["cluster", "size", "share", "stability", "x", "y"]
     rows = json.loads(weald("clusters", "--output", "json").out)
     assert [row["size"] for row in rows] == [150, 150]
     assert sorted(round(row["features"]["x"]["centre"]) for row in rows) == [-10, 10]
@@ -85,6 +86,8 @@ def test_assign_answers_for_each_key(form: str, weald: Command) -> None:
         assert rows["k0"]["cluster"] == rows["k2"]["cluster"] != rows["k1"]["cluster"]
         assert rows["k1"]["event_time"] == "2023-11-14T22:13:21Z"
         assert set(rows["k1"]["values"]) == {"x", "y"}
+        assert rows["k1"]["probability"] > 0.9
+        assert rows["k1"]["stability"] > 0.9
 
 
 def test_assign_prints_what_is_known_and_says_what_is_not(weald: Command) -> None:
@@ -141,6 +144,19 @@ def test_predict_answers_and_changes_nothing(weald: Command, tmp_path: Path) -> 
     assert rows[2]["cluster"] is None
     assert rows[2]["log_density"] < rows[0]["log_density"] - 10
     assert weald("status", "--output", "json").out == before
+
+
+def test_predict_weighs_clusters_by_the_prior_that_was_learned(weald: Command) -> None:
+    from weald.cli.predictive import Predictive
+    from weald.cli.state import reading
+    from weald.treecore.prior import build_prior
+
+    with reading(None, None) as state:
+        learned = state.reader.publications(state.stream)[-1].prior_params
+        assert learned["alpha"] != state.spec.prior_params["alpha"]
+        sizes = np.array([row.n_observations for row in state.reader.clusters(state.stream)])
+        expected = build_prior("dp", learned).log_predictive(sizes)
+        np.testing.assert_array_equal(Predictive.of(state).log_weights, expected)
 
 
 def test_predict_reads_csv_and_says_what_it_refuses(weald: Command, tmp_path: Path) -> None:

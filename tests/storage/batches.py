@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from weald.storage.base import (
     BatchCommit,
+    Certainty,
+    CertaintyChunk,
     ClusterRow,
     DeadLetterRow,
     LineageRow,
@@ -106,6 +108,7 @@ def full_batch() -> BatchCommit:
         reassigned=[reassigned(1, {4: 2, 5: 2})],
         clusters=[cluster_row(1, 8), cluster_row(2, 2)],
         rounds=[RoundRow(10, "gibbs", 10, 9, -20.5, -19.25, 0.125)],
+        certainties=[certainty(0, 10, {1: 0.75, 2: 1.0})],
         snapshot=snapshot(1, seq=10),
     )
 
@@ -117,13 +120,22 @@ def dead_letter(offset: int, reason: str = "not-json", detail: str = "") -> Dead
 
 def publication(number: int, seq: int) -> PublicationRow:
     """Return publication ``number``, one hundred seconds after the one before."""
-    return PublicationRow(number, seq, 3e9 + 100.0 * number, -20.5, -19.25, 2, seq)
+    learned = {"alpha": 0.5 + number}
+    return PublicationRow(number, seq, 3e9 + 100.0 * number, -20.5, -19.25, 2, seq, learned)
 
 
 def lineage(kind: str, cluster: int, parents: tuple[int, ...], publication: int) -> LineageRow:
     """Return a lineage event at the publication's time."""
     time = 3e9 + 100.0 * publication
     return LineageRow(kind, publication, 10, time, cluster, parents, 2, 2)
+
+
+def certainty(number: int, n: int, clusters: dict[int, float]) -> Certainty:
+    """Return one chunk whose i-th observation has probability i % and stability 100 - i %."""
+    percent = np.arange(n, dtype=np.uint8)
+    means = np.array(list(clusters.values()))
+    chunks = [CertaintyChunk(number, percent, 100 - percent)]
+    return Certainty(chunks, np.array(list(clusters)), means, means / 2)
 
 
 def reassigned(publication: int, moves: dict[int, int]) -> Reassignment:

@@ -5,6 +5,7 @@ from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
+from weald.storage.base import AsOf
 from weald.storage.errors import AccessDenied, InvariantBroken
 from weald.storage.reader import SqlReader
 from weald.storage.schema import streams
@@ -15,6 +16,7 @@ from tests.storage.batches import (
     TOPIC,
     advance,
     batch,
+    certainty,
     cluster_row,
     dead_letter,
     full_batch,
@@ -149,3 +151,30 @@ def test_a_key_that_a_database_cannot_hold_stops_the_commit(store: SqlStore, key
     with pytest.raises(InvariantBroken, match="key"):
         store.commit(batch(1, 1, 1, observations=block, offsets=[advance(block)]))
     store.commit(batch(1, 1, 5))
+
+
+def test_certainty_comes_with_clusters_members_and_assignments(
+    store: SqlStore, reader: SqlReader
+) -> None:
+    store.commit(full_batch())
+    by_id = {row.cluster: (row.probability, row.stability) for row in reader.clusters(STREAM)}
+    assert by_id == {1: (0.75, 0.375), 2: (1.0, 0.5)}
+    newest = reader.members(STREAM, 2)[0]
+    assert (newest.seq, newest.probability, newest.stability) == (5, 0.04, 0.96)
+    (row,) = reader.assignments(STREAM, ["key-7"])
+    assert (row.probability, row.stability) == (0.06, 0.94)
+    (then,) = reader.assignments(STREAM, ["key-7"], as_of=AsOf(publication=1))
+    assert then.probability is None
+    assert reader.publications(STREAM)[0].prior_params == {"alpha": 1.5}
+
+
+def test_certainty_is_replaced_and_does_not_reach_beyond_its_publication(
+    store: SqlStore, reader: SqlReader
+) -> None:
+    store.commit(full_batch())
+    told = [certainty(0, 12, {1: 0.5})]
+    rows = [cluster_row(1, 10, version=2)]
+    store.commit(batch(2, 11, 5, clusters=rows, certainties=told))
+    (known, unknown) = reader.assignments(STREAM, ["key-12", "key-13"])
+    assert (known.probability, unknown.probability) == (0.11, None)
+    assert {row.cluster: row.probability for row in reader.clusters(STREAM)} == {1: 0.5, 2: 1.0}
