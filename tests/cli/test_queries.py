@@ -146,7 +146,8 @@ def test_predict_answers_and_changes_nothing(weald: Command, tmp_path: Path) -> 
     assert weald("status", "--output", "json").out == before
 
 
-def test_predict_weighs_clusters_by_the_prior_that_was_learned(weald: Command) -> None:
+@pytest.mark.usefixtures("weald")
+def test_predict_weighs_clusters_by_the_prior_that_was_learned() -> None:
     from weald.cli.predictive import Predictive
     from weald.cli.state import reading
     from weald.treecore.prior import build_prior
