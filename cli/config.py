@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -49,7 +49,9 @@ def show(
 ) -> None:
     """Show every setting with its value and where it was set. Secrets are hidden.
 
-    Flags win over the environment (WEALD__SECTION__KEY), which wins over weald.toml.
+    Flags win over the environment (WEALD__SECTION__KEY), which wins over weald.toml. A secret can
+    also be read from a file: kafka.sasl_password_file is the name of one that holds
+    kafka.sasl_password.
     """
     from .settings import FILE_NAME, default_settings
 
@@ -90,8 +92,8 @@ def _text(value: Any) -> str:
 
 def _redacted(value: Any, kind: Any) -> Any:
     from ..storage.settings import redacted
+    from .secrets import is_secret
 
-    extras = [getattr(meta, "extra", None) or {} for meta in get_args(kind)[1:]]
-    if value is not None and any(extra.get("secret") for extra in extras):
+    if value is not None and is_secret(kind):
         return HIDDEN
     return redacted(value) if isinstance(value, str) and "://" in value else value

@@ -135,17 +135,20 @@ def _kafka(settings: Settings) -> Finding:
     from kafka import KafkaConsumer
     from kafka.errors import KafkaError
 
-    from ..stream.kafka_options import client_options
+    from ..stream.kafka_options import client_options, overhearing
 
     options = client_options(kafka, "weald-doctor")
-    try:
-        consumer = KafkaConsumer(**options, bootstrap_timeout_ms=CONNECT_SECONDS * 1000)
+    options["bootstrap_timeout_ms"] = CONNECT_SECONDS * 1000
+    with overhearing() as overheard:
         try:
-            partitions = consumer.partitions_for_topic(kafka.topic)
-        finally:
-            consumer.close()
-    except KafkaError as error:
-        return Finding("kafka", "bad", f"{kafka.bootstrap_servers} does not answer: {error}", hint)
+            consumer = KafkaConsumer(**options)
+            try:
+                partitions = consumer.partitions_for_topic(kafka.topic)
+            finally:
+                consumer.close()
+        except (KafkaError, OSError) as error:
+            detail = f"{kafka.bootstrap_servers} does not answer: {error}{overheard}"
+            return Finding("kafka", "bad", detail, hint)
     if not partitions:
         detail = f"{kafka.bootstrap_servers} has no topic {kafka.topic}"
         return Finding("kafka", "bad", detail, "create the topic, or correct kafka.topic")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .output import Form
+from .output import Form, scrub_notes
 
 if TYPE_CHECKING:
     from .settings import Loaded
@@ -63,7 +64,13 @@ def open_settings(
     flags : mapping of str to object, optional
         ``section.key`` to what a flag of the command's own gave, or None.
     """
+    from .secrets import Scrubbing, secrets_of
     from .settings import load, parse_overrides
 
     given = {key: value for key, value in (flags or {}).items() if value is not None}
-    return load(config, {**parse_overrides(set_ or []), **given})
+    loaded = load(config, {**parse_overrides(set_ or []), **given})
+    scrubbing = Scrubbing(secrets_of(loaded.settings))
+    scrub_notes(scrubbing.scrubbed)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(scrubbing)
+    return loaded

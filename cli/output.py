@@ -16,7 +16,16 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Literal, TextIO
 
-__all__ = ["Column", "Form", "iso_time", "note", "number", "write_record", "write_rows"]
+__all__ = [
+    "Column",
+    "Form",
+    "iso_time",
+    "note",
+    "number",
+    "scrub_notes",
+    "write_record",
+    "write_rows",
+]
 
 Row = Mapping[str, Any]
 
@@ -60,8 +69,19 @@ def iso_time(seconds: float | None) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+# What a message goes through before it is shown; settings put their secrets' eraser here.
+_scrubbing: list[Callable[[str], str]] = []
+
+
+def scrub_notes(scrub: Callable[[str], str]) -> None:
+    """Have every later note go through `scrub`, and no longer through an earlier one."""
+    _scrubbing[:] = [scrub]
+
+
 def note(message: str) -> None:
     """Say something to the person at the terminal: standard error, never part of the answer."""
+    for scrub in _scrubbing:
+        message = scrub(message)
     sys.stderr.write(f"{message}\n")
     sys.stderr.flush()
 

@@ -21,6 +21,7 @@ from ..monitoring.settings import MonitoringSettings
 from ..storage.settings import RedisSettings, StorageSettings
 from ..stream.settings import KafkaSettings, SchemaSettings, StreamSettings
 from .errors import NotFoundError, UsageError
+from .secrets import FILE_SUFFIX, is_secret, read_secret, secret_keys
 
 __all__ = [
     "FILE_NAME",
@@ -36,6 +37,8 @@ __all__ = [
 FILE_NAME = "weald.toml"
 DEMO_HOME = "weald-demo"
 PREFIX = "WEALD__"
+# Settings that name a file: of a secret, a certificate, a key.
+PATHS = (FILE_SUFFIX, "ssl_cafile", "ssl_certfile", "ssl_keyfile")
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -149,7 +152,7 @@ def load(config: Path | None = None, flags: Mapping[str, Any] | None = None) -> 
     given: dict[str, Given] = {}
     problems: list[str] = []
     for source in (_from_file(file, problems), _from_environment(), _from_flags(flags or {})):
-        given.update(source)
+        given.update(_with_secrets(source, problems))
     problems += _unknown(given)
     sections = {name: _section(name, given, problems) for name in SECTIONS}
     if problems:
@@ -185,7 +188,7 @@ def _anchor(key: str, value: object, folder: Path) -> object:
     if not isinstance(value, str):
         return value
     sqlite = "sqlite:///"
-    if key == "stream.path" and value:
+    if value and (key == "stream.path" or key.endswith(PATHS)):
         return str(folder / value)
     if key == "storage.url" and value.startswith(sqlite) and value != f"{sqlite}:memory:":
         return sqlite + str(folder / value.removeprefix(sqlite))
@@ -209,8 +212,24 @@ def _from_flags(flags: Mapping[str, Any]) -> dict[str, Given]:
     }
 
 
+def _with_secrets(source: dict[str, Given], problems: list[str]) -> dict[str, Given]:
+    """Put what the file holds in place of each ``section.secret_file``."""
+    for key in secret_keys(SECTIONS):
+        named = source.pop(f"{key}{FILE_SUFFIX}", None)
+        if named is None:
+            continue
+        if key in source:
+            problems.append(f"{named.origin}: {key} and {key}{FILE_SUFFIX}: give one of the two")
+        try:
+            source[key] = Given(read_secret(str(named.value)), named.origin, textual=True)
+        except ValueError as error:
+            problems.append(f"{named.origin}: {key}{FILE_SUFFIX}: {error}")
+    return source
+
+
 def _unknown(given: Mapping[str, Given]) -> list[str]:
     known = [f"{s}.{field.name}" for s, kind in SECTIONS.items() for field in _fields(kind)]
+    known += [f"{key}{FILE_SUFFIX}" for key in secret_keys(SECTIONS)]
     problems = []
     for key, value in given.items():
         if key not in known:
@@ -246,12 +265,14 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]
 
 def _convert(given: Given, kind: Any) -> Any:
     value = given.value
-    if given.textual and value[:1] in ("[", "{"):
+    # A secret is the text that was given, whatever it looks like.
+    textual = given.textual and not is_secret(kind)
+    if textual and value[:1] in ("[", "{"):
         try:
             value = msgspec.json.decode(value)
         except msgspec.DecodeError as error:
             raise msgspec.ValidationError(f"expected JSON: {error}") from error
-    return msgspec.to_builtins(msgspec.convert(value, kind, strict=not given.textual))
+    return msgspec.to_builtins(msgspec.convert(value, kind, strict=not textual))
 
 
 def _explain(key: str, error: msgspec.ValidationError) -> str:

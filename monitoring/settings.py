@@ -20,7 +20,7 @@ class MonitoringSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         Whether to serve anything at all.
     token : str, optional
         When given, ``/metrics`` and the reasons in ``/readyz`` ask for it as a bearer token. A
-        secret: give it as ``WEALD__MONITORING__TOKEN``, not in the file.
+        secret: give it as ``WEALD__MONITORING__TOKEN``, or as ``token_file``.
     stalled_after_seconds : float
         ``/livez`` fails when the engine's loop has not come round for so long. The default is
         that of ``kafka.max_poll_interval_ms``, after which the partitions are lost anyway; a first

@@ -120,6 +120,8 @@ def _postgresql_engine(url: sa.URL, settings: StorageSettings, *, readonly: bool
     options = [f"-c lock_timeout={lock_timeout}"]
     if readonly:
         options.append("-c default_transaction_read_only=on")
+    if settings.password is not None:
+        url = url.set(password=settings.password)
     try:
         return sa.create_engine(
             url,
@@ -131,12 +133,24 @@ def _postgresql_engine(url: sa.URL, settings: StorageSettings, *, readonly: bool
                 # A silent server must not hold a commit for the kernel's default of many minutes.
                 "tcp_user_timeout": max(lock_timeout, 10_000),
                 "keepalives_idle": 30,
+                **_encryption(settings),
             },
         )
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         raise StorageStopped(
             "PostgreSQL needs the psycopg driver: pip install 'weald[postgres]'"
         ) from error
+
+
+def _encryption(settings: StorageSettings) -> dict[str, str]:
+    """Return libpq's parameters; where none is given, those of the URL hold."""
+    given = {
+        "sslmode": None if settings.ssl_cafile is None else "verify-full",
+        "sslrootcert": settings.ssl_cafile,
+        "sslcert": settings.ssl_certfile,
+        "sslkey": settings.ssl_keyfile,
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def reading(engine: Engine) -> Engine:

@@ -85,6 +85,7 @@ class RedisStatistics:
             retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=0.5), settings.retries),
             health_check_interval=30,
             client_name="weald",
+            **_identity(settings),
         )
         room = files(__package__)
         self._move = self._client.register_script(_source(room, "compare_and_set.lua"))
@@ -187,6 +188,18 @@ def _meaning_of(error: redis.RedisError) -> type[StorageError]:
     if isinstance(error, denied):
         return AccessDenied
     return StorageUnavailable if isinstance(error, passing) else StorageStopped
+
+
+def _identity(settings: RedisSettings) -> dict[str, str]:
+    """Who connects, and which certificates count; what the URL says wins."""
+    given = {
+        "username": settings.username,
+        "password": settings.password,
+        "ssl_ca_certs": settings.ssl_cafile,
+        "ssl_certfile": settings.ssl_certfile,
+        "ssl_keyfile": settings.ssl_keyfile,
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _source(room: Any, name: str) -> str:

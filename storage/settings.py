@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
 __all__ = ["RedisSettings", "StorageSettings", "redacted"]
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Secret = Annotated[str | None, msgspec.Meta(extra={"secret": True})]
+
+# Up to the last @: an unescaped one in a password must not leave the rest of it in sight.
+_CREDENTIALS = re.compile(r"(?<=://)([^:/?#@]*):.*@", re.DOTALL)
+_SECRET_PARAMETERS = re.compile(r"([?&](?:ssl)?_?(?:password|passfile)=)[^&]*", re.IGNORECASE)
 
 
 def redacted(url: str) -> str:
-    """Return a URL that is fit for a log: the password, if any, becomes ``***``.
+    """Return a URL that is fit for a log: every password in it becomes ``***``.
+
+    Works on any text, also one that is no URL. Where it is in doubt it hides too much.
 
     Examples
     --------
@@ -22,12 +29,8 @@ def redacted(url: str) -> str:
     >>> redacted("sqlite:///weald.db")
     'sqlite:///weald.db'
     """
-    parts = urlsplit(url)
-    credentials, at, host = parts.netloc.rpartition("@")
-    user, colon, _ = credentials.partition(":")
-    if not colon:
-        return url
-    return urlunsplit(parts._replace(netloc=f"{user}:***{at}{host}"))
+    shown = _SECRET_PARAMETERS.sub(r"\1***", url)
+    return _CREDENTIALS.sub(r"\1:***@", shown)
 
 
 class StorageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -36,7 +39,16 @@ class StorageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     Attributes
     ----------
     url
-        SQLAlchemy URL: ``sqlite:///FILE`` or ``postgresql+psycopg://USER@HOST/DATABASE``.
+        SQLAlchemy URL: ``sqlite:///FILE`` or ``postgresql+psycopg://USER@HOST/DATABASE``. Its query
+        takes libpq's parameters (``?sslmode=require``).
+    password
+        Of PostgreSQL's user, in place of one in the URL. A secret: give it as
+        ``WEALD__STORAGE__PASSWORD``, or as ``password_file``.
+    ssl_cafile
+        Certificate authority of the PostgreSQL server. With it the connection is encrypted and
+        the server must prove that it is the host of the URL (``sslmode=verify-full``).
+    ssl_certfile, ssl_keyfile
+        Certificate and key by which this client proves who it is.
     busy_timeout_seconds
         How long a writer waits for another one's lock before the commit counts as failed.
     connect_timeout_seconds
@@ -47,9 +59,16 @@ class StorageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """
 
     url: str = "sqlite:///weald.db"
+    password: Secret = None
+    ssl_cafile: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
     busy_timeout_seconds: Seconds = 30.0
     connect_timeout_seconds: Seconds = 5.0
     snapshots_kept: Annotated[int, msgspec.Meta(ge=2)] = 3
+
+    def __post_init__(self) -> None:
+        _check_certificate(self.ssl_certfile, self.ssl_keyfile)
 
     def __repr__(self) -> str:
         return f"StorageSettings(url={redacted(self.url)!r})"
@@ -61,7 +80,14 @@ class RedisSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     Attributes
     ----------
     url
-        ``redis://`` or ``rediss://`` URL with the database number as its path.
+        ``redis://`` or, encrypted, ``rediss://`` URL with the database number as its path.
+    username, password
+        An ACL user of the server, where the URL names none; without a name the default user. The
+        password is a secret: give it as ``WEALD__REDIS__PASSWORD``, or as ``password_file``.
+    ssl_cafile
+        Certificate authority of the server; the system's when absent.
+    ssl_certfile, ssl_keyfile
+        Certificate and key by which this client proves who it is.
     enabled
         When false nothing is published and no connection is made.
     timeout_seconds
@@ -71,9 +97,27 @@ class RedisSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """
 
     url: str = "redis://127.0.0.1:6379/0"
+    username: str | None = None
+    password: Secret = None
+    ssl_cafile: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
     enabled: bool = True
     timeout_seconds: Seconds = 5.0
     retries: Annotated[int, msgspec.Meta(ge=0, le=10)] = 2
 
+    def __post_init__(self) -> None:
+        _check_certificate(self.ssl_certfile, self.ssl_keyfile)
+        files = (self.ssl_cafile, self.ssl_certfile, self.ssl_keyfile)
+        if any(files) and not self.url.startswith("rediss://"):
+            raise ValueError("certificates are of no use to a url that is not rediss://")
+        if self.username is not None and self.password is None:
+            raise ValueError("username needs a password, or a password_file")
+
     def __repr__(self) -> str:
         return f"RedisSettings(url={redacted(self.url)!r}, enabled={self.enabled})"
+
+
+def _check_certificate(certfile: str | None, keyfile: str | None) -> None:
+    if (certfile is None) != (keyfile is None):
+        raise ValueError("ssl_certfile and ssl_keyfile go together")

@@ -14,11 +14,16 @@ from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer
 from kafka import TopicPartition as ClientPartition
-from kafka.errors import KafkaConfigurationError, KafkaError, KafkaTimeoutError
+from kafka.errors import (
+    KafkaConfigurationError,
+    KafkaError,
+    KafkaTimeoutError,
+    UnsupportedCodecError,
+)
 from kafka.structs import OffsetAndMetadata
 
 from .errors import SourceError, SourceUnavailable
-from .kafka_options import client_options
+from .kafka_options import client_options, overhearing
 from .record import Message, TopicPartition
 from .settings import KafkaSettings
 from .single_writer import SingleWriterAssignor
@@ -72,7 +77,7 @@ class KafkaSource:
         self._recorder = _Recorder(assignor)
         self._paused = False
         self._process = uuid.uuid4().hex[:12]
-        with _translated(settings):
+        with overhearing() as overheard, _translated(settings, overheard):
             self._consumer = KafkaConsumer(
                 **client_options(settings, f"weald-{stream}"),
                 group_id=settings.group or f"weald-{stream}",
@@ -85,6 +90,8 @@ class KafkaSource:
                 max_poll_interval_ms=settings.max_poll_interval_ms,
                 metadata_max_age_ms=settings.metadata_max_age_ms,
                 max_poll_records=batch_records,
+                fetch_max_bytes=settings.fetch_max_bytes,
+                max_partition_fetch_bytes=settings.max_partition_fetch_bytes,
                 allow_auto_create_topics=False,
             )
             # Joining before the topic's partitions are known means an empty first assignment and a
@@ -225,16 +232,18 @@ def _note_failure(offsets: object, answer: object) -> None:
 
 
 @contextmanager
-def _translated(settings: KafkaSettings) -> Iterator[None]:
+def _translated(settings: KafkaSettings, overheard: object = "") -> Iterator[None]:
     place = f"topic {settings.topic!r} at {settings.bootstrap_servers}"
     try:
         yield
     except KafkaConfigurationError as error:
         raise SourceError(f"[kafka] cannot be used for {place}: {error}") from error
+    except UnsupportedCodecError as error:
+        raise SourceError(f"{place}: {error}. pip install 'weald[compression]'") from error
     except KafkaError as error:
         passing = isinstance(error, KafkaTimeoutError) or getattr(error, "retriable", False)
         if passing:
-            raise SourceUnavailable(f"{place} does not answer: {error!r}") from error
+            raise SourceUnavailable(f"{place} does not answer: {error!r}{overheard}") from error
         raise SourceError(f"{place} cannot be read: {error!r}") from error
-    except (AssertionError, ValueError) as error:
+    except (AssertionError, ValueError, OSError) as error:  # a certificate that cannot be read
         raise SourceError(f"[kafka] cannot be used for {place}: {error}") from error

@@ -8,6 +8,7 @@ __all__ = ["FieldSettings", "KafkaSettings", "SchemaSettings", "StreamSettings"]
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
+Secret = Annotated[str | None, msgspec.Meta(extra={"secret": True})]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 
 
@@ -120,12 +121,23 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         After how long a silent member loses its partitions, and how often it speaks.
     max_poll_interval_ms : int
         Longest pause between two polls, which refinement and replay must stay under.
+    connect_timeout_seconds : float
+        How long to wait for the first answer of any broker.
     metadata_max_age_ms : int
         How often to ask whether the topic has new partitions.
-    security_protocol : str
-    sasl_mechanism, sasl_username, sasl_password : str, optional
-        The password is a secret: give it as ``WEALD__KAFKA__SASL_PASSWORD``.
-    ssl_cafile, ssl_certfile, ssl_keyfile : str, optional
+    fetch_max_bytes, max_partition_fetch_bytes : int
+        Most bytes that one answer of a broker, and one partition in it, may have: the memory that
+        unread records take. A single record that is longer still comes, alone.
+    security_protocol : {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}
+        Whether the connection is encrypted (SSL) and whether this client names itself (SASL).
+    sasl_mechanism : {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}, optional
+    sasl_username, sasl_password : str, optional
+        The password is a secret: give it as ``WEALD__KAFKA__SASL_PASSWORD``, or as
+        ``sasl_password_file``.
+    ssl_cafile : str, optional
+        Certificate authority of the brokers; the system's when absent.
+    ssl_certfile, ssl_keyfile, ssl_password : str, optional
+        Certificate and key by which this client proves who it is, and the key's passphrase.
     """
 
     bootstrap_servers: str = "127.0.0.1:9092"
@@ -138,23 +150,47 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     heartbeat_interval_ms: Positive = 3_000
     max_poll_interval_ms: Positive = 300_000
     metadata_max_age_ms: Positive = 60_000
+    connect_timeout_seconds: Annotated[float, msgspec.Meta(gt=0)] = 15.0
+    fetch_max_bytes: Positive = 16_777_216
+    max_partition_fetch_bytes: Positive = 1_048_576
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    sasl_mechanism: str | None = None
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
     sasl_username: str | None = None
-    sasl_password: Annotated[str | None, msgspec.Meta(extra={"secret": True})] = None
+    sasl_password: Secret = None
     ssl_cafile: str | None = None
     ssl_certfile: str | None = None
     ssl_keyfile: str | None = None
+    ssl_password: Secret = None
 
     def __post_init__(self) -> None:
         if 3 * self.heartbeat_interval_ms > self.session_timeout_ms:
             raise ValueError("session_timeout_ms must be at least 3 times heartbeat_interval_ms")
         if self.session_timeout_ms > self.max_poll_interval_ms:
             raise ValueError("session_timeout_ms must be at most max_poll_interval_ms")
+        self._check_identity()
+        self._check_encryption()
+
+    def _check_identity(self) -> None:
+        given = (self.sasl_mechanism, self.sasl_username, self.sasl_password)
+        if self.security_protocol.startswith("SASL_"):
+            if None in given:
+                raise ValueError(
+                    f"security_protocol {self.security_protocol} needs sasl_mechanism, "
+                    "sasl_username and sasl_password (or sasl_password_file)"
+                )
+        elif any(given):
+            raise ValueError("sasl_... needs security_protocol SASL_SSL (or SASL_PLAINTEXT)")
+
+    def _check_encryption(self) -> None:
+        if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
+            raise ValueError("ssl_certfile and ssl_keyfile go together")
+        files = (self.ssl_cafile, self.ssl_certfile, self.ssl_keyfile, self.ssl_password)
+        if any(files) and not self.security_protocol.endswith("SSL"):
+            raise ValueError("ssl_... needs security_protocol SSL or SASL_SSL")
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{name}={'***' if name == 'sasl_password' and value else value!r}"
+            f"{name}={'***' if name in {'sasl_password', 'ssl_password'} and value else value!r}"
             for name, value in msgspec.structs.asdict(self).items()
         )
         return f"KafkaSettings({shown})"

@@ -1,11 +1,15 @@
 """Flags over environment over file over defaults; every mistake named with its place."""
 
+import io
+import logging
 import os
 from pathlib import Path
 
 import pytest
 from weald.cli.config import setting_rows
 from weald.cli.errors import NotFoundError, UsageError
+from weald.cli.options import open_settings
+from weald.cli.output import note
 from weald.cli.settings import SECTIONS, default_settings, find_file, load, parse_overrides
 
 
@@ -155,6 +159,9 @@ def test_secrets_are_hidden_wherever_settings_are_shown() -> None:
     flags = {
         "storage.url": "postgresql+psycopg://weald:hunter2@db/weald",
         "redis.url": "redis://:hunter2@cache/0",
+        "kafka.security_protocol": "SASL_SSL",
+        "kafka.sasl_mechanism": "PLAIN",
+        "kafka.sasl_username": "weald",
         "kafka.sasl_password": "hunter2",  # looked for in what is shown
         "monitoring.token": "hunter2",
     }
@@ -164,6 +171,81 @@ def test_secrets_are_hidden_wherever_settings_are_shown() -> None:
     assert shown["kafka.sasl_password"] == "***"  # noqa: S105  # what hides one
     assert shown["storage.url"] == "postgresql+psycopg://weald:***@db/weald"
     assert "hunter2" not in repr(loaded.settings)
+
+
+@pytest.mark.parametrize("text", ["s3cret!", "{not: json", "[1]", "null", "12345678", " a b "])
+def test_a_secret_comes_from_a_file_as_it_is(clean: Path, text: str) -> None:
+    (clean / "home").mkdir()
+    (clean / "home" / "token").write_text(f"{text}\n")
+    write("[monitoring]\ntoken_file = 'token'\n", "home/weald.toml")
+    loaded = load(Path("home"))
+    assert loaded.settings.monitoring.token == text
+    assert loaded.origins == {"monitoring.token": "home/weald.toml"}
+
+
+def test_a_secret_in_the_environment_wins_over_a_file_in_the_configuration(
+    clean: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (clean / "token").write_text("from the file")
+    write("[monitoring]\ntoken_file = 'token'\n")
+    monkeypatch.setenv("WEALD__MONITORING__TOKEN", "[from the environment")
+    assert load().settings.monitoring.token == "[from the environment"  # noqa: S105  # a test's
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"), [(None, "cannot be read"), (b"\n", "empty"), (b"\xff\xfe", "UTF-8")]
+)
+def test_a_file_that_holds_no_secret(clean: Path, content: bytes | None, problem: str) -> None:
+    if content is not None:
+        (clean / "secret").write_bytes(content)
+    write("[redis]\npassword_file = 'secret'\n")
+    with pytest.raises(UsageError, match=f"weald.toml: redis.password_file: secret.*{problem}"):
+        load()
+
+
+def test_a_secret_and_its_file_are_one_too_many(clean: Path) -> None:
+    (clean / "secret").write_text("hunter2")
+    write("[redis]\npassword = 'x'\npassword_file = 'secret'\n")
+    with pytest.raises(UsageError, match=r"redis\.password_file: give one of the two"):
+        load()
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("[kafka]\nsecurity_protocol = 'SASL_SSL'\n", "needs sasl_mechanism"),
+        ("[kafka]\nsasl_mechanism = 'PLAIN'\n", "needs security_protocol SASL_SSL"),
+        ("[kafka]\nsasl_mechanism = 'GUESS'\n", "kafka.sasl_mechanism"),
+        ("[kafka]\nssl_cafile = 'ca.pem'\n", "needs security_protocol SSL"),
+        ("[kafka]\nsecurity_protocol='SSL'\nssl_keyfile='k'\n", "go together"),
+        ("[redis]\nssl_cafile = 'ca.pem'\n", "not rediss://"),
+        ("[redis]\nusername = 'weald'\n", "needs a password"),
+        ("[storage]\nssl_certfile = 'c'\n", "go together"),
+    ],
+)
+def test_half_of_a_protection_is_refused(section: str, message: str) -> None:
+    """Better no start than one that its owner takes for protected."""
+    write(section)
+    with pytest.raises(UsageError, match=message):
+        load()
+
+
+def test_notes_and_logs_are_scrubbed(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write("[redis]\nurl = 'redis://u:p%40ssword@h/0'\n[monitoring]\ntoken = 'hunter22'\n")
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logging.getLogger().addHandler(handler)
+    try:
+        open_settings(clean, None)
+        refused = ValueError("p@ssword")
+        logging.getLogger("driver").error("%s, %s", "p%40ssword", "hunter22", exc_info=refused)
+        note("weald: token hunter22 was refused")
+    finally:
+        logging.getLogger().removeHandler(handler)
+    shown = stream.getvalue() + capsys.readouterr().err
+    assert "***, ***\nValueError: ***" in shown
+    assert "token *** was refused" in shown
+    assert "ssword" not in shown
 
 
 def test_every_setting_is_shown_once() -> None:

@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,14 +33,14 @@ N = 40
 class Running:
     """A run in a process of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, arguments: Sequence[str], *, settings: bool) -> None:
         self._log = folder / "stderr.txt"
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "weald.cli.main", "run", "--embedded"],
+                [sys.executable, "-m", "weald.cli.main", "run", *arguments],
                 cwd=folder,
                 stderr=log,
-                env={k: v for k, v in os.environ.items() if not k.startswith("WEALD__")},
+                env={k: v for k, v in os.environ.items() if settings or k[:7] != "WEALD__"},
             )
 
     def said(self, pattern: str) -> re.Match[str]:
@@ -55,6 +55,10 @@ class Running:
         assert match is not None
         return match
 
+    def text(self) -> str:
+        """All that it said."""
+        return self._log.read_text()
+
     def stop(self, number: int) -> int:
         """Send a signal and return the exit code."""
         self.process.send_signal(number)
@@ -62,8 +66,11 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Running]:
-    run = Running(folder)
+def running(
+    folder: Path, arguments: Sequence[str] = ("--embedded",), *, settings: bool = False
+) -> Iterator[Running]:
+    """Run the service; with `settings` those of the environment count."""
+    run = Running(folder, arguments, settings=settings)
     try:
         yield run
     finally:

