@@ -1,0 +1,128 @@
+"""What a worker does with a lease: a fixed number of moves, and the way back."""
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.random import PCG64, Generator
+from numpy.typing import NDArray
+
+from ..treecore.family.base import workspace
+from ..treecore.partition import make_atoms
+from ..treecore.prior.base import log_size
+from . import sams
+from .kernels import Kernel, gibbs_on, kernels_named
+from .leases import Lease
+from .position import Position
+from .restriction import regrow
+from .state import NULL, make_tally
+
+__all__ = ["KernelTrace", "Returned", "lease_kernels", "work"]
+
+# A bounded number of single atoms a sweep, as inline.
+_GIBBS_ATOMS = 1000
+
+
+@dataclass(frozen=True)
+class KernelTrace:
+    """What one move did in a lease; ``seconds`` are the worker's, ``log_joint_gain`` in nats."""
+
+    name: str
+    flag: str
+    proposed: int
+    accepted: int
+    sum_log_ratio: float
+    log_joint_gain: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Returned:
+    """A new partition of the lease's atoms: canonical labels (u), and what each kernel did."""
+
+    labels: NDArray[np.int64]
+    kernels: tuple[KernelTrace, ...]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything as plain arrays, for :meth:`from_arrays`."""
+        traces = json.dumps([asdict(each) for each in self.kernels]).encode()
+        return {"labels": self.labels, "kernels": np.frombuffer(traces, dtype=np.uint8)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
+        """Undo :meth:`arrays`."""
+        traces = json.loads(arrays["kernels"].tobytes())
+        return cls(arrays["labels"], tuple(KernelTrace(**each) for each in traces))
+
+
+def lease_kernels(names: str) -> list[Kernel]:
+    """The kernels that a comma-joined list names, with the work of a sweep bounded.
+
+    Raises ParameterError for an unknown one.
+    """
+    bounded = gibbs_on(_GIBBS_ATOMS)
+    return [bounded if kernel.name == bounded.name else kernel for kernel in kernels_named(names)]
+
+
+def _pair_kernel(lease: Lease) -> Kernel:
+    """Law B allows no other move than those that split or merge the anchors' blocks."""
+
+    def sweep(rng: Generator, position: Position) -> NDArray[np.float64]:
+        tally = make_tally()
+        sams.sweep(rng, position.flat(), position.model, sams.Plan(), lease.anchors, tally)
+        return np.delete(tally, NULL, axis=0).sum(axis=0, keepdims=True)
+
+    return Kernel("sams", "exact", ("sams",), sweep)
+
+
+def _position(lease: Lease) -> Position:
+    atoms = make_atoms(lease.family, lease.rows, lease.size, workspace(lease.family))
+    position = Position(
+        lease.family,
+        atoms,
+        lease.labels,
+        lease.prior,
+        lambda model: regrow(lease.family, model, atoms, lease.form),
+    )
+    position.model = position.model._replace(seating=lease.seating())
+    return position
+
+
+def _log_weight(position: Position) -> float:
+    """Log of prior times likelihood of the part, up to a constant of the round."""
+    sizes = position.sizes()
+    seating = position.model.seating
+    value = position.log_likelihood() + float(seating.log_blocks[sizes.shape[0]])
+    return value + sum(float(log_size(seating, int(size))) for size in sizes)
+
+
+def work(lease: Lease, rng: Any = None) -> Returned:
+    """Spend the lease's budget. The same lease gives the same answer, whoever works on it.
+
+    ``rng`` is by default made from the budget's seed.
+    """
+    source = Generator(PCG64(lease.budget.seed)) if rng is None else rng
+    position = _position(lease)
+    kernels = [_pair_kernel(lease)] if len(lease.anchors) else lease_kernels(lease.budget.kernels)
+    reached = _log_weight(position)
+    rows: dict[str, list[float]] = {}
+    flags: dict[str, str] = {}
+    for _ in range(lease.budget.sweeps):
+        for kernel in kernels:
+            began = time.perf_counter()
+            tally = kernel.sweep(source, position)
+            before, reached = reached, _log_weight(position)
+            share = 1.0 / len(kernel.parts)
+            spent = (time.perf_counter() - began) * share
+            for name, moves in zip(kernel.parts, tally, strict=True):
+                flags[name] = kernel.flag
+                row = rows.setdefault(name, [0.0] * 5)
+                for at, value in enumerate((*moves, (reached - before) * share, spent)):
+                    row[at] += float(value)
+    traces = tuple(
+        KernelTrace(name, flags[name], int(row[0]), int(row[1]), row[2], row[3], row[4])
+        for name, row in rows.items()
+    )
+    return Returned(position.labels(), traces)

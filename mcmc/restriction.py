@@ -1,0 +1,78 @@
+"""The guide restricted to some of its atoms: what a worker needs of it, and how it grows back.
+
+A node of the guide survives where it still tells two of the atoms apart; nodes with one child left
+are contracted. The result is a function of the guide and of the set of atoms alone, so a guide that
+never looks at the partition restricts to one that looks at no more than the lease's atoms, which is
+what keeps tree-guided moves exact inside a lease. In preorder the number of leaves under each node
+says everything about a binary tree's form, so that is all that travels.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..treecore.guide import Guide, freeze
+from ..treecore.partition import Atoms, Model
+from .growing import restored_forest
+
+__all__ = ["regrow", "restrict"]
+
+Ids = NDArray[np.int64]
+_NONE = -1
+
+
+def restrict(guide: Guide, atoms: Ids) -> tuple[Ids, Ids]:
+    """Form of the guide over ``atoms`` (u, ascending ids) only.
+
+    Returns
+    -------
+    n_leaves : int64 (2 u - 1)
+        Leaves under each surviving node, in preorder.
+    order : int64 (u)
+        Places in ``atoms`` of the leaves, from left to right.
+    """
+    taken = np.zeros(guide.position.shape[0], dtype=bool)
+    taken[atoms] = True
+    leaves = taken[guide.atom]
+    before = np.concatenate([[0], np.cumsum(leaves)])
+    count = before[guide.first + guide.n_leaves] - before[guide.first]
+    survives = (guide.n_leaves == 1) & (count == 1)
+    inner = np.flatnonzero(guide.n_leaves > 1)
+    left = inner + 1
+    survives[inner] = (count[left] > 0) & (count[left + guide.n_nodes[left]] > 0)
+    return count[survives].astype(np.int64), np.searchsorted(atoms, guide.atom[leaves])
+
+
+def regrow(family: Any, model: Model, atoms: Atoms, form: tuple[Ids, Ids]) -> Guide:
+    """Guide over the atoms of a lease, with its potentials for the model's prior."""
+    n_leaves, order = form
+    n_nodes = n_leaves.shape[0]
+    inner = np.flatnonzero(n_leaves > 1)
+    left = np.full(n_nodes, _NONE, dtype=np.int64)
+    right = np.full(n_nodes, _NONE, dtype=np.int64)
+    parent = np.full(n_nodes, _NONE, dtype=np.int64)
+    left[inner] = inner + 1
+    right[inner] = inner + 2 * n_leaves[inner + 1]
+    parent[left[inner]] = parent[right[inner]] = inner
+    leaves = np.flatnonzero(n_leaves == 1)
+    atom = np.full(n_nodes, _NONE, dtype=np.int64)
+    atom[leaves] = order
+    size = np.zeros(n_nodes, dtype=np.int64)
+    size[leaves] = atoms.size[order]
+    forest = restored_forest(
+        family,
+        model,
+        {
+            "parent": parent,
+            "left": left,
+            "right": right,
+            "atom": atom,
+            "node_size": size,
+            "leaf_rows": atoms.rows[order],
+            "roots": np.zeros(1, dtype=np.int64),
+            "free": np.empty(0, dtype=np.int64),
+            "n_atoms": np.array([order.shape[0]]),
+        },
+    )
+    return freeze(model, forest)
