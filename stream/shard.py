@@ -181,7 +181,8 @@ class Shard:
     def _insert(self, values: NDArray[np.float64], now: float, applied: Applied) -> None:
         if self._arrivals is None:
             self._arrivals = Arrivals(self.chain.labels, self.clusters, self._next_cluster)
-        slots = self.chain.labels[self.chain.insert(values)]
+        atoms = self.chain.insert(values)
+        slots = self.chain.labels[atoms]
         clusters, born = self._arrivals.place(slots)
         applied.lineage += [self._birth(int(clusters[i]), self.seq + i + 1, now) for i in born]
         applied.clusters.append(clusters)
