@@ -252,9 +252,9 @@ def gibbs_step(rng: Generator, state: State, model: Model, entities: Entities, i
     """Redraw the entity of atom i, with or without other mentions, given K and all the others."""
     partition = state.partition
     lift(state.atoms, partition, i)
-    k = seating_weights(state, model, i)
     n_void = n_empty(partition, entities)
-    state.log_weights[k] = log(n_void) + state.atoms.log_marginal[i] if n_void > 0 else -inf
+    alone = log(n_void) + state.atoms.log_marginal[i] if n_void > 0 else -inf
+    k = seating_weights(state, model, i, alone)
     chosen = choose(rng, state.log_weights, k + 1)
     slot = open_block(partition) if chosen == k else slot_at(partition, chosen)
     place(state.atoms, partition, i, slot)

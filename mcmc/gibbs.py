@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..treecore.compile import compiled, inner
 from ..treecore.draw import choose
-from ..treecore.partition import Model, lift, log_join, open_block, place
+from ..treecore.partition import Model, lift, log_join_above, open_block, place
 from ..treecore.prior.base import log_new_block, log_size
 from ..treecore.reference import by_reference
 from .state import Info, State
@@ -19,24 +19,31 @@ from .state import Info, State
 __all__ = ["seating_weights", "step", "sweep"]
 
 _CONDITIONAL = 3
+# A weight that is this much smaller than another, in nats, changes no bit of their sum: a double
+# has 53 bits, which are 37 nats.
+_NEGLIGIBLE = 50.0
 
 
 @inner
-def seating_weights(state: State, model: Model, i: int) -> int:
+def seating_weights(state: State, model: Model, i: int, log_alone: float) -> int:
     """Log weights of atom i, which is in no block, for each open block and then for a new one.
 
-    They are written to ``state.log_weights``; returns the number of open blocks.
+    ``log_alone`` is the last of them. They are written to ``state.log_weights``, minus infinity
+    for some of those that are beyond notice; returns the number of open blocks.
     """
     atoms, partition, seating = state.atoms, state.partition, model.seating
     size = atoms.size[i]
     k = partition.n_blocks[0]
+    largest = log_alone
+    state.log_weights[k] = log_alone
     for at in range(k):
         slot = partition.slots[at]
         count = partition.size[slot]
         weight = log_size(seating, count + size) - log_size(seating, count)
-        state.log_weights[at] = weight + log_join(model, atoms, partition, i, slot)
-    state.log_weights[k] = log_new_block(seating, k) + log_size(seating, size)
-    state.log_weights[k] += atoms.log_marginal[i]
+        least = largest - weight - _NEGLIGIBLE
+        weight += log_join_above(model, atoms, partition, i, slot, least)
+        largest = max(largest, weight)
+        state.log_weights[at] = weight
     return k
 
 
@@ -46,7 +53,9 @@ def step(rng: Generator, state: State, model: Model, i: int) -> Info:
     partition = state.partition
     if partition.label[i] >= 0:
         lift(state.atoms, partition, i)
-    k = seating_weights(state, model, i)
+    alone = log_new_block(model.seating, partition.n_blocks[0]) + state.atoms.log_marginal[i]
+    alone += log_size(model.seating, state.atoms.size[i])
+    k = seating_weights(state, model, i, alone)
     chosen = choose(rng, state.log_weights, k + 1)
     slot = open_block(partition) if chosen == k else partition.slots[chosen]
     place(state.atoms, partition, i, slot)

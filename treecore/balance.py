@@ -1,12 +1,15 @@
-"""Balanced trees: top-down division of a set of subtrees, and the rebuild of what got too deep.
+"""Balanced trees: rotations on the path of an insertion, and division of a set from the top down.
 
 Published insertion makes chains inside a homogeneous cluster (``tgmcmc-ibhc.md`` section 4.4).
-Predictive descent avoids most of that; the scapegoat rule does the rest: a subtree whose height
-exceeds ``3 log2`` of its leaves is built anew from the top down, each time dividing its leaves in
-two by a few rounds of likelihood-based two-means, with at least a quarter on each side.
-"""
+Predictive descent avoids most of that; rotations do the rest: where one child holds more than three
+times the leaves of its sibling, the sibling changes places with a grandchild, chosen by the data
+where the balance leaves a choice. No tree is then higher than ``log2(n) / log2(4 / 3)``, which is
+2.41 log2 of its leaves, and an insertion costs what the height costs; rebuilding what got too deep
+(the scapegoat rule) costs ten times as much on large homogeneous clusters.
 
-from math import log2
+A tree over given leaves is built from the top down by a few rounds of likelihood-based two-means,
+with at least a quarter on each side.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +22,16 @@ from .family.base import (
     log_predictive,
     predictive_width,
 )
-from .forest import Forest, refresh_ancestors, refresh_node
+from .forest import Forest, log_dissimilarity, refresh_node
 from .partition import Model
 from .rows import Rows, add_row, clear_row, is_single
 
-__all__ = ["grow_tree", "height_limit", "rebalance_path"]
+__all__ = ["grow_tree", "restore_path"]
 
 _NONE = -1
 _ROUNDS = 3
 _SMALLEST_SHARE = 4
-
-
-@inner
-def height_limit(n_leaves: int) -> float:
-    """Greatest height allowed to a tree of so many leaves."""
-    return 3.0 * log2(float(n_leaves))
+_LARGEST_RATIO = 3
 
 
 @inner
@@ -140,44 +138,51 @@ def grow_tree(
         refresh_node(model, forest, inner[at])
 
 
-@allocating
-def _rebuild(model: Model, forest: Forest, v: int) -> None:
-    """Build the subtree of v anew over the same leaves; v stays its root."""
-    n = forest.n_leaves[v]
-    leaves = np.empty(n, dtype=np.int64)
-    inner = np.empty(n, dtype=np.int64)
-    n_leaves, n_inner, n_waiting = 0, 0, 1
-    pending = np.empty(n, dtype=np.int64)
-    pending[0] = v
-    while n_waiting > 0:
-        n_waiting -= 1
-        node = pending[n_waiting]
-        inner[n_inner] = node
-        n_inner += 1
-        for part in range(2):
-            child = forest.right[node] if part == 0 else forest.left[node]
-            if forest.left[child] == _NONE:
-                leaves[n_leaves] = child
-                n_leaves += 1
-            else:
-                pending[n_waiting] = child
-                n_waiting += 1
-    sides = np.zeros((2, forest.rows.shape[1]))
-    grow_tree(model, forest, leaves, inner[:n_inner], sides)
+@inner
+def _heavy_child(forest: Forest, v: int) -> int:
+    """The child that holds more than three times its sibling's leaves, -1 where neither does."""
+    a, b = forest.left[v], forest.right[v]
+    if forest.n_leaves[a] > _LARGEST_RATIO * forest.n_leaves[b]:
+        return a
+    return b if forest.n_leaves[b] > _LARGEST_RATIO * forest.n_leaves[a] else _NONE
 
 
-@allocating
-def rebalance_path(model: Model, forest: Forest, v: int) -> int:
-    """Rebuild whatever is too deep among v and its ancestors.
+@inner
+def _rotate(model: Model, forest: Forest, v: int, heavy: int) -> None:
+    """From (heavy = (near, far), light) to (far, heavy = (near, light)).
 
-    Returns the lowest node of that path which is still where it was: v, or the root of the largest
-    rebuilt subtree.
+    Light goes to the grandchild that it is better together with, unless that would leave v out of
+    balance again. Numbers of leaves are set; the rest of ``heavy`` and v is left to refresh.
     """
-    lowest = v
+    light = forest.right[v] if forest.left[v] == heavy else forest.left[v]
+    near, far = forest.left[heavy], forest.right[heavy]
+    n_leaves = forest.n_leaves
+    if n_leaves[near] > n_leaves[far]:
+        near, far = far, near
+    # The smaller grandchild is always allowed.
+    if n_leaves[far] + n_leaves[light] <= _LARGEST_RATIO * n_leaves[near]:
+        apart = log_dissimilarity(model, forest, near, light)
+        if log_dissimilarity(model, forest, far, light) < apart:
+            near, far = far, near
+    forest.left[heavy], forest.right[heavy] = near, light
+    forest.left[v], forest.right[v] = far, heavy
+    forest.parent[light] = heavy
+    forest.parent[far] = v
+    n_leaves[heavy] = n_leaves[near] + n_leaves[light]
+
+
+@inner
+def restore_path(model: Model, forest: Forest, v: int) -> None:
+    """Balance and recompute v and all its ancestors; what is below v must be in order."""
     while v != _NONE:
-        if forest.height[v] > height_limit(forest.n_leaves[v]):
-            _rebuild(model, forest, v)
-            refresh_ancestors(model, forest, v)
-            lowest = v
+        lowest = v
+        heavy = _heavy_child(forest, v)
+        while heavy != _NONE:
+            _rotate(model, forest, lowest, heavy)
+            lowest = heavy
+            heavy = _heavy_child(forest, lowest)
+        while lowest != v:
+            refresh_node(model, forest, lowest)
+            lowest = forest.parent[lowest]
+        refresh_node(model, forest, v)
         v = forest.parent[v]
-    return lowest

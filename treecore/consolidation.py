@@ -10,9 +10,9 @@ may be done at any fixed point of the stream.
 import numpy as np
 from numpy.typing import NDArray
 
-from .balance import rebalance_path
+from .balance import restore_path
 from .compile import allocating, compiled
-from .forest import Forest, log_dissimilarity, new_node, refresh_node, remove_root, replace_child
+from .forest import Forest, log_dissimilarity, new_node, remove_root, replace_child
 from .partition import Model
 from .reference import by_reference
 
@@ -42,8 +42,7 @@ def _join_roots(model: Model, forest: Forest, a: int, b: int) -> int:
     forest.left[v], forest.right[v] = a, b
     forest.parent[a] = v
     forest.parent[b] = v
-    refresh_node(model, forest, v)
-    rebalance_path(model, forest, v)
+    restore_path(model, forest, v)
     return v
 
 

@@ -20,7 +20,7 @@ from .family.base import (
     fill_predictive,
     log_marginal,
     log_marginal_sum,
-    log_predictive,
+    log_predictive_above,
     predictive_width,
     statistics_width,
 )
@@ -145,15 +145,19 @@ def log_dissimilarity(model: Model, forest: Forest, a: int, b: int) -> float:
 
 
 @inner
-def log_dissimilarity_of_single(model: Model, forest: Forest, a: int, x: int) -> float:
-    """:func:`log_dissimilarity` of a tree and a leaf of one observation, by the predictives."""
+def log_dissimilarity_of_single(model: Model, forest: Forest, a: int, x: int, most: float) -> float:
+    """:func:`log_dissimilarity` of a tree and a leaf of one observation, by the predictives.
+
+    Infinity where it exceeds ``most``, which is found out at a fraction of the cost.
+    """
     if not forest.has_predictive[a]:
         fill_predictive(model.family, forest.rows, a, forest.predictive, a, model.work)
         forest.has_predictive[a] = 1
-    joined = log_predictive(model.family, forest.predictive, a, forest.rows, x)
+    apart = forest.log_potential[a] + forest.log_potential[x]
     size = forest.size[a] + forest.size[x]
-    together = log_hypothesis(model, size, forest.log_marginal[a] + joined)
-    return forest.log_potential[a] + forest.log_potential[x] - together
+    apart -= log_hypothesis(model, size, forest.log_marginal[a])
+    table, rows = forest.predictive, forest.rows
+    return apart - log_predictive_above(model.family, table, a, rows, x, apart - most)
 
 
 @inner
@@ -265,15 +269,14 @@ def replace_child(forest: Forest, parent: int, old: int, new: int) -> None:
 
 
 @inner
-def join(model: Model, forest: Forest, v: int, x: int) -> int:
+def join(forest: Forest, v: int, x: int) -> int:
     """Put the tree x, which hangs nowhere, beside v under a new node in v's place.
 
-    Returns that node. Its ancestors are left for the caller to refresh.
+    Returns that node. It and its ancestors are left for the caller to refresh.
     """
     p = new_node(forest)
     replace_child(forest, forest.parent[v], v, p)
     forest.left[p], forest.right[p] = v, x
     forest.parent[v] = p
     forest.parent[x] = p
-    refresh_node(model, forest, p)
     return p

@@ -7,7 +7,7 @@ back up, refreshes, and cuts the tree at the topmost node whose dissimilarity ex
 cut off is inserted again, with a budget of cuts an arrival.
 """
 
-from .balance import rebalance_path
+from .balance import restore_path
 from .compile import allocating, inner
 from .family.base import log_marginal_sum
 from .forest import (
@@ -17,7 +17,9 @@ from .forest import (
     join,
     log_dissimilarity,
     log_dissimilarity_of_single,
+    log_hypothesis,
     refresh_ancestors,
+    refresh_node,
     remove_root,
     replace_child,
 )
@@ -41,7 +43,7 @@ def _nearest_root(model: Model, forest: Forest, x: int) -> int:
     for at in range(forest.n_roots[0]):
         root = forest.roots[at]
         if single:
-            d = log_dissimilarity_of_single(model, forest, root, x)
+            d = log_dissimilarity_of_single(model, forest, root, x, smallest)
         else:
             d = log_dissimilarity(model, forest, root, x)
         if d < smallest or (d == smallest and best == _NONE):
@@ -72,10 +74,10 @@ def _place_predictive(model: Model, forest: Forest, root: int, x: int) -> int:
         rows = forest.rows
         left = log_marginal_sum(model.family, rows, a, rows, x, model.work)
         right = log_marginal_sum(model.family, rows, b, rows, x, model.work)
-        left -= forest.log_marginal[a]
-        right -= forest.log_marginal[b]
-        v = a if left >= right else b
-        if log_dissimilarity(model, forest, v, x) > 0.0:
+        to_left = left - forest.log_marginal[a] >= right - forest.log_marginal[b]
+        v, union = (a, left) if to_left else (b, right)
+        together = log_hypothesis(model, forest.size[v] + forest.size[x], union)
+        if forest.log_potential[v] + forest.log_potential[x] > together:
             return v
     return v
 
@@ -136,10 +138,12 @@ def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
             beside = _place_published(model, forest, root, tree)
         else:
             beside = _place_predictive(model, forest, root, tree)
-        node = join(model, forest, beside, tree)
-        refresh_ancestors(model, forest, node)
+        node = join(forest, beside, tree)
         if rule == PREDICTIVE:
-            node = rebalance_path(model, forest, node)
+            restore_path(model, forest, node)
+        else:
+            refresh_node(model, forest, node)
+            refresh_ancestors(model, forest, node)
         violated = _topmost_violation(forest, node)
         if violated != _NONE and cuts < CUT_BUDGET:
             cuts += 1
@@ -162,6 +166,4 @@ def remove_atom(model: Model, forest: Forest, atom: int) -> None:
     replace_child(forest, above, p, sibling)
     free_node(forest, x)
     free_node(forest, p)
-    refresh_ancestors(model, forest, sibling)
-    if above != _NONE:
-        rebalance_path(model, forest, above)
+    restore_path(model, forest, above)

@@ -16,6 +16,7 @@ from .family.base import (
     log_marginal,
     log_marginal_sum,
     log_predictive,
+    log_predictive_above,
     predictive_width,
     statistics_width,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "lift",
     "link",
     "log_join",
+    "log_join_above",
     "log_joint",
     "log_likelihood",
     "make_atoms",
@@ -241,15 +243,32 @@ def set_log_marginal(partition: Partition, k: int, value: float) -> None:
 
 
 @inner
+def _predictive_of(model: Model, partition: Partition, k: int) -> Rows:
+    if partition.stale[k] & _STALE_PREDICTIVE:
+        fill_predictive(model.family, partition.rows, k, partition.predictive, k, model.work)
+        partition.stale[k] ^= _STALE_PREDICTIVE
+    return partition.predictive
+
+
+@inner
 def log_join(model: Model, atoms: Atoms, partition: Partition, i: int, k: int) -> float:
     """Log predictive likelihood of atom i, which is not in block k, given block k."""
     if atoms.single[i]:
-        if partition.stale[k] & _STALE_PREDICTIVE:
-            fill_predictive(model.family, partition.rows, k, partition.predictive, k, model.work)
-            partition.stale[k] ^= _STALE_PREDICTIVE
-        return log_predictive(model.family, partition.predictive, k, atoms.rows, i)
+        table = _predictive_of(model, partition, k)
+        return log_predictive(model.family, table, k, atoms.rows, i)
     union = log_marginal_sum(model.family, partition.rows, k, atoms.rows, i, model.work)
     return union - block_log_marginal(model, partition, k)
+
+
+@inner
+def log_join_above(
+    model: Model, atoms: Atoms, partition: Partition, i: int, k: int, least: float
+) -> float:
+    """:func:`log_join`, or minus infinity for a single observation where it is below ``least``."""
+    if atoms.single[i]:
+        table = _predictive_of(model, partition, k)
+        return log_predictive_above(model.family, table, k, atoms.rows, i, least)
+    return log_join(model, atoms, partition, i, k)
 
 
 @compiled

@@ -25,6 +25,7 @@ __all__ = [
     "log_marginal",
     "log_marginal_sum",
     "log_predictive",
+    "log_predictive_above",
     "make_predictive",
     "make_rows",
     "n_observed",
@@ -103,6 +104,24 @@ def log_predictive(family: Family, table: Rows, k: int, rows: Rows, i: int) -> f
     raise NotImplementedError
 
 
+@generic
+def log_predictive_above(
+    family: Family, table: Rows, k: int, rows: Rows, i: int, least: float
+) -> float:
+    """:func:`log_predictive`, or minus infinity where it is below ``least``.
+
+    For searches that only want the best of many blocks, which a family may give up on early.
+    """
+    raise NotImplementedError
+
+
+def _whole_log_predictive_above(
+    family: Family, table: Rows, k: int, rows: Rows, i: int, least: float
+) -> float:
+    value = log_predictive(family, table, k, rows, i)
+    return value if value >= least else -np.inf
+
+
 def _dense_log_marginal_sum(
     family: Family, rows: Rows, i: int, other: Rows, j: int, work: Rows
 ) -> float:
@@ -123,6 +142,7 @@ def _dense_predictive(family: Family, capacity: int, _rows: Rows) -> Rows:
 def register_dense(*families: type) -> None:
     """Give families on dense rows the functions that follow from those they have."""
     implements(log_marginal_sum, *families)(_dense_log_marginal_sum)
+    implements(log_predictive_above, *families)(_whole_log_predictive_above)
     implements(make_rows, *families)(_dense_rows)
     implements(make_predictive, *families)(_dense_predictive)
 

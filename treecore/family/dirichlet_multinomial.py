@@ -24,6 +24,7 @@ from .base import (
     log_marginal,
     log_marginal_sum,
     log_predictive,
+    log_predictive_above,
     observe,
     predictive_width,
     statistics_width,
@@ -148,6 +149,14 @@ def _fill_predictive(
 @implements(log_predictive, DirichletMultinomial)
 def _log_predictive(family: DirichletMultinomial, table: Any, k: int, rows: Any, i: int) -> float:
     return bag_predictive(table, k, rows, i, family)
+
+
+@implements(log_predictive_above, DirichletMultinomial)
+def _log_predictive_above(
+    family: DirichletMultinomial, table: Any, k: int, rows: Any, i: int, least: float
+) -> float:
+    value = bag_predictive(table, k, rows, i, family)
+    return value if value >= least else -np.inf
 
 
 @implements(observe_bag, np.ndarray)

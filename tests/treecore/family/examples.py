@@ -12,6 +12,7 @@ from weald.treecore.family.base import (
     log_marginal,
     log_marginal_sum,
     log_predictive,
+    log_predictive_above,
     observe,
     predictive_width,
     statistics_width,
@@ -77,6 +78,7 @@ class Evaluation(NamedTuple):
 
     ``predictive`` and ``union`` are given the observations before; ``marginal`` is of those up to
     it; ``remaining`` of those after it; ``halves`` the two halves' union, by ``sum_rows``.
+    ``above`` (3, n) is the predictive where it must reach a little less, a little more, nothing.
     ``rows`` are the n observations, their sum, and the sum after everything was taken out again.
     """
 
@@ -85,7 +87,11 @@ class Evaluation(NamedTuple):
     marginal: Array
     remaining: Array
     halves: float
+    above: Array
     rows: Array
+
+
+_LITTLE = 1e-3
 
 
 @compiled
@@ -100,6 +106,9 @@ def _run(
             rows[r, c] *= weights[r]
         fill_predictive(family, rows, n, table, 0, work)
         out[0, r] = log_predictive(family, table, 0, rows, r)
+        out[5, r] = log_predictive_above(family, table, 0, rows, r, out[0, r] - _LITTLE)
+        out[6, r] = log_predictive_above(family, table, 0, rows, r, out[0, r] + _LITTLE)
+        out[7, r] = log_predictive_above(family, table, 0, rows, r, -np.inf)
         out[1, r] = log_marginal_sum(family, rows, n, rows, r, work)
         add_row(rows, n, rows, r)
         out[2, r] = log_marginal(family, rows, n, work)
@@ -120,7 +129,7 @@ def evaluate(family: Any, values: Array, weights: Array | None = None) -> Evalua
     n = values.shape[0]
     rows = np.zeros((n + 5, statistics_width(family)))
     table = np.zeros((1, predictive_width(family)))
-    out = np.zeros((5, max(n, 1)))
+    out = np.zeros((8, max(n, 1)))
     weights = np.ones(n) if weights is None else weights
     _run(family, np.ascontiguousarray(values), weights, rows, table, out, workspace(family))
     return Evaluation(
@@ -129,6 +138,7 @@ def evaluate(family: Any, values: Array, weights: Array | None = None) -> Evalua
         marginal=out[2, :n],
         remaining=out[3, :n],
         halves=float(out[4, 0]),
+        above=out[5:, :n],
         rows=rows[: n + 2],
     )
 

@@ -57,6 +57,10 @@ def test_predictive_densities_multiply_to_the_marginal(name: str, n: int, seed: 
     assert close(found.predictive, steps, found.marginal)
     assert close(found.union, found.marginal)
     assert close(found.halves, found.marginal[-1])
+    reached, missed, unasked = found.above
+    assert close(reached, found.predictive)
+    assert (missed == -np.inf).all()
+    assert close(unasked, found.predictive)
 
 
 @each_family
