@@ -17,7 +17,16 @@ from .schema import Schema
 from .settings import SchemaSettings, StreamSettings
 from .shard import Shard
 
-__all__ = ["Plan", "family_of", "new_shard", "spec_from_sample", "spec_on_record", "unfit"]
+__all__ = [
+    "Plan",
+    "family_of",
+    "free_shard",
+    "new_shard",
+    "prior_parameters",
+    "spec_from_sample",
+    "spec_on_record",
+    "unfit",
+]
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,30 @@ def new_shard(spec: StreamSpec, cadence: RefinementSettings) -> Shard:
     return Shard(chain, family, cadence)
 
 
+def free_shard(
+    model: ModelSettings, cadence: RefinementSettings, sample: NDArray[np.float64]
+) -> Shard:
+    """Make an empty shard that no database knows; what is left open follows the sample (n, d).
+
+    Raises
+    ------
+    ParameterError
+        When the settings name a family, a prior or a parameter that does not exist.
+    """
+    family = _family_named(model.family).build(model.params, sample)
+    prior = build_prior(model.prior, prior_parameters(model))
+    return Shard(Chain.start(family, prior, seed=model.seed), family, cadence)
+
+
+def prior_parameters(model: ModelSettings) -> dict[str, Any]:
+    """Return the prior's parameters, with whether they are learned where the prior can."""
+    given = dict(model.prior_params)
+    kind = PRIORS.get(model.prior)
+    if kind is not None and "learn" in {field.name for field in fields(kind)}:
+        given.setdefault("learn", model.learn_hyper)
+    return given
+
+
 def unfit(spec: StreamSpec, values: NDArray[np.float64]) -> dict[int, str]:
     """Rows that the family cannot take, with the reason: a negative count, a flag of 7.
 
@@ -97,12 +130,7 @@ def unfit(spec: StreamSpec, values: NDArray[np.float64]) -> dict[int, str]:
 
 
 def _spec(plan: Plan, family_params: dict[str, Any]) -> StreamSpec:
-    prior_params = dict(plan.model.prior_params)
-    kind = PRIORS.get(plan.model.prior)
-    known = {field.name for field in fields(kind)} if kind is not None else set()
-    if "learn" in known:
-        prior_params.setdefault("learn", plan.model.learn_hyper)
-    prior = build_prior(plan.model.prior, prior_params)
+    prior = build_prior(plan.model.prior, prior_parameters(plan.model))
     # Limits on records may change; what is a record's key, time and numbers may not.
     schema = msgspec.to_builtins(plan.schema)
     return StreamSpec(
