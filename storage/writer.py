@@ -15,6 +15,7 @@ from .bulk import insert_observations, reassign, upsert
 from .certainty import write_certainty
 from .commit import BatchCommit, LineageRow, Snapshot
 from .errors import InvariantBroken
+from .failpoints import failpoint
 from .fence import Turn, take_turn
 from .invariants import check_batch
 from .rows import to_bytes
@@ -47,18 +48,25 @@ def write_batch(connection: sa.Connection, batch: BatchCommit, snapshots_kept: i
     turn = take_turn(connection, batch)
     if turn is None:
         return False
+    failpoint("commit.fenced")
     sources = _advance_offsets(connection, turn.stream_id, batch)
+    failpoint("commit.offsets")
     _write_observations(connection, turn, sources, batch)
+    failpoint("commit.observations")
     _write_dead_letters(connection, turn.stream_id, sources, batch)
+    failpoint("commit.dead_letters")
     _write_publications(connection, turn.stream_id, batch)
     _write_clusters(connection, turn.stream_id, batch)
     for certainty in batch.certainties:
         write_certainty(connection, turn.stream_id, certainty)
+    failpoint("commit.clusters")
     _write_lineage(connection, turn, batch.lineage)
     _write_rounds(connection, turn.stream_id, batch)
+    failpoint("commit.history")
     if batch.snapshot is not None:
         _write_snapshot(connection, turn.stream_id, batch.epoch, batch.snapshot)
         _prune_snapshots(connection, turn.stream_id, snapshots_kept)
+    failpoint("commit.written")
     return True
 
 

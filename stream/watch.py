@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from ..monitoring.health import Health
 from ..monitoring.metrics import Metrics
 from ..storage.commit import BatchCommit
+from ..storage.failpoints import failpoint
 from .held import Held
 from .record import TopicPartition
 from .shard import Applied
@@ -43,6 +44,7 @@ class Watch:
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Time one labelled step of the journey."""
+        failpoint(name)
         began = time.perf_counter()
         yield
         seconds = time.perf_counter() - began
@@ -51,6 +53,7 @@ class Watch:
         if name == "commit":
             self.metrics.sql_transaction(seconds)
         self.health.progress()
+        failpoint(f"{name}.done")
 
     def phase(self, phase: str, assigned: int) -> None:
         """Tell in which phase the engine is and how many partitions it owns."""

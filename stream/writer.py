@@ -12,6 +12,7 @@ import numpy as np
 from ..storage.base import Store
 from ..storage.commit import BatchCommit, LineageRow, Snapshot, StreamSpec
 from ..storage.errors import Fenced, StreamNotFound
+from ..storage.failpoints import failpoint
 from .errors import ReplayDiverged
 from .held import Held
 from .model import Plan, family_of, new_shard, spec_from_sample, spec_on_record, unfit
@@ -105,14 +106,17 @@ class Writer:
             return
         spec = self._store.ensure_stream(spec_on_record(self._plan, stored))
         self._take(spec)
+        failpoint("load.claimed")
         snapshot = self._store.newest_snapshot(name)
         if snapshot is None:
             shard = new_shard(spec, self._plan.refinement)
         else:
             shard = Shard.restore(snapshot.payload, family_of(spec))
             self._snapshot_seq = snapshot.seq
+        failpoint("load.restored")
         self._snapshots = max((each.number for each in self._store.snapshots(name)), default=0)
         self._replay(shard, breathe)
+        failpoint("load.replayed")
         # A later replay must not take the new cadence for the old one.
         self._due = snapshot is None or shard.cadence != self._plan.refinement
         shard.cadence = self._plan.refinement
@@ -183,6 +187,7 @@ class Writer:
         offsets = self.offsets
         spec = self._store.ensure_stream(spec_from_sample(self._plan, sample))
         self._take(spec)
+        failpoint("begin.created")
         self.offsets = offsets
         self._shard = new_shard(spec, self._plan.refinement)
         self._due = True

@@ -1,0 +1,81 @@
+"""Labelled steps of a record's journey at which a test may have the process killed.
+
+Off, and then one comparison each, unless the environment variable ``WEALD_FAILPOINT`` names a
+label of `LABELS`: ``commit.observations`` kills the process with SIGKILL when it comes to that
+step for the first time, ``commit.observations:3`` the third time. No handler runs and no buffer is
+flushed, as when the machine loses its power. The crash harness (``python -m benchmarks.crashes``)
+goes through all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+__all__ = ["LABELS", "VARIABLE", "arm", "failpoint"]
+
+VARIABLE = "WEALD_FAILPOINT"
+
+# The loop's steps, each at its beginning and when it is done.
+_STEPS = (
+    "poll",
+    "decode",
+    "insert",
+    "refine",
+    "publish",
+    "snapshot",
+    "dead_letters",
+    "commit",
+    "redis",
+    "courtesy",
+)
+
+LABELS = (
+    # A tenure begins: the stream is claimed, its snapshot read, what came after replayed.
+    "load.claimed",
+    "load.restored",
+    "load.replayed",
+    "begin.created",
+    *(label for step in _STEPS for label in (step, f"{step}.done")),
+    # Inside of the one transaction, after each group of its statements; then COMMIT is next.
+    "commit.fenced",
+    "commit.offsets",
+    "commit.observations",
+    "commit.dead_letters",
+    "commit.clusters",
+    "commit.history",
+    "commit.written",
+)
+
+_left: dict[str, int] = {}
+
+
+def arm(order: str) -> None:
+    """Have the process killed at ``LABEL`` or at the n-th ``LABEL:n``; "" disarms.
+
+    Raises
+    ------
+    ValueError
+        If there is no such label, or the count is not a number from 1.
+    """
+    _left.clear()
+    if not order:
+        return
+    label, _, count = order.partition(":")
+    if label not in LABELS or not (count or "1").isdecimal() or count == "0":
+        raise ValueError(
+            f"{VARIABLE}={order!r} is not LABEL or LABEL:COUNT; labels: {', '.join(LABELS)}"
+        )
+    _left[label] = int(count or "1")
+
+
+def failpoint(label: str) -> None:
+    """Pass the labelled step, unless this is the passing to die at."""
+    if not _left or label not in _left:
+        return
+    _left[label] -= 1
+    if _left[label] == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+arm(os.environ.get(VARIABLE, ""))

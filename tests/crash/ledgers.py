@@ -1,0 +1,151 @@
+"""What must hold of a stream that was killed any number of times: every account, and the model.
+
+The undisturbed run is made from the observations in the order in which SQL has them, so it is the
+right one for any number of partitions, whichever of them the broker happened to send first.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from weald.mcmc.settings import RefinementSettings
+from weald.storage.commit import ClusterRow, ObservationBlock
+from weald.storage.sql import SqlReader
+from weald.stream.model import family_of, new_shard
+from weald.stream.shard import Applied, Shard
+
+__all__ = ["Expected", "faults", "undisturbed"]
+
+BLOCK = 1_000
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What was sent.
+
+    Parameters
+    ----------
+    keys : frozenset of str
+        Of the good records.
+    n_dead : int
+        Bad records.
+    ends : dict of int to int
+        Offset after the last record of each partition.
+    cadence : RefinementSettings
+    concluded : bool
+        Whether the source has an end, at which the stream is refined and published out of turn.
+    """
+
+    keys: frozenset[str]
+    n_dead: int
+    ends: dict[int, int]
+    cadence: RefinementSettings
+    concluded: bool = True
+
+
+def faults(reader: SqlReader, stream: str, expected: Expected) -> list[str]:
+    """Say everything that is wrong with the stream; nothing when it is whole."""
+    return [
+        *_lost_or_doubled(reader, stream, expected),
+        *_accounts(reader, stream, expected),
+        *_model(reader, stream, expected),
+    ]
+
+
+def _lost_or_doubled(reader: SqlReader, stream: str, expected: Expected) -> list[str]:
+    found = Counter(str(key) for block in _blocks(reader, stream) for key in block.key)
+    lost = expected.keys - found.keys()
+    doubled = [key for key, n in found.items() if n > 1]
+    unknown = found.keys() - expected.keys
+    sentences = {"lost": lost, "there more than once": doubled, "never sent": unknown}
+    return [f"{len(keys)} records {words}" for words, keys in sentences.items() if keys]
+
+
+def _accounts(reader: SqlReader, stream: str, expected: Expected) -> list[str]:
+    ledger = reader.ledger(stream)
+    wrong = [
+        f"partition {row.partition}: received {row.n_received} is not inserted {row.n_inserted} + "
+        f"duplicate {row.n_duplicate} + dead {row.n_dead}"
+        for row in ledger
+        if row.n_received != row.n_inserted + row.n_duplicate + row.n_dead
+    ]
+    n_inserted, n_dead = (
+        sum(getattr(row, of) for row in ledger) for of in ("n_inserted", "n_dead")
+    )
+    if (n_inserted, n_dead) != (len(expected.keys), expected.n_dead):
+        wrong.append(
+            f"{n_inserted} inserted and {n_dead} dead of {len(expected.keys)} good records"
+        )
+    if sum(reader.dead_letter_counts(stream).values()) != expected.n_dead:
+        wrong.append("the table of dead letters does not hold each bad record once")
+    ends = {row.partition: row.next_offset for row in ledger}
+    if ends != expected.ends:
+        wrong.append(f"offsets stand at {ends}, not at {expected.ends}")
+    return wrong
+
+
+def _model(reader: SqlReader, stream: str, sent: Expected) -> list[str]:
+    calm, told = undisturbed(reader, stream, sent)
+    stored = np.concatenate([block.cluster for block in _blocks(reader, stream)])
+    comparisons = {
+        "clusters of the observations": (stored.tolist(), calm.clusters.tolist()),
+        "clusters' statistics": (
+            _statistics(reader.clusters(stream)),
+            _statistics(calm.table.take_changes(1)),
+        ),
+        "lineage": (
+            [(e.kind, e.publication, e.seq, e.cluster, e.parents) for e in reader.lineage(stream)],
+            [(e.kind, e.publication, e.seq, e.cluster, e.parents) for e in told.lineage],
+        ),
+        "publications": (
+            [(e.number, e.seq, e.log_joint) for e in reader.publications(stream)],
+            [(e.number, e.seq, e.log_joint) for e in told.publications],
+        ),
+    }
+    wrong = [
+        f"the {what} are not the undisturbed run's"
+        for what, (found, expected) in comparisons.items()
+        if found != expected
+    ]
+    return wrong + _snapshot(reader, stream, calm, sent)
+
+
+def undisturbed(reader: SqlReader, stream: str, sent: Expected) -> tuple[Shard, Applied]:
+    """Run the stream's observations through a model of their own, from the first to the last."""
+    shard, told = new_shard(reader.spec(stream), sent.cadence), Applied()
+    for block in _blocks(reader, stream):
+        told.extend(shard.apply(block.values, 0.0))
+    if sent.concluded:
+        told.extend(shard.conclude(0.0))
+    return shard, told
+
+
+def _snapshot(reader: SqlReader, stream: str, calm: Shard, sent: Expected) -> list[str]:
+    """Compare the newest snapshot, random state included, with the undisturbed run's model."""
+    newest = reader.newest_snapshot(stream)
+    if newest is None or newest.seq != calm.seq:
+        return ["the newest snapshot is not of the stream's end"]
+    family = family_of(reader.spec(stream))
+    restored = Shard.restore(newest.payload, family)
+    # It may be that of the last batch, which the publication at the end of a source comes after.
+    if sent.concluded:
+        restored.conclude(0.0)
+    found, expected = restored.state(), calm.state()
+    different = [name for name in expected if not np.array_equal(found[name], expected[name])]
+    return [f"the model's {name} is not the undisturbed run's" for name in different]
+
+
+def _statistics(rows: list[ClusterRow]) -> dict[int, tuple[int, float, list[float]]]:
+    return {
+        row.cluster: (row.n_observations, row.log_marginal, row.statistics.tolist())
+        for row in rows
+        if row.retired_publication is None
+    }
+
+
+def _blocks(reader: SqlReader, stream: str) -> Iterator[ObservationBlock]:
+    after = 0
+    while block := reader.observations(stream, after, BLOCK):
+        after = int(block.seq[-1])
+        yield block

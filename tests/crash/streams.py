@@ -1,0 +1,187 @@
+"""Streams to kill writers on: records in a file or a topic, and a place for the results."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.storage.migrate import upgrade
+from weald.storage.settings import StorageSettings
+from weald.stream.model import Plan
+from weald.stream.settings import FieldSettings, KafkaSettings, SchemaSettings, StreamSettings
+
+from tests.crash.forked import Run, aside
+from tests.crash.ledgers import Expected
+from tests.servers.postgresql import administer
+from tests.servers.server import Server
+
+__all__ = ["Place", "Records", "SourceKind", "embedded_broker", "opened", "records"]
+
+SourceKind = Literal["file", "embedded", "kafka"]
+
+N_PARTITIONS = 4
+SCHEMA = SchemaSettings(fields=(FieldSettings("x"), FieldSettings("y")), key="id")
+MODEL = ModelSettings(seed=7, warmup_records=60)
+CADENCE = RefinementSettings(every_records=100, publish_every_records=200, rounds=1)
+# One record in so many cannot be decoded.
+BAD_EVERY = 50
+
+
+@dataclass(frozen=True)
+class Records:
+    """What is sent, and how many of it is bad."""
+
+    lines: tuple[bytes, ...]
+    keys: frozenset[str]
+
+    @property
+    def n_dead(self) -> int:
+        """Records that end as dead letters."""
+        return len(self.lines) - len(self.keys)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a scene's streams live.
+
+    Parameters
+    ----------
+    folder : Path
+        Of files, logs and SQLite databases.
+    postgresql : Server or None
+        None for SQLite.
+    bootstrap : str
+        Address of the broker, for sources that have one.
+    """
+
+    folder: Path
+    source: SourceKind
+    postgresql: Server | None = None
+    bootstrap: str = ""
+
+
+def records(n: int) -> Records:
+    """Points of five clusters in the plane as JSON, with bad records among them."""
+    draw = np.random.default_rng(3)
+    centres = np.array([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0], [20.0, 20.0], [10.0, 10.0]])
+    rows = (centres[draw.integers(5, size=n)] + draw.normal(size=(n, 2))).tolist()
+    lines, keys = [], []
+    for i, (x, y) in enumerate(rows):
+        if i % BAD_EVERY == BAD_EVERY - 1:
+            lines.append(b'{"id": "bad", "x": "far"}')
+        else:
+            lines.append(json.dumps({"id": f"k{i}", "x": x, "y": y}).encode())
+            keys.append(f"k{i}")
+    return Records(tuple(lines), frozenset(keys))
+
+
+def opened(place: Place, sent: Records, name: str) -> tuple[Run, Expected]:
+    """Send the records to a new file or topic, and make a new database for what comes of them."""
+    stream = StreamSettings(
+        name=name,
+        source="file" if place.source == "file" else "kafka",
+        path=str(place.folder / f"{name}.jsonl") if place.source == "file" else None,
+        batch_records=32,
+        poll_seconds=0.05,
+        snapshot_records=150,
+        takeover_seconds=0.0,
+    )
+    plan = Plan(stream, SCHEMA, MODEL, CADENCE)
+    kafka = None if place.source == "file" else _kafka(place, name)
+    database = _database(place, name)
+    ends = _send(sent, stream.path, kafka)
+    run = Run(plan, database, place.folder / f"{name}.log", kafka, ends)
+    return run, Expected(sent.keys, sent.n_dead, ends, CADENCE)
+
+
+def _database(place: Place, name: str) -> str:
+    if place.postgresql is None:
+        url = f"sqlite:///{place.folder / name}.db"
+    else:
+        administer(place.postgresql, f'CREATE DATABASE "{name}"')
+        url = f"postgresql+psycopg://postgres@{place.postgresql.address}/{name}"
+    upgrade(StorageSettings(url=url))
+    return url
+
+
+def _kafka(place: Place, name: str) -> KafkaSettings:
+    if place.source == "embedded":
+        return KafkaSettings(
+            bootstrap_servers=place.bootstrap,
+            topic=name,
+            api_version="2.3",
+            session_timeout_ms=6_000,
+            heartbeat_interval_ms=1_000,
+        )
+    return KafkaSettings(
+        bootstrap_servers=place.bootstrap,
+        topic=name,
+        # A killed member holds its partitions for as long as this.
+        session_timeout_ms=1_500,
+        heartbeat_interval_ms=300,
+    )
+
+
+def _send(sent: Records, path: str | None, kafka: KafkaSettings | None) -> dict[int, int]:
+    """Write the records and return each partition's end."""
+    if kafka is None:
+        Path(str(path)).write_bytes(b"".join(line + b"\n" for line in sent.lines))
+        return {0: len(sent.lines)}
+    aside(lambda: _produce(sent, kafka))
+    return {each: len(sent.lines[each::N_PARTITIONS]) for each in range(N_PARTITIONS)}
+
+
+def _produce(sent: Records, kafka: KafkaSettings) -> None:
+    from kafka import KafkaAdminClient, KafkaProducer
+    from weald.stream.kafka_options import client_options
+
+    options = client_options(kafka, "crashes")
+    if kafka.api_version is None:
+        administrator = KafkaAdminClient(**options)
+        administrator.create_topics(
+            {kafka.topic: {"num_partitions": N_PARTITIONS, "replication_factor": 1}}
+        )
+        administrator.close()
+    producer = KafkaProducer(**options)
+    for i, line in enumerate(sent.lines):
+        producer.send(kafka.topic, value=line, partition=i % N_PARTITIONS)
+    producer.close()
+
+
+@contextmanager
+def embedded_broker() -> Iterator[str]:
+    """Run librdkafka's broker in a process of its own, and yield its address."""
+    broker = subprocess.Popen(
+        [sys.executable, "-m", "tests.crash.streams"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+        text=True,
+    )
+    assert broker.stdin is not None
+    assert broker.stdout is not None
+    try:
+        yield broker.stdout.readline().strip()
+    finally:
+        broker.stdin.close()
+        broker.wait()
+
+
+def main() -> None:
+    """Serve the broker until standard input ends."""
+    from weald.cli.embedded import kafka_broker
+
+    with kafka_broker() as address:
+        sys.stdout.write(f"{address}\n")
+        sys.stdout.flush()
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()
