@@ -3,7 +3,7 @@
 Off, and then one comparison each, unless the environment variable ``WEALD_FAILPOINT`` names a
 label of `LABELS`: ``commit.observations`` kills the process with SIGKILL when it comes to that
 step for the first time, ``commit.observations:3`` the third time. No handler runs and no buffer is
-flushed, as when the machine loses its power. The crash harness (``python -m benchmarks.crashes``)
+flushed, as when the machine loses its power. The crash harness (``python -m tests.crash.harness``)
 goes through all of them.
 """
 

@@ -5,12 +5,12 @@ order; it says on standard output when it has taken the stream over.
 """
 
 import logging
-import os
 import signal
 import sys
 from pathlib import Path
 
 import msgspec
+from weald.storage.failpoints import arm
 from weald.storage.settings import StorageSettings
 from weald.storage.sql import SqlStore
 from weald.stream.engine import Engine
@@ -21,7 +21,7 @@ from weald.stream.model import Plan
 from weald.stream.outlets import Outlets
 from weald.stream.settings import KafkaSettings, StreamSettings
 
-from tests.stream.scenario import CADENCE, MODEL, NAME, SCHEMA, Hook
+from tests.stream.scenario import CADENCE, MODEL, NAME, SCHEMA
 
 
 class Orders(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Orders(msgspec.Struct, frozen=True):
     stream : StreamSettings
     kafka : KafkaSettings
     step : str
-        Label at whose `count`-th beginning the process kills itself; "" for never.
+        Failpoint at whose `count`-th passing the process kills itself; "" for never.
     """
 
     database: str
@@ -49,10 +49,8 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
     orders = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Orders)
 
-    def before(name: str, nth: int) -> None:
-        if (name, nth) == (orders.step, orders.count):
-            os.kill(os.getpid(), signal.SIGKILL)
-
+    if orders.step:
+        arm(f"{orders.step}:{orders.count}")
     outlets = Outlets()
     source: FileSource | KafkaSource
     if orders.stream.source == "kafka":
@@ -62,7 +60,7 @@ def main() -> None:
         source = FileSource(orders.stream)
     store = SqlStore(StorageSettings(url=orders.database, busy_timeout_seconds=5.0))
     plan = Plan(orders.stream, SCHEMA, MODEL, CADENCE)
-    engine = Engine(plan, source, store, outlets, Hook(before))
+    engine = Engine(plan, source, store, outlets)
     signal.signal(signal.SIGTERM, lambda *_: engine.stop())
     engine.run()
     if outlets.dead_letters is not None:

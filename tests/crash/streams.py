@@ -139,16 +139,15 @@ def _send(sent: Records, path: str | None, kafka: KafkaSettings | None) -> dict[
 
 def _produce(sent: Records, kafka: KafkaSettings) -> None:
     from kafka import KafkaAdminClient, KafkaProducer
-    from weald.stream.kafka_options import client_options
 
-    options = client_options(kafka, "crashes")
-    if kafka.api_version is None:
-        administrator = KafkaAdminClient(**options)
+    version = {"api_version": (2, 3)} if kafka.api_version else {}
+    if not version:
+        administrator = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
         administrator.create_topics(
             {kafka.topic: {"num_partitions": N_PARTITIONS, "replication_factor": 1}}
         )
         administrator.close()
-    producer = KafkaProducer(**options)
+    producer = KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, **version)
     for i, line in enumerate(sent.lines):
         producer.send(kafka.topic, value=line, partition=i % N_PARTITIONS)
     producer.close()
