@@ -243,19 +243,19 @@ def set_log_marginal(partition: Partition, k: int, value: float) -> None:
 
 
 @inner
-def _predictive_of(model: Model, partition: Partition, k: int) -> Rows:
+def _refresh_predictive(model: Model, partition: Partition, k: int) -> None:
+    """Bring the table up to date; not returned, because an inner function cannot pass arrays on."""
     if partition.stale[k] & _STALE_PREDICTIVE:
         fill_predictive(model.family, partition.rows, k, partition.predictive, k, model.work)
         partition.stale[k] ^= _STALE_PREDICTIVE
-    return partition.predictive
 
 
 @inner
 def log_join(model: Model, atoms: Atoms, partition: Partition, i: int, k: int) -> float:
     """Log predictive likelihood of atom i, which is not in block k, given block k."""
     if atoms.single[i]:
-        table = _predictive_of(model, partition, k)
-        return log_predictive(model.family, table, k, atoms.rows, i)
+        _refresh_predictive(model, partition, k)
+        return log_predictive(model.family, partition.predictive, k, atoms.rows, i)
     union = log_marginal_sum(model.family, partition.rows, k, atoms.rows, i, model.work)
     return union - block_log_marginal(model, partition, k)
 
@@ -266,8 +266,8 @@ def log_join_above(
 ) -> float:
     """:func:`log_join`, or minus infinity for a single observation where it is below ``least``."""
     if atoms.single[i]:
-        table = _predictive_of(model, partition, k)
-        return log_predictive_above(model.family, table, k, atoms.rows, i, least)
+        _refresh_predictive(model, partition, k)
+        return log_predictive_above(model.family, partition.predictive, k, atoms.rows, i, least)
     return log_join(model, atoms, partition, i, k)
 
 
