@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from . import assign, clusters, config, db, doctor, fit, init, predict, run, status, warmup
+from . import assign, clusters, config, db, dlq, doctor, fit, init, predict, run, status, warmup
 from .demo import command as demo
 from .errors import CommandError, ExitCode
 from .output import note
@@ -41,6 +41,7 @@ fit.add_to(app)
 doctor.add_to(app)
 warmup.add_to(app)
 db.add_to(app)
+dlq.add_to(app)
 config.add_to(app)
 
 

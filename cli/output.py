@@ -22,6 +22,7 @@ __all__ = [
     "iso_time",
     "note",
     "number",
+    "printable",
     "scrub_notes",
     "write_record",
     "write_rows",
@@ -60,6 +61,16 @@ class Column:
     title: str
     align: Literal["left", "right"] = "left"
     show: Callable[[Any], str] = number
+
+
+def printable(text: str) -> str:
+    """Return the text with every control character escaped.
+
+    A terminal obeys what it is sent, and a record's key may come from anybody.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def iso_time(seconds: float | None) -> str | None:
@@ -136,7 +147,9 @@ def _write_facts(record: Row, tables: Mapping[str, Sequence[Column]]) -> None:
     facts = {key: value for key, value in record.items() if key not in inner}
     width = max((len(key) for key in facts), default=0)
     for key, value in facts.items():
-        sys.stdout.write(f"{key.replace('_', ' '):<{width}}  {number(value)}".rstrip() + "\n")
+        sys.stdout.write(
+            f"{key.replace('_', ' '):<{width}}  {printable(number(value))}".rstrip() + "\n"
+        )
     for key, rows in inner.items():
         sys.stdout.write(f"\n{key.replace('_', ' ')}\n")
         columns = tables.get(key) or [Column(name, name.replace("_", " ")) for name in rows[0]]
@@ -170,7 +183,7 @@ def _write_csv(rows: Sequence[Row], names: Sequence[str]) -> None:
 
 
 def _write_table(rows: Sequence[Row], columns: Sequence[Column], stream: TextIO) -> None:
-    cells = [[column.show(row.get(column.key)) for column in columns] for row in rows]
+    cells = [[printable(column.show(row.get(column.key))) for column in columns] for row in rows]
     if stream.isatty():
         _write_rich(cells, columns)
         return

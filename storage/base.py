@@ -39,6 +39,7 @@ __all__ = [
     "DeadLetterLike",
     "DeadLetterRow",
     "LedgerRow",
+    "Letters",
     "LineageRow",
     "ObservationBlock",
     "ObservationRow",
@@ -74,6 +75,31 @@ class AsOf:
     def __post_init__(self) -> None:
         if (self.time is None) == (self.publication is None):
             raise ValueError("AsOf takes a time or a publication, one of the two")
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Which dead letters are meant: those that meet every condition that is given.
+
+    Attributes
+    ----------
+    numbers
+        Their numbers, as ``DeadLetterRow.number`` tells them.
+    reason
+        Code of the reason.
+    partition
+        Partition of the topic.
+    received_before
+        Seconds since 1970.
+    requested
+        Whether a replay was asked for.
+    """
+
+    numbers: Sequence[int] | None = None
+    reason: str | None = None
+    partition: int | None = None
+    received_before: float | None = None
+    requested: bool | None = None
 
 
 class Reader(Protocol):
@@ -145,9 +171,12 @@ class Reader(Protocol):
         """Return refinement rounds in order; with ``limit`` the newest ones."""
 
     def dead_letters(
-        self, stream: str, *, reason: str | None = None, limit: int = 100
+        self, stream: str, letters: Letters | None = None, *, limit: int = 100
     ) -> list[DeadLetterRow]:
         """Return the newest dead letters, newest first."""
+
+    def replay_requests(self, stream: str, *, limit: int) -> list[DeadLetterRow]:
+        """Return the dead letters that somebody asked for again, oldest first."""
 
     def dead_letter_counts(self, stream: str) -> dict[str, int]:
         """Return how many dead letters there are for each reason."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "CERTAINTY_CHUNK",
+    "STORED_BYTES",
     "BatchCommit",
     "Certainty",
     "CertaintyChunk",
@@ -33,6 +34,9 @@ __all__ = [
 ]
 
 Arrays = dict[str, NDArray[Any]]
+
+# Of a dead letter's value, and of its key, so many bytes are kept.
+STORED_BYTES = 65_536
 
 # Observations whose certainties lie in one row; part of the tables, so it never changes.
 CERTAINTY_CHUNK = 4096
@@ -70,7 +74,9 @@ class StreamSpec:
 class OffsetAdvance:
     """How far one partition of the topic moves with this commit, and where its records went.
 
-    ``n_received = n_inserted + n_duplicate + n_dead`` always; the table refuses anything else.
+    ``n_received = n_inserted + n_duplicate + n_dead`` always; the table refuses anything else. A
+    dead letter that is taken back was received before: it counts as -1 dead, then as what it is
+    now.
     """
 
     topic: str
@@ -160,7 +166,11 @@ class DeadLetterLike(Protocol):
 
 @dataclass(frozen=True)
 class DeadLetterRow:
-    """A record that could not become an observation: its bytes, and why."""
+    """A record that could not become an observation: its bytes, and why.
+
+    ``number`` is its name in the table, 0 until it has one; ``replay_at`` says when somebody asked
+    for it to be tried again, if so.
+    """
 
     topic: str
     partition: int
@@ -170,6 +180,8 @@ class DeadLetterRow:
     reason: str
     detail: str
     received_at: float
+    number: int = 0
+    replay_at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -329,6 +341,9 @@ class BatchCommit:
         epoch is written once, which makes retrying after an unknown outcome safe.
     offsets
         One per partition that moved. Never backwards.
+    taken_back
+        Dead letters of earlier commits that this one decides anew: they are removed, and what
+        became of each is among the observations or the dead letters under the same offset.
     """
 
     stream: str
@@ -338,6 +353,7 @@ class BatchCommit:
     offsets: Sequence[OffsetAdvance] = ()
     observations: ObservationBlock | None = None
     dead_letters: Sequence[DeadLetterLike] = ()
+    taken_back: Sequence[DeadLetterLike] = ()
     publications: Sequence[PublicationRow] = ()
     lineage: Sequence[LineageRow] = ()
     reassigned: Sequence[Reassignment] = ()

@@ -1,4 +1,4 @@
-"""What happened, in order: lineage, publications, refinement rounds, dead letters."""
+"""What happened, in order: lineage, publications, refinement rounds."""
 
 from __future__ import annotations
 
@@ -6,23 +6,10 @@ import math
 
 import sqlalchemy as sa
 
-from .commit import DeadLetterRow, LineageRow, PublicationRow, RoundRow
-from .schema import (
-    dead_letters,
-    lineage_events,
-    lineage_parents,
-    offsets,
-    publications,
-    rounds,
-)
+from .commit import LineageRow, PublicationRow, RoundRow
+from .schema import lineage_events, lineage_parents, publications, rounds
 
-__all__ = [
-    "dead_letter_counts",
-    "dead_letter_rows",
-    "lineage_rows",
-    "publication_rows",
-    "round_rows",
-]
+__all__ = ["lineage_rows", "publication_rows", "round_rows"]
 
 # How many numbers one statement names; SQLite stops at 32,766.
 _CHUNK = 500
@@ -133,45 +120,6 @@ def round_rows(connection: sa.Connection, stream_id: int, limit: int | None) -> 
         )
         for row in reversed(connection.execute(statement).all())
     ]
-
-
-def dead_letter_rows(
-    connection: sa.Connection, stream_id: int, reason: str | None, limit: int
-) -> list[DeadLetterRow]:
-    """Return the newest dead letters, newest first."""
-    statement = (
-        sa.select(dead_letters, offsets.c.topic, offsets.c.partition)
-        .join_from(dead_letters, offsets, dead_letters.c.source_id == offsets.c.id)
-        .where(dead_letters.c.stream_id == stream_id)
-        .order_by(dead_letters.c.id.desc())
-        .limit(limit)
-    )
-    if reason is not None:
-        statement = statement.where(dead_letters.c.reason == reason)
-    return [
-        DeadLetterRow(
-            topic=row.topic,
-            partition=row.partition,
-            offset=row.record_offset,
-            key=row.record_key,
-            value=row.record_value,
-            reason=row.reason,
-            detail=row.detail,
-            received_at=row.received_at,
-        )
-        for row in connection.execute(statement)
-    ]
-
-
-def dead_letter_counts(connection: sa.Connection, stream_id: int) -> dict[str, int]:
-    """Return the number of dead letters for each reason, by reason."""
-    statement = (
-        sa.select(dead_letters.c.reason, sa.func.count().label("n"))
-        .where(dead_letters.c.stream_id == stream_id)
-        .group_by(dead_letters.c.reason)
-        .order_by(dead_letters.c.reason)
-    )
-    return {row.reason: row.n for row in connection.execute(statement)}
 
 
 def _number(stored: float | None) -> float:

@@ -85,4 +85,6 @@ def _inserted(block: ObservationBlock | None) -> Counter[Source]:
 
 
 def _dead(batch: BatchCommit) -> Counter[Source]:
-    return Counter((letter.topic, letter.partition) for letter in batch.dead_letters)
+    counts = Counter((letter.topic, letter.partition) for letter in batch.dead_letters)
+    counts.subtract((letter.topic, letter.partition) for letter in batch.taken_back)
+    return counts

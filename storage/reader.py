@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from . import assignments, fence, history, overview, replay
+from . import assignments, dead_letters, fence, history, overview, replay
 from .answers import LedgerRow, ObservationRow, Position, SnapshotInfo, StreamStatus
-from .base import AsOf
+from .base import AsOf, Letters
 from .commit import (
     ClusterRow,
     DeadLetterRow,
@@ -194,13 +194,19 @@ class SqlReader:
             return history.round_rows(connection, stream_id, limit)
 
     def dead_letters(
-        self, stream: str, *, reason: str | None = None, limit: int = 100
+        self, stream: str, letters: Letters | None = None, *, limit: int = 100
     ) -> list[DeadLetterRow]:
         """Return the newest dead letters, newest first."""
         with self._of(stream) as (connection, stream_id):
-            return history.dead_letter_rows(connection, stream_id, reason, limit)
+            return dead_letters.rows(connection, stream_id, letters or Letters(), limit)
+
+    def replay_requests(self, stream: str, *, limit: int) -> list[DeadLetterRow]:
+        """Return the dead letters that somebody asked for again, oldest first."""
+        waiting = Letters(requested=True)
+        with self._of(stream) as (connection, stream_id):
+            return dead_letters.rows(connection, stream_id, waiting, limit, oldest=True)
 
     def dead_letter_counts(self, stream: str) -> dict[str, int]:
         """Return how many dead letters there are for each reason."""
         with self._of(stream) as (connection, stream_id):
-            return history.dead_letter_counts(connection, stream_id)
+            return dead_letters.counts(connection, stream_id)

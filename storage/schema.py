@@ -22,6 +22,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 __all__ = [
@@ -42,7 +43,7 @@ __all__ = [
 ]
 
 # Revision that these tables are. Kept here so that opening a database need not import Alembic.
-HEAD = "0002"
+HEAD = "0003"
 
 metadata = MetaData(
     naming_convention={
@@ -239,6 +240,15 @@ dead_letters = Table(
     Column("reason", Text, nullable=False),
     Column("detail", Text, nullable=False),
     Column("received_at", Double, nullable=False),
+    # When somebody asked for it to be decided anew; None for most.
+    Column("replay_at", Double),
     UniqueConstraint("source_id", "record_offset"),
     Index("ix_dead_letters_reason", "stream_id", "reason", "id"),
+    Index(
+        "ix_dead_letters_replay",
+        "stream_id",
+        "id",
+        sqlite_where=text("replay_at IS NOT NULL"),
+        postgresql_where=text("replay_at IS NOT NULL"),
+    ),
 )

@@ -17,9 +17,11 @@ import sqlalchemy as sa
 
 from . import fence
 from .answers import Position
+from .base import Letters
 from .bulk import upsert
 from .commit import BatchCommit, StreamSpec
 from .database import writing
+from .dead_letters import purge, request_replay
 from .errors import StreamConflict
 from .failures import translated
 from .reader import SqlReader, spec_of
@@ -85,6 +87,25 @@ class SqlStore(SqlReader):
         """
         with self._writing() as connection:
             write_batch(connection, batch, self._settings.snapshots_kept)
+
+    def request_replay(self, stream: str, letters: Letters) -> tuple[int, int]:
+        """Have the stream's owner decide these dead letters anew.
+
+        Returns
+        -------
+        int, int
+            How many were marked, and how many cannot be: their value was cut when it was stored.
+        """
+        with self._writing() as connection:
+            return request_replay(connection, self._id_of(connection, stream), letters)
+
+    def purge_dead_letters(self, stream: str, letters: Letters) -> int:
+        """Forget dead letters, but none that waits for its replay; return how many went.
+
+        The account of the partition still counts them.
+        """
+        with self._writing() as connection:
+            return purge(connection, self._id_of(connection, stream), letters)
 
     def delete_snapshots(self, stream: str, numbers: Sequence[int]) -> None:
         """Forget the snapshots with these numbers."""

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from .bulk import insert_observations, reassign, upsert
 from .certainty import write_certainty
 from .commit import BatchCommit, LineageRow, Snapshot
+from .dead_letters import take_back
 from .errors import InvariantBroken
 from .failpoints import failpoint
 from .fence import Turn, take_turn
@@ -51,6 +52,7 @@ def write_batch(connection: sa.Connection, batch: BatchCommit, snapshots_kept: i
     failpoint("commit.fenced")
     sources = _advance_offsets(connection, turn.stream_id, batch)
     failpoint("commit.offsets")
+    take_back(connection, sources, batch.taken_back)
     _write_observations(connection, turn, sources, batch)
     failpoint("commit.observations")
     _write_dead_letters(connection, turn.stream_id, sources, batch)

@@ -22,6 +22,7 @@ from .ownership import Ownership
 from .record import Message, Reason
 from .retry import Patience
 from .schema import Schema
+from .second_chance import SecondChances
 from .shard import Applied
 from .source import Source
 from .watch import Watch
@@ -65,6 +66,7 @@ class Engine:
         self._patience = Patience(source, self._watch, lambda: self._stopping)
         self._ownership = Ownership(plan, source, store, self._patience, self._watch)
         self._delivery = Delivery(source, store, outlets or Outlets(), self._patience, self._watch)
+        self._chances = SecondChances(plan, self._schema, store)
         self._held = Held()
         self._stopping = False
 
@@ -103,7 +105,9 @@ class Engine:
             elif (writer := self._ownership.writer) is not None:
                 if messages:
                     self._digest(writer, messages)
-                elif self._source.exhausted:
+                ended = not messages and self._source.exhausted
+                again = (ended or self._chances.due) and self._reconsider(writer)
+                if ended and not again:
                     self._finish(writer)
                     return True
         except (Fenced, Rebalanced) as lost:
@@ -124,15 +128,29 @@ class Engine:
         if writer.shard is not None or len(self._held) >= enough:
             self._flush(writer)
 
+    def _reconsider(self, writer: Writer) -> bool:
+        """Decide dead letters anew, if somebody asked for it; tell whether there were any."""
+        if writer.shard is None:
+            return False
+        held = self._patience.until_done("sql", lambda: self._chances.take(writer.offsets))
+        if held is not None:
+            # They say nothing about the records that come in: no limit on their share.
+            writer.unfit(held)
+            self._deliver(writer, held)
+        return held is not None
+
     def _flush(self, writer: Writer, *, last: bool = False) -> None:
         """Take what is held through the model into SQL."""
         if writer.shard is None:
             self._patience.until_done("sql", lambda: writer.begin(self._held))
             self._ownership.show()
         self._limit.observe(0, writer.unfit(self._held))
-        applied = writer.apply(self._held, time.time(), self._watch.step, last=last)
-        self._delivery.deliver(writer, self._held, applied)
+        self._deliver(writer, self._held, last=last)
         self._held = Held()
+
+    def _deliver(self, writer: Writer, held: Held, *, last: bool = False) -> None:
+        applied = writer.apply(held, time.time(), self._watch.step, last=last)
+        self._delivery.deliver(writer, held, applied)
 
     def _finish(self, writer: Writer) -> None:
         """Close the books of a source that has ended."""

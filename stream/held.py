@@ -1,16 +1,17 @@
 """Records between their arrival and their commit, with the account of each partition."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..storage.commit import ObservationBlock, OffsetAdvance
+from ..storage.commit import DeadLetterLike, ObservationBlock, OffsetAdvance
 from .decode import set_aside
 from .record import Batch, DeadLetter, Message, Reason, TopicPartition
 
-__all__ = ["Held", "fresh"]
+__all__ = ["Held", "fresh", "message_of"]
 
 
 def fresh(messages: Sequence[Message], offsets: Mapping[TopicPartition, int]) -> list[Message]:
@@ -29,12 +30,25 @@ def fresh(messages: Sequence[Message], offsets: Mapping[TopicPartition, int]) ->
     return kept
 
 
+def message_of(letter: DeadLetterLike) -> Message:
+    """Return the message that a dead letter was made of, as far as it was kept."""
+    return Message(
+        topic=letter.topic,
+        partition=letter.partition,
+        offset=letter.offset,
+        timestamp_ms=int(letter.received_at * 1000),
+        key=letter.key,
+        value=None if letter.reason == Reason.TOMBSTONE else letter.value,
+    )
+
+
 @dataclass
 class _Account:
     next_offset: int
     received: int = 0
     kept: int = 0
     dead: int = 0
+    taken_back: int = 0
 
     def advance(self, place: TopicPartition) -> OffsetAdvance:
         return OffsetAdvance(
@@ -43,8 +57,9 @@ class _Account:
             next_offset=self.next_offset,
             n_received=self.received,
             n_inserted=self.kept - self.dead,
-            n_duplicate=self.received - self.kept,
-            n_dead=self.dead,
+            # A letter that is taken back was received by an earlier commit, and was dead there.
+            n_duplicate=self.received + self.taken_back - self.kept,
+            n_dead=self.dead - self.taken_back,
         )
 
 
@@ -54,6 +69,7 @@ class Held:
 
     dead_letters: list[DeadLetter] = field(default_factory=list)
     received_at: float = 0.0
+    taken_back: list[DeadLetterLike] = field(default_factory=list)
     _batches: list[Batch] = field(default_factory=list)
     _messages: list[Message] = field(default_factory=list)
     _accounts: dict[TopicPartition, _Account] = field(default_factory=dict)
@@ -101,6 +117,14 @@ class Held:
             account = self._account(message.topic, message.partition, message.offset)
             account.received += 1
             account.next_offset = max(account.next_offset, message.offset + 1)
+        self._keep(kept, decoded, received_at)
+
+    def _keep(
+        self,
+        kept: Sequence[Message],
+        decoded: tuple[Batch, list[DeadLetter]],
+        received_at: float,
+    ) -> None:
         for message in kept:
             self._account(message.topic, message.partition).kept += 1
         batch, dead = decoded
@@ -109,6 +133,30 @@ class Held:
             self._batches.append(batch)
         self._messages += kept
         self.received_at = received_at
+
+    def take_back(
+        self,
+        letters: Sequence[DeadLetterLike],
+        decoded: tuple[Batch, list[DeadLetter]],
+        offsets: Mapping[TopicPartition, int],
+    ) -> None:
+        """Take dead letters of earlier commits in, to be decided anew.
+
+        Parameters
+        ----------
+        letters : sequence of DeadLetterLike
+            Of one topic.
+        decoded : Batch, list of DeadLetter
+            What became of them.
+        offsets : mapping of TopicPartition to int
+            Next offset of each partition, which this does not change.
+        """
+        self.taken_back += letters
+        messages = [message_of(letter) for letter in letters]
+        for topic, partition, *_ in messages:
+            place = TopicPartition(topic, partition)
+            self._account(topic, partition, offsets[place]).taken_back += 1
+        self._keep(messages, decoded, time.time())
 
     def refuse(self, reasons: Mapping[int, str]) -> list[DeadLetter]:
         """Turn observations that the family cannot take into dead letters.

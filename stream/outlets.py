@@ -50,8 +50,15 @@ class Outlets:
         SourceUnavailable
             When the broker does not answer.
         """
-        if self.dead_letters is not None and commit.dead_letters:
-            self.dead_letters.send(commit.dead_letters)
+        # Those that were taken back and refused again are in the topic already.
+        old = {(each.topic, each.partition, each.offset) for each in commit.taken_back}
+        letters = [
+            each
+            for each in commit.dead_letters
+            if (each.topic, each.partition, each.offset) not in old
+        ]
+        if self.dead_letters is not None and letters:
+            self.dead_letters.send(letters)
 
     def show(self, commit: BatchCommit, reader: Reader, watch: Watch) -> None:
         """Show the commit's statistics; when Redis is away go on without it.

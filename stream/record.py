@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["STORED_BYTES", "Batch", "DeadLetter", "Message", "Reason", "TopicPartition"]
+from ..storage.commit import STORED_BYTES
 
-STORED_BYTES = 65_536
+__all__ = ["STORED_BYTES", "Batch", "DeadLetter", "Message", "Reason", "TopicPartition"]
 
 
 class TopicPartition(NamedTuple):

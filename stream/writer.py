@@ -232,6 +232,7 @@ class Writer:
             offsets=held.advances(),
             observations=held.block(shard.seq - len(held) + 1, clusters),
             dead_letters=held.dead_letters,
+            taken_back=held.taken_back,
             publications=applied.publications,
             lineage=[LineageRow(**vars(event)) for event in applied.lineage],
             reassigned=applied.reassigned,

@@ -1,11 +1,13 @@
 """One batch is one transaction: written once, in full, by the one who owns the stream."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from weald.storage.base import BatchCommit, OffsetAdvance
+from weald.storage.base import BatchCommit, Letters, OffsetAdvance
+from weald.storage.commit import STORED_BYTES
 from weald.storage.errors import Fenced, InvariantBroken, StreamConflict, StreamNotFound
 from weald.storage.reader import SqlReader
 from weald.storage.schema import metadata
@@ -209,3 +211,53 @@ def test_an_unknown_stream_is_named(store: SqlStore) -> None:
         store.claim("nowhere", OWNER, 1)
     with pytest.raises(StreamNotFound, match="nowhere"):
         store.commit(batch(1, 1, 5, stream="nowhere"))
+
+
+def test_a_dead_letter_is_decided_anew_under_its_own_offset(store: SqlStore) -> None:
+    block = observations(1, 5)
+    letters = [dead_letter(5), dead_letter(6), dead_letter(7)]
+    store.commit(batch(1, 1, 5, offsets=[advance(block, n_dead=3)], dead_letters=letters))
+    assert store.request_replay(STREAM, Letters(numbers=[1, 2])) == (2, 0)
+    asked = store.replay_requests(STREAM, limit=10)
+    assert [letter.offset for letter in asked] == [5, 6]
+    assert store.purge_dead_letters(STREAM, Letters()) == 1
+    again = batch(
+        2,
+        6,
+        1,
+        observations=observations(6, 1, first_offset=5),
+        offsets=[OffsetAdvance(TOPIC, 0, 8, 0, 1, n_dead=-1)],
+        taken_back=asked,
+        dead_letters=[dead_letter(6, "unfit")],
+    )
+    for _ in range(2):
+        store.commit(again)
+    (row,) = store.ledger(STREAM)
+    assert (row.n_received, row.n_inserted, row.n_dead, row.next_offset) == (8, 6, 2, 8)
+    (left,) = store.dead_letters(STREAM)
+    assert (left.offset, left.reason, left.replay_at) == (6, "unfit", None)
+    assert store.replay_requests(STREAM, limit=10) == []
+    with pytest.raises(InvariantBroken, match="no dead letter at offset 5"):
+        store.commit(replace(again, epoch=3, observations=observations(7, 1, first_offset=5)))
+
+
+def test_letters_are_selected_by_every_condition(store: SqlStore) -> None:
+    block = observations(1, 5)
+    letters = [
+        dead_letter(5, "empty"),
+        dead_letter(6, "unfit"),
+        replace(dead_letter(7, "unfit"), value=b"x" * STORED_BYTES),
+        replace(dead_letter(2, "unfit"), partition=3),
+    ]
+    offsets = [advance(block, n_dead=3), OffsetAdvance(TOPIC, 3, 3, 1, 0, n_dead=1)]
+    store.commit(batch(1, 1, 5, offsets=offsets, dead_letters=letters))
+
+    def found(**conditions: Any) -> list[int]:
+        return [letter.number for letter in store.dead_letters(STREAM, Letters(**conditions))]
+
+    assert found(reason="unfit") == [4, 3, 2]
+    assert found(reason="unfit", partition=0) == [3, 2]
+    assert found(received_before=2e9 + 6) == [4, 1]
+    assert found(numbers=[1, 2, 99]) == [2, 1]
+    assert store.request_replay(STREAM, Letters(reason="unfit", partition=0)) == (1, 1)
+    assert found(requested=True) == [2]

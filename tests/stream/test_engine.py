@@ -1,5 +1,6 @@
 """The engine over a file and SQLite: accounts, determinism, and every way to be interrupted."""
 
+import dataclasses
 import logging
 import sqlite3
 import threading
@@ -8,9 +9,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from weald.storage.base import Letters
 from weald.stream.errors import ReplayDiverged, TooManyDeadLetters
 
 from tests.stream.scenario import (
+    NAME,
+    SCHEMA,
     KilledError,
     Outcome,
     assert_exactly_once,
@@ -239,3 +243,49 @@ def test_a_locked_database_is_waited_for(
     releases[0].join()
     lock.close()
     assert outcome(store) == undisturbed
+
+
+LIMITED = msgspec.structs.replace(SCHEMA, max_bytes=200)
+
+
+def with_long_and_bad_records(folder: Path) -> Path:
+    """A hundred good records of which three are long, and two that are none."""
+    lines = [line_of(i, row) for i, row in enumerate(values_of(100))]
+    for i in (20, 21, 90):
+        lines[i] = lines[i] + " " * 300
+    lines[40:40] = ["nonsense", '{"x": 1}']
+    return write_lines(folder / "long.jsonl", lines)
+
+
+def test_dead_letters_are_decided_anew_when_asked_for(tmp_path: Path) -> None:
+    plan = plan_for(with_long_and_bad_records(tmp_path))
+    store = new_store(tmp_path)
+    limited = dataclasses.replace(plan, schema=LIMITED)
+    run(limited, store)
+    assert store.dead_letter_counts(NAME) == {"missing_field": 1, "not_json": 1, "too_large": 3}
+    assert store.request_replay(NAME, Letters()) == (5, 0)
+    for step in ("commit", "redis"):
+        with pytest.raises(KilledError):
+            run(plan, new_store(tmp_path), killer(step, 1))
+    run(plan, store)
+    assert store.dead_letter_counts(NAME) == {"missing_field": 1, "not_json": 1}
+    assert_exactly_once(store, 100)
+    (row,) = store.ledger(NAME)
+    assert (row.n_received, row.n_inserted, row.n_dead) == (102, 100, 2)
+    assert store.replay_requests(NAME, limit=9) == []
+    store.delete_snapshots(NAME, [info.number for info in store.snapshots(NAME)])
+    before = outcome(store)
+    run(plan, store)
+    assert outcome(store) == before
+
+
+def test_letters_that_stay_dead_do_not_stop_the_stream(tmp_path: Path) -> None:
+    lines = [line_of(i, row) for i, row in enumerate(values_of(300))]
+    path = write_lines(tmp_path / "bad.jsonl", lines + ["nonsense"] * 200)
+    store = new_store(tmp_path)
+    plan = plan_for(path, batch_records=30, dead_letter_share=0.9)
+    run(plan, store)
+    store.request_replay(NAME, Letters())
+    run(plan_for(path, batch_records=30, dead_letter_share=0.01), store)
+    assert store.dead_letter_counts(NAME) == {"not_json": 200}
+    assert store.replay_requests(NAME, limit=1) == []
