@@ -6,6 +6,7 @@ ratios are for unlabelled partitions. (``split-merge-samplers.md`` sections 0 an
 """
 
 from math import exp
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -60,7 +61,7 @@ def draw_blocks(rng: Generator, partition: Partition) -> tuple[int, int]:
 
 
 @inner
-def _gather(state: State, k: int, at: int, first: int, second: int) -> int:
+def _gather(state: Any, k: int, at: int, first: int, second: int) -> int:
     i = state.partition.head[k]
     while i >= 0:
         if i not in (first, second):
@@ -71,14 +72,14 @@ def _gather(state: State, k: int, at: int, first: int, second: int) -> int:
 
 
 @inner
-def gather_blocks(state: State, first: int, second: int) -> int:
-    """Atoms of one or two blocks into ``members``; returns how many."""
+def gather_blocks(state: Any, first: int, second: int) -> int:
+    """Atoms of one or two blocks of a state of either kind into ``members``; returns how many."""
     n = _gather(state, first, 0, -1, -1)
     return n if second == first else _gather(state, second, n, -1, -1)
 
 
 @inner
-def gather_anchored(state: State, i: int, j: int) -> int:
+def gather_anchored(state: Any, i: int, j: int) -> int:
     """Atoms of the blocks of i and j into ``members``, i and j behind the others.
 
     Returns the number of the others.

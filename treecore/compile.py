@@ -94,8 +94,10 @@ def allocating(function: F) -> F:
 
 
 def _type_of(numba_type: Any) -> type | None:
-    if isinstance(numba_type, types.BaseNamedTuple):
-        return numba_type.instance_class  # type: ignore[attr-defined]  # only its subclasses say so
+    # Named tuples know the class that they come from, and so do states held by reference.
+    held: type | None = getattr(numba_type, "instance_class", None)
+    if held is not None:
+        return held
     if isinstance(numba_type, types.Array):
         return ndarray
     if isinstance(numba_type, types.NumPyRandomGeneratorType):

@@ -53,12 +53,16 @@ def by_reference(state: T) -> T:
 
 
 class _Record(types.Type):
-    """Type of the address of a record with these (name, type) fields."""
+    """Type of the address of a record with these (name, type) fields.
 
-    def __init__(self, fields: tuple[tuple[str, Any], ...]) -> None:
+    ``instance_class`` is the ``NamedTuple`` that it stands for: generic functions choose by it.
+    """
+
+    def __init__(self, instance_class: type, fields: tuple[tuple[str, Any], ...]) -> None:
+        self.instance_class = instance_class
         self.fields = fields
         listed = ", ".join(f"{name}: {field}" for name, field in fields)
-        super().__init__(name=f"Record({listed})")
+        super().__init__(name=f"Record({instance_class.__qualname__}: {listed})")
 
     def payload(self, context: Any) -> Any:
         """Layout of the record itself."""
@@ -94,7 +98,8 @@ def _record_type(numba_type: Any) -> Any:
     if not _is_state(numba_type):
         return numba_type
     fields = zip(numba_type.fields, numba_type.types, strict=True)
-    return _Record(tuple((name, _record_type(field)) for name, field in fields))
+    held = tuple((name, _record_type(field)) for name, field in fields)
+    return _Record(numba_type.instance_class, held)
 
 
 def _build(context: Any, builder: Any, tuple_type: Any, value: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Kernels and fits for the infinite relational model. Pure."""

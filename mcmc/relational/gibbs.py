@@ -1,0 +1,29 @@
+"""Collapsed Gibbs for the infinite relational model, one vertex after another.
+
+Each vertex is taken out and put back by a draw from its full conditional, so the step leaves the
+posterior invariant, and the sweep is irreducible. Cost: the vertex's edges, and one term of the
+likelihood for every pair of blocks. (``split-merge-samplers.md`` section 2.1.)
+"""
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from ...treecore.compile import compiled
+from ...treecore.partition import Model
+from ...treecore.reference import by_reference
+from ..reseating import reseat_freely
+from .vertices import VertexState
+
+__all__ = ["sweep"]
+
+
+@compiled
+def sweep(rng: Generator, state: VertexState, model: Model, visited: NDArray[np.int64]) -> None:
+    """One step for each vertex of ``visited`` (int64), in that order.
+
+    The order must not depend on the partition.
+    """
+    state, model = by_reference(state), by_reference(model)
+    for at in range(visited.shape[0]):
+        reseat_freely(rng, state, model, visited[at])

@@ -1,0 +1,51 @@
+"""Restricted Gibbs split-merge for the infinite relational model: Jain and Neal's algorithm 2.
+
+Uniform anchors, fair sides at launch, ``scans`` restricted Gibbs scans, and one that proposes; in
+place (:mod:`weald.mcmc.restricted`). Exact and irreducible. Cost: scans + 2 reassignments of every
+vertex of one or two blocks. (``split-merge-samplers.md`` section 2.3.)
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from ...treecore.compile import compiled
+from ...treecore.partition import Model
+from ...treecore.reference import by_reference
+from ..restricted import divide_or_join
+from ..split_merge import draw_anchors
+from ..state import record
+from ..walk_notes import Notes
+from .vertices import VertexState
+
+__all__ = ["FLAG", "Plan", "sweep"]
+
+FLAG = "exact"
+
+
+class Plan(NamedTuple):
+    """``scans`` (t) and ``proposals`` (m)."""
+
+    scans: int = 5
+    proposals: int = 1
+
+
+@compiled
+def sweep(
+    rng: Generator,
+    state: VertexState,
+    model: Model,
+    plan: Plan,
+    notes: Notes,
+    live: NDArray[np.int64],
+    tally: NDArray[np.float64],
+) -> None:
+    """``plan.proposals`` steps, with uniform anchors from the vertices ``live``."""
+    state, model, notes = by_reference(state), by_reference(model), by_reference(notes)
+    if live.shape[0] < 2:
+        return
+    for _ in range(plan.proposals):
+        pair = draw_anchors(rng, live)
+        record(tally, divide_or_join(rng, state, model, notes, plan.scans, notes.before[:0], pair))

@@ -1,0 +1,1 @@
+"""The infinite relational model: networks whose vertices fall into blocks."""
