@@ -149,7 +149,7 @@ def fit(
         if out is not None:
             write_assignments(out, result)
         if trace is not None:
-            write_trace(trace, result)
+            write_trace(trace, result, settings, table.names)
     tell(table, settings, result, output)
 
 

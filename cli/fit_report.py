@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -63,20 +64,31 @@ def write_assignments(path: Path, result: FitResult) -> None:
         writer.writerows((index, *row) for index, row in enumerate(rows))
 
 
-def write_trace(path: Path, result: FitResult) -> None:
+def write_trace(
+    path: Path, result: FitResult, settings: FitSettings, features: Sequence[str]
+) -> None:
     """Write every iteration of every chain as ``.npz``.
 
     Arrays are chains x iterations (x more); where one chain made fewer iterations than another
     its rest is -1 in ``labels`` and ``n_clusters`` and NaN elsewhere, and ``n_iterations`` says
     how many it made. ``proposed``, ``accepted`` and ``mean_log_ratio`` have one column for each
-    of ``moves``, and ``hyper`` one for each of ``hyper_names``.
+    of ``moves``, and ``hyper`` one for each of ``hyper_names``. ``about`` is JSON: family and prior
+    with their parameters, and the names of the features.
     """
     traces = result.traces
     moves = [(kernel.name, part) for kernel in result.kernels for part in kernel.parts]
     tallies = _padded([_tally(trace, result) for trace in traces], np.nan)
     proposed, accepted, total = tallies[..., 0], tallies[..., 1], tallies[..., 2]
     names = list(traces[0].hyper)
+    about = {
+        "family": settings.family,
+        "params": spec_of(result.family).parameters(result.family),
+        "prior": settings.prior,
+        "prior_params": settings.prior_params,
+        "features": list(features),
+    }
     arrays: dict[str, NDArray[Any]] = {
+        "about": np.array(json.dumps(about)),
         "n_iterations": np.array([len(trace.log_joint) for trace in traces]),
         "labels": _padded([np.array(trace.labels, dtype=np.int32) for trace in traces], -1),
         "log_joint": _padded([np.array(trace.log_joint) for trace in traces], np.nan),

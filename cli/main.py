@@ -16,6 +16,7 @@ from . import assign, clusters, config, db, dlq, doctor, fit, init, predict, run
 from .demo import command as demo
 from .errors import CommandError, ExitCode
 from .output import note
+from .report import command as report
 from .translate import translated
 
 __all__ = ["app", "main"]
@@ -38,6 +39,7 @@ clusters.add_to(app)
 assign.add_to(app)
 predict.add_to(app)
 fit.add_to(app)
+report.add_to(app)
 doctor.add_to(app)
 warmup.add_to(app)
 db.add_to(app)

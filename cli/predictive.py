@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from ..stream import predictive
-from ..treecore.prior import build_prior
+from ..treecore.prior import PartitionPrior, build_prior
 from .errors import NotReadyError
 
 if TYPE_CHECKING:
@@ -21,9 +21,10 @@ __all__ = ["Predictive"]
 
 @dataclass(frozen=True)
 class Predictive:
-    """The published clusters of a stream, ready to be asked."""
+    """The published clusters of a stream, ready to be asked, and the prior that weighs them."""
 
     clusters: predictive.Predictive
+    prior: PartitionPrior
 
     @classmethod
     def of(cls, state: State) -> Predictive:
@@ -45,7 +46,7 @@ class Predictive:
         published = state.reader.publications(state.stream, limit=1)
         learned = published[-1].prior_params if published else {}
         prior = build_prior(state.spec.prior, learned or state.spec.prior_params)
-        return cls(predictive.Predictive.of(state.family, prior, ids, rows))
+        return cls(predictive.Predictive.of(state.family, prior, ids, rows), prior)
 
     def __call__(self, values: NDArray[np.float64]) -> list[dict[str, Any]]:
         """Return one answer per row of ``values`` float64[q, d].

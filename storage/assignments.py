@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
 from .answers import ObservationRow
 from .base import AsOf
@@ -18,7 +20,7 @@ from .certainty import Sureness, sureness_of
 from .rows import from_bytes
 from .schema import assignment_changes, observations, offsets, publications
 
-__all__ = ["assignments", "members"]
+__all__ = ["assignments", "changes", "members"]
 
 # How many numbers one statement names; SQLite stops at 32,766.
 _CHUNK = 500
@@ -57,6 +59,22 @@ def members(
     rows = connection.execute(statement).all()
     sure = sureness_of(connection, stream_id, (row.seq for row in rows))
     return [_observation_row(row, row.cluster, sure.get(row.seq)) for row in rows]
+
+
+def changes(connection: sa.Connection, stream_id: int, after: int) -> NDArray[np.int64]:
+    """Return ``publication, seq, old cluster, new cluster`` of each change after a publication.
+
+    In order of publications, int64 (n, 4).
+    """
+    table = assignment_changes
+    columns = (table.c.publication, table.c.seq, table.c.old_cluster, table.c.new_cluster)
+    statement = (
+        sa.select(*columns)
+        .where(table.c.stream_id == stream_id, table.c.publication > after)
+        .order_by(table.c.publication, table.c.seq)
+    )
+    rows = [tuple(row) for row in connection.execute(statement)]
+    return np.array(rows, dtype=np.int64).reshape(-1, len(columns))
 
 
 def assignments(

@@ -12,6 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .answers import LedgerRow, ObservationRow, Position, SnapshotInfo, StreamStatus
 from .commit import (
     BatchCommit,
@@ -150,6 +153,9 @@ class Reader(Protocol):
         self, stream: str, keys: Iterable[str], *, as_of: AsOf | None = None, limit: int = 1
     ) -> list[ObservationRow]:
         """Return for each key its newest ``limit`` observations, with the cluster now or then."""
+
+    def changes(self, stream: str, *, after: int = 0) -> NDArray[np.int64]:
+        """Return publication, seq, old and new cluster, int64[n, 4], of each change after one."""
 
     def lineage(
         self,

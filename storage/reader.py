@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
+import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
 from . import assignments, dead_letters, fence, history, overview, replay
 from .answers import LedgerRow, ObservationRow, Position, SnapshotInfo, StreamStatus
@@ -170,6 +172,11 @@ class SqlReader:
         """Return for each key its newest ``limit`` observations, with the cluster now or then."""
         with self._of(stream) as (connection, stream_id):
             return assignments.assignments(connection, stream_id, keys, as_of, limit)
+
+    def changes(self, stream: str, *, after: int = 0) -> NDArray[np.int64]:
+        """Return publication, seq, old and new cluster of each change after a publication."""
+        with self._of(stream) as (connection, stream_id):
+            return assignments.changes(connection, stream_id, after)
 
     def lineage(
         self,

@@ -11,6 +11,7 @@ from string import Template
 from typing import Any
 
 from ..output import Column
+from ..report.page import table
 
 __all__ = ["Page", "render"]
 
@@ -56,19 +57,7 @@ def render(page: Page) -> str:
         light=b64encode(page.light).decode(),
         dark=b64encode(page.dark).decode(),
         alternative=escape(page.alternative, quote=True),
-        clusters=_table(*page.clusters),
-        publications=_table(*page.publications),
+        clusters=table(*page.clusters),
+        publications=table(*page.publications),
         commands=escape("\n".join(page.commands)),
     )
-
-
-def _table(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> str:
-    head = "".join(f'<th class="{column.align}">{escape(column.title)}</th>' for column in columns)
-    lines = [
-        "".join(
-            f'<td class="{column.align}">{escape(column.show(row.get(column.key)))}</td>'
-            for column in columns
-        )
-        for row in rows
-    ]
-    return f"<tr>{head}</tr>" + "".join(f"<tr>{line}</tr>" for line in lines)

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import pytest
 
+from tests.servers.chromium import Browser, browser
 from tests.servers.kafka import kafka_broker
 from tests.servers.postgresql import database, postgresql_server
 from tests.servers.prometheus import prometheus_server, promtool
@@ -67,6 +68,15 @@ def refuse(name: str, reason: str) -> NoReturn:
 def server_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Make a folder for a server's data and log, kept with pytest's other temporary folders."""
     return tmp_path_factory.mktemp
+
+
+@pytest.fixture(scope="session")
+def chromium(request: pytest.FixtureRequest) -> Browser:
+    """A real browser without a window."""
+    with taking_part(request.config, "Chromium"):
+        found = browser()
+        request.config.stash[TOOK_PART]["Chromium"] = found.version
+        return found
 
 
 @pytest.fixture(scope="session")

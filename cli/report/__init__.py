@@ -1,0 +1,1 @@
+"""``weald report``: one page and its pictures."""

@@ -1,0 +1,227 @@
+"""``weald report``: what a stream or a fit found, as one page and its pictures."""
+
+# ruff: noqa: PLR0913 - one parameter for each flag of the command
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import CommandError, NotReadyError, UsageError
+from ..options import Config, Output, Set, StreamName, example
+from ..output import Column, Form, note, number, write_record
+
+if TYPE_CHECKING:
+    from .page import Section
+    from .subject import Subject
+
+__all__ = ["add_to", "write_report"]
+
+ANOMALIES_SHOWN = 15
+LARGEST_SHOWN = 30
+DEFAULT_LIMIT = 20_000
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command of this module."""
+    app.command(
+        epilog=example(
+            "weald report",
+            "weald report --out today.html --pictures pictures/",
+            "weald fit points.npz --chains 4 --trace trace.npz "
+            "&& weald report points.npz --trace trace.npz",
+        )
+    )(report)
+
+
+def report(
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DATA]", help="A file that was fitted, with --trace; a stream without."
+        ),
+    ] = None,
+    *,
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", metavar="FILE.npz", help="What `weald fit --trace` wrote."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.html", help="The page.")] = Path(
+        "weald-report.html"
+    ),
+    pictures: Annotated[
+        Path | None,
+        typer.Option("--pictures", metavar="DIR", help="Write the pictures as PNG files, too."),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=2, help="Draw at most so many observations.")
+    ] = DEFAULT_LIMIT,
+    stream: StreamName = None,
+    config: Config = None,
+    set_: Set = None,
+    output: Output = Form.table,
+) -> None:
+    """Draw clusters, their sizes and lineage, the tree above them, traces and anomalies.
+
+    One HTML page that asks no server for anything, readable in light and dark and on a phone.
+    Of a stream the newest observations are drawn. R-hat and effective sample sizes are of a fit:
+    a stream's posterior grows while it is sampled, so that its draws have none.
+    """
+    from ..progress import step
+
+    if (data is None) != (trace is None):
+        raise UsageError(
+            "a report of a fit needs the file and its trace",
+            next_step="weald fit DATA --trace trace.npz && weald report DATA --trace trace.npz",
+        )
+    _require_matplotlib()
+    with step("reading"):
+        subject = _subject(data, trace, limit, (config, set_, stream))
+    with step("drawing"):
+        written = write_report(subject, out, pictures)
+    write_record({"page": str(out), "pictures": written, **subject.facts}, output)
+
+
+def _require_matplotlib() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        raise NotReadyError("drawing needs matplotlib", next_step="pip install 'weald[plots]'")
+
+
+def _subject(
+    data: Path | None,
+    trace: Path | None,
+    limit: int,
+    where: tuple[Path | None, list[str] | None, str | None],
+) -> Subject:
+    if data is not None and trace is not None:
+        from .of_fit import subject_of_fit
+
+        return subject_of_fit(data, trace, limit)
+    from ..state import reading
+    from .of_stream import subject_of_stream
+
+    with reading(*where) as state:
+        return subject_of_stream(state, limit)
+
+
+def write_report(subject: Subject, out: Path, pictures: Path | None) -> list[str]:
+    """Write the page, and the pictures where a folder is given; return the pictures' paths.
+
+    Raises
+    ------
+    CommandError
+        When a file cannot be written.
+    """
+    from .page import render
+    from .pictures import pictures_of
+
+    drawn = pictures_of(subject)
+    page = render(subject.title, subject.subtitle, subject.facts, drawn, _sections(subject))
+    written = []
+    try:
+        out.write_text(page, encoding="utf-8")
+        if pictures is not None:
+            pictures.mkdir(parents=True, exist_ok=True)
+            for picture in drawn:
+                for suffix, png in (("", picture.light), ("-dark", picture.dark)):
+                    file = pictures / f"{picture.name}{suffix}.png"
+                    file.write_bytes(png)
+                    written.append(str(file))
+    except OSError as error:
+        raise CommandError(f"cannot write {error.filename}: {error.strerror}") from error
+    return written
+
+
+def _sections(subject: Subject) -> list[Section]:
+    from ...treecore.family import spec_of
+    from ..describe import LINEAGE_COLUMNS, cluster_columns
+    from .page import Section
+
+    family = subject.predictive.family
+    statistics = subject.predictive.rows[: len(subject.largest)]
+    total = max(float(statistics[:, 0].sum()), 1.0)
+    clusters = []
+    for cluster, row in zip(subject.largest[:LARGEST_SHOWN], statistics, strict=False):
+        told = {"cluster": cluster, "size": round(float(row[0])), "share": row[0] / total}
+        for each in spec_of(family).describe(family, row, subject.names):
+            told[f"features.{each.name}"] = {"centre": each.centre, "spread": each.spread}
+        clusters.append(told)
+    remark = (
+        f"The {LARGEST_SHOWN} largest of {len(subject.largest)}."
+        if len(subject.largest) > LARGEST_SHOWN
+        else ""
+    )
+    columns = [each for each in cluster_columns(subject.names) if each.key != "stability"]
+    return [
+        Section("Largest clusters", remark, columns, clusters),
+        Section("Newest events", "Births apart.", LINEAGE_COLUMNS, subject.events),
+        _diagnostics(subject),
+        _moves(subject),
+        _anomalies(subject),
+    ]
+
+
+def _diagnostics(subject: Subject) -> Section:
+    from .diagnostics import diagnose
+    from .page import Section
+
+    columns = (
+        Column("name", "quantity"),
+        Column("mean", "mean", "right"),
+        Column("sd", "sd", "right"),
+        Column("r_hat", "R-hat", "right", lambda value: f"{value:.3f}"),
+        Column("ess_bulk", "bulk ESS", "right", lambda value: f"{value:.0f}"),
+        Column("ess_tail", "tail ESS", "right", lambda value: f"{value:.0f}"),
+    )
+    try:
+        rows = diagnose(subject.chains)
+    except ImportError as error:
+        note(f"no R-hat and effective sample sizes: {error}")
+        rows = []
+    remark = (
+        "Of the second half of the chains. R-hat above 1.01, or an effective sample size below "
+        "100 for each chain, asks for more iterations."
+    )
+    return Section("Convergence", remark, columns, rows)
+
+
+def _moves(subject: Subject) -> Section:
+    from .page import Section
+
+    rows = [
+        {**move, "rate": move["accepted"] / move["proposed"] if move["proposed"] else None}
+        for move in subject.moves
+    ]
+    columns = (
+        Column("move", "move"),
+        Column("proposed", "proposed", "right"),
+        Column("accepted", "accepted", "right"),
+        Column("rate", "rate", "right", lambda rate: "" if rate is None else f"{rate:.1%}"),
+    )
+    return Section("Moves", "", columns, rows)
+
+
+def _anomalies(subject: Subject) -> Section:
+    import numpy as np
+
+    from .page import Section
+    from .relations import log_densities
+
+    density = log_densities(subject)
+    rows: list[dict[str, Any]] = []
+    for at in np.argsort(density, kind="stable")[:ANOMALIES_SHOWN].tolist():
+        values = dict(zip(subject.names, subject.values[at].tolist(), strict=True))
+        told = {"key": subject.keys[at], "cluster": int(subject.clusters[at])}
+        rows.append({**told, "log_density": float(density[at]), **values})
+    columns = [
+        Column("key", "observation"),
+        Column("cluster", "cluster", "right"),
+        Column("log_density", "log density", "right", lambda value: f"{value:.1f}"),
+        *(Column(name, name, "right", number) for name in subject.names),
+    ]
+    remark = "The observations that the clusters explain least."
+    return Section("Least like anything", remark, columns, rows)

@@ -1,0 +1,124 @@
+"""A report's subject from a file that was fitted, and the trace of the fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import NotFoundError, UsageError
+from ..load import load_table
+from .subject import Chains, Subject
+
+__all__ = ["subject_of_fit"]
+
+# Draws kept for the matrix, evenly spread over the second half of all chains.
+DRAWS = 200
+NEEDED = {"about", "labels", "log_joint", "n_clusters", "hyper", "hyper_names", "n_iterations"}
+
+
+def subject_of_fit(data: Path, trace: Path, limit: int) -> Subject:
+    """Read a fit again: the file that was fitted, and what ``weald fit --trace`` wrote.
+
+    Raises
+    ------
+    NotFoundError
+        If a file is missing.
+    UsageError
+        If the trace is not one, or of another file.
+    """
+    from ...stream.predictive import Predictive
+    from ...treecore.family import FAMILIES
+    from ...treecore.prior import build_prior
+    from ...treecore.totals import add_observations, empty_totals
+
+    saved = _load(trace)
+    about = json.loads(str(saved["about"]))
+    table = load_table(data, about["features"] or None)
+    labels = saved["labels"]
+    if labels.shape[2] != len(table.values):
+        raise UsageError(
+            f"{trace} is of {labels.shape[2]} rows, {data} has {len(table.values)}",
+            next_step=f"weald fit {data} --trace {trace}",
+        )
+    chain, best = np.unravel_index(np.nanargmax(saved["log_joint"]), saved["log_joint"].shape)
+    family = FAMILIES[about["family"]].build(about["params"], table.values)
+    ids, place, sizes = np.unique(labels[chain, best], return_inverse=True, return_counts=True)
+    rank = np.empty(len(ids), dtype=np.int64)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(len(ids))
+    clusters = rank[place]
+    totals = empty_totals(family, len(ids))
+    add_observations(family, table.values, clusters, totals)
+    names = [str(name) for name in saved["hyper_names"]]
+    learned = dict(zip(names, saved["hyper"][chain, best].tolist(), strict=True))
+    prior = build_prior(about["prior"], {**about["prior_params"], **learned})
+    kept = slice(0, limit)
+    return Subject(
+        title=f"{len(ids)} clusters of {len(clusters)} observations",
+        subtitle=f"fit of {data.name}, family {about['family']}, prior {about['prior']}",
+        facts={
+            "observations": str(len(clusters)),
+            "clusters": str(len(ids)),
+            "chains": str(labels.shape[0]),
+            "iterations": ", ".join(map(str, saved["n_iterations"].tolist())),
+            "best log joint": f"{saved['log_joint'][chain, best]:.1f}",
+        },
+        names=table.names,
+        values=table.values[kept],
+        keys=[f"row {row}" for row in range(len(clusters))][kept],
+        clusters=clusters[kept],
+        predictive=Predictive.of(family, prior, np.arange(len(ids), dtype=np.int64), totals),
+        prior=prior,
+        draws=_draws(labels, saved["n_iterations"])[:, kept],
+        chains=_chains(saved, names),
+        moves=_moves(saved),
+    )
+
+
+def _load(path: Path) -> dict[str, NDArray[Any]]:
+    if not path.is_file():
+        raise NotFoundError(f"{path}: no such file", next_step=f"weald fit DATA --trace {path}")
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            saved = {name: arrays[name] for name in arrays.files}
+    except (ValueError, OSError) as error:
+        raise UsageError(f"{path}: not a trace of weald fit: {error}") from error
+    if not set(saved) >= NEEDED:
+        raise UsageError(
+            f"{path}: not a trace of this weald: {', '.join(sorted(NEEDED - set(saved)))} missing",
+            next_step=f"weald fit DATA --trace {path}",
+        )
+    return saved
+
+
+def _draws(labels: NDArray[np.int32], n_iterations: NDArray[np.int64]) -> NDArray[np.int64]:
+    halves = [chain[n // 2 : n] for chain, n in zip(labels, n_iterations.tolist(), strict=True)]
+    every = np.concatenate(halves)
+    spread = np.unique(np.linspace(0, len(every) - 1, DRAWS).astype(int))
+    drawn: NDArray[np.int64] = every[spread].astype(np.int64)
+    return drawn
+
+
+def _chains(saved: dict[str, NDArray[Any]], names: list[str]) -> Chains:
+    n = int(saved["n_iterations"].min())
+    values = {
+        "log joint": saved["log_joint"][:, :n],
+        "clusters": saved["n_clusters"][:, :n].astype(np.float64),
+    }
+    for at, name in enumerate(names):
+        column = saved["hyper"][:, :n, at]
+        if np.ptp(column) > 0.0:
+            values[name] = column
+    return Chains("iteration", values, burnt=n // 2, stationary=True)
+
+
+def _moves(saved: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
+    proposed = np.nansum(saved["proposed"], axis=(0, 1))
+    accepted = np.nansum(saved["accepted"], axis=(0, 1))
+    return [
+        {"move": str(move), "proposed": int(tried), "accepted": int(taken)}
+        for move, tried, taken in zip(saved["moves"], proposed, accepted, strict=True)
+    ]

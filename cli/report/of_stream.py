@@ -1,0 +1,147 @@
+"""A report's subject from a stream's database."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..describe import lineage_record
+from ..errors import NotReadyError
+from ..predictive import Predictive
+from .subject import Chains, Shown, Subject
+
+if TYPE_CHECKING:
+    from ...storage.base import ObservationBlock, PublicationRow, RoundRow
+    from ..state import State
+
+__all__ = ["subject_of_stream"]
+
+BLOCK = 10_000
+COLUMNS = 8
+EVENTS_SHOWN = 30
+NOT_YET = -1
+
+
+def subject_of_stream(state: State, limit: int) -> Subject:
+    """Read what a report tells of the newest ``limit`` observations.
+
+    Raises
+    ------
+    NotReadyError
+        If the stream has no clusters yet.
+    """
+    reader, stream = state.reader, state.stream
+    found = Predictive.of(state)
+    status = reader.status(stream)
+    first = max(0, reader.position(stream).next_seq - 1 - limit)
+    blocks = _blocks(state, first)
+    if not blocks:
+        raise NotReadyError(f"stream {stream} has no observations", next_step="weald status")
+    seq = np.concatenate([block.seq for block in blocks])
+    clusters = np.concatenate([block.cluster for block in blocks])
+    publications = reader.publications(stream)
+    events = reader.lineage(stream)
+    told = [lineage_record(event) for event in events if event.kind != "birth"]
+    return Subject(
+        title=f"{status.n_clusters} clusters of {status.n_inserted} observations",
+        subtitle=f"stream {stream}, family {state.spec.family}, prior {state.spec.prior}",
+        facts={
+            "observations": str(status.n_inserted),
+            "drawn here": str(len(seq)),
+            "clusters": str(status.n_clusters),
+            "ended": str(status.n_clusters_retired),
+            "dead letters": str(status.n_dead),
+            "publications": str(status.publication),
+        },
+        names=state.features,
+        values=np.concatenate([block.values for block in blocks]),
+        keys=[
+            key or f"#{at}"
+            for block in blocks
+            for key, at in zip(block.key, block.seq.tolist(), strict=True)
+        ],
+        clusters=clusters,
+        predictive=found.clusters,
+        prior=found.prior,
+        draws=_draws(state, first, len(seq)),
+        chains=_chains(publications),
+        history=_history(publications, seq, clusters, reader.changes(stream)),
+        events=told[-EVENTS_SHOWN:],
+        moves=_moves(reader.rounds(stream)),
+    )
+
+
+def _blocks(state: State, after: int) -> list[ObservationBlock]:
+    blocks = []
+    while (block := state.reader.observations(state.stream, after, BLOCK)) is not None:
+        blocks.append(block)
+        after = int(block.seq[-1])
+    return blocks
+
+
+def _draws(state: State, first: int, n: int) -> NDArray[np.int64]:
+    """Read the chain's newest draws out of the newest snapshot, of observations after ``first``."""
+    from ...stream.shard import DRAWS
+
+    snapshot = state.reader.newest_snapshot(state.stream)
+    payload = {} if snapshot is None else snapshot.payload
+    lengths = payload.get(f"{DRAWS}lengths")
+    if lengths is None or len(lengths) == 0:
+        return np.empty((0, 0), dtype=np.int64)
+    draws = np.split(payload[f"{DRAWS}labels"], np.cumsum(lengths)[:-1])
+    # Only those that saw at least half of what is drawn here, and what all of them saw.
+    seen = [draw[first : first + n] for draw in draws if len(draw) - first >= n / 2]
+    m = min((len(draw) for draw in seen), default=0)
+    return np.array([draw[:m] for draw in seen], dtype=np.int64).reshape(len(seen), m)
+
+
+def _history(
+    publications: Sequence[PublicationRow],
+    seq: NDArray[np.int64],
+    now: NDArray[np.int64],
+    changes: NDArray[np.int64],
+) -> list[Shown]:
+    """Undo changes, newest first, until each publication is shown again."""
+    if not publications:
+        return []
+    spread = np.linspace(0, len(publications) - 1, min(COLUMNS, len(publications)))
+    shown = []
+    for at in np.unique(spread.astype(int)):
+        publication = publications[at]
+        later = changes[changes[:, 0] > publication.number]
+        place = np.searchsorted(seq, later[:, 1])
+        here = (place < len(seq)) & (seq[np.minimum(place, len(seq) - 1)] == later[:, 1])
+        then = now.copy()
+        # Written from the newest to the oldest, so that the oldest stays.
+        then[place[here][::-1]] = later[here][::-1, 2]
+        then[seq > publication.seq] = NOT_YET
+        if (then != NOT_YET).any():
+            shown.append(Shown(str(publication.number), then))
+    return shown
+
+
+def _chains(publications: Sequence[PublicationRow]) -> Chains:
+    values: dict[str, list[float]] = defaultdict(list)
+    for row in publications:
+        values["log joint per observation"].append(row.log_joint / max(row.n_observations, 1))
+        values["clusters"].append(float(row.n_clusters))
+        values["gained nats"].append(row.log_joint - row.log_joint_before)
+    traced = {name: np.array([line], dtype=np.float64) for name, line in values.items()}
+    empty = {"clusters": np.empty((1, 0))}
+    return Chains("publication", traced or empty, burnt=0, stationary=False)
+
+
+def _moves(rounds: Sequence[RoundRow]) -> list[dict[str, Any]]:
+    totals: dict[str, dict[str, Any]] = {}
+    for row in rounds:
+        total = totals.setdefault(
+            row.kernel, {"move": row.kernel, "proposed": 0, "accepted": 0, "seconds": 0.0}
+        )
+        total["proposed"] += row.proposed
+        total["accepted"] += row.accepted
+        total["seconds"] += row.seconds
+    return list(totals.values())
