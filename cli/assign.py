@@ -4,17 +4,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from .errors import NotFoundError, UsageError
+from .complete import complete_key
+from .errors import NotFoundError
+from .moments import FORMS, parse_moment
 from .options import Config, Output, Set, StreamName, example
 from .output import Column, Form, iso_time, write_rows
-
-if TYPE_CHECKING:
-    from ..storage.base import AsOf
 
 __all__ = ["add_to"]
 
@@ -43,15 +41,19 @@ def add_to(app: typer.Typer) -> None:
 
 
 def assign(
-    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="The records' own keys.")],
+    keys: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KEY...", help="The records' own keys.", autocompletion=complete_key
+        ),
+    ],
     *,
     as_of: Annotated[
         str | None,
         typer.Option(
             "--as-of",
             metavar="TIME",
-            help="What was shown then: ISO 8601 (UTC unless it names a zone), seconds since 1970, "
-            "or publication:NUMBER.",
+            help=f"What was shown then: {FORMS}, or publication:NUMBER.",
         ),
     ] = None,
     history: Annotated[
@@ -85,33 +87,6 @@ def assign(
             f"no observation{then} with key {', '.join(missing)}",
             next_step="weald cluster ID --members 20    lists keys that exist",
         )
-
-
-def parse_moment(text: str) -> AsOf:
-    """Return the moment that ``--as-of`` names.
-
-    Raises
-    ------
-    UsageError
-        If it is none of the three forms.
-    """
-    from ..storage.base import AsOf
-
-    head, _, tail = text.partition(":")
-    if head == "publication" and tail.isdecimal():
-        return AsOf(publication=int(tail))
-    try:
-        return AsOf(time=float(text))
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(
-            f"--as-of {text}: expected ISO 8601, seconds since 1970, or publication:NUMBER",
-            next_step="weald assign KEY --as-of 2026-01-31T12:00:00Z",
-        ) from error
-    return AsOf(time=(moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
 def _row(observation: Any, features: tuple[str, ...]) -> dict[str, Any]:

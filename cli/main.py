@@ -12,7 +12,22 @@ from typing import Annotated
 
 import typer
 
-from . import assign, clusters, config, db, dlq, doctor, fit, init, predict, run, status, warmup
+from . import (
+    assign,
+    clusters,
+    config,
+    db,
+    dlq,
+    doctor,
+    export,
+    fit,
+    init,
+    lineage,
+    predict,
+    run,
+    status,
+    warmup,
+)
 from .demo import command as demo
 from .errors import CommandError, ExitCode
 from .output import note
@@ -38,6 +53,8 @@ status.add_to(app)
 clusters.add_to(app)
 assign.add_to(app)
 predict.add_to(app)
+lineage.add_to(app)
+export.add_to(app)
 fit.add_to(app)
 report.add_to(app)
 doctor.add_to(app)

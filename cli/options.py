@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .complete import complete_stream
 from .output import Form, scrub_notes
 
 if TYPE_CHECKING:
@@ -40,7 +41,12 @@ Output = Annotated[
 ]
 StreamName = Annotated[
     str | None,
-    typer.Option("--stream", "-s", help="Name of the stream, when it is not stream.name."),
+    typer.Option(
+        "--stream",
+        "-s",
+        help="Name of the stream, when it is not stream.name.",
+        autocompletion=complete_stream,
+    ),
 ]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most this many.")]
 

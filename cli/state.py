@@ -14,10 +14,11 @@ from .options import open_settings
 
 if TYPE_CHECKING:
     from ..storage.base import ClusterRow, Reader, StreamSpec
+    from ..stream.schema import Schema
     from ..treecore.family import FeatureSummary
     from .settings import Loaded
 
-__all__ = ["State", "reading", "sqlite_file"]
+__all__ = ["State", "opened", "reading", "sqlite_file"]
 
 FIRST_STEPS = "weald demo    makes a stream to look at; weald init and weald run start your own"
 
@@ -45,14 +46,19 @@ class State:
         return self.reader.spec(self.stream)
 
     @cached_property
-    def features(self) -> tuple[str, ...]:
-        """Names of the features, in the order of an observation's values."""
+    def schema(self) -> Schema:
+        """What a record looks like."""
         import msgspec
 
         from ..stream.schema import Schema
         from ..stream.settings import SchemaSettings
 
-        return Schema.of(msgspec.convert(self.spec.schema, SchemaSettings)).features
+        return Schema.of(msgspec.convert(self.spec.schema, SchemaSettings))
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features, in the order of an observation's values."""
+        return self.schema.features
 
     @cached_property
     def family(self) -> Any:
@@ -85,16 +91,28 @@ def reading(
     NotReadyError
         If there is no database yet.
     """
-    from ..storage.sql import SqlReader
+    with opened(config, set_, stream) as (reader, loaded):
+        yield State(reader, _choose(loaded, reader.streams()), loaded)
+
+
+@contextmanager
+def opened(
+    config: Path | None, set_: list[str] | None, stream: str | None = None
+) -> Iterator[tuple[Reader, Loaded]]:
+    """Open the database that the settings point to, whatever streams it holds.
+
+    Raises
+    ------
+    NotReadyError
+        If there is no database yet.
+    """
+    from ..storage.reader import SqlReader
 
     loaded = open_settings(config, set_, {"stream.name": stream})
     storage = loaded.settings.storage
     _require_file(storage.url)
-    reader = SqlReader(storage)
-    try:
-        yield State(reader, _choose(loaded, reader.streams()), loaded)
-    finally:
-        reader.close()
+    with SqlReader(storage) as reader:
+        yield reader, loaded
 
 
 def sqlite_file(url: str) -> Path | None:

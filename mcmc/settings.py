@@ -14,7 +14,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ----------
     family, params:
         A name of ``weald.treecore.family.FAMILIES`` and its hyperparameters; what is not given is
-        set from the first ``warmup_records`` observations.
+        set from the first ``warmup_records`` observations. "auto" takes what suits the schema.
     prior, prior_params:
         A name of ``weald.treecore.prior`` and its parameters.
     learn_hyper:
@@ -23,7 +23,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Seed of every random choice.
     """
 
-    family: str = "gaussian"
+    family: str = "auto"
     params: dict[str, Any] = {}
     prior: str = "dp"
     prior_params: dict[str, Any] = {}

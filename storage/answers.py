@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ __all__ = [
     "Position",
     "SnapshotInfo",
     "StreamStatus",
+    "Sureness",
 ]
 
 
@@ -72,6 +74,7 @@ class ObservationRow:
     values: NDArray[np.float64]
     probability: float | None = None
     stability: float | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True)
@@ -109,3 +112,10 @@ class StreamStatus:
     log_joint: float | None
     snapshot_seq: int | None
     snapshot_at: float | None
+
+
+class Sureness(NamedTuple):
+    """Membership probability and stability of one observation, between 0 and 1."""
+
+    probability: float
+    stability: float

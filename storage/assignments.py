@@ -14,13 +14,13 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from .answers import ObservationRow
+from .answers import ObservationRow, Sureness
 from .base import AsOf
-from .certainty import Sureness, sureness_of
+from .certainty import sureness_of
 from .rows import from_bytes
 from .schema import assignment_changes, observations, offsets, publications
 
-__all__ = ["assignments", "changes", "members"]
+__all__ = ["assignments", "changes", "members", "newest"]
 
 # How many numbers one statement names; SQLite stops at 32,766.
 _CHUNK = 500
@@ -46,6 +46,7 @@ def _observation_row(row: Any, cluster: int, sure: Sureness | None) -> Observati
         received_at=row.received_at,
         cluster=cluster,
         values=from_bytes(row.value_bytes),
+        text=row.record_text,
         probability=None if sure is None else sure.probability,
         stability=None if sure is None else sure.stability,
     )
@@ -75,6 +76,13 @@ def changes(connection: sa.Connection, stream_id: int, after: int) -> NDArray[np
     )
     rows = [tuple(row) for row in connection.execute(statement)]
     return np.array(rows, dtype=np.int64).reshape(-1, len(columns))
+
+
+def newest(connection: sa.Connection, stream_id: int, limit: int) -> list[ObservationRow]:
+    """Return the newest observations, newest first."""
+    rows = connection.execute(_observation_select(stream_id).limit(limit)).all()
+    sure = sureness_of(connection, stream_id, (row.seq for row in rows))
+    return [_observation_row(row, row.cluster, sure.get(row.seq)) for row in rows]
 
 
 def assignments(

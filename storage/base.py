@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .answers import LedgerRow, ObservationRow, Position, SnapshotInfo, StreamStatus
+from .answers import LedgerRow, ObservationRow, Position, SnapshotInfo, StreamStatus, Sureness
 from .commit import (
     BatchCommit,
     Certainty,
@@ -156,6 +156,27 @@ class Reader(Protocol):
 
     def changes(self, stream: str, *, after: int = 0) -> NDArray[np.int64]:
         """Return publication, seq, old and new cluster, int64[n, 4], of each change after one."""
+
+    def newest(self, stream: str, *, limit: int) -> list[ObservationRow]:
+        """Return the newest observations, newest first."""
+
+    def sureness(self, stream: str, seqs: Iterable[int]) -> dict[int, Sureness]:
+        """Return how sure the newest publication is of these observations, by number."""
+
+    def member_seqs(self, stream: str, cluster: int) -> list[int]:
+        """Return the numbers of all observations that the cluster has now, in order."""
+
+    def births(self, stream: str) -> dict[int, float]:
+        """Return when each cluster was first told of, seconds since 1970."""
+
+    def arrivals(self, stream: str, *, newest: int) -> dict[int, int]:
+        """Return how many of the ``newest`` observations each cluster has now."""
+
+    def cluster_ids(self, stream: str) -> list[int]:
+        """Return the ids of the clusters that are shown, largest first."""
+
+    def keys_like(self, stream: str, start: str, *, limit: int) -> list[str]:
+        """Return keys of records that begin with ``start``, in order."""
 
     def lineage(
         self,

@@ -24,7 +24,7 @@ __all__ = ["insert_observations", "reassign", "upsert"]
 
 _COLUMNS = tuple(column.name for column in observations.columns)
 _COPY = f"COPY {observations.name} ({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
-_COPY_TYPES = ("int4", "int8", "int4", "int8", "int8", "float8", "float8", "text", "bytea")
+_COPY_TYPES = ("int4", "int8", "int4", "int8", "int8", "float8", "float8", "text", "bytea", "text")
 _INSERT = (
     f"INSERT INTO {observations.name} ({', '.join(_COLUMNS)}) "  # noqa: S608 - names of our own
     f"VALUES ({', '.join('?' * len(_COLUMNS))})"
@@ -90,6 +90,7 @@ def _tuples(
         [block.received_at] * n,
         block.key,
         rows_to_bytes(block.values),
+        [None] * n if block.text is None else block.text,
         strict=True,
     )
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 
+from .answers import Sureness
 from .bulk import upsert
 from .commit import CERTAINTY_CHUNK, Certainty
 from .schema import certainties, clusters
 
-__all__ = ["Sureness", "sureness_of", "write_certainty"]
+__all__ = ["sureness_of", "write_certainty"]
 
 PERCENT = 100.0
 
@@ -24,13 +25,6 @@ _CLUSTER = (
     )
     .values(probability=sa.bindparam("sure"), stability=sa.bindparam("stable"))
 )
-
-
-class Sureness(NamedTuple):
-    """Membership probability and stability of one observation, between 0 and 1."""
-
-    probability: float
-    stability: float
 
 
 @cache

@@ -112,6 +112,8 @@ class ObservationBlock:
         back, the cluster it has now.
     received_at : float
         When the batch was received. Read back, that of the last row.
+    text : list of (str or None), length n, optional
+        What people are shown of records with a text; None where no record has one.
     """
 
     seq: NDArray[np.int64]
@@ -123,6 +125,7 @@ class ObservationBlock:
     values: NDArray[np.float64]
     cluster: NDArray[np.int64]
     received_at: float
+    text: list[str | None] | None = None
 
     def __len__(self) -> int:
         return len(self.seq)

@@ -10,9 +10,10 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from . import assignments, dead_letters, fence, history, overview, replay
-from .answers import LedgerRow, ObservationRow, Position, SnapshotInfo, StreamStatus
+from . import assignments, dead_letters, fence, history, overview, replay, trends
+from .answers import LedgerRow, ObservationRow, Position, SnapshotInfo, StreamStatus, Sureness
 from .base import AsOf, Letters
+from .certainty import sureness_of
 from .commit import (
     ClusterRow,
     DeadLetterRow,
@@ -177,6 +178,41 @@ class SqlReader:
         """Return publication, seq, old and new cluster of each change after a publication."""
         with self._of(stream) as (connection, stream_id):
             return assignments.changes(connection, stream_id, after)
+
+    def newest(self, stream: str, *, limit: int) -> list[ObservationRow]:
+        """Return the newest observations, newest first."""
+        with self._of(stream) as (connection, stream_id):
+            return assignments.newest(connection, stream_id, limit)
+
+    def sureness(self, stream: str, seqs: Iterable[int]) -> dict[int, Sureness]:
+        """Return how sure the newest publication is of these observations, by number."""
+        with self._of(stream) as (connection, stream_id):
+            return sureness_of(connection, stream_id, seqs)
+
+    def member_seqs(self, stream: str, cluster: int) -> list[int]:
+        """Return the numbers of all observations that the cluster has now, in order."""
+        with self._of(stream) as (connection, stream_id):
+            return trends.member_seqs(connection, stream_id, cluster)
+
+    def births(self, stream: str) -> dict[int, float]:
+        """Return when each cluster was first told of, seconds since 1970."""
+        with self._of(stream) as (connection, stream_id):
+            return trends.births(connection, stream_id)
+
+    def arrivals(self, stream: str, *, newest: int) -> dict[int, int]:
+        """Return how many of the ``newest`` observations each cluster has now."""
+        with self._of(stream) as (connection, stream_id):
+            return trends.arrivals(connection, stream_id, newest)
+
+    def cluster_ids(self, stream: str) -> list[int]:
+        """Return the ids of the clusters that are shown, largest first."""
+        with self._of(stream) as (connection, stream_id):
+            return trends.cluster_ids(connection, stream_id)
+
+    def keys_like(self, stream: str, start: str, *, limit: int) -> list[str]:
+        """Return keys of records that begin with ``start``, in order."""
+        with self._of(stream) as (connection, stream_id):
+            return trends.keys_like(connection, stream_id, start, limit)
 
     def lineage(
         self,

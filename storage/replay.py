@@ -91,4 +91,7 @@ def _block(topic: str, rows: list[Any], sources: dict[int, tuple[str, int]]) -> 
         values=matrix_from_bytes([row.value_bytes for row in rows]),
         cluster=np.array([row.cluster for row in rows], dtype=np.int64),
         received_at=rows[-1].received_at,
+        text=[row.record_text for row in rows]
+        if any(row.record_text is not None for row in rows)
+        else None,
     )

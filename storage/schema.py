@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 # Revision that these tables are. Kept here so that opening a database need not import Alembic.
-HEAD = "0003"
+HEAD = "0004"
 
 metadata = MetaData(
     naming_convention={
@@ -114,6 +114,7 @@ observations = Table(
     Column("received_at", Double, nullable=False),
     Column("record_key", Text),
     Column("value_bytes", LargeBinary, nullable=False),
+    Column("record_text", Text),
     UniqueConstraint("source_id", "record_offset"),
     Index("ix_observations_key", "stream_id", "record_key", "seq"),
     Index("ix_observations_cluster", "stream_id", "cluster", "seq"),

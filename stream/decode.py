@@ -13,19 +13,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from .explain import (
-    LATEST_TIME,
-    LONGEST_DETAIL,
-    NO_TIME,
-    Parsed,
-    Refused,
-    broker_key,
-    checked_key,
-    parse,
-    time_of,
-    wrong_length,
-)
+from .explain import Parsed, broker_key, checked_key, parse, shown_text, wrong_length
+from .moments import LATEST_TIME, NO_TIME, time_of
 from .record import STORED_BYTES, Batch, DeadLetter, Message, Reason
+from .refused import LONGEST_DETAIL, Refused
 from .schema import Schema
 
 __all__ = ["LARGEST", "decode", "set_aside"]
@@ -62,9 +53,11 @@ def decode(
     parsed = [verdict for verdict in verdicts if isinstance(verdict, Parsed)]
     values = _values(parsed, schema)
     times = _times(parsed, [messages[i].timestamp_ms for i in rows], received_at)
+    scaled = values if schema.scaling is None else schema.scaling(values)
     sound = (np.abs(values) <= LARGEST).all(axis=1) & (times < LATEST_TIME)
+    sound &= ~np.isnan(scaled).any(axis=1)
     for row in np.flatnonzero(~sound):
-        verdicts[rows[row]] = _unsound(values[row], schema)
+        verdicts[rows[row]] = _unsound(values[row], scaled[row], schema)
     kept = [i for i, good in zip(rows, sound, strict=True) if good]
     batch = Batch(
         topic=messages[0].topic if messages else "",
@@ -72,7 +65,10 @@ def decode(
         offset=np.array([messages[i].offset for i in kept], dtype=np.int64),
         key=[record.key for record, good in zip(parsed, sound, strict=True) if good],
         event_time=times[sound],
-        values=np.ascontiguousarray(values[sound]),
+        values=np.ascontiguousarray(scaled[sound]),
+        text=[record.text for record, good in zip(parsed, sound, strict=True) if good]
+        if schema.has_text
+        else None,
     )
     dead = [
         set_aside(message, (verdict.reason, verdict.detail), received_at)
@@ -128,13 +124,16 @@ def _from_struct(struct: msgspec.Struct, broker: str | None, schema: Schema) -> 
     numbers = members[:n] if schema.scalar else _flattened(members, schema)
     key = broker if schema.key is None else checked_key(members[n])
     time = NO_TIME if schema.time is None else time_of(members[-1], text=schema.text)
-    return Parsed(numbers, key, time)
+    texts = [members[i] for i, field in enumerate(schema.fields) if field.kind == "text"]
+    return Parsed(numbers, key, time, shown_text(texts))
 
 
 def _flattened(members: Sequence[Any], schema: Schema) -> list[float]:
     numbers: list[float] = []
     for field, member in zip(schema.fields, members, strict=False):
-        if field.size is None:
+        if field.read is not None:
+            numbers.extend(field.read(member))
+        elif field.size is None:
             numbers.append(member)
         elif len(member) == field.size:
             numbers.extend(member)
@@ -156,13 +155,14 @@ def _times(
     return np.where(np.isnan(own), np.where(broker < 0, received_at, broker), own)
 
 
-def _unsound(row: NDArray[np.float64], schema: Schema) -> Refused:
-    bad = np.flatnonzero(~(np.abs(row) <= LARGEST))
+def _unsound(row: NDArray[np.float64], scaled: NDArray[np.float64], schema: Schema) -> Refused:
+    bad = np.flatnonzero(~(np.abs(row) <= LARGEST) | np.isnan(scaled))
     if not len(bad):
         return Refused(Reason.BAD_TIME, "the broker's timestamp is beyond the year 9999")
     number = float(row[bad[0]])
     reason = Reason.OUT_OF_RANGE if np.isfinite(number) else Reason.NOT_FINITE
-    return Refused(reason, f"field {schema.features[bad[0]]!r} is {number!r}")
+    why = ", which has no log(1 + x)" if np.abs(number) <= LARGEST else ""
+    return Refused(reason, f"field {schema.features[bad[0]]!r} is {number!r}{why}")
 
 
 def set_aside(message: Message, verdict: tuple[Reason, str], received_at: float) -> DeadLetter:

@@ -4,13 +4,14 @@ It accepts what the fast path of `weald.stream.decode` accepts, with the same nu
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from math import isfinite
 from typing import Any, NamedTuple
 
 import msgspec
 
+from .moments import LATEST_TIME, NO_TIME, time_of
 from .record import Reason
+from .refused import LONGEST_DETAIL, Refused
+from .refused import cut as _cut
 from .schema import Field, Path, Schema
 
 __all__ = [
@@ -22,44 +23,26 @@ __all__ = [
     "broker_key",
     "checked_key",
     "parse",
+    "shown_text",
     "time_of",
     "wrong_length",
 ]
 
 LONGEST_KEY = 512
-LONGEST_DETAIL = 240
-# Above this a number of the epoch counts milliseconds: as seconds it would be the year 5138.
-MILLISECONDS_FROM = 1e11
-EARLIEST_TIME, LATEST_TIME = -62_135_596_800.0, 253_402_300_800.0
-NO_TIME = float("nan")
+LONGEST_TEXT = 1000
 
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 _ANY = msgspec.json.Decoder()
 
 
-class Refused(Exception):  # noqa: N818  a verdict on one record, not an error of the program
-    """One record cannot become an observation.
-
-    Parameters
-    ----------
-    reason : Reason
-    detail : str
-        The field and the value that offended; cut to a length that tables can show.
-    """
-
-    def __init__(self, reason: Reason, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-        self.detail = detail[:LONGEST_DETAIL]
-
-
 class Parsed(NamedTuple):
-    """What one record says: d numbers, a key, and a time (NaN where it has none)."""
+    """What one record says: d numbers, a key, a time (NaN where it has none), and its text."""
 
     numbers: Sequence[float]
     key: str | None
     time: float
+    text: str | None = None
 
 
 def parse(value: bytes, broker: str | None, schema: Schema) -> Parsed:
@@ -82,17 +65,34 @@ def parse(value: bytes, broker: str | None, schema: Schema) -> Parsed:
     if schema.settings.forbid_unknown:
         _refuse_unknown(members, schema)
     numbers: list[float] = []
+    texts: list[str] = []
     for field in schema.fields:
-        numbers.extend(_numbers(_required(members, field.path, field.name), field, schema))
+        raw = _required(members, field.path, field.name)
+        if field.read is None:
+            numbers.extend(_numbers(raw, field, schema))
+            continue
+        member = _plain(raw, field.name)
+        numbers.extend(field.read(member))
+        if field.kind == "text":
+            texts.append(member)
+    text = shown_text(texts)
     key = broker
     if schema.key is not None:
         name = ".".join(schema.key)
         key = checked_key(_plain(_required(members, schema.key, name), name))
     if schema.time is None:
-        return Parsed(numbers, key, NO_TIME)
-    raw = _found(members, schema.time)
-    time = None if raw is None else _plain(raw, ".".join(schema.time))
-    return Parsed(numbers, key, time_of(time, text=schema.text))
+        return Parsed(numbers, key, NO_TIME, text)
+    found = _found(members, schema.time)
+    time = None if found is None else _plain(found, ".".join(schema.time))
+    return Parsed(numbers, key, time_of(time, text=schema.text), text)
+
+
+def shown_text(texts: Sequence[str]) -> str | None:
+    """What people are shown of a record's texts: cut short, and without what tables refuse."""
+    if not texts:
+        return None
+    joined = " | ".join(texts)[:LONGEST_TEXT].replace("\0", "\\0")
+    return joined.encode("utf-8", "backslashreplace").decode()
 
 
 def _members(value: bytes) -> dict[str, msgspec.Raw]:
@@ -216,47 +216,5 @@ def checked_key(key: object) -> str:
     return text
 
 
-def time_of(value: object, *, text: bool) -> float:
-    """Seconds since the epoch, or NaN for an absent time.
-
-    Raises
-    ------
-    Refused
-        When it is neither a number of the epoch nor ISO 8601, or no date of our calendar.
-    """
-    if value is None or (text and value == ""):
-        return NO_TIME
-    seconds = _seconds(value, text=text)
-    if not EARLIEST_TIME <= seconds < LATEST_TIME:
-        detail = f"{_cut(repr(value))} is no ISO 8601 time, nor seconds, nor milliseconds"
-        raise Refused(Reason.BAD_TIME, detail)
-    return seconds
-
-
-def _seconds(value: object, *, text: bool) -> float:
-    if isinstance(value, str):
-        try:
-            moment = datetime.fromisoformat(value)
-            aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-            return aware.timestamp()
-        except (ValueError, OverflowError):
-            return _epoch(value) if text else NO_TIME
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return _epoch(value)
-    return NO_TIME
-
-
-def _epoch(value: str | float) -> float:
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return NO_TIME
-    return number / 1000 if isfinite(number) and abs(number) >= MILLISECONDS_FROM else number
-
-
 def _shown(raw: bytes) -> str:
     return _cut(repr(raw[:100].decode("utf-8", "backslashreplace")))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:79]}…"

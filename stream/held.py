@@ -199,6 +199,7 @@ class Held:
             key=batch.key,
             event_time=batch.event_time,
             values=batch.values,
+            text=batch.text,
             cluster=clusters,
             received_at=self.received_at,
         )
@@ -233,4 +234,7 @@ def _joined(batches: Sequence[Batch]) -> Batch:
         key=[key for batch in batches for key in batch.key],
         event_time=np.concatenate([batch.event_time for batch in batches]),
         values=np.concatenate([batch.values for batch in batches]),
+        text=[text for batch in batches for text in batch.text or ()]
+        if all(batch.text is not None for batch in batches)
+        else None,
     )

@@ -1,6 +1,6 @@
 """From settings and a first sample to a stream's model, and to the words that SQL keeps of it."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from ..storage.commit import StreamSpec
 from ..treecore.errors import ParameterError
 from ..treecore.family import FAMILIES, FamilySpec
 from ..treecore.prior import PRIORS, build_prior
+from .family_choice import choose_family
 from .schema import Schema
 from .settings import SchemaSettings, StreamSettings
 from .shard import Shard
@@ -27,6 +28,9 @@ __all__ = [
     "spec_on_record",
     "unfit",
 ]
+
+
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -61,23 +65,28 @@ def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:
     ParameterError
         When the settings name a family, a prior or a parameter that does not exist.
     """
-    family = _family_named(plan.model.family)
-    return _spec(plan, family.parameters(family.build(plan.model.params, sample)))
+    name, params = _family(plan)
+    family = _family_named(name)
+    return _spec(plan, name, family.parameters(family.build(params, sample)))
 
 
 def spec_on_record(plan: Plan, stored: StreamSpec) -> StreamSpec:
     """Say what the settings make of a stored stream: the same, unless somebody changed them."""
-    if plan.model.family != stored.family:
-        return _spec(plan, dict(plan.model.params))
-    family = _family_named(stored.family)
+    name, params = _family(plan)
+    if name != stored.family:
+        return _spec(plan, name, params)
+    family = _family_named(name)
     merged = {**stored.family_params, **plan.model.params}
-    return _spec(plan, family.parameters(family.build(merged, _no_sample(plan.schema))))
+    wanted = _spec(plan, name, family.parameters(family.build(merged, _no_sample(plan.schema))))
+    # The same schema may have been written down by a version that spelt out less, or more.
+    same = _schema_of(stored) == _schema_of(wanted)
+    return replace(wanted, schema=stored.schema) if same else wanted
 
 
 def family_of(spec: StreamSpec) -> Any:
     """Build the family from what SQL keeps; the sample it once came from is not needed again."""
-    schema = msgspec.convert(spec.schema, SchemaSettings)
-    return _family_named(spec.family).build(spec.family_params, _no_sample(schema))
+    sample = _no_sample(_schema_of(spec))
+    return _family_named(spec.family).build(spec.family_params, sample)
 
 
 def new_shard(spec: StreamSpec, cadence: RefinementSettings) -> Shard:
@@ -97,7 +106,8 @@ def free_shard(
     ParameterError
         When the settings name a family, a prior or a parameter that does not exist.
     """
-    family = _family_named(model.family).build(model.params, sample)
+    name = "gaussian" if model.family == AUTO else model.family
+    family = _family_named(name).build(model.params, sample)
     prior = build_prior(model.prior, prior_parameters(model))
     return Shard(Chain.start(family, prior, seed=model.seed), family, cadence)
 
@@ -129,13 +139,25 @@ def unfit(spec: StreamSpec, values: NDArray[np.float64]) -> dict[int, str]:
     return refused
 
 
-def _spec(plan: Plan, family_params: dict[str, Any]) -> StreamSpec:
+def _schema_of(spec: StreamSpec) -> SchemaSettings:
+    return msgspec.convert(spec.schema, SchemaSettings)
+
+
+def _family(plan: Plan) -> tuple[str, dict[str, Any]]:
+    """Name of the family, and what the settings or the schema say of its parameters."""
+    if plan.model.family != AUTO:
+        return plan.model.family, dict(plan.model.params)
+    name, params = choose_family(Schema.of(plan.schema))
+    return name, {**params, **plan.model.params}
+
+
+def _spec(plan: Plan, family: str, family_params: dict[str, Any]) -> StreamSpec:
     prior = build_prior(plan.model.prior, prior_parameters(plan.model))
     # Limits on records may change; what is a record's key, time and numbers may not.
     schema = msgspec.to_builtins(plan.schema)
     return StreamSpec(
         name=plan.stream.name,
-        family=plan.model.family,
+        family=family,
         family_params=family_params,
         prior=prior.name,
         prior_params=dict(prior.parameters()),

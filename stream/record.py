@@ -82,6 +82,8 @@ class Batch:
     event_time : ndarray of float64, shape (n,)
         Seconds since the epoch: the record's own time, or the broker's where it has none.
     values : ndarray of float64, shape (n, d)
+    text : list of (str or None), length n, optional
+        What people are shown of records with a text; None where the schema has no text.
     """
 
     topic: str
@@ -90,6 +92,7 @@ class Batch:
     key: list[str | None]
     event_time: NDArray[np.float64]
     values: NDArray[np.float64]
+    text: list[str | None] | None = None
 
     def __len__(self) -> int:
         return len(self.key)
@@ -105,6 +108,9 @@ class Batch:
             key=[key for key, keep in zip(self.key, kept, strict=True) if keep],
             event_time=self.event_time[kept],
             values=self.values[kept],
+            text=None
+            if self.text is None
+            else [text for text, keep in zip(self.text, kept, strict=True) if keep],
         )
 
 

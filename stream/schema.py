@@ -6,30 +6,87 @@ and checks in one pass; nested paths are walked instead.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from .errors import SchemaError
+from .features import Reader, column_names, reader_of, stated_type
 from .settings import FieldSettings, SchemaSettings
 
-__all__ = ["Field", "Schema"]
+__all__ = ["Field", "Scaling", "Schema"]
 
 Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Field:
-    """One declared field: where it is and how many numbers it holds (None: a single one)."""
+    """One declared field: where it is, what it holds, and the columns that it fills.
 
-    name: str
+    Parameters
+    ----------
+    settings : FieldSettings
+    path : tuple of str
+    columns : tuple of str
+        Their names.
+    read : callable, optional
+        From the decoded value to the columns' numbers; None for plain numbers.
+    """
+
+    settings: FieldSettings
     path: Path
-    size: int | None
+    columns: tuple[str, ...]
+    read: Reader | None
+
+    @property
+    def name(self) -> str:
+        """Name of the field."""
+        return self.settings.name
+
+    @property
+    def kind(self) -> str:
+        """What it holds."""
+        return self.settings.kind
+
+    @property
+    def size(self) -> int | None:
+        """Length of an array of plain numbers; None for a single value."""
+        return self.settings.size if self.read is None else None
 
     @property
     def width(self) -> int:
         """Columns of the observation that the field fills."""
-        return 1 if self.size is None else self.size
+        return len(self.columns)
+
+
+class Scaling(NamedTuple):
+    """Scaling of d columns: ``(log(1 + x) - center) / spread`` where `log`, else without the log.
+
+    Parameters
+    ----------
+    log : ndarray of bool, shape (d,)
+    center, spread : ndarray of float64, shape (d,)
+    """
+
+    log: NDArray[np.bool_]
+    center: NDArray[np.float64]
+    spread: NDArray[np.float64]
+
+    @property
+    def changes(self) -> bool:
+        """Whether any column is scaled at all."""
+        return bool(self.log.any() or self.center.any() or (self.spread != 1.0).any())
+
+    def __call__(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scale rows (n, d); what has no logarithm becomes NaN."""
+        scaled = values.copy()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            scaled[:, self.log] = np.log1p(values[:, self.log])
+        scaled[~np.isfinite(scaled)] = np.nan
+        return (scaled - self.center) / self.spread
 
 
 @dataclass(frozen=True)
@@ -87,16 +144,33 @@ class Schema:
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the d features; an array's are numbered, as in ``x.0``."""
-        return tuple(
-            field.name if field.size is None else f"{field.name}.{i}"
-            for field in self.fields
-            for i in range(field.width)
-        )
+        return tuple(column for field in self.fields for column in field.columns)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of the d features."""
+        return tuple(field.kind for field in self.fields for _ in field.columns)
 
     @property
     def scalar(self) -> bool:
-        """Whether every field is a single number."""
-        return all(field.size is None for field in self.fields)
+        """Whether every field is a single plain number."""
+        return all(field.size is None and field.read is None for field in self.fields)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether records have a text that people may want to see."""
+        return any(field.kind == "text" for field in self.fields)
+
+    @cached_property
+    def scaling(self) -> "Scaling | None":
+        """How plain numbers are scaled, by column; None where all stay as they are."""
+        declared = [field.settings for field in self.fields for _ in field.columns]
+        scaling = Scaling(
+            np.array([each.scale == "log" for each in declared], dtype=bool),
+            np.array([each.center for each in declared]),
+            np.array([each.spread for each in declared]),
+        )
+        return scaling if scaling.changes else None
 
 
 def _path(text: str | None) -> Path | None:
@@ -111,7 +185,7 @@ def _path(text: str | None) -> Path | None:
 def _field(settings: FieldSettings) -> Field:
     # A name is a path of one part, whatever characters it has: "sepal.length" is a CSV column.
     path = _path(settings.path) or (settings.name,)
-    return Field(settings.name, path, settings.size)
+    return Field(settings, path, column_names(settings), reader_of(settings))
 
 
 def _refuse_repeats(noun: str, values: list[str]) -> None:
@@ -134,7 +208,7 @@ def _compile(
     members: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     names: dict[str, str] = {}
     for i, field in enumerate(fields):
-        members.append((f"number_{i}", float if field.size is None else list[float]))
+        members.append((f"number_{i}", stated_type(field.settings, text=text)))
         names[f"number_{i}"] = field.path[0]
     if key is not None:
         members.append(("key", str if text else str | int))

@@ -12,22 +12,45 @@ Secret = Annotated[str | None, msgspec.Meta(extra={"secret": True})]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 
 
-class FieldSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One declared field: one feature, or an array of features.
+class FieldSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One declared field: one feature, or several.
 
     Parameters
     ----------
     name : str
         Name of the feature; the field is looked up by it unless `path` is given.
     path : str, optional
-        Where the number is inside the record, dotted: ``"reading.celsius"``, ``"x.0"``.
+        Where the value is inside the record, dotted: ``"reading.celsius"``, ``"x.0"``.
+    kind : {"number", "count", "flag", "category", "text", "time"}
+        What it holds. A text becomes hashed counts, a time the sines and cosines of its place in
+        each of `periods`, a category the number of its level.
     size : int, optional
-        Length of an array of numbers; a single number when absent.
+        Length of an array of numbers (a single one when absent), buckets of a text (256), or
+        levels into which the values of a category are hashed (32).
+    scale : {"linear", "log"}
+        Of numbers; "log" takes log(1 + x), for what spreads over orders of magnitude.
+    center, spread : float
+        Of numbers: what is subtracted and then divided by, after `scale`.
+    values : tuple of str
+        The values of a category, each a level; all others share one more.
+    tokens : {"line", "words"}
+        Of texts: lines as programs log them, or passages as bags of words.
+    periods : tuple of {"hour", "day", "week", "year"}
+        Of times, in UTC.
     """
 
     name: Annotated[str, msgspec.Meta(min_length=1)]
     path: Annotated[str, msgspec.Meta(min_length=1)] | None = None
     size: Positive | None = None
+    kind: Literal["number", "count", "flag", "category", "text", "time"] = "number"
+    scale: Literal["linear", "log"] = "linear"
+    center: float = 0.0
+    spread: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+    values: Annotated[tuple[str, ...], msgspec.Meta(max_length=10_000)] = ()
+    tokens: Literal["line", "words"] = "line"
+    periods: Annotated[
+        tuple[Literal["hour", "day", "week", "year"], ...], msgspec.Meta(min_length=1)
+    ] = ("day", "week")
 
 
 class SchemaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -110,7 +110,7 @@ def test_assign_as_of_a_publication_and_of_a_time(weald: Command) -> None:
 
 
 def test_moments_are_read_as_people_write_them() -> None:
-    from weald.cli.assign import parse_moment
+    from weald.cli.moments import parse_moment
 
     assert parse_moment("publication:12") == AsOf(publication=12)
     assert parse_moment("1700000000.5") == AsOf(time=1_700_000_000.5)

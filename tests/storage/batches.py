@@ -59,6 +59,7 @@ def observations(
         values=seq[:, None] + np.arange(D) / 7.0,
         cluster=np.full(n, cluster, dtype=np.int64),
         received_at=2e9 + float(first_seq),
+        text=[f"text {number}" if number % 2 else None for number in seq.tolist()],
     )
 
 
@@ -164,7 +165,8 @@ def snapshot(number: int, seq: int) -> Snapshot:
 def same_block(a: ObservationBlock, b: ObservationBlock) -> bool:
     """Whether two blocks agree in everything, bit for bit."""
     columns: Sequence[str] = ("seq", "partition", "offset", "event_time", "values", "cluster")
-    return (a.topic, a.key, a.received_at) == (b.topic, b.key, b.received_at) and all(
+    plain = ("topic", "key", "text", "received_at")
+    return all(getattr(a, name) == getattr(b, name) for name in plain) and all(
         np.array_equal(getattr(a, name), getattr(b, name))
         and getattr(a, name).dtype == getattr(b, name).dtype
         for name in columns

@@ -179,3 +179,17 @@ def test_certainty_is_replaced_and_does_not_reach_beyond_its_publication(
     (known, unknown) = reader.assignments(STREAM, ["key-12", "key-13"])
     assert (known.probability, unknown.probability) == (0.11, None)
     assert {row.cluster: row.probability for row in reader.clusters(STREAM)} == {1: 0.5, 2: 1.0}
+
+
+def test_trends_are_counted(store: SqlStore, reader: SqlReader) -> None:
+    store.commit(full_batch())
+    assert reader.births(STREAM) == {1: 3e9, 2: 3e9 + 100}
+    assert reader.arrivals(STREAM, newest=6) == {1: 5, 2: 1}
+    assert reader.cluster_ids(STREAM) == [1, 2]
+    assert reader.member_seqs(STREAM, 2) == [4, 5]
+    assert reader.keys_like(STREAM, "key-1", limit=5) == ["key-1", "key-10"]
+    assert [row.seq for row in reader.newest(STREAM, limit=2)] == [10, 9]
+    assert reader.newest(STREAM, limit=2)[1].text == "text 9"
+    assert {seq: sure.probability for seq, sure in reader.sureness(STREAM, [2, 99]).items()} == {
+        2: 0.01
+    }

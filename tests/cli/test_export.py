@@ -1,0 +1,115 @@
+"""Lineage, exports and completion over a stream that a real engine has filled."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from weald.cli.complete import complete_cluster, complete_key, complete_stream
+from weald.cli.errors import ExitCode, UsageError
+from weald.cli.moments import parse_since
+
+from tests.cli.conftest import N_GOOD, Command
+
+parquet = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture
+def weald(filled: Path, weald: Command, monkeypatch: pytest.MonkeyPatch, clean: Path) -> Command:
+    monkeypatch.setenv("WEALD_CONFIG", str(filled / "weald.toml"))
+    assert clean.is_dir()
+    return weald
+
+
+def test_lineage_is_told_and_chosen(weald: Command) -> None:
+    every = json.loads(weald("lineage", "--output", "json").out)
+    assert every[0]["kind"] == "birth"
+    births = json.loads(weald("lineage", "--kind", "birth", "--output", "json").out)
+    assert births == [event for event in every if event["kind"] == "birth"]
+    first = str(every[0]["cluster"])
+    of_one = json.loads(weald("lineage", "--cluster", first, "--output", "json").out)
+    assert of_one[0] == every[0]
+    assert json.loads(weald("lineage", "--since", "2100-01-01", "--output", "json").out) == []
+    cut = weald("lineage", "--limit", "1", "--output", "json")
+    assert json.loads(cut.out) == every[-1:]
+    assert len(every) == 1 or "--limit 2 shows more" in cut.err
+
+
+def test_moments_may_be_ages() -> None:
+    assert parse_since("24h") == pytest.approx(parse_since("1d"), abs=5)
+    assert parse_since("90m") > parse_since("2h")
+    with pytest.raises(UsageError, match="an age such as"):
+        parse_since("lately")
+
+
+def test_every_assignment_is_exported(weald: Command, tmp_path: Path) -> None:
+    out = weald("export", "assignments").out
+    rows = list(csv.DictReader(out.splitlines()))
+    assert len(rows) == N_GOOD
+    assert rows[0]["key"] == "k0"
+    assert float(rows[0]["probability"]) > 0.5
+    assert float(rows[0]["x"]) < 0
+    lines = weald("export", "assignments", "--output", "jsonl").out.splitlines()
+    assert [json.loads(line)["cluster"] for line in lines] == [int(row["cluster"]) for row in rows]
+    path = tmp_path / "all.parquet"
+    assert weald("export", "assignments", "--to", str(path)).code == 0
+    table = parquet.read_table(path)
+    assert table.num_rows == N_GOOD
+    assert table.column("x").to_pylist() == [float(row["x"]) for row in rows]
+
+
+@pytest.mark.parametrize("what", ["clusters", "lineage"])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_clusters_and_lineage_are_exported(
+    what: str, suffix: str, weald: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / f"{what}.{suffix}"
+    result = weald("export", what, "--to", str(path))
+    assert result.code == 0, result.err
+    if suffix == "parquet":
+        clusters = parquet.read_table(path).column("cluster").to_pylist()
+    elif suffix == "csv":
+        with path.open() as file:
+            clusters = [int(row["cluster"]) for row in csv.DictReader(file)]
+    else:
+        clusters = [json.loads(line)["cluster"] for line in path.read_text().splitlines()]
+    arguments = ("--retired",) if what == "clusters" else ()
+    asked = json.loads(weald(what, *arguments, "--output", "json").out)
+    assert clusters == [row["cluster"] for row in asked]
+
+
+def test_an_export_replaces_nothing_unasked(weald: Command, tmp_path: Path) -> None:
+    path = tmp_path / "here.csv"
+    path.write_text("mine")
+    result = weald("export", "lineage", "--to", str(path))
+    assert result.code == ExitCode.CONFLICT
+    assert path.read_text() == "mine"
+    assert weald("export", "lineage", "--to", str(path), "--force").code == 0
+    assert path.read_text().startswith("time,kind")
+    assert list(tmp_path.glob("*.part")) == []
+    assert weald("export", "lineage", "--output", "parquet").code == ExitCode.USAGE
+
+
+def typed(**params: Any) -> SimpleNamespace:
+    """What a shell's question leaves of the words typed so far."""
+    return SimpleNamespace(params=params)
+
+
+@pytest.mark.parametrize("complete", [complete_stream, complete_cluster, complete_key])
+def test_completion_is_silent_where_there_is_nothing(
+    complete: Callable[[Any, str], list[str]], clean: Path
+) -> None:
+    assert clean.is_dir()
+    assert complete(typed(), "") == []
+
+
+@pytest.mark.usefixtures("weald")
+def test_completion_offers_what_is_there(weald: Command) -> None:
+    assert complete_stream(typed(), "pa") == ["pairs"]
+    assert complete_stream(typed(), "x") == []
+    ids = [str(row["cluster"]) for row in json.loads(weald("clusters", "-o", "json").out)]
+    assert complete_cluster(typed(), "") == ids
+    assert complete_key(typed(stream="pairs"), "k29") == ["k29", *(f"k29{i}" for i in range(10))]
