@@ -13,9 +13,25 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..treecore.errors import ParameterError
-from . import dm, gibbs, rgsm, rm, rsm, sams, sdds, ss, tgmcmc
+from . import (
+    dm,
+    fsd,
+    gibbs,
+    gibbs_supc,
+    rgsm,
+    rm,
+    rsm,
+    sams,
+    sdds,
+    slice,  # noqa: A004  (named as people write it)
+    ss,
+    subc,
+    subc_burnin,
+    subc_published,
+    tgmcmc,
+)
 from .position import Position
-from .state import NULL, make_tally
+from .state import NULL, make_tally, record
 
 __all__ = ["KERNELS", "SCHEDULES", "Kernel", "gibbs_on", "kernels_named"]
 
@@ -84,6 +100,46 @@ def _pairwise(name: str, sampler: Any, plan: Any) -> Kernel:
     return Kernel(name, sampler.FLAG, (name,), sweep)
 
 
+def _one_scan(name: str, sampler: Any, *plan: Any) -> Kernel:
+    """Kernel of one of the modules whose sweep redraws the labels of all atoms."""
+
+    def sweep(rng: Generator, position: Position) -> Tally:
+        labels = sampler.sweep(rng, position.atoms, position.labels(), position.model, *plan)
+        position.set_labels(labels)
+        n = float(position.n_atoms)
+        return np.array([[n, n, 0.0]])
+
+    return Kernel(name, sampler.FLAG, (name,), sweep)
+
+
+def _subc(rng: Generator, position: Position) -> Tally:
+    labels, infos = subc.sweep(
+        rng, position.atoms, position.labels(), position.model, subc.Plan(_PROPOSALS)
+    )
+    position.set_labels(labels)
+    tally = make_tally()
+    for info in infos:
+        record(tally, info)
+    return tally.sum(axis=0, keepdims=True)
+
+
+def _burnin(name: str, flag: Flag, plan: subc_burnin.Plan) -> Kernel:
+    """Kernel that keeps sub-clusters as long as nobody else moves the blocks."""
+
+    def sweep(rng: Generator, position: Position) -> Tally:
+        labels, atoms, model = position.labels(), position.atoms, position.model
+        state = position.kept.get(name)
+        if state is None or not np.array_equal(state.labels, labels):
+            state = subc_burnin.begin(rng, atoms, labels, model)
+        state, n_accepted = subc_burnin.sweep(rng, atoms, state, model, plan)
+        position.set_labels(state.labels)
+        position.kept[name] = subc_burnin.renumbered(state, position.labels())
+        n = float(position.n_atoms)
+        return np.array([[n, n_accepted, 0.0]])
+
+    return Kernel(name, flag, (name,), sweep)
+
+
 # A sweep costs a few passes over the atoms whichever kernel makes it, so that names compare.
 _PROPOSALS = 5
 
@@ -99,6 +155,12 @@ KERNELS: dict[str, Kernel] = {
         _pairwise("sdds", sdds, sdds.Plan(_PROPOSALS)),
         _pairwise("ss", ss, ss.Plan(_PROPOSALS)),
         _pairwise("rm", rm, rm.Plan(_PROPOSALS)),
+        _one_scan("slice", slice),
+        Kernel("subc", subc.FLAG, ("subc",), _subc),
+        _burnin("subc-burnin", subc_burnin.FLAG, subc_burnin.Plan()),
+        _burnin("subc-published", subc_published.FLAG, subc_published.PLAN),
+        _one_scan("fsd", fsd, fsd.Plan()),
+        _one_scan("gibbs-supc", gibbs_supc, gibbs_supc.Plan()),
     )
 }
 # Several names at once; what `auto` stands for is exact throughout.

@@ -54,6 +54,8 @@ class Position:
         self.family = family
         self.atoms = atoms
         self._make_guide = make_guide
+        # Auxiliary variables that a kernel keeps between its turns, by its name.
+        self.kept: dict[str, Any] = {}
         self._labels: NDArray[np.int64] | None = canonical_labels(labels)
         self._state: State | None = None
         self._tree: TreePosition | None = None
