@@ -5,12 +5,29 @@ import hashlib
 import hypothesis
 import numpy as np
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 pytest_plugins = ["tests.servers.fixtures"]
 
 # No deadline: the first example may compile a kernel. Derandomised: a run that passed passes again.
 hypothesis.settings.register_profile("weald", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("weald")
+
+
+class ByFile(LoadFileScheduling):  # type: ignore[misc]  # the library is untyped
+    """Keeps a file's tests, and all interpreted ones, in one of the processes that share the work.
+
+    They share kernels that were just compiled, servers, and the second process of tests/exact.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        interpreted = "tests/exact/interpreted/"
+        return interpreted if nodeid.startswith(interpreted) else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    return ByFile(config, log)
 
 
 @pytest.fixture

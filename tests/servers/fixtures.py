@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -27,6 +27,22 @@ MISSING = pytest.StashKey[dict[str, str]]()
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[TOOK_PART] = {}
     config.stash[MISSING] = {}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Learn from a worker process which servers it ran."""
+    said = getattr(node, "workeroutput", {})
+    node.config.stash[TOOK_PART].update(said.get("took_part", {}))
+    node.config.stash[MISSING].update(said.get("missing", {}))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """As a worker process, tell the first one which servers ran."""
+    said = getattr(session.config, "workeroutput", None)
+    if said is not None:
+        said["took_part"] = session.config.stash[TOOK_PART]
+        said["missing"] = session.config.stash[MISSING]
 
 
 def pytest_terminal_summary(
