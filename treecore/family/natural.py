@@ -59,7 +59,7 @@ def divergence(drawn: Drawn) -> Matrix:
 
 
 @singledispatch
-def draw_parameters(family: Any, rows: Matrix, rng: Generator) -> Drawn:  # noqa: ARG001
+def draw_parameters(family: Any, rows: Matrix, rng: Generator) -> Drawn:  # noqa: ARG001  (the families use them)
     """Parameters drawn from the posterior of each of the statistics rows (k, m).
 
     A row of zeros draws from the prior. Raises ParameterError for a family without it.
