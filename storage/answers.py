@@ -12,6 +12,7 @@ __all__ = [
     "LedgerRow",
     "ObservationRow",
     "Position",
+    "Shown",
     "SnapshotInfo",
     "StreamStatus",
     "Sureness",
@@ -77,6 +78,18 @@ class ObservationRow:
     text: str | None = None
 
 
+class Shown(NamedTuple):
+    """In which cluster each of a run of observations was, as of one publication.
+
+    Attributes
+    ----------
+    seq, cluster : int64[n]
+    """
+
+    seq: NDArray[np.int64]
+    cluster: NDArray[np.int64]
+
+
 @dataclass(frozen=True)
 class SnapshotInfo:
     """A stored snapshot, without its arrays."""
@@ -86,6 +99,7 @@ class SnapshotInfo:
     epoch: int
     created_at: float
     n_bytes: int
+    label: str | None = None
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from .answers import ObservationRow, Sureness
+from .answers import ObservationRow, Shown, Sureness
 from .base import AsOf
 from .certainty import sureness_of
 from .rows import from_bytes
 from .schema import assignment_changes, observations, offsets, publications
 
-__all__ = ["assignments", "changes", "members", "newest"]
+__all__ = ["assignments", "changes", "members", "newest", "shown"]
 
 # How many numbers one statement names; SQLite stops at 32,766.
 _CHUNK = 500
@@ -112,6 +112,39 @@ def assignments(
     return [
         _observation_row(row, then.get(row.seq, row.cluster), sure.get(row.seq)) for row in rows
     ]
+
+
+def shown(
+    connection: sa.Connection, stream_id: int, publication: int, after_seq: int, limit: int
+) -> Shown:
+    """Return the clusters of the next observations in order, as of that publication.
+
+    An observation that came later has the cluster that it arrived in.
+    """
+    rows = connection.execute(
+        sa.select(observations.c.seq, observations.c.cluster)
+        .where(observations.c.stream_id == stream_id, observations.c.seq > after_seq)
+        .order_by(observations.c.seq)
+        .limit(limit)
+    ).all()
+    seq = np.array([row.seq for row in rows], dtype=np.int64)
+    cluster = np.array([row.cluster for row in rows], dtype=np.int64)
+    if len(seq):
+        changes = assignment_changes
+        since = connection.execute(
+            sa.select(changes.c.seq, changes.c.old_cluster)
+            .where(
+                changes.c.stream_id == stream_id,
+                changes.c.seq.between(int(seq[0]), int(seq[-1])),
+                changes.c.publication > publication,
+            )
+            .order_by(changes.c.publication.desc())
+        ).all()
+        # Newest first, so that the oldest change, which tells what it took away, is written last.
+        places = np.searchsorted(seq, [row.seq for row in since])
+        for place, row in zip(places.tolist(), since, strict=True):
+            cluster[place] = row.old_cluster
+    return Shown(seq, cluster)
 
 
 def _publication_at(connection: sa.Connection, stream_id: int, time: float) -> int:

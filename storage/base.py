@@ -15,7 +15,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .answers import LedgerRow, ObservationRow, Position, SnapshotInfo, StreamStatus, Sureness
+from .answers import (
+    LedgerRow,
+    ObservationRow,
+    Position,
+    Shown,
+    SnapshotInfo,
+    StreamStatus,
+    Sureness,
+)
 from .commit import (
     BatchCommit,
     Certainty,
@@ -28,6 +36,7 @@ from .commit import (
     OffsetAdvance,
     PublicationRow,
     Reassignment,
+    Rewind,
     RoundRow,
     Snapshot,
     StreamSpec,
@@ -51,7 +60,9 @@ __all__ = [
     "PublicationRow",
     "Reader",
     "Reassignment",
+    "Rewind",
     "RoundRow",
+    "Shown",
     "Snapshot",
     "SnapshotInfo",
     "Store",
@@ -122,6 +133,21 @@ class Reader(Protocol):
 
     def newest_snapshot(self, stream: str) -> Snapshot | None:
         """Return the newest snapshot that is whole, or None; damaged ones are logged and passed."""
+
+    def snapshot(self, stream: str, number: int) -> Snapshot | None:
+        """Return the snapshot of that number, or None.
+
+        Raises
+        ------
+        SnapshotCorrupt
+            If it is damaged.
+        """
+
+    def shown(self, stream: str, publication: int, after_seq: int, limit: int) -> Shown:
+        """Return what a publication shows of the next observations after ``after_seq``, in order.
+
+        One that came later has the cluster that it arrived in. No observations mean the end.
+        """
 
     def snapshots(self, stream: str) -> list[SnapshotInfo]:
         """Return the stored snapshots, newest first."""
@@ -257,6 +283,21 @@ class Store(Reader, Protocol):
             If the batch contradicts the tables (a repeated offset, a gap in ``seq``).
         StorageUnavailable
             If the outcome is unknown: commit the same batch again.
+        """
+
+    def save_snapshot(self, stream: str, snapshot: Snapshot) -> int:
+        """Keep an image that was made beside the writer; return the number that it got."""
+
+    def rewind(self, rewind: Rewind) -> int:
+        """Take out of the tables everything that came after a snapshot, in one transaction.
+
+        The offsets go back with it, so that the records are read again, and the writer, if there
+        is one, is fenced.
+
+        Returns
+        -------
+        int
+            Observations taken out.
         """
 
     def delete_snapshots(self, stream: str, numbers: Sequence[int]) -> None:

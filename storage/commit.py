@@ -28,6 +28,7 @@ __all__ = [
     "OffsetAdvance",
     "PublicationRow",
     "Reassignment",
+    "Rewind",
     "RoundRow",
     "Snapshot",
     "StreamSpec",
@@ -317,13 +318,45 @@ class RoundRow:
 class Snapshot:
     """An image of the engine after ``seq`` observations: named arrays and nothing else.
 
-    ``number`` counts the snapshots of a stream from 1.
+    ``number`` counts the snapshots of a stream from 1; one that is taken already makes the store
+    give the next that is free. One with a ``label`` was asked for by a person, and stays until a
+    person deletes it.
     """
 
     number: int
     seq: int
     payload: Arrays
     created_at: float
+    label: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rewind:
+    """How a stream looked at a snapshot: everything later is to be taken out of the tables.
+
+    Attributes
+    ----------
+    stream
+        Name of the stream.
+    owner
+        In whose name; whoever writes the stream now is fenced by it, and begins again from there.
+    snapshot
+        Number of the snapshot. Later ones are deleted.
+    seq, publication
+        Observations that it had seen, and the newest publication.
+    clusters
+        All clusters that were live.
+    offsets
+        Next offset to read of each (topic, partition) that had been read.
+    """
+
+    stream: str
+    owner: str
+    snapshot: int
+    seq: int
+    publication: int
+    clusters: Sequence[ClusterRow]
+    offsets: dict[tuple[str, int], int]
 
 
 @dataclass(frozen=True, eq=False)

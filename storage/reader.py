@@ -11,7 +11,15 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from . import assignments, dead_letters, fence, history, overview, replay, trends
-from .answers import LedgerRow, ObservationRow, Position, SnapshotInfo, StreamStatus, Sureness
+from .answers import (
+    LedgerRow,
+    ObservationRow,
+    Position,
+    Shown,
+    SnapshotInfo,
+    StreamStatus,
+    Sureness,
+)
 from .base import AsOf, Letters
 from .certainty import sureness_of
 from .commit import (
@@ -126,6 +134,16 @@ class SqlReader:
         """Return the newest snapshot that is whole, or None; damaged ones are logged and passed."""
         with self._of(stream) as (connection, stream_id):
             return replay.newest_snapshot(connection, stream_id)
+
+    def snapshot(self, stream: str, number: int) -> Snapshot | None:
+        """Return the snapshot of that number, or None; ``SnapshotCorrupt`` for a damaged one."""
+        with self._of(stream) as (connection, stream_id):
+            return replay.snapshot_numbered(connection, stream_id, number)
+
+    def shown(self, stream: str, publication: int, after_seq: int, limit: int) -> Shown:
+        """Return what a publication shows of the next observations after ``after_seq``."""
+        with self._of(stream) as (connection, stream_id):
+            return assignments.shown(connection, stream_id, publication, after_seq, limit)
 
     def snapshots(self, stream: str) -> list[SnapshotInfo]:
         """Return the stored snapshots, newest first."""

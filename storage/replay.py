@@ -16,7 +16,7 @@ from .rows import matrix_from_bytes
 from .schema import observations, offsets, snapshots
 from .snapshot import decode
 
-__all__ = ["newest_snapshot", "observation_block", "snapshot_infos"]
+__all__ = ["newest_snapshot", "observation_block", "snapshot_infos", "snapshot_numbered"]
 
 _log = logging.getLogger("weald.storage")
 
@@ -40,6 +40,22 @@ def newest_snapshot(connection: sa.Connection, stream_id: int) -> Snapshot | Non
             continue
         return Snapshot(info.number, info.seq, arrays, info.created_at)
     return None
+
+
+def snapshot_numbered(connection: sa.Connection, stream_id: int, number: int) -> Snapshot | None:
+    """Return one snapshot, or None if there is none of that number.
+
+    Raises
+    ------
+    SnapshotCorrupt
+        If it is damaged.
+    """
+    row = connection.execute(
+        sa.select(snapshots).where(snapshots.c.stream_id == stream_id, snapshots.c.number == number)
+    ).one_or_none()
+    if row is None:
+        return None
+    return Snapshot(row.number, row.seq, decode(row.payload), row.created_at, row.label)
 
 
 def snapshot_infos(connection: sa.Connection, stream_id: int) -> list[SnapshotInfo]:

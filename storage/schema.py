@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 # Revision that these tables are. Kept here so that opening a database need not import Alembic.
-HEAD = "0004"
+HEAD = "0005"
 
 metadata = MetaData(
     naming_convention={
@@ -227,6 +227,7 @@ snapshots = Table(
     Column("created_at", Double, nullable=False),
     Column("n_bytes", BigInteger, nullable=False),
     Column("payload", LargeBinary, nullable=False),
+    Column("label", Text),
 )
 
 dead_letters = Table(

@@ -19,14 +19,15 @@ from . import fence
 from .answers import Position
 from .base import Letters
 from .bulk import upsert
-from .commit import BatchCommit, StreamSpec
+from .commit import BatchCommit, Rewind, Snapshot, StreamSpec
 from .database import writing
 from .dead_letters import purge, request_replay
 from .errors import StreamConflict
 from .failures import translated
 from .reader import SqlReader, spec_of
+from .rewind import rewind as back_to
 from .schema import snapshots, streams
-from .writer import write_batch
+from .writer import write_batch, write_snapshot
 
 __all__ = ["SqlReader", "SqlStore"]
 
@@ -106,6 +107,23 @@ class SqlStore(SqlReader):
         """
         with self._writing() as connection:
             return purge(connection, self._id_of(connection, stream), letters)
+
+    def save_snapshot(self, stream: str, snapshot: Snapshot) -> int:
+        """Keep an image that was made beside the writer; return the number that it got."""
+        with self._writing() as connection:
+            # Locks the stream's row, as a commit does, so that no two take the same number.
+            stream_id, epoch = connection.execute(
+                sa.update(streams)
+                .where(streams.c.id == self._id_of(connection, stream))
+                .values(owner=streams.c.owner)
+                .returning(streams.c.id, streams.c.epoch)
+            ).one()
+            return write_snapshot(connection, stream_id, epoch, snapshot)
+
+    def rewind(self, rewind: Rewind) -> int:
+        """Take out everything that came after a snapshot; return how many observations."""
+        with self._writing() as connection:
+            return back_to(connection, rewind)
 
     def delete_snapshots(self, stream: str, numbers: Sequence[int]) -> None:
         """Forget the snapshots with these numbers."""

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from .bulk import insert_observations, reassign, upsert
 from .certainty import write_certainty
-from .commit import BatchCommit, LineageRow, Snapshot
+from .commit import BatchCommit, ClusterRow, LineageRow, Snapshot
 from .dead_letters import take_back
 from .errors import InvariantBroken
 from .failpoints import failpoint
@@ -32,7 +32,7 @@ from .schema import (
 )
 from .snapshot import encode
 
-__all__ = ["write_batch"]
+__all__ = ["write_batch", "write_clusters", "write_snapshot"]
 
 Sources = dict[tuple[str, int], int]
 
@@ -58,7 +58,7 @@ def write_batch(connection: sa.Connection, batch: BatchCommit, snapshots_kept: i
     _write_dead_letters(connection, turn.stream_id, sources, batch)
     failpoint("commit.dead_letters")
     _write_publications(connection, turn.stream_id, batch)
-    _write_clusters(connection, turn.stream_id, batch)
+    write_clusters(connection, turn.stream_id, batch.epoch, batch.clusters)
     for certainty in batch.certainties:
         write_certainty(connection, turn.stream_id, certainty)
     failpoint("commit.clusters")
@@ -66,7 +66,7 @@ def write_batch(connection: sa.Connection, batch: BatchCommit, snapshots_kept: i
     _write_rounds(connection, turn.stream_id, batch)
     failpoint("commit.history")
     if batch.snapshot is not None:
-        _write_snapshot(connection, turn.stream_id, batch.epoch, batch.snapshot)
+        write_snapshot(connection, turn.stream_id, batch.epoch, batch.snapshot)
         _prune_snapshots(connection, turn.stream_id, snapshots_kept)
     failpoint("commit.written")
     return True
@@ -166,7 +166,10 @@ def _cluster_statement(dialect: str) -> Any:
     )
 
 
-def _write_clusters(connection: sa.Connection, stream_id: int, batch: BatchCommit) -> None:
+def write_clusters(
+    connection: sa.Connection, stream_id: int, epoch: int, changed: Sequence[ClusterRow]
+) -> None:
+    """Write the clusters as they are after that commit."""
     rows = [
         {
             "stream_id": stream_id,
@@ -175,11 +178,11 @@ def _write_clusters(connection: sa.Connection, stream_id: int, batch: BatchCommi
             "log_marginal": row.log_marginal,
             "statistics_bytes": to_bytes(row.statistics),
             "version": row.version,
-            "epoch": batch.epoch,
+            "epoch": epoch,
             "born_publication": row.born_publication,
             "retired_publication": row.retired_publication,
         }
-        for row in batch.clusters
+        for row in changed
     ]
     if rows:
         connection.execute(_cluster_statement(connection.dialect.name), rows)
@@ -223,34 +226,38 @@ def _write_rounds(connection: sa.Connection, stream_id: int, batch: BatchCommit)
     _insert(connection, rounds, rows)
 
 
-def _write_snapshot(
+def write_snapshot(
     connection: sa.Connection, stream_id: int, epoch: int, snapshot: Snapshot
-) -> None:
+) -> int:
+    """Write the image and return the number that it got."""
     payload = encode(snapshot.payload)
+    taken = connection.execute(
+        sa.select(sa.func.max(snapshots.c.number)).where(snapshots.c.stream_id == stream_id)
+    ).scalar_one()
+    number = max(snapshot.number, (taken or 0) + 1)
     row = {
         "stream_id": stream_id,
-        "number": snapshot.number,
+        "number": number,
         "seq": snapshot.seq,
         "epoch": epoch,
         "created_at": snapshot.created_at,
         "n_bytes": len(payload),
         "payload": payload,
+        "label": snapshot.label,
     }
     _insert(connection, snapshots, [row])
+    return number
 
 
 def _prune_snapshots(connection: sa.Connection, stream_id: int, kept: int) -> None:
+    unlabelled = (snapshots.c.stream_id == stream_id, snapshots.c.label.is_(None))
     newest = (
         sa.select(snapshots.c.number)
-        .where(snapshots.c.stream_id == stream_id)
+        .where(*unlabelled)
         .order_by(snapshots.c.number.desc())
         .limit(kept)
     )
-    connection.execute(
-        sa.delete(snapshots).where(
-            snapshots.c.stream_id == stream_id, snapshots.c.number.not_in(newest)
-        )
-    )
+    connection.execute(sa.delete(snapshots).where(*unlabelled, snapshots.c.number.not_in(newest)))
 
 
 def _insert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:

@@ -1,6 +1,6 @@
 """The published clusters' sufficient statistics, kept row by row as observations come and move."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,9 @@ __all__ = ["ClusterTable"]
 
 Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
+
+# Against the largest sum of a column: the order of summation may differ.
+STATISTICS_TOLERANCE = 1e-9
 
 
 class ClusterTable:
@@ -79,6 +82,39 @@ class ClusterTable:
                 self._totals.rows[slot] = 0.0
         if len(members):
             self.add(clusters[members], values[members], publication)
+
+    def renew(self, clusters: Ids, values: NDArray[np.float64], born: Mapping[int, int]) -> None:
+        """Put other clusters in place of all; none of the former counts as retired.
+
+        Parameters
+        ----------
+        clusters : ndarray of int64, shape (n,)
+        values : ndarray of float64, shape (n, d)
+        born : mapping of int to int
+            For each cluster the publication when it was born.
+        """
+        self._totals = Column(empty_totals(self._family, 0))
+        self._slots, self._free, self._retired = {}, [], []
+        self.add(clusters, values, 0)
+        self._born = {cluster: born.get(cluster, 0) for cluster in self._slots}
+        self.touch_all()
+
+    def touch_all(self) -> None:
+        """Count every row as changed."""
+        self._dirty = set(self._slots)
+
+    def faults(self, clusters: Ids, values: NDArray[np.float64]) -> list[str]:
+        """Say what does not agree with the observations; nothing when all is well."""
+        ids, places = np.unique(clusters, return_inverse=True)
+        if ids.tolist() != sorted(self._slots):
+            return ["the statistics are not those of the clusters that are shown"]
+        kept = self._totals.rows[[self._slots[cluster] for cluster in ids.tolist()]]
+        fresh = empty_totals(self._family, len(ids))
+        add_observations(self._family, values, places.astype(np.int64), fresh)
+        scale = STATISTICS_TOLERANCE * (1.0 + np.abs(fresh).max(axis=0))
+        if (kept[:, 0] != fresh[:, 0]).any() or (np.abs(kept - fresh) > scale).any():
+            return ["a cluster's statistics are not the sums of its observations"]
+        return []
 
     def take_changes(self, version: int) -> list[ClusterRow]:
         """Return the rows that changed since the last call, in order of their ids.

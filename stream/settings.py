@@ -106,6 +106,10 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         How many recent records the share is taken over.
     dead_letter_topic : bool
         Whether dead letters also go to the topic ``<topic>.dlq`` (Kafka only).
+    diverged : {"adopt", "stop"}
+        What to do when replay after an unclean stop does not arrive at the partition that SQL
+        shows, as under another version of a numerical library: keep what SQL shows and go on, or
+        stop with an error.
     takeover_seconds : float
         How long the consumer group must insist that this process owns the stream although SQL
         knows a later generation, before it is believed: a new broker counts from the start.
@@ -121,6 +125,7 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dead_letter_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
     dead_letter_window: Annotated[int, msgspec.Meta(ge=20)] = 1_000
     dead_letter_topic: bool = True
+    diverged: Literal["adopt", "stop"] = "adopt"
     takeover_seconds: Seconds = 60.0
 
 

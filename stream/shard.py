@@ -5,7 +5,7 @@ time or at the end of a batch; so a stream that is cut into other batches, or ki
 arrives at the same partition, bit for bit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -148,6 +148,44 @@ class Shard:
     def in_turn(self, seq: int) -> bool:
         """Whether a publication after this observation is a regular one."""
         return seq % self.cadence.publish_every_records == 0
+
+    def adopt(self, shown: Published, covered: int, born: Mapping[int, int]) -> None:
+        """Show another partition than the model's own, as if it had been published.
+
+        Parameters
+        ----------
+        shown : Published
+            Of all observations, those included that came after the publication.
+        covered : int
+            Observations that the publication covers.
+        born : mapping of int to int
+            For each cluster the publication when it was born.
+        """
+        self._clusters.replace(shown.clusters)
+        self.publication, self._next_cluster = shown.number, shown.next_cluster
+        self._published_seq = covered
+        self._arrivals = None
+        if self._values is not None:
+            self.table.renew(self.clusters, self._values.rows, born)
+
+    def faults(self) -> list[str]:
+        """Say what does not agree between the model's parts; nothing when all is well.
+
+        Linear in the observations, and fast enough for every start.
+        """
+        n = self.seq
+        n_values = 0 if self._values is None else len(self._values)
+        if (self.chain.n_atoms, n_values) != (n, n):
+            return [f"{self.chain.n_atoms} atoms and {n_values} rows for {n} observations"]
+        if self._values is None:
+            return []
+        faults = []
+        if not np.isfinite(self._values.rows).all():
+            faults.append("an observation is not finite")
+        labels = self.chain.labels
+        if (labels < 0).any() or len(np.unique(labels)) != self.chain.n_blocks:
+            faults.append("the chain's blocks are not those that its observations are in")
+        return faults + self.table.faults(self.clusters, self._values.rows)
 
     def state(self) -> Arrays:
         """Named arrays from which `restore` continues, bit for bit."""

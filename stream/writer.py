@@ -3,25 +3,27 @@
 Everything here is dropped when the tenure ends; SQL has what counts.
 """
 
-from collections import deque
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..storage.answers import SnapshotInfo
 from ..storage.base import Store
 from ..storage.commit import BatchCommit, LineageRow, Snapshot, StreamSpec
 from ..storage.errors import Fenced, StreamNotFound
 from ..storage.failpoints import failpoint
 from .errors import ReplayDiverged
 from .held import Held
-from .model import Plan, family_of, new_shard, spec_from_sample, spec_on_record, unfit
+from .model import Plan, new_shard, spec_from_sample, spec_on_record, unfit
 from .record import DeadLetter, TopicPartition
+from .recovery import adopt, first_difference, replay, restored, with_offsets
 from .shard import Applied, Shard, Step
 
 __all__ = ["Claim", "Writer"]
 
-REPLAY_RECORDS = 5_000
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Writer:
     # Coming back.
 
     def load(self, breathe: Callable[[int], None]) -> None:
-        """Claim the stream, take its newest snapshot and replay what came after.
+        """Claim the stream, take its newest good snapshot and replay what came after.
 
         Does nothing for a stream that SQL does not know yet.
 
@@ -98,7 +100,8 @@ class Writer:
         StreamConflict
             When the settings describe another stream.
         ReplayDiverged
-            When replay does not reproduce what SQL holds.
+            When SQL lacks observations that it counts, or when replay does not reproduce what it
+            shows and the settings say to stop then.
         """
         name = self._plan.stream.name
         stored = self._known()
@@ -107,19 +110,18 @@ class Writer:
         spec = self._store.ensure_stream(spec_on_record(self._plan, stored))
         self._take(spec)
         failpoint("load.claimed")
-        snapshot = self._store.newest_snapshot(name)
-        if snapshot is None:
-            shard = new_shard(spec, self._plan.refinement)
-        else:
-            shard = Shard.restore(snapshot.payload, family_of(spec))
-            self._snapshot_seq = snapshot.seq
+        cadence = self._plan.refinement
+        shard, snapshot = restored(self._store, spec, cadence)
+        self._snapshot_seq = 0 if snapshot is None else snapshot.seq
         failpoint("load.restored")
         self._snapshots = max((each.number for each in self._store.snapshots(name)), default=0)
-        self._replay(shard, breathe)
+        replay(self._store, name, shard, self._next_seq - 1, breathe)
         failpoint("load.replayed")
+        shard.table.take_changes(self._epoch)
+        agrees = self._compare(shard, snapshot)
         # A later replay must not take the new cadence for the old one.
-        self._due = snapshot is None or shard.cadence != self._plan.refinement
-        shard.cadence = self._plan.refinement
+        self._due = snapshot is None or not agrees or shard.cadence != cadence
+        shard.cadence = cadence
         self._shard = shard
 
     def _known(self) -> StreamSpec | None:
@@ -138,38 +140,30 @@ class Writer:
         self._next_seq = position.next_seq
         self.offsets = {TopicPartition(*place): next_ for place, next_ in position.offsets.items()}
 
-    def _replay(self, shard: Shard, breathe: Callable[[int], None]) -> None:
+    def _compare(self, shard: Shard, snapshot: SnapshotInfo | None) -> bool:
+        """Whether the replay arrived at what SQL shows; if not, the model takes that over."""
         name = self._plan.stream.name
-        first = shard.seq
-        shown = []
-        ends = deque(
-            row.seq
-            for row in self._store.publications(name)
-            if row.number > shard.publication and not shard.in_turn(row.seq)
+        different = first_difference(self._store, name, shard)
+        if different is None:
+            return True
+        first = 1 if snapshot is None else snapshot.seq + 1
+        what = (
+            f"stream {name!r}: replaying observations {first} to {shard.seq} gave observation "
+            f"{different} another cluster than SQL holds. They were written by another version of "
+            "Weald or of its libraries, or SQL was changed by hand"
         )
-        while True:
-            if ends and ends[0] == shard.seq:
-                ends.popleft()
-                shard.conclude(0.0)
-            limit = min(REPLAY_RECORDS, ends[0] - shard.seq) if ends else REPLAY_RECORDS
-            block = self._store.observations(name, shard.seq, limit)
-            if block is None:
-                break
-            shard.apply(block.values, block.received_at)
-            shown.append(block.cluster)
-            breathe(len(block))
-        shard.table.take_changes(self._epoch)
-        if shard.seq != self._next_seq - 1:
+        if self._plan.stream.diverged == "stop":
             raise ReplayDiverged(
-                f"stream {name!r}: SQL counts {self._next_seq - 1} observations but holds "
-                f"{shard.seq}. Restore the database from a backup"
+                f"{what}. Run the version that wrote them and stop it with SIGTERM, which leaves a "
+                'snapshot, or set stream.diverged = "adopt"'
             )
-        if shown and not np.array_equal(np.concatenate(shown), shard.clusters[first:]):
-            raise ReplayDiverged(
-                f"stream {name!r}: replaying observations {first + 1} to {shard.seq} gave other "
-                "clusters than SQL holds. They were written by another version of Weald or of "
-                "its libraries: run that one and stop it with SIGTERM, which writes a snapshot"
-            )
+        adopt(self._store, name, shard)
+        _log.error(
+            "%s. Every assignment, id and offset stays as SQL has it, and the model goes on from "
+            "there; a snapshot of it comes with the next commit",
+            what,
+        )
+        return False
 
     # Going on.
 
@@ -266,7 +260,8 @@ class Writer:
         shard = self._model()
         if shard.seq == 0:
             return None
-        return Snapshot(self._snapshots + 1, shard.seq, shard.state(), now)
+        arrays = with_offsets(shard.state(), self.offsets)
+        return Snapshot(self._snapshots + 1, shard.seq, arrays, now)
 
     @property
     def unfinished(self) -> bool:

@@ -191,8 +191,9 @@ def test_damage_in_sql_is_seen_by_the_replay(tmp_path: Path) -> None:
         run(plan, new_store(tmp_path), killer("commit", 3))
     with sqlite3.connect(tmp_path / "weald.db") as database:
         database.execute("UPDATE observations SET cluster = cluster + 1 WHERE seq = 120")
+    strict = plan_for(tmp_path / "records.jsonl", diverged="stop")
     with pytest.raises(ReplayDiverged, match="snapshot"):
-        run(plan, new_store(tmp_path))
+        run(strict, new_store(tmp_path))
 
 
 def test_mostly_bad_records_stop_the_stream(tmp_path: Path) -> None:

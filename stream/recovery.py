@@ -1,0 +1,190 @@
+"""From what SQL holds back to a model: the snapshot to begin with, the replay, the comparison.
+
+SQL is the truth. A snapshot that is damaged, or that this version cannot read, is passed over for
+the one before it. A replay that does not reproduce the partition that SQL shows, as one may not
+under another version of a numerical library, still ends in a valid state of the same chain; the
+model then goes on showing what SQL shows (`adopt`).
+"""
+
+import json
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..mcmc.settings import RefinementSettings
+from ..storage.answers import Shown, SnapshotInfo
+from ..storage.base import Reader
+from ..storage.commit import Arrays, StreamSpec
+from ..storage.errors import SnapshotCorrupt
+from .errors import ReplayDiverged
+from .model import family_of, new_shard
+from .publication import Published
+from .record import TopicPartition
+from .shard import Shard
+
+__all__ = [
+    "adopt",
+    "first_difference",
+    "offsets_in",
+    "replay",
+    "restored",
+    "usable",
+    "with_offsets",
+]
+
+_log = logging.getLogger(__name__)
+
+# Rows in memory at a time, whatever there is to replay or to compare.
+REPLAY_RECORDS = 5_000
+COMPARED_RECORDS = 50_000
+OFFSETS = "offsets"
+
+
+def with_offsets(arrays: Arrays, offsets: dict[TopicPartition, int]) -> Arrays:
+    """Add to a model's arrays how far the topic had been read."""
+    rows = [[*place, offset] for place, offset in sorted(offsets.items())]
+    return {**arrays, OFFSETS: np.frombuffer(json.dumps(rows).encode(), dtype=np.uint8)}
+
+
+def offsets_in(arrays: Arrays) -> dict[tuple[str, int], int] | None:
+    """Return how far the topic had been read; None where an earlier Weald did not write it."""
+    if OFFSETS not in arrays:
+        return None
+    rows = json.loads(arrays[OFFSETS].tobytes())
+    return {(topic, partition): offset for topic, partition, offset in rows}
+
+
+def usable(reader: Reader, stream: str, number: int) -> Shard:
+    """Make the model of one snapshot and check it.
+
+    Raises
+    ------
+    SnapshotCorrupt
+        When it is damaged, another version's, or contradicts itself; the message says which.
+    """
+    snapshot = reader.snapshot(stream, number)
+    if snapshot is None:
+        raise SnapshotCorrupt(f"there is no snapshot {number}")
+    try:
+        shard = Shard.restore(snapshot.payload, family_of(reader.spec(stream)))
+    except (KeyError, ValueError, IndexError, TypeError) as error:
+        raise SnapshotCorrupt(
+            f"its arrays are not those that this version writes ({error!r})"
+        ) from error
+    faults = shard.faults()
+    if shard.seq != snapshot.seq:
+        faults.append(f"it holds {shard.seq} observations and says {snapshot.seq}")
+    if faults:
+        raise SnapshotCorrupt("; ".join(faults))
+    return shard
+
+
+def restored(
+    reader: Reader, spec: StreamSpec, cadence: RefinementSettings
+) -> tuple[Shard, SnapshotInfo | None]:
+    """Make the model of the newest snapshot that can be used, or an empty one.
+
+    Parameters
+    ----------
+    reader : Reader
+    spec : StreamSpec
+    cadence : RefinementSettings
+        Of an empty model; a snapshot has its own.
+    """
+    for info in reader.snapshots(spec.name):
+        try:
+            return usable(reader, spec.name, info.number), info
+        except SnapshotCorrupt as error:
+            _log.error(
+                "snapshot %d of stream %r (observation %d) is passed over: %s. The one before it "
+                "and a longer replay give the same state; nothing is lost",
+                info.number,
+                spec.name,
+                info.seq,
+                error,
+            )
+    return new_shard(spec, cadence), None
+
+
+def replay(
+    reader: Reader, stream: str, shard: Shard, last: int, breathe: Callable[[int], None]
+) -> None:
+    """Apply the observations that came after the model's, up to number `last`.
+
+    Parameters
+    ----------
+    reader : Reader
+    stream : str
+    shard : Shard
+    last : int
+    breathe : callable
+        Called with the number of observations applied since its last call.
+
+    Raises
+    ------
+    ReplayDiverged
+        When SQL does not hold the observations that it counts.
+    """
+    ends = deque(
+        row.seq
+        for row in reader.publications(stream)
+        if row.number > shard.publication and row.seq <= last and not shard.in_turn(row.seq)
+    )
+    while True:
+        if ends and ends[0] == shard.seq:
+            ends.popleft()
+            shard.conclude(0.0)
+        limit = min(REPLAY_RECORDS, (ends[0] if ends else last) - shard.seq)
+        block = reader.observations(stream, shard.seq, limit) if limit > 0 else None
+        if block is None or int(block.seq[0]) != shard.seq + 1:
+            break
+        shard.apply(block.values, block.received_at)
+        breathe(len(block))
+    if shard.seq != last:
+        raise ReplayDiverged(
+            f"stream {stream!r}: SQL counts {last} observations, but not all that came after "
+            f"number {shard.seq} are there. Restore the database from a backup"
+        )
+
+
+def first_difference(reader: Reader, stream: str, shard: Shard) -> int | None:
+    """Return the first observation that SQL shows in another cluster than the model, if any.
+
+    As of the model's own publication, so that it may be asked of a stream that moves on.
+    """
+    for seq, cluster in _shown(reader, stream, shard.publication, shard.seq):
+        different = np.flatnonzero(shard.clusters[seq - 1] != cluster)
+        if len(different):
+            return int(seq[different[0]])
+    return None
+
+
+def _shown(reader: Reader, stream: str, publication: int, last: int) -> Iterator[Shown]:
+    after = 0
+    while after < last:
+        limit = min(COMPARED_RECORDS, last - after)
+        seq, cluster = reader.shown(stream, publication, after, limit)
+        within: NDArray[np.bool_] = seq <= last
+        if not within.any():
+            return
+        after = int(seq[-1])
+        yield Shown(seq[within], cluster[within])
+
+
+def adopt(reader: Reader, stream: str, shard: Shard) -> None:
+    """Have the model show what SQL shows now; its chain goes on from where it is.
+
+    The ids, the history and every assignment stay as they are. The next publication tells by its
+    lineage how the chain's partition differs from the one that was shown.
+    """
+    newest = reader.publications(stream, limit=1)
+    number, covered = (newest[-1].number, newest[-1].seq) if newest else (0, 0)
+    rows = reader.clusters(stream, include_retired=True)
+    clusters = shard.clusters.copy()
+    for seq, cluster in _shown(reader, stream, number, shard.seq):
+        clusters[seq - 1] = cluster
+    published = Published(number, clusters, max((row.cluster for row in rows), default=0) + 1)
+    shard.adopt(published, covered, {row.cluster: row.born_publication for row in rows})

@@ -1,0 +1,146 @@
+"""Coming back when something is wrong: a damaged snapshot, another version's, another partition."""
+
+import logging
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from weald.storage.errors import SnapshotCorrupt
+from weald.storage.snapshot import decode, encode
+from weald.storage.sql import SqlStore
+from weald.stream import recovery
+from weald.stream.model import Plan
+
+from tests.stream.scenario import (
+    NAME,
+    KilledError,
+    Outcome,
+    assert_exactly_once,
+    new_store,
+    outcome,
+    plan_for,
+    records_file,
+    run,
+)
+
+N = 450
+
+
+def killed(plan: Plan, folder: Path, commits: int) -> SqlStore:
+    """A store that was left when a later commit was about to begin."""
+
+    def before(step: str, nth: int) -> None:
+        if (step, nth) == ("commit", commits + 1):
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        run(plan, new_store(folder), before)
+    return new_store(folder)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    store = new_store(folder)
+    run(plan_for(records_file(folder, N)), store)
+    return outcome(store)
+
+
+def damage(folder: Path, number: int, change: str) -> None:
+    """Spoil a stored snapshot: its bytes, its layout or its sums."""
+    with sqlite3.connect(folder / "weald.db") as database:
+        (payload,) = database.execute(
+            "SELECT payload FROM snapshots WHERE number = ?", (number,)
+        ).fetchone()
+        if change == "bytes":
+            payload = payload[:-40] + bytes(40)
+        else:
+            arrays = decode(payload)
+            if change == "layout":
+                del arrays["chain.n"]
+            else:
+                arrays["clusters.totals"] = arrays["clusters.totals"] * 1.01
+            payload = encode(arrays)
+        database.execute("UPDATE snapshots SET payload = ? WHERE number = ?", (payload, number))
+
+
+@pytest.mark.parametrize("change", ["bytes", "layout", "sums"])
+def test_a_snapshot_that_cannot_be_used_is_passed_over(
+    tmp_path: Path, undisturbed: Outcome, caplog: pytest.LogCaptureFixture, change: str
+) -> None:
+    plan = plan_for(records_file(tmp_path, N), snapshot_records=100)
+    store = killed(plan, tmp_path, 5)
+    newest = store.snapshots(NAME)[0].number
+    assert newest > 1
+    damage(tmp_path, newest, change)
+    with pytest.raises(SnapshotCorrupt):
+        recovery.usable(store, NAME, newest)
+    run(plan, store)
+    assert f"snapshot {newest} of stream" in caplog.text
+    assert "passed over" in caplog.text
+    assert outcome(store) == undisturbed
+
+
+def test_without_any_usable_snapshot_everything_is_replayed(
+    tmp_path: Path, undisturbed: Outcome
+) -> None:
+    plan = plan_for(records_file(tmp_path, N), snapshot_records=100)
+    store = killed(plan, tmp_path, 5)
+    for info in store.snapshots(NAME):
+        damage(tmp_path, info.number, "layout")
+    run(plan, store)
+    assert outcome(store) == undisturbed
+
+
+def test_a_replay_that_diverges_adopts_what_sql_shows(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan = plan_for(records_file(tmp_path, N), snapshot_records=10_000)
+    store = killed(plan, tmp_path, 5)
+    # As if another version had drawn otherwise: two clusters have had each other's names.
+    ids = [row.cluster for row in store.clusters(NAME, limit=2)]
+    with sqlite3.connect(tmp_path / "weald.db") as database:
+        database.execute(
+            "UPDATE observations SET cluster = ? - cluster WHERE cluster IN (?, ?)",
+            (sum(ids), *ids),
+        )
+    shown = outcome(store).clusters
+    run(plan, store)
+    assert "stays as SQL has it" in caplog.text
+    assert_exactly_once(store, N)
+    assert np.mean(np.array(outcome(store).clusters[: len(shown)]) == shown) > 0.9
+    assert store.snapshots(NAME)[0].seq == N
+    sums = {row.cluster: row.statistics[0] for row in store.clusters(NAME)}
+    assert sums == {row.cluster: row.n_observations for row in store.clusters(NAME)}
+    caplog.clear()
+    caplog.set_level(logging.WARNING)
+    run(plan, store)
+    assert caplog.text == ""
+
+
+def test_replay_holds_a_bounded_number_of_rows(
+    tmp_path: Path, undisturbed: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "REPLAY_RECORDS", 50)
+    monkeypatch.setattr(recovery, "COMPARED_RECORDS", 70)
+    plan = plan_for(records_file(tmp_path, N), snapshot_records=10_000)
+    store = killed(plan, tmp_path, 6)
+    asked: list[int] = []
+    whole_block, whole_run = store.observations, store.shown
+
+    def observations(stream: str, after_seq: int, limit: int) -> object:
+        asked.append(limit)
+        return whole_block(stream, after_seq, limit)
+
+    def shown(stream: str, publication: int, after_seq: int, limit: int) -> object:
+        asked.append(limit)
+        return whole_run(stream, publication, after_seq, limit)
+
+    monkeypatch.setattr(store, "observations", observations)
+    monkeypatch.setattr(store, "shown", shown)
+    run(plan, store)
+    assert len(asked) > 10
+    assert max(asked) <= 70
+    monkeypatch.undo()
+    assert outcome(store) == undisturbed
