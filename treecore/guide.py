@@ -13,16 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .balance import grow_tree
-from .compile import allocating, compiled, inner
+from .compile import compiled, inner
 from .forest import (
     Forest,
     add_leaf,
     empty_forest,
-    log_dissimilarity,
     log_hypothesis,
     new_node,
-    refresh_node,
 )
+from .hierarchy import join_greedily
 from .partition import Atoms, Model
 from .reference import by_reference, held_by_reference
 from .rows import Rows, copy_row
@@ -63,47 +62,6 @@ def right_child(guide: Guide, v: int) -> int:
     return v + 1 + guide.n_nodes[v + 1]
 
 
-@inner
-def _pair_up(model: Model, forest: Forest, v: int, a: int, b: int) -> None:
-    forest.left[v], forest.right[v] = a, b
-    forest.parent[a] = v
-    forest.parent[b] = v
-    refresh_node(model, forest, v)
-
-
-@allocating
-def _join_greedily(
-    model: Model, forest: Forest, items: NDArray[np.int64], inner: NDArray[np.int64]
-) -> None:
-    """Bayesian hierarchical clustering: join the two least dissimilar trees until one is left."""
-    n = items.shape[0]
-    table = np.full((n, n), np.inf)
-    for i in range(n):
-        for j in range(i):
-            table[i, j] = log_dissimilarity(model, forest, items[i], items[j])
-    for at in range(inner.shape[0] - 1, -1, -1):
-        best_i, best_j = 1, 0
-        for i in range(n):
-            for j in range(i):
-                if table[i, j] < table[best_i, best_j]:
-                    best_i, best_j = i, j
-        _pair_up(model, forest, inner[at], items[best_j], items[best_i])
-        items[best_j] = inner[at]
-        n -= 1
-        # The last item moves into the gap, with its row and column.
-        if best_i < n:
-            items[best_i] = items[n]
-            for j in range(n):
-                if j < best_i:
-                    table[best_i, j] = table[n, j]
-                elif j > best_i:
-                    table[j, best_i] = table[n, j]
-        for j in range(n):
-            if j != best_j:
-                low, high = min(j, best_j), max(j, best_j)
-                table[high, low] = log_dissimilarity(model, forest, items[high], items[low])
-
-
 @compiled
 def _raise_top(model: Model, forest: Forest) -> int:
     """Join all roots under temporary nodes; returns the topmost node."""
@@ -117,7 +75,7 @@ def _raise_top(model: Model, forest: Forest) -> int:
     for at in range(n - 1):
         inner[at] = new_node(forest)
     if n <= _GREEDY_ROOTS:
-        _join_greedily(model, forest, items, inner)
+        join_greedily(model, forest, items, inner)
     else:
         sides = np.zeros((2, forest.rows.shape[1]))
         grow_tree(model, forest, items, inner, sides)

@@ -32,11 +32,13 @@ from .base import (
 )
 from .checks import feature_fault, first_true, per_feature, positive, refuse_unknown, shape_fault
 from .gamma import log_gamma
+from .within import within_share
 
 __all__ = ["NormalInverseGamma", "normal_inverse_gamma"]
 
 _PARAMETERS = ("mean", "kappa", "shape", "rate")
 _FARTHEST = 1e6
+_SHAPE = 3.5
 # A product of ratios is turned into one logarithm before it can overflow.
 _LARGEST_PRODUCT = 1e150
 
@@ -200,17 +202,21 @@ register_dense(NormalInverseGamma)
 
 
 def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> NormalInverseGamma:
-    """What is not given comes from the sample: a cluster should fill a tenth of its volume."""
+    """What is not given comes from the sample: clusters are as wide as it says."""
     refuse_unknown("diagonal", parameters, _PARAMETERS)
     d = sample.shape[1]
-    share = 10.0 ** (-2.0 / d)
     centre, variance = np.zeros(d), np.ones(d)
     for c in range(d):
         seen = sample[:, c][np.isfinite(sample[:, c])]
         centre[c] = seen.mean() if seen.size else 0.0
         variance[c] = seen.var(ddof=1) if seen.size > 1 else 0.0
     variance[variance <= 0.0] = 1.0
-    shape = positive("shape", parameters.get("shape", 1.5), d)
+    shape = positive("shape", parameters.get("shape", _SHAPE), d)
+    share = 1.0
+    if not {"kappa", "rate"} <= set(parameters):
+        # A missing value is taken for the mean: it moves no observation to another cluster.
+        scaled = np.nan_to_num((sample - centre) / np.sqrt(variance), posinf=0.0, neginf=0.0)
+        share = within_share(scaled, 2.0 * float(np.median(shape)), diagonal=True)
     rate = np.where(shape > 1.0, shape - 1.0, 1.0) * share * variance
     return normal_inverse_gamma(
         per_feature("mean", parameters.get("mean", centre), d),

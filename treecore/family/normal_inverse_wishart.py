@@ -40,10 +40,14 @@ from .checks import (
     refuse_unknown,
     shape_fault,
 )
+from .within import whitened, within_share
 
 __all__ = ["NormalInverseWishart", "normal_inverse_wishart"]
 
 _TABLE = 4096
+# Degrees of freedom beyond the number of features: the best of 2, 3, 4 and 6 (which Lee and Choi
+# take) by the agreement of IBHC alone with the labels of ten data sets.
+_FREEDOM = 3
 # Beyond this many standard deviations from the mean, float64 moments lose the scatter matrix.
 _FARTHEST = 1e6
 # Rounding must not make a bound give up on what it should let pass.
@@ -261,20 +265,24 @@ def _log_predictive_above(
 
 
 def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> NormalInverseWishart:
-    """What is not given comes from the sample: a cluster should fill a tenth of its volume."""
+    """What is not given comes from the sample: nu is d + 3, and clusters are as wide as it says."""
     refuse_unknown("gaussian", parameters, ("mean", "kappa", "nu", "psi"))
     d = sample.shape[1]
     sample = sample[np.isfinite(sample).all(axis=1)]
-    share = 10.0 ** (-2.0 / d)
     centre = sample.mean(axis=0) if sample.shape[0] else np.zeros(d)
     mean = per_feature("mean", parameters.get("mean", centre), d)
-    nu = float(positive("nu", parameters.get("nu", d + 2), 1)[0])
+    nu = float(positive("nu", parameters.get("nu", d + _FREEDOM), 1)[0])
+    if "kappa" in parameters and "psi" in parameters:
+        share, covariance = 1.0, np.eye(d)
+    else:
+        covariance = _covariance(sample)
+        share = within_share(whitened(sample, centre, covariance), nu - d + 1.0, diagonal=False)
     kappa = float(positive("kappa", parameters.get("kappa", share), 1)[0])
     if "psi" in parameters:
         psi = numbers("psi", parameters["psi"])
         psi = psi * np.eye(d) if psi.ndim == 0 else psi
     else:
-        psi = (nu - d - 1 if nu > d + 1 else 1.0) * share * _covariance(sample)
+        psi = (nu - d - 1 if nu > d + 1 else 1.0) * share * covariance
     return normal_inverse_wishart(mean, kappa, nu, psi)
 
 
