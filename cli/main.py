@@ -25,6 +25,7 @@ from . import (
     lineage,
     predict,
     run,
+    snapshot,
     status,
     warmup,
 )
@@ -59,6 +60,7 @@ fit.add_to(app)
 report.add_to(app)
 doctor.add_to(app)
 warmup.add_to(app)
+snapshot.add_to(app)
 db.add_to(app)
 dlq.add_to(app)
 config.add_to(app)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from .output import note
 
-__all__ = ["counting", "step"]
+__all__ = ["counting", "replaying", "step"]
 
 SECONDS_BETWEEN_LINES = 5.0
 
@@ -60,6 +60,20 @@ def _lines(title: str, total: int | None) -> Callable[[int, str], None]:
             note(f"{title}: {done}{of}{', ' if remark else ''}{remark}")
 
     return advance
+
+
+@contextmanager
+def replaying(total: int) -> Iterator[Callable[[int], None]]:
+    """Show how far a replay of so many observations has come; yield what takes their number."""
+    done = 0
+    with counting("observations replayed", total) as advance:
+
+        def progress(n: int) -> None:
+            nonlocal done
+            done += n
+            advance(done, "")
+
+        yield progress
 
 
 @contextmanager

@@ -1,0 +1,189 @@
+"""A person's own snapshots: made beside the writer, checked, compared, and gone back to."""
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from weald.storage.errors import SnapshotCorrupt, StreamConflict
+from weald.storage.snapshot import decode, encode
+from weald.storage.sql import SqlStore
+from weald.stream import snapshots
+from weald.stream.model import Plan
+from weald.stream.recovery import usable
+
+from tests.stream.scenario import (
+    CADENCE,
+    NAME,
+    KilledError,
+    Outcome,
+    assert_exactly_once,
+    line_of,
+    new_store,
+    outcome,
+    plan_for,
+    run,
+    values_of,
+    write_lines,
+)
+
+N = 450
+BAD = ('{"id": "b", "x": 1}', "nonsense")
+
+
+def silent(_: int) -> None:
+    pass
+
+
+def plan_over(folder: Path, snapshot_records: int = 20_000) -> Plan:
+    lines = [line_of(i, row) for i, row in enumerate(values_of(N))]
+    lines[300:300] = BAD
+    path = write_lines(folder / "records.jsonl", lines)
+    return plan_for(path, snapshot_records=snapshot_records)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    store = new_store(folder)
+    run(plan_over(folder), store)
+    return outcome(store)
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> SqlStore:
+    """A stream that was run to its end, with every snapshot that it made."""
+    store = new_store(tmp_path)
+    store._settings = type(store._settings)(url=store._settings.url, snapshots_kept=100)
+    run(plan_over(tmp_path, snapshot_records=100), store)
+    return store
+
+
+def middle(store: SqlStore) -> int:
+    """Number of a snapshot from the middle of the stream."""
+    return next(each.number for each in store.snapshots(NAME) if 150 < each.seq < 300)
+
+
+def test_every_snapshot_of_a_good_run_is_good(whole: SqlStore) -> None:
+    infos = whole.snapshots(NAME)
+    assert len(infos) >= 4
+    for info in infos:
+        snapshots.verify(whole, NAME, info.number)
+
+
+def test_one_that_sql_does_not_agree_with_is_not(tmp_path: Path, whole: SqlStore) -> None:
+    with sqlite3.connect(tmp_path / "weald.db") as database:
+        database.execute("UPDATE observations SET cluster = cluster + 1 WHERE seq = 20")
+    with pytest.raises(SnapshotCorrupt, match="observation 20"):
+        snapshots.verify(whole, NAME, whole.snapshots(NAME)[0].number)
+
+
+def test_dropped_results_are_read_again_and_come_out_the_same(
+    tmp_path: Path, whole: SqlStore, undisturbed: Outcome
+) -> None:
+    number = middle(whole)
+    seq = usable(whole, NAME, number).seq
+    assert snapshots.revert_dropping(whole, NAME, number) == N - seq
+    found = outcome(whole)
+    assert found.clusters == usable(whole, NAME, number).clusters.tolist()
+    assert [row[0] for row in found.publications] == list(range(1, len(found.publications) + 1))
+    (row,) = whole.ledger(NAME)
+    assert (row.n_inserted, row.n_dead, row.next_offset) == (seq, 0, seq)
+    assert whole.dead_letter_counts(NAME) == {}
+    assert whole.snapshots(NAME)[0].number == number
+    run(plan_over(tmp_path), whole)
+    assert outcome(whole) == undisturbed
+    assert_exactly_once(whole, N)
+
+
+def test_a_running_writer_goes_on_from_where_it_was_put(
+    tmp_path: Path, undisturbed: Outcome
+) -> None:
+    store, other = new_store(tmp_path), new_store(tmp_path)
+
+    def revert(step: str, nth: int) -> None:
+        if (step, nth) == ("commit", 6):
+            snapshots.revert_dropping(other, NAME, other.snapshots(NAME)[-1].number)
+
+    run(plan_over(tmp_path, snapshot_records=100), store, revert)
+    assert outcome(store) == undisturbed
+    assert_exactly_once(store, N)
+
+
+def test_a_snapshot_without_offsets_is_not_gone_back_to(tmp_path: Path, whole: SqlStore) -> None:
+    number = middle(whole)
+    with sqlite3.connect(tmp_path / "weald.db") as database:
+        (payload,) = database.execute(
+            "SELECT payload FROM snapshots WHERE number = ?", (number,)
+        ).fetchone()
+        arrays = decode(payload)
+        del arrays["offsets"]
+        database.execute(
+            "UPDATE snapshots SET payload = ? WHERE number = ?", (encode(arrays), number)
+        )
+    before = outcome(whole)
+    with pytest.raises(StreamConflict, match="how far"):
+        snapshots.revert_dropping(whole, NAME, number)
+    assert outcome(whole) == before
+
+
+def test_kept_results_stay_and_the_model_begins_from_the_snapshot(
+    tmp_path: Path, whole: SqlStore
+) -> None:
+    before = outcome(whole)
+    number = middle(whole)
+    made = snapshots.revert_keeping(whole, NAME, number, CADENCE, silent)
+    after = outcome(whole)
+    assert (after.clusters, after.lineage) == (before.clusters, before.lineage)
+    assert whole.snapshots(NAME)[0].number == made > number
+    snapshots.verify(whole, NAME, made)
+    old, new = usable(whole, NAME, number), usable(whole, NAME, made)
+    # Refinement between the two is forgotten, insertion is not: the same blocks at the beginning.
+    assert np.array_equal(old.chain.labels, new.chain.labels[: old.seq])
+    longer = [line_of(i, row) for i, row in enumerate(values_of(N + 200))]
+    longer[300:300] = BAD
+    run(plan_for(write_lines(tmp_path / "records.jsonl", longer)), whole)
+    assert_exactly_once(whole, N + 200)
+
+
+def test_one_is_made_beside_the_writer_and_stays(tmp_path: Path, undisturbed: Outcome) -> None:
+    store, other = new_store(tmp_path), new_store(tmp_path)
+    made: list[int] = []
+
+    def create(step: str, nth: int) -> None:
+        if (step, nth) == ("commit", 5):
+            made.append(snapshots.create(other, NAME, "by hand", silent))
+
+    run(plan_over(tmp_path, snapshot_records=60), store, create)
+    assert outcome(store) == undisturbed
+    kept = {info.number: info for info in store.snapshots(NAME)}
+    assert len(kept) == 4
+    assert kept[made[0]].label == "by hand"
+    snapshots.verify(store, NAME, made[0])
+
+
+def test_two_are_compared_on_what_both_know(whole: SqlStore) -> None:
+    newest, oldest = whole.snapshots(NAME)[0].number, whole.snapshots(NAME)[-1].number
+    same = snapshots.compare(whole, NAME, newest, newest)
+    assert (same.n_compared, same.n_moved, same.n_new, same.flows) == (N, 0, 0, [])
+    assert same.variation_of_information == 0.0
+    found = snapshots.compare(whole, NAME, oldest, newest)
+    first = usable(whole, NAME, oldest)
+    assert (found.n_compared, found.n_new) == (first.seq, N - first.seq)
+    last = usable(whole, NAME, newest).clusters[: first.seq]
+    assert found.n_moved == (first.clusters != last).sum()
+    assert sum(flow.n_observations for flow in found.flows) == found.n_moved
+
+
+def test_a_kill_while_a_label_is_kept_changes_nothing(tmp_path: Path, undisturbed: Outcome) -> None:
+    def killer(step: str, nth: int) -> None:
+        if (step, nth) == ("commit", 5):
+            raise KilledError
+
+    plan = plan_over(tmp_path, snapshot_records=60)
+    with pytest.raises(KilledError):
+        run(plan, new_store(tmp_path), killer)
+    store = new_store(tmp_path)
+    snapshots.create(store, NAME, "while it was down", silent)
+    run(plan, store)
+    assert outcome(store) == undisturbed
