@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import typer
 
-from .options import Config, Output, Set, StreamName, example
+from .options import Config, Output, Set, StreamName, example, open_settings
 from .output import Column, Form, iso_time, write_record
 
 __all__ = ["add_to"]
 
+ROUNDS_SHOWN = 3
 LEDGER_COLUMNS = (
     Column("topic", "topic"),
     Column("partition", "partition", "right"),
@@ -46,21 +47,46 @@ def status(
 ) -> None:
     """Show what became of every record of a stream.
 
-    The account of each partition adds up: received = inserted + duplicate + dead letters.
+    The account of each partition adds up: received = inserted + duplicate + dead letters. A new
+    stream has none until its first model.warmup_records observations are there; until then this
+    says how many a running Weald has.
     """
-    from .state import reading
-
-    with reading(config, set_, stream) as state:
-        glance = asdict(state.reader.status(state.stream))
-        ledger = [asdict(row) for row in state.reader.ledger(state.stream)]
-        reasons = state.reader.dead_letter_counts(state.stream)
-        rounds = [asdict(row) for row in state.reader.rounds(state.stream, limit=3)]
-    answer = {key: _shown(key, value) for key, value in glance.items()}
-    answer["dead_letter_reasons"] = reasons
-    answer["partitions"] = [{**row, "updated_at": iso_time(row["updated_at"])} for row in ledger]
-    answer["last_refinement"] = rounds
+    told = _at_once(config, set_, stream) or _in_full(config, set_, stream)
+    answer = {key: _shown(key, value) for key, value in told.items()}
+    answer["partitions"] = [
+        {**row, "updated_at": iso_time(row["updated_at"])} for row in told["partitions"]
+    ]
     tables = {"partitions": LEDGER_COLUMNS, "last_refinement": ROUND_COLUMNS}
     write_record(_brief(answer) if output is Form.table else answer, output, tables=tables)
+
+
+def _at_once(
+    config: Path | None, set_: list[str] | None, stream: str | None
+) -> dict[str, Any] | None:
+    """Answer without loading what most commands need; None where that does not lead."""
+    from ..storage.glance import glance_at
+    from .state import sqlite_file
+
+    settings = open_settings(config, set_, {"stream.name": stream}).settings
+    file = sqlite_file(settings.storage.url)
+    return None if file is None else glance_at(file, settings.stream.name, ROUNDS_SHOWN)
+
+
+def _in_full(config: Path | None, set_: list[str] | None, stream: str | None) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from .state import reading
+    from .warming import explained
+
+    with explained(config, set_, stream), reading(config, set_, stream) as state:
+        return {
+            **asdict(state.reader.status(state.stream)),
+            "dead_letter_reasons": state.reader.dead_letter_counts(state.stream),
+            "partitions": [asdict(row) for row in state.reader.ledger(state.stream)],
+            "last_refinement": [
+                asdict(row) for row in state.reader.rounds(state.stream, limit=ROUNDS_SHOWN)
+            ],
+        }
 
 
 def _shown(key: str, value: Any) -> Any:

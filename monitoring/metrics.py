@@ -211,6 +211,10 @@ class Metrics:
         _check("rebalance", kind, REBALANCE_KINDS)
         self._add("weald_rebalances_total", 1, kind)
 
+    def held(self, observations: int) -> None:
+        """Tell how many observations wait in memory, as those of a warm-up do."""
+        self._set("weald_held_observations", observations)
+
     def partition_lag(self, topic: str, partition: int, records: int, seconds: float) -> None:
         """Tell how far SQL is behind the end of a partition.
 

@@ -101,6 +101,9 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("weald_last_commit_timestamp_seconds", "gauge", "When a batch was last committed."),
     # The source.
     Metric("weald_assigned_partitions", "gauge", "Partitions this process owns; 0 on standby."),
+    Metric(
+        "weald_held_observations", "gauge", "Observations in memory that SQL does not have yet."
+    ),
     Metric("weald_paused_partitions", "gauge", "Owned partitions paused as back-pressure."),
     Metric("weald_rebalances_total", "counter", "Changes of partition ownership.", ("kind",)),
     Metric(

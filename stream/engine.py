@@ -105,6 +105,8 @@ class Engine:
             elif (writer := self._ownership.writer) is not None:
                 if messages:
                     self._digest(writer, messages)
+                if len(self._held) or not messages:
+                    self._watch.waiting(self._source.lag(), len(self._held))
                 ended = not messages and self._source.exhausted
                 again = (ended or self._chances.due) and self._reconsider(writer)
                 if ended and not again:

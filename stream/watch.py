@@ -40,6 +40,8 @@ class Watch:
         # Clusters are also born between two publications; they are counted with the next one.
         self._untold: Counter[str] = Counter()
         self._phase = ("starting", 0)
+        # Broker's time of the last committed record of each partition.
+        self._newest: dict[TopicPartition, float] = {}
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -141,7 +143,21 @@ class Watch:
             self.metrics.model_size(writer.shard.seq, len(writer.shard.table))
             prior = writer.shard.chain.prior.parameters()
             self.metrics.model(writer.spec.family, writer.spec.prior, prior)
-        now, newest = self._clock(), held.newest()
+        self._newest |= held.newest()
+        self.waiting(lag, 0)
+
+    def waiting(self, lag: Mapping[TopicPartition, int], n_held: int) -> None:
+        """Tell how far SQL is behind while nothing is committed.
+
+        Parameters
+        ----------
+        lag : mapping of TopicPartition to int
+            Records that SQL does not hold yet.
+        n_held : int
+            Observations that wait in memory.
+        """
+        self.metrics.held(n_held)
+        now = self._clock()
         for place, records in lag.items():
-            age = max(now - newest.get(place, now), 0.0) if records else 0.0
+            age = max(now - self._newest.get(place, now), 0.0) if records else 0.0
             self.metrics.partition_lag(place.topic, place.partition, records, age)

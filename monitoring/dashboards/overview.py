@@ -108,6 +108,13 @@ _RECORDS = Row(
                 )
             ],
         ),
+        Panel(
+            "Held in memory",
+            "Observations that SQL does not have yet. A new stream holds its first ones until "
+            "there are enough to set the family's parameters.",
+            "short",
+            [Query(largest("weald_held_observations", "stream"), "{{stream}}")],
+        ),
     ],
 )
 

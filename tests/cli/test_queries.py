@@ -131,6 +131,54 @@ def test_status_accounts_for_every_record(form: str, weald: Command) -> None:
         assert answer["partitions"][0]["next_offset"] == N_GOOD + N_BAD
 
 
+@pytest.mark.usefixtures("weald")
+def test_the_shortcut_of_status_tells_what_the_long_way_tells() -> None:
+    from weald.cli.status import _at_once, _in_full
+
+    at_once = _at_once(None, None, None)
+    assert at_once is not None
+    assert at_once == _in_full(None, None, None)
+    assert _at_once(None, None, "other") is None
+
+
+def test_status_loads_nothing_heavy(filled: Path) -> None:
+    heavy = ("numpy", "scipy", "numba", "sqlalchemy", "kafka", "redis", "rich")
+    code = (
+        "import sys; from weald.cli.main import main\n"
+        f"try: main(['status', '--config', {str(filled)!r}])\n"
+        "except SystemExit as left: assert not left.code\n"
+        f"sys.exit(' '.join(name for name in {heavy!r} if name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""
+    assert done.stdout.startswith("name")
+
+
+def test_status_says_that_a_stream_is_warming_up(
+    weald: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from weald.cli.settings import load
+    from weald.monitoring.exporter import Exporter
+    from weald.monitoring.health import Health
+    from weald.monitoring.metrics import Metrics
+    from weald.monitoring.settings import MonitoringSettings
+
+    metrics = Metrics("slow", reasons=[], version="0")
+    metrics.held(37)
+    with Exporter(MonitoringSettings(port=0), metrics.registry, Health()) as exporter:
+        port = exporter.url.rpartition(":")[2]
+        (tmp_path / "weald.toml").write_text(
+            f"[stream]\nname = 'slow'\n[monitoring]\nport = {port}\n"
+            "[storage]\nurl = 'sqlite:///none.db'\n"
+        )
+        monkeypatch.setenv("WEALD_CONFIG", str(tmp_path / "weald.toml"))
+        assert load().settings.stream.name == "slow"
+        result = weald("status")
+    assert result.code == ExitCode.NOT_READY
+    assert "warming up: 37 of 200 observations" in result.err
+    assert "model.warmup_records=50" in result.err
+
+
 def test_predict_answers_and_changes_nothing(weald: Command, tmp_path: Path) -> None:
     before = weald("status", "--output", "json").out
     path = tmp_path / "new.jsonl"

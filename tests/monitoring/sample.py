@@ -38,6 +38,7 @@ def _source(metrics: Metrics) -> None:
     for kind in REBALANCE_KINDS:
         metrics.rebalance(kind)
     for partition in range(2):
+        metrics.held(3)
         metrics.partition_lag("events", partition, records=12, seconds=0.4)
 
 

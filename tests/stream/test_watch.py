@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+from weald.monitoring.health import Health
+from weald.monitoring.metrics import Metrics
 from weald.stream.engine import Engine
 from weald.stream.file_source import FileSource
+from weald.stream.record import TopicPartition
+from weald.stream.watch import Watch
 
 from tests.stream.scenario import Hook, new_store, plan_for, records_file, write_lines
 
@@ -42,3 +46,22 @@ def test_the_numbers_of_a_run_add_up(tmp_path: Path) -> None:
     # Records of this schema tell no time of their own.
     assert told("weald_assignment_latency_seconds_count", since="broker") == 303
     assert told("weald_assignment_latency_seconds_count", since="event") == 0
+
+
+def test_what_waits_is_told_between_commits() -> None:
+    """Lag and what is held must not stand still while a slow topic fills the warm-up."""
+    now = [1000.0]
+    watch = Watch(Metrics("stream"), Health(), clock=lambda: now[0])
+    place = TopicPartition("t", 0)
+    watch._newest |= {place: 990.0}
+    watch.waiting({place: 5}, 12)
+
+    def told(name: str, **labels: str) -> float | None:
+        return watch.metrics.registry.get_sample_value(name, {"stream": "stream", **labels})
+
+    assert told("weald_held_observations") == 12
+    assert told("weald_partition_lag_seconds", topic="t", partition="0") == 10
+    now[0] = 1030.0
+    watch.waiting({place: 7}, 12)
+    assert told("weald_partition_lag_records", topic="t", partition="0") == 7
+    assert told("weald_partition_lag_seconds", topic="t", partition="0") == 40
