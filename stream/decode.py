@@ -21,8 +21,9 @@ from .schema import Schema
 
 __all__ = ["LARGEST", "decode", "set_aside"]
 
-# Squares, and sums of many squares, of accepted numbers stay finite.
-LARGEST = 1e150
+# Squares of accepted numbers, sums of many of them, and determinants of those stay finite. Units
+# in which a measurement is larger do not exist; a number that is was not measured.
+LARGEST = 1e30
 
 # Possessive, and with an optional closing quote, so that hostile input cannot make it backtrack.
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from weald.storage.base import Letters
+from weald.stream.decode import LARGEST
 from weald.stream.errors import ReplayDiverged, TooManyDeadLetters
 
 from tests.stream.scenario import (
@@ -290,3 +292,16 @@ def test_letters_that_stay_dead_do_not_stop_the_stream(tmp_path: Path) -> None:
     run(plan_for(path, batch_records=30, dead_letter_share=0.01), store)
     assert store.dead_letter_counts(NAME) == {"not_json": 200}
     assert store.replay_requests(NAME, limit=1) == []
+
+
+def test_numbers_at_the_edge_of_what_is_accepted(tmp_path: Path) -> None:
+    """Squares and determinants of them once left float64, and a compiled kernel its arrays."""
+    edge = (0.9 * LARGEST, -0.9 * LARGEST, 1e-300, 1e-60, 0.0)
+    values = values_of(300)
+    values[::7] = edge[0]
+    values[3::11, 1] = np.resize(edge, len(values[3::11]))
+    lines = [line_of(i, row) for i, row in enumerate(values)]
+    store = new_store(tmp_path)
+    run(plan_for(write_lines(tmp_path / "edge.jsonl", lines)), store)
+    assert_exactly_once(store, 300)
+    assert np.isfinite([row.log_joint for row in store.publications(NAME)]).all()

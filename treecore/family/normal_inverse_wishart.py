@@ -50,6 +50,7 @@ _TABLE = 4096
 _FREEDOM = 3
 # Beyond this many standard deviations from the mean, float64 moments lose the scatter matrix.
 _FARTHEST = 1e6
+_LEAST_FACTOR = 1e-75
 # Rounding must not make a bound give up on what it should let pass.
 _SAFE = 1.0 + 1e-9
 
@@ -168,7 +169,11 @@ def _factor_scatter(family: NormalInverseWishart, rows: Rows, i: int, work: Rows
             # Rounding may take a pivot below what psi alone guarantees; it can't truly be less.
             value = max(value, 1e-12 * family.psi_packed[start + a])
             work[1, start + a] = np.sqrt(value)
-            product *= value
+            # Four pivots within these bounds multiply without leaving float64.
+            if _LEAST_FACTOR < value < 1.0 / _LEAST_FACTOR:
+                product *= value
+            else:
+                log_det += log(value)
             if a % 4 == 3:
                 log_det += log(product)
                 product = 1.0
