@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..treecore.family import spec_of
 from ..treecore.totals import add_observations, empty_totals
+from .belief import diagnostics
 from .describe import spread_text
 from .output import Column, Form, write_record
 
@@ -35,9 +36,27 @@ KERNEL_COLUMNS = (
 )
 
 
-def tell(table: Table, settings: FitSettings, result: FitResult, form: Form) -> None:
-    """Write the summary on standard output."""
+DIAGNOSTIC_COLUMNS = (
+    Column("name", "followed"),
+    Column("mean", "mean", "right"),
+    Column("sd", "sd", "right"),
+    Column("r_hat", "R-hat", "right"),
+    Column("ess_bulk", "bulk ESS", "right"),
+    Column("ess_tail", "tail ESS", "right"),
+)
+
+
+def tell(
+    table: Table,
+    settings: FitSettings,
+    result: FitResult,
+    form: Form,
+    held_out: dict[str, float] | None = None,
+) -> None:
+    """Write the summary on standard output; ``held_out`` is what predicting other rows gave."""
     summary = _summary(table, settings, result)
+    if held_out is not None:
+        summary["held_out"] = held_out
     if form is not Form.table:
         write_record(summary, form)
         return
@@ -51,7 +70,12 @@ def tell(table: Table, settings: FitSettings, result: FitResult, form: Form) -> 
         Column("stability", "stability", "right"),
         *features,
     ]
-    write_record(shown, form, tables={"clusters": columns, "kernels": KERNEL_COLUMNS})
+    tables = {
+        "clusters": columns,
+        "kernels": KERNEL_COLUMNS,
+        "diagnostics": DIAGNOSTIC_COLUMNS,
+    }
+    write_record(shown, form, tables=tables)
 
 
 def write_assignments(path: Path, result: FitResult) -> None:
@@ -147,7 +171,12 @@ def _summary(table: Table, settings: FitSettings, result: FitResult) -> dict[str
     if table.truth is not None:
         labels = result.labels.astype(np.int64)
         summary["adjusted_rand_index"] = adjusted_rand_index(labels, table.truth)
-    return {**summary, "kernels": _kernels(result), "clusters": _clusters(table, result)}
+    return {
+        **summary,
+        "kernels": _kernels(result),
+        "diagnostics": diagnostics(result),
+        "clusters": _clusters(table, result),
+    }
 
 
 def _kernels(result: FitResult) -> list[dict[str, Any]]:

@@ -24,6 +24,8 @@ __all__ = ["ChainTrace", "FitResult", "FitSettings", "combine", "fit", "run_chai
 _DEFAULT_ITERATIONS = 100
 # Draws kept of a chain for the consensus and the membership probabilities.
 _KEPT_DRAWS = 200
+# Pairs of rows whose being together is followed; every chain follows the same ones.
+_ANCHOR_PAIRS = 64
 
 Clock = Callable[[], float]
 Progress = Callable[[float], None]
@@ -54,10 +56,17 @@ class FitSettings:
 
 @dataclass
 class ChainTrace:
-    """One chain, iteration by iteration; ``tally`` is (iterations, parts, 3) for each kernel."""
+    """One chain, iteration by iteration; ``tally`` is (iterations, parts, 3) for each kernel.
+
+    ``sum_of_squares`` is that of the clusters' shares of the rows, ``together`` the share of some
+    random pairs of rows that are in one cluster: they change slowly, and show when a chain does
+    not. ``draws`` are kept partitions, ``draw_priors`` the priors that went with them.
+    """
 
     log_joint: list[float] = field(default_factory=list)
     n_clusters: list[int] = field(default_factory=list)
+    sum_of_squares: list[float] = field(default_factory=list)
+    together: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     hyper: dict[str, list[float]] = field(default_factory=dict)
     labels: list[NDArray[np.int64]] = field(default_factory=list)
@@ -66,6 +75,7 @@ class ChainTrace:
     best_log_joint: float = -np.inf
     best_labels: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     draws: list[NDArray[np.int64]] = field(default_factory=list)
+    draw_priors: list[PartitionPrior] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -179,6 +189,8 @@ class _Recorder:
         start = position.log_joint(self._scale)
         self._trace = ChainTrace(start_log_joint=start)
         self._stride = 1
+        anchors = Generator(PCG64(settings.seed)).integers(0, position.n_atoms, (2, _ANCHOR_PAIRS))
+        self._anchors = anchors[:, anchors[0] != anchors[1]]
 
     def tally(self, kernel: Kernel, moves: NDArray[np.float64]) -> None:
         self._trace.tally.setdefault(kernel.name, []).append(moves)
@@ -188,7 +200,11 @@ class _Recorder:
         reached = position.log_joint(self._scale)
         labels = position.labels()
         trace.log_joint.append(reached)
-        trace.n_clusters.append(len(position.sizes()))
+        shares = position.sizes() / position.n_atoms
+        trace.n_clusters.append(len(shares))
+        trace.sum_of_squares.append(float((shares**2).sum()))
+        one, other = labels[self._anchors]
+        trace.together.append(float((one == other).mean()) if one.size else 1.0)
         trace.seconds.append(elapsed)
         for name, value in position.prior.parameters().items():
             if isinstance(value, float):
@@ -199,16 +215,21 @@ class _Recorder:
             trace.best_log_joint, trace.best_labels = reached, labels
         if len(trace.log_joint) % self._stride == 0:
             trace.draws.append(labels)
+            trace.draw_priors.append(position.prior)
         if len(trace.draws) == 2 * _KEPT_DRAWS:
             # Twice as far apart, the kept draws span the whole chain again.
             del trace.draws[::2]
+            del trace.draw_priors[::2]
             self._stride *= 2
 
     def finished(self, kernels: list[Kernel]) -> ChainTrace:
-        del self._trace.draws[: len(self._trace.draws) // 2]
+        trace = self._trace
+        burnt = len(trace.draws) // 2
         if any(kernel.flag == "approximate" for kernel in kernels):
-            self._trace.draws.clear()
-        return self._trace
+            burnt = len(trace.draws)
+        del trace.draws[:burnt]
+        del trace.draw_priors[:burnt]
+        return trace
 
 
 def combine(

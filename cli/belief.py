@@ -1,0 +1,90 @@
+"""Whether to believe a fit: agreement of its chains, and how well it predicts other rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..stream.predictive import Predictive
+from ..treecore.totals import add_observations, empty_totals
+from .errors import UsageError
+from .output import note
+from .report.diagnostics import diagnose
+from .report.subject import Chains
+
+if TYPE_CHECKING:
+    from ..mcmc.fit import FitResult
+    from .load import Table
+
+__all__ = ["chains_of", "diagnostics", "held_out_density"]
+
+# Draws that predict: more change the mean density by less than its standard error.
+_DRAWS = 50
+
+
+def chains_of(result: FitResult) -> Chains:
+    """The numbers that a fit's chains followed, cut to the shortest chain."""
+    n = min(len(trace.log_joint) for trace in result.traces)
+
+    def stacked(values: list[list[float]]) -> NDArray[np.float64]:
+        return np.array([each[:n] for each in values], dtype=np.float64)
+
+    traces = result.traces
+    values = {
+        "log joint": stacked([trace.log_joint for trace in traces]),
+        "clusters": stacked([[float(k) for k in trace.n_clusters] for trace in traces]),
+        "sum of squared shares": stacked([trace.sum_of_squares for trace in traces]),
+        "pairs together": stacked([trace.together for trace in traces]),
+    }
+    for name in traces[0].hyper:
+        learned = stacked([trace.hyper[name] for trace in traces])
+        if np.ptp(learned) > 0.0:
+            values[name] = learned
+    exact = all(kernel.flag != "approximate" for kernel in result.kernels)
+    return Chains("iteration", values, burnt=n // 2, stationary=exact)
+
+
+def diagnostics(result: FitResult) -> list[dict[str, Any]]:
+    """R-hat and effective sample sizes of the second halves; empty without ArviZ or exact draws."""
+    try:
+        return diagnose(chains_of(result))
+    except ImportError as error:
+        note(f"no R-hat or effective sample sizes: {error}")
+        return []
+
+
+def held_out_density(table: Table, test: Table, result: FitResult) -> dict[str, float]:
+    """How probable other rows are to the fit, by the mean of its draws' predictive densities.
+
+    Returns ``n``, ``mean_log_density`` of a row in nats, and its standard error over the rows.
+
+    Raises UsageError where the fit has no draws of exact kernels, and ObservationError for a row
+    that the family cannot take.
+    """
+    drawn = [
+        each for trace in result.traces for each in zip(trace.draws, trace.draw_priors, strict=True)
+    ]
+    if not drawn:
+        raise UsageError("--test needs draws, and an approximate kernel has none: use an exact one")
+    chosen = np.unique(np.linspace(0, len(drawn) - 1, _DRAWS).astype(int))
+    log_densities = np.stack([_log_densities(table, test, result, drawn[at]) for at in chosen])
+    mean = np.logaddexp.reduce(log_densities, axis=0) - np.log(len(chosen))
+    error = mean.std(ddof=1) / np.sqrt(mean.size) if mean.size > 1 else np.nan
+    return {
+        "n": int(mean.size),
+        "mean_log_density": float(mean.mean()),
+        "standard_error": float(error),
+    }
+
+
+def _log_densities(
+    table: Table, test: Table, result: FitResult, drawn: tuple[NDArray[np.int64], Any]
+) -> NDArray[np.float64]:
+    labels, prior = drawn
+    clusters = np.arange(int(labels.max()) + 1)
+    totals = empty_totals(result.family, clusters.size)
+    add_observations(result.family, table.values, labels, totals)
+    log_joint = Predictive.of(result.family, prior, clusters, totals).log_joint(test.values)
+    return np.asarray(np.logaddexp.reduce(log_joint, axis=1))
