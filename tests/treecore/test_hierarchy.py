@@ -31,7 +31,9 @@ def log_hypothesis(family: Any, values: np.ndarray, members: tuple[int, ...]) ->
 
 def by_hand(family: Any, values: np.ndarray) -> dict[tuple[int, ...], tuple[float, float]]:
     """Log d and log phi of every node of the greedy tree, by its sorted members."""
-    trees = {(i,): (-np.inf, log_hypothesis(family, values, (i,))) for i in range(len(values))}
+    trees: dict[tuple[int, ...], tuple[float, float]] = {
+        (i,): (-np.inf, log_hypothesis(family, values, (i,))) for i in range(len(values))
+    }
     open_trees = list(trees)
     while len(open_trees) > 1:
         found = {}
