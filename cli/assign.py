@@ -14,7 +14,7 @@ from .moments import FORMS, parse_moment
 from .options import Config, Output, Set, StreamName, example
 from .output import Column, Form, iso_time, write_rows
 
-__all__ = ["add_to"]
+__all__ = ["add_to", "row_of"]
 
 COLUMNS = (
     Column("key", "key"),
@@ -77,7 +77,7 @@ def assign(
     moment = None if as_of is None else parse_moment(as_of)
     with reading(config, set_, stream) as state:
         found = state.reader.assignments(state.stream, keys, as_of=moment, limit=history)
-        rows = [_row(each, state.features) for each in found]
+        rows = [row_of(each, state.features) for each in found]
     write_rows(rows, COLUMNS, output)
     known = {row["key"] for row in rows}
     missing = [key for key in keys if key not in known]
@@ -89,7 +89,8 @@ def assign(
         )
 
 
-def _row(observation: Any, features: tuple[str, ...]) -> dict[str, Any]:
+def row_of(observation: Any, features: tuple[str, ...]) -> dict[str, Any]:
+    """Return an observation as a row."""
     return {
         "key": observation.key,
         "cluster": observation.cluster,

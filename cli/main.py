@@ -31,6 +31,7 @@ from . import (
 )
 from .demo import command as demo
 from .errors import CommandError, ExitCode
+from .http import command as serve
 from .output import note
 from .report import command as report
 from .translate import translated
@@ -50,6 +51,7 @@ app = typer.Typer(
 demo.add_to(app)
 init.add_to(app)
 run.add_to(app)
+serve.add_to(app)
 status.add_to(app)
 clusters.add_to(app)
 assign.add_to(app)

@@ -21,6 +21,7 @@ from ..monitoring.settings import MonitoringSettings
 from ..storage.settings import RedisSettings, StorageSettings
 from ..stream.settings import KafkaSettings, SchemaSettings, StreamSettings
 from .errors import NotFoundError, UsageError
+from .http.settings import HttpSettings
 from .secrets import FILE_SUFFIX, is_secret, read_secret, secret_keys
 
 __all__ = [
@@ -52,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True):
     storage: StorageSettings
     redis: RedisSettings
     monitoring: MonitoringSettings
+    http: HttpSettings
 
 
 SECTIONS: dict[str, type[msgspec.Struct]] = {
@@ -63,6 +65,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "storage": StorageSettings,
     "redis": RedisSettings,
     "monitoring": MonitoringSettings,
+    "http": HttpSettings,
 }
 
 

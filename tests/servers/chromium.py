@@ -48,22 +48,28 @@ class Browser:
         # 0 is dark, 1 is light.
         scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
         window = f"--window-size={max(width, NARROWEST_WINDOW)},{height}"
+        _, console = self._run(folder, scheme, window, f"--screenshot={picture}", frame.as_uri())
+        return Seen(console, picture)
+
+    def text(self, address: str, folder: Path, *, budget_ms: int = 5000) -> tuple[str, list[str]]:
+        """Return the document as it is once its scripts have run so long, and the console."""
+        return self._run(folder, f"--virtual-time-budget={budget_ms}", "--dump-dom", address)
+
+    def _run(self, folder: Path, *arguments: str) -> tuple[str, list[str]]:
         done = subprocess.run(
             [
                 self.program,
                 *("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
                 *("--disable-dev-shm-usage", "--no-first-run", "--enable-logging=stderr"),
-                *("--virtual-time-budget=3000", scheme, window),
                 f"--user-data-dir={folder / 'profile'}",
-                f"--screenshot={picture}",
-                frame.as_uri(),
+                *arguments,
             ],
             capture_output=True,
             text=True,
             timeout=SECONDS,
             check=True,
         )
-        return Seen(CONSOLE.findall(done.stderr), picture)
+        return done.stdout, CONSOLE.findall(done.stderr)
 
 
 def browser() -> Browser:

@@ -1,0 +1,1 @@
+"""``weald serve``: the stored state over HTTP, for questions only."""

@@ -1,0 +1,180 @@
+"""What the HTTP answers hold. The OpenAPI document is made from these types."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+__all__ = [
+    "Assignment",
+    "Assignments",
+    "Cluster",
+    "Clusters",
+    "Event",
+    "Events",
+    "Feature",
+    "Point",
+    "Points",
+    "Prediction",
+    "Predictions",
+    "Problem",
+    "Question",
+    "Refusal",
+    "Stream",
+]
+
+# Rows of one question; more belong into several.
+MOST_RECORDS = 1000
+
+
+class Feature(msgspec.Struct):
+    """A feature of a cluster in the data's own units; no spread where it has none."""
+
+    kind: str
+    centre: float | str | None
+    spread: float | None
+    n: int
+
+
+class Cluster(msgspec.Struct):
+    """A cluster; its id is stable, and never used again."""
+
+    cluster: int
+    size: int
+    share: float
+    probability: float | None
+    stability: float | None
+    features: dict[str, Feature]
+    log_marginal: float | None
+    version: int
+    born_publication: int
+    retired_publication: int | None
+
+
+class Clusters(msgspec.Struct):
+    """A page of clusters, largest first; ``next`` is the cursor of the following page."""
+
+    epoch: int
+    items: list[Cluster]
+    next: str | None
+
+
+class Assignment(msgspec.Struct):
+    """An observation with its cluster, now or as of a moment."""
+
+    key: str | None
+    cluster: int
+    probability: float | None
+    stability: float | None
+    event_time: str | None
+    topic: str
+    partition: int
+    offset: int
+    seq: int
+    values: dict[str, float | None]
+
+
+class Assignments(msgspec.Struct):
+    """The newest observations with a key."""
+
+    epoch: int
+    items: list[Assignment]
+
+
+class Event(msgspec.Struct):
+    """A birth, split, merge, move or end of a cluster."""
+
+    time: str | None
+    kind: str
+    cluster: int
+    parents: list[int]
+    size: int
+    n_moved: int
+    publication: int
+    seq: int
+
+
+class Events(msgspec.Struct):
+    """A page of lineage, oldest first; ``next`` is the cursor of the following page."""
+
+    epoch: int
+    items: list[Event]
+    next: str | None
+
+
+class Question(msgspec.Struct, forbid_unknown_fields=True):
+    """Records as they would arrive; key and time may be left out."""
+
+    records: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=MOST_RECORDS)]
+
+
+class Prediction(msgspec.Struct):
+    """Where a record would go; no cluster where a new one is more probable than any."""
+
+    row: int
+    cluster: int | None
+    probability: float
+    new_probability: float
+    log_density: float | None
+
+
+class Refusal(msgspec.Struct):
+    """A record that cannot become an observation, and why."""
+
+    row: int
+    reason: str
+    detail: str
+
+
+class Predictions(msgspec.Struct):
+    """Answers by row of the question; every row is answered or refused."""
+
+    epoch: int
+    items: list[Prediction]
+    refused: list[Refusal]
+
+
+class Point(msgspec.Struct, array_like=True):
+    """An observation in the plane of the picture: x, y, cluster, key."""
+
+    x: float | None
+    y: float | None
+    cluster: int
+    key: str | None
+
+
+class Points(msgspec.Struct):
+    """The newest observations in two dimensions."""
+
+    epoch: int
+    axes: tuple[str, str]
+    how: str
+    items: list[Point]
+
+
+class Stream(msgspec.Struct):
+    """The stream at a glance. Times are seconds since 1970."""
+
+    name: str
+    family: str
+    prior: str
+    features: list[str]
+    epoch: int
+    committed_at: float | None
+    n_received: int
+    n_inserted: int
+    n_duplicate: int
+    n_dead: int
+    n_clusters: int
+    n_clusters_retired: int
+    publication: int
+    published_at: float | None
+    log_joint: float | None
+
+
+class Problem(msgspec.Struct):
+    """An error, as RFC 9457 has it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str

@@ -1,0 +1,103 @@
+"""The ASGI application: addresses, the token, the page."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from hmac import compare_digest
+from http import HTTPStatus
+from importlib.metadata import version
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route as Address
+
+from .events import stream_events
+from .openapi import document
+from .problem import HANDLERS, problem
+from .routes import ROUTES, endpoint
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from ..state import State
+    from .settings import HttpSettings
+
+__all__ = ["application"]
+
+GUARDED = "/v1/"
+
+
+def application(state: State, settings: HttpSettings) -> ASGIApp:
+    """Return the application that answers about one stream."""
+
+    async def events(request: Request) -> Response:
+        return stream_events(request, state, settings.poll_seconds)
+
+    described = msgspec.json.encode(document(version("weald"), token=settings.token is not None))
+
+    async def openapi(_: Request) -> Response:
+        return Response(described, media_type="application/json")
+
+    addresses = [
+        Address(
+            # A key may hold a slash.
+            route.path.replace("{key}", "{key:path}"),
+            endpoint(route, state),
+            methods=["GET" if route.body is None else "POST"],
+        )
+        for route in ROUTES
+    ]
+    addresses += [
+        Address("/v1/events", events),
+        Address("/openapi.json", openapi),
+        Address("/", _page()),
+    ]
+    return _Guard(Starlette(routes=addresses, exception_handlers=HANDLERS), settings.token)
+
+
+def _page() -> Any:
+    """Answer with the live page, whose own script is the only one that may run there."""
+    folder = files(__package__)
+    script = folder.joinpath("page.js").read_text(encoding="utf-8")
+    html = folder.joinpath("page.html").read_text(encoding="utf-8").replace("$script", script)
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        "default-src 'none'; connect-src 'self'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    headers = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff"}
+
+    async def page(_: Request) -> Response:
+        return HTMLResponse(html, headers=headers)
+
+    return page
+
+
+class _Guard:
+    """Asks for the bearer token under ``/v1/``, where there is one."""
+
+    def __init__(self, inner: ASGIApp, token: str | None) -> None:
+        self._inner = inner
+        self._wanted = None if token is None else f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and self._refuses(scope):
+            answer = problem(
+                HTTPStatus.UNAUTHORIZED,
+                "give the token as Authorization: Bearer TOKEN",
+                {"WWW-Authenticate": 'Bearer realm="weald"'},
+            )
+            await answer(scope, receive, send)
+            return
+        await self._inner(scope, receive, send)
+
+    def _refuses(self, scope: Scope) -> bool:
+        if self._wanted is None or not scope["path"].startswith(GUARDED):
+            return False
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        return not compare_digest(given, self._wanted)

@@ -1,0 +1,182 @@
+"""The questions: each reads the stored state and returns an answer. None of them writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from ...storage.base import AsOf
+from ...stream.decode import decode
+from ...stream.record import Message
+from ...stream.schema import Schema
+from ...stream.settings import SchemaSettings
+from ..assign import row_of
+from ..describe import cluster_record, lineage_record
+from ..predictive import Predictive
+from ..report.plane import plane_of
+from .answers import (
+    Assignments,
+    Cluster,
+    Clusters,
+    Events,
+    Point,
+    Points,
+    Predictions,
+    Question,
+    Refusal,
+    Stream,
+)
+from .problem import RefusedError
+
+if TYPE_CHECKING:
+    from ...storage.base import ClusterRow
+    from ..state import State
+
+__all__ = [
+    "assignments_of",
+    "cluster_of",
+    "clusters_of",
+    "epoch_of",
+    "events_after",
+    "events_of",
+    "points_of",
+    "predictions_of",
+    "stream_of",
+]
+
+NEWEST_SHOWN = 10
+
+
+def epoch_of(state: State) -> int:
+    """Number of the last commit: an answer can only change when this does."""
+    return state.reader.position(state.stream).epoch
+
+
+def stream_of(state: State) -> Stream:
+    """Return the stream at a glance."""
+    found = asdict(state.reader.status(state.stream))
+    return msgspec.convert({**found, "features": list(state.features)}, Stream)
+
+
+def clusters_of(state: State, *, retired: bool, limit: int, cursor: str | None = None) -> Clusters:
+    """Return a page of clusters, largest first."""
+    epoch = epoch_of(state)
+    total = state.reader.status(state.stream).n_inserted
+    rows = state.reader.clusters(state.stream, include_retired=retired)
+    if cursor is not None:
+        size, last = (int(part) for part in cursor.split("-"))
+        rows = [row for row in rows if (-row.n_observations, row.cluster) > (-size, last)]
+    page = rows[:limit]
+    following = f"{page[-1].n_observations}-{page[-1].cluster}" if len(rows) > limit else None
+    return Clusters(epoch, [_cluster(state, row, total) for row in page], following)
+
+
+def cluster_of(state: State, cluster: int) -> Cluster:
+    """Return one cluster, ended or not.
+
+    Raises
+    ------
+    RefusedError
+        404, if there never was one with this id.
+    """
+    found = state.reader.cluster(state.stream, cluster)
+    if found is None:
+        raise RefusedError(HTTPStatus.NOT_FOUND, f"there never was a cluster {cluster}")
+    return _cluster(state, found, state.reader.status(state.stream).n_inserted)
+
+
+def _cluster(state: State, row: ClusterRow, total: int) -> Cluster:
+    return msgspec.convert(cluster_record(state, row, total), Cluster)
+
+
+def assignments_of(state: State, key: str, *, limit: int, as_of: Any = None) -> Assignments:
+    """Return the newest observations with a key, with the cluster now or then.
+
+    Raises
+    ------
+    RefusedError
+        404, if no observation has the key.
+    """
+    moment = None
+    if isinstance(as_of, str):
+        moment = AsOf(publication=int(as_of.removeprefix("publication:")))
+    elif as_of is not None:
+        moment = AsOf(time=as_of)
+    epoch = epoch_of(state)
+    # PostgreSQL has no text with NUL, and so no such key.
+    keys = [] if "\0" in key else [key]
+    found = state.reader.assignments(state.stream, keys, as_of=moment, limit=limit)
+    if not found:
+        raise RefusedError(HTTPStatus.NOT_FOUND, "no observation has this key")
+    items = [row_of(row, state.features) for row in found]
+    return msgspec.convert({"epoch": epoch, "items": items}, Assignments)
+
+
+def events_of(
+    state: State,
+    *,
+    limit: int,
+    since: float | None = None,
+    cluster: int | None = None,
+    cursor: int | None = None,
+) -> Events:
+    """Return a page of lineage, oldest first."""
+    epoch = epoch_of(state)
+    rows = state.reader.lineage(state.stream, since=since, cluster=cluster)
+    start = cursor or 0
+    page = [lineage_record(row) for row in rows[start : start + limit]]
+    following = str(start + limit) if len(rows) > start + limit else None
+    return msgspec.convert({"epoch": epoch, "items": page, "next": following}, Events)
+
+
+def events_after(state: State, place: int | None) -> tuple[int, list[dict[str, Any]]]:
+    """Return the number of lineage events so far, and those after a place; none without one."""
+    rows = state.reader.lineage(state.stream)
+    if place is None:
+        return len(rows), []
+    return len(rows), [lineage_record(row) for row in rows[place:]]
+
+
+def points_of(state: State, *, limit: int) -> Points:
+    """Return the newest observations in two dimensions."""
+    position = state.reader.position(state.stream)
+    after = max(0, position.next_seq - 1 - limit)
+    blocks = []
+    while (block := state.reader.observations(state.stream, after, limit)) is not None:
+        blocks.append(block)
+        after = int(block.seq[-1])
+    if sum(len(block.seq) for block in blocks) < 2:
+        return Points(position.epoch, ("", ""), "Too few observations yet.", [])
+    values = np.concatenate([block.values for block in blocks])
+    clusters = np.concatenate([block.cluster for block in blocks])
+    keys = [key for block in blocks for key in block.key]
+    plane = plane_of(values, clusters, state.features)
+    rows = zip(plane.points.tolist(), clusters.tolist(), keys, strict=True)
+    items = [Point(x, y, cluster, key) for (x, y), cluster, key in rows]
+    return Points(position.epoch, plane.axes, plane.how, items)
+
+
+def predictions_of(state: State, question: Question) -> Predictions:
+    """Say where records would go, by the stream's own schema; nothing is stored or learned."""
+    epoch = epoch_of(state)
+    declared = msgspec.convert(state.spec.schema, SchemaSettings)
+    schema = Schema.of(msgspec.structs.replace(declared, key=None, time=None))
+    batch, letters = decode(_messages(question.records), schema)
+    answers = Predictive.of(state)(batch.values) if len(batch) else []
+    items = [
+        {"row": row, **answer} for row, answer in zip(batch.offset.tolist(), answers, strict=True)
+    ]
+    refused = [Refusal(letter.offset, letter.reason, letter.detail) for letter in letters]
+    return msgspec.convert({"epoch": epoch, "items": items, "refused": refused}, Predictions)
+
+
+def _messages(records: Sequence[dict[str, Any]]) -> list[Message]:
+    return [
+        Message("question", 0, row, -1, None, msgspec.json.encode(record))
+        for row, record in enumerate(records)
+    ]

@@ -1,0 +1,239 @@
+"""`weald serve`: answers, errors and the page, from a real server over a real socket."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from weald.cli.errors import ExitCode
+
+from tests.servers.chromium import Browser
+
+from .conftest import N_GOOD, Command
+
+TOKEN = "a-token-nobody-guesses"  # noqa: S105 - of a server that lives for a test
+PROBLEM = "application/problem+json"
+# The first answer compiles nothing, but loads numba.
+SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running server."""
+
+    address: str
+    token: str | None = None
+
+    @contextmanager
+    def open(self, path: str, method: str = "GET", **given: Any) -> Iterator[HTTPResponse]:
+        connection = HTTPConnection(urlsplit(self.address).netloc, timeout=SECONDS)
+        headers = dict(given.pop("headers", {}))
+        if self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}"
+        try:
+            connection.request(method, path, headers=headers, **given)
+            with connection.getresponse() as response:
+                yield response
+        finally:
+            connection.close()
+
+    def ask(self, path: str, method: str = "GET", **given: Any) -> Answer:
+        with self.open(path, method, **given) as response:
+            return Answer(response.status, dict(response.getheaders()), response.read())
+
+    def post(self, path: str, body: object, kind: str = "application/json") -> Answer:
+        encoded = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return self.ask(path, "POST", body=encoded, headers={"Content-Type": kind})
+
+
+@contextmanager
+def serving(home: Path, **environment: str) -> Iterator[str]:
+    """Run `weald serve` as its own process; yields its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "weald.cli.main", "serve", "--port", "0", "--config", str(home)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    try:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        assert TOKEN not in said
+        found = re.search(r"http://\S+", said)
+        assert found is not None, said
+        yield found.group()
+    finally:
+        process.terminate()
+        process.wait(SECONDS)
+        if process.stderr is not None:
+            process.stderr.close()
+
+
+@pytest.fixture(scope="module")
+def service(filled: Path) -> Iterator[Service]:
+    with serving(filled, WEALD__HTTP__POLL_SECONDS="0.1") as address:
+        yield Service(address)
+
+
+def test_pages_of_clusters_hold_each_once_largest_first(service: Service) -> None:
+    found: list[dict[str, Any]] = []
+    cursor = ""
+    while True:
+        page = service.ask(f"/v1/clusters?limit=1&retired=true{cursor}").json
+        found += page["items"]
+        if page["next"] is None:
+            break
+        cursor = f"&cursor={page['next']}"
+    sizes = [each["size"] for each in found]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len({each["cluster"] for each in found}) == len(found) > 2
+    everything = service.ask("/v1/clusters?retired=true").json
+    assert everything["items"] == found
+    live = service.ask("/v1/clusters").json["items"]
+    assert sum(each["size"] for each in live) == N_GOOD
+    one = service.ask(f"/v1/clusters/{live[0]['cluster']}").json
+    assert one == live[0]
+
+
+def test_answers_are_those_of_the_commands(service: Service, filled: Path, weald: Command) -> None:
+    home = ("--config", str(filled), "--output", "json")
+    for moment in ("", "publication:1"):
+        told = weald("assign", "k7", *(("--as-of", moment) if moment else ()), *home)
+        asked = service.ask(f"/v1/assignments/k7{f'?as_of={moment}' if moment else ''}").json
+        assert asked["items"] == json.loads(told.out)
+    record = {"x": -10.0, "y": 5.0}
+    (filled / "asked.jsonl").write_text(json.dumps(record) + "\n")
+    (told,) = json.loads(weald("predict", str(filled / "asked.jsonl"), *home).out)
+    before = service.ask("/v1/stream").json
+    asked = service.post("/v1/predict", {"records": [record, {"x": "many", "y": 1.0}]}).json
+    assert asked["items"] == [{key: told[key] for key in asked["items"][0]}]
+    assert [(refusal["row"], refusal["reason"]) for refusal in asked["refused"]] == [
+        (1, "wrong_type")
+    ]
+    assert service.ask("/v1/stream").json == before
+
+
+def test_an_answer_is_sent_again_only_when_the_model_has_changed(service: Service) -> None:
+    first = service.ask("/v1/clusters")
+    again = service.ask("/v1/clusters", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status, again.body) == (304, b"")
+    other = service.ask("/v1/clusters", headers={"If-None-Match": '"999999"'})
+    assert (other.status, other.body) == (200, first.body)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "names"),
+    [
+        ("/v1/clusters?limit=0", 400, "limit"),
+        ("/v1/clusters?limit=many", 400, "limit"),
+        ("/v1/clusters?limt=1", 400, "limt"),
+        ("/v1/clusters?limit=1&limit=2", 400, "twice"),
+        ("/v1/clusters/zero", 400, "cluster"),
+        ("/v1/clusters/99999999999999999999", 400, "cluster"),
+        ("/v1/clusters/999999", 404, "999999"),
+        ("/v1/assignments/nobody", 404, "key"),
+        ("/v1/assignments/a%00b", 404, "key"),
+        ("/v1/assignments/k1?as_of=yesterday", 400, "as_of"),
+        ("/v1/nothing", 404, "Not Found"),
+    ],
+)
+def test_errors_are_problems_that_name_what_is_wrong(
+    service: Service, path: str, status: int, names: str
+) -> None:
+    answer = service.ask(path)
+    assert (answer.status, answer.headers["content-type"]) == (status, PROBLEM)
+    assert answer.json["status"] == status
+    assert names in answer.json["detail"]
+
+
+def test_a_body_that_cannot_be_is_refused(service: Service) -> None:
+    assert service.post("/v1/predict", b"{").status == 400
+    assert service.post("/v1/predict", {"records": []}).status == 400
+    assert service.post("/v1/predict", {"records": [{}]}, "text/plain").status == 415
+    assert service.post("/v1/predict", b" " * 4_000_001).status == 413
+    deleted = service.ask("/v1/clusters", "DELETE")
+    assert (deleted.status, set(deleted.headers["allow"].split(", "))) == (405, {"GET", "HEAD"})
+
+
+def test_events_continue_from_where_one_left_off(service: Service) -> None:
+    lineage = service.ask("/v1/lineage?limit=1000").json["items"]
+    with service.open("/v1/events", headers={"Last-Event-ID": str(len(lineage) - 2)}) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        lines = [stream.readline().decode().strip() for _ in range(12)]
+    told = [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+    assert told[:2] == lineage[-2:]
+    assert lines[8] == "event: epoch"
+    assert f"id: {len(lineage)}" in lines
+
+
+def test_a_token_is_asked_for_where_there_is_one(filled: Path) -> None:
+    with serving(filled, WEALD__HTTP__TOKEN=TOKEN) as address:
+        for wrong in (Service(address), Service(address, "another")):
+            for path in ("/v1/stream", "/v1/events", "/v1/nothing"):
+                answer = wrong.ask(path)
+                assert (answer.status, answer.headers["content-type"]) == (401, PROBLEM)
+                assert answer.headers["www-authenticate"].startswith("Bearer")
+        known = Service(address, TOKEN)
+        assert known.ask("/v1/stream").status == 200
+        described = Service(address).ask("/openapi.json").json
+        assert described["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+
+
+def test_nobody_outside_is_answered_without_a_token(filled: Path, weald: Command) -> None:
+    result = weald("serve", "--host", "0.0.0.0", "--config", str(filled))  # noqa: S104 - refused
+    assert result.code == ExitCode.USAGE
+    assert "http.token" in result.err
+
+
+def test_it_does_what_its_own_document_says(service: Service) -> None:
+    """Requests made from the OpenAPI document, good and bad, and every answer held to it."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "schemathesis.cli", "run"),
+            f"{service.address}openapi.json",
+            # Events have no end; they have a test of their own.
+            *("--exclude-path", "/v1/events", "--phases", "coverage,fuzzing"),
+            *("--max-examples", "5", "--seed", "1", "--no-color", "--generation-database", "none"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+    found = re.search(r"(\d+) generated, (\d+) passed", done.stdout)
+    assert found is not None
+    assert int(found.group(1)) == int(found.group(2)) > 100
+
+
+def test_the_page_shows_the_stream_in_a_real_browser(
+    service: Service, tmp_path: Path, chromium: Browser
+) -> None:
+    document, console = chromium.text(service.address, tmp_path)
+    assert console == []
+    assert f"clusters of {N_GOOD} observations" in document
+    assert document.count('class="dot"') == len(service.ask("/v1/clusters").json["items"])
+    for width, dark in ((1200, True), (390, False)):
+        assert chromium.look(service.address, tmp_path, width=width, dark=dark).console == []
