@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +14,9 @@ from .errors import NotFoundError
 from .moments import FORMS, parse_moment
 from .options import Config, Output, Set, StreamName, example
 from .output import Column, Form, iso_time, write_rows
+
+if TYPE_CHECKING:
+    from .state import State
 
 __all__ = ["add_to", "row_of"]
 
@@ -28,6 +32,17 @@ COLUMNS = (
 )
 
 
+def _ranked(top: Any) -> str:
+    return ", ".join(f"{each['cluster'] or 'new'} {each['probability']:.2f}" for each in top or ())
+
+
+TOP_COLUMNS = (
+    Column("top", "weighed", show=_ranked),
+    Column("log_predictive", "log predictive", "right"),
+    Column("path", "tree", show=lambda path: " > ".join(map(str, path or ()))),
+)
+
+
 def add_to(app: typer.Typer) -> None:
     """Register the commands of this module."""
     app.command(
@@ -36,6 +51,7 @@ def add_to(app: typer.Typer) -> None:
             "weald assign us2000crkq us1000cdjq --output csv",
             "weald assign us2000crkq --as-of 2026-11-21T09:00:00Z",
             "weald assign us2000crkq --as-of publication:2",
+            "weald assign us2000crkq --top 3",
         )
     )(assign)
 
@@ -59,6 +75,15 @@ def assign(
     history: Annotated[
         int, typer.Option("--history", min=1, help="Newest observations to show of each key.")
     ] = 1,
+    top: Annotated[
+        int,
+        typer.Option(
+            "--top",
+            metavar="K",
+            min=0,
+            help="Weigh the K most probable clusters by the record's values, and show its tree.",
+        ),
+    ] = 0,
     stream: StreamName = None,
     config: Config = None,
     set_: Set = None,
@@ -68,7 +93,8 @@ def assign(
 
     `probability` is the share of the chain's recent draws in which the record is with most of its
     cluster, `stability` the mean share of its cluster's other members that it is with; both as of
-    the newest publication.
+    the newest publication. With --top, the clusters that its values fit, the log predictive density
+    of the values, and the sizes of the nodes above it in the sampler's tree.
 
     Leaves with 3 (not found) if any key is unknown; those that are known are printed all the same.
     """
@@ -77,8 +103,11 @@ def assign(
     moment = None if as_of is None else parse_moment(as_of)
     with reading(config, set_, stream) as state:
         found = state.reader.assignments(state.stream, keys, as_of=moment, limit=history)
-        rows = [row_of(each, state.features) for each in found]
-    write_rows(rows, COLUMNS, output)
+        rows = [row_of(each, state) for each in found]
+        if top and found:
+            for row, more in zip(rows, _weighed(state, found, top), strict=True):
+                row.update(more)
+    write_rows(rows, COLUMNS + TOP_COLUMNS if top else COLUMNS, output)
     known = {row["key"] for row in rows}
     missing = [key for key in keys if key not in known]
     if missing:
@@ -89,8 +118,42 @@ def assign(
         )
 
 
-def row_of(observation: Any, features: tuple[str, ...]) -> dict[str, Any]:
+def _weighed(state: State, found: list[Any], top: int) -> Iterator[dict[str, Any]]:
+    """Yield for each observation where the published clusters would put it, and its tree."""
+    import numpy as np
+    from scipy.special import logsumexp
+
+    from .errors import NotReadyError
+    from .predictive import Predictive
+    from .subtree import Forest
+
+    clusters = Predictive.of(state).clusters
+    try:
+        forest = Forest.of(state)
+    except NotReadyError:
+        forest = None
+    log_joint = clusters.log_joint(np.stack([each.values for each in found]))
+    for each, weights in zip(found, log_joint, strict=True):
+        log_predictive = float(logsumexp(weights))
+        best = np.argsort(-weights)[:top].tolist()
+        shares = np.exp(weights - log_predictive)
+        yield {
+            "log_predictive": log_predictive,
+            "top": [
+                {
+                    "cluster": int(clusters.clusters[at]) if at < len(clusters.clusters) else None,
+                    "probability": float(shares[at]),
+                }
+                for at in best
+            ],
+            "path": forest.path(each.seq) if forest is not None else [],
+        }
+
+
+def row_of(observation: Any, state: State) -> dict[str, Any]:
     """Return an observation as a row."""
+    columns = zip(state.features, state.schema.kinds, observation.values.tolist(), strict=True)
+    text = {"text": observation.text} if state.schema.has_text else {}
     return {
         "key": observation.key,
         "cluster": observation.cluster,
@@ -101,5 +164,7 @@ def row_of(observation: Any, features: tuple[str, ...]) -> dict[str, Any]:
         "partition": observation.partition,
         "offset": observation.offset,
         "seq": observation.seq,
-        "values": dict(zip(features, observation.values.tolist(), strict=True)),
+        # Hashed counts mean nothing without the text that they came of.
+        "values": {name: value for name, kind, value in columns if kind != "text"},
+        **text,
     }

@@ -14,6 +14,7 @@ import typer
 
 from . import (
     assign,
+    cluster,
     clusters,
     config,
     db,
@@ -27,6 +28,7 @@ from . import (
     run,
     snapshot,
     status,
+    tree,
     warmup,
 )
 from .demo import command as demo
@@ -54,6 +56,8 @@ run.add_to(app)
 serve.add_to(app)
 status.add_to(app)
 clusters.add_to(app)
+cluster.add_to(app)
+tree.add_to(app)
 assign.add_to(app)
 predict.add_to(app)
 lineage.add_to(app)

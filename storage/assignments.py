@@ -7,7 +7,7 @@ after that moment took it from, or what it has now if nothing has changed since.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from .certainty import sureness_of
 from .rows import from_bytes
 from .schema import assignment_changes, observations, offsets, publications
 
-__all__ = ["assignments", "changes", "members", "newest", "shown"]
+__all__ = ["assignments", "changes", "members", "newest", "observed", "shown"]
 
 # How many numbers one statement names; SQLite stops at 32,766.
 _CHUNK = 500
@@ -76,6 +76,21 @@ def changes(connection: sa.Connection, stream_id: int, after: int) -> NDArray[np
     )
     rows = [tuple(row) for row in connection.execute(statement)]
     return np.array(rows, dtype=np.int64).reshape(-1, len(columns))
+
+
+def observed(
+    connection: sa.Connection, stream_id: int, seqs: Sequence[int]
+) -> list[ObservationRow]:
+    """Return these observations, oldest first."""
+    rows: list[Any] = []
+    for start in range(0, len(seqs), _CHUNK):
+        chosen = observations.c.seq.in_(seqs[start : start + _CHUNK])
+        rows += connection.execute(_observation_select(stream_id).where(chosen)).all()
+    sure = sureness_of(connection, stream_id, seqs)
+    return sorted(
+        (_observation_row(row, row.cluster, sure.get(row.seq)) for row in rows),
+        key=lambda row: row.seq,
+    )
 
 
 def newest(connection: sa.Connection, stream_id: int, limit: int) -> list[ObservationRow]:

@@ -186,6 +186,9 @@ class Reader(Protocol):
     def newest(self, stream: str, *, limit: int) -> list[ObservationRow]:
         """Return the newest observations, newest first."""
 
+    def observed(self, stream: str, seqs: Sequence[int]) -> list[ObservationRow]:
+        """Return the observations with these numbers, oldest first."""
+
     def sureness(self, stream: str, seqs: Iterable[int]) -> dict[int, Sureness]:
         """Return how sure the newest publication is of these observations, by number."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -201,6 +201,11 @@ class SqlReader:
         """Return the newest observations, newest first."""
         with self._of(stream) as (connection, stream_id):
             return assignments.newest(connection, stream_id, limit)
+
+    def observed(self, stream: str, seqs: Sequence[int]) -> list[ObservationRow]:
+        """Return the observations with these numbers, oldest first."""
+        with self._of(stream) as (connection, stream_id):
+            return assignments.observed(connection, stream_id, seqs)
 
     def sureness(self, stream: str, seqs: Iterable[int]) -> dict[int, Sureness]:
         """Return how sure the newest publication is of these observations, by number."""

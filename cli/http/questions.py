@@ -113,7 +113,7 @@ def assignments_of(state: State, key: str, *, limit: int, as_of: Any = None) -> 
     found = state.reader.assignments(state.stream, keys, as_of=moment, limit=limit)
     if not found:
         raise RefusedError(HTTPStatus.NOT_FOUND, "no observation has this key")
-    items = [row_of(row, state.features) for row in found]
+    items = [row_of(row, state) for row in found]
     return msgspec.convert({"epoch": epoch, "items": items}, Assignments)
 
 

@@ -29,7 +29,9 @@ def at_home(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_clusters_in_every_form(weald: Command) -> None:
     table = weald("clusters")
     assert table.code == 0
-    assert table.out.splitlines()[0].split() == ["cluster", "size", "share", "stability", "x", "y"]
+    assert table.out.splitlines()[0].split() == [
+        "cluster", "size", "share", "growth", "stability", "anomaly", "x", "y",
+    ]  # fmt: skip
     rows = json.loads(weald("clusters", "--output", "json").out)
     assert [row["size"] for row in rows] == [150, 150]
     assert sorted(round(row["features"]["x"]["centre"]) for row in rows) == [-10, 10]
@@ -68,6 +70,66 @@ def test_one_cluster(form: str, weald: Command) -> None:
     assert answer["lineage"][0]["kind"] == "birth"
     assert len(answer["members"]) == 3
     assert set(answer["members"][0]) == {"key", "time", "x", "y"}
+
+
+def test_clusters_are_filtered_sorted_and_paged(weald: Command) -> None:
+    every = json.loads(weald("clusters", "--output", "json").out)
+    ids = [row["cluster"] for row in every]
+    assert [row["size"] for row in every] == sorted((row["size"] for row in every), reverse=True)
+    assert {row["cluster"] for row in every if row["size"] >= 100} == {
+        row["cluster"]
+        for row in json.loads(weald("clusters", "--min-size", "100", "-o", "json").out)
+    }
+    first = weald("clusters", "--limit", "1", "--output", "json")
+    assert [row["cluster"] for row in json.loads(first.out)] == ids[:1]
+    assert f"--cursor {ids[0]} goes on" in first.err
+    rest = json.loads(weald("clusters", "--cursor", str(ids[0]), "--output", "json").out)
+    assert [row["cluster"] for row in rest] == ids[1:]
+    assert weald("clusters", "--cursor", "999").code == ExitCode.NOT_FOUND
+    assert json.loads(weald("clusters", "--since", "2100-01-01", "-o", "json").out) == []
+    left = json.loads(weald("clusters", "--containing", "x low", "--output", "json").out)
+    assert {row["features"]["x"]["centre"] < 0 for row in left} == {True}
+    for sort in ("growth", "stability", "anomaly", "born", "id"):
+        rows = json.loads(weald("clusters", "--sort", sort, "--output", "json").out)
+        assert sorted(row["cluster"] for row in rows) == sorted(ids)
+
+
+def test_a_cluster_is_told_by_what_makes_it_different(weald: Command) -> None:
+    largest = json.loads(weald("clusters", "--limit", "1", "--output", "json").out)[0]
+    assert 0.0 <= largest["anomaly"] <= 1.0
+    assert 0.5 < largest["growth"] < 2.0
+    assert largest["born"].startswith("20")
+    answer = json.loads(weald("cluster", str(largest["cluster"]), "--output", "json").out)
+    x = next(row for row in answer["contrast"] if row["feature"] == "x")
+    assert x["typical"] * x["rest"] < 0
+    assert x["contrast"] * x["typical"] > 0
+    assert ("x low" in answer["description"]) == (x["typical"] < 0)
+    fits = [row["log_density"] for row in answer["typical_members"]]
+    assert fits == sorted(fits, reverse=True)
+    assert answer["borderline_members"][0]["log_density"] < fits[-1]
+    assert sum(part["size"] for part in answer["parts"]) == largest["size"]
+
+
+def test_a_tree_is_cut_into_parts(weald: Command) -> None:
+    largest = json.loads(weald("clusters", "--limit", "1", "--output", "json").out)[0]
+    rows = json.loads(weald("tree", str(largest["cluster"]), "--parts", "5", "-o", "json").out)
+    leaves = [row for row in rows if row["leaf"]]
+    assert len(leaves) == 5
+    assert sum(row["size"] for row in leaves) == largest["size"]
+    assert len(json.loads(weald("tree", str(largest["cluster"]), "--parts", "1", "-o", "json").out))
+    assert weald("tree", "999").code == ExitCode.NOT_FOUND
+    assert weald("tree", str(largest["cluster"])).out.splitlines()[0].split()[0] == "size"
+
+
+def test_assign_weighs_and_shows_the_tree(weald: Command) -> None:
+    (row,) = json.loads(weald("assign", "k0", "--top", "2", "--output", "json").out)
+    assert row["top"][0]["cluster"] == row["cluster"]
+    assert len(row["top"]) == 2
+    assert row["top"][0]["probability"] > 0.9 > row["top"][1]["probability"]
+    assert row["path"][-1] == 1
+    assert row["path"] == sorted(row["path"], reverse=True)
+    assert row["log_predictive"] < 0
+    assert "weighed" in weald("assign", "k0", "--top", "1").out
 
 
 def test_a_cluster_that_never_was_is_not_found(weald: Command) -> None:
