@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from .options import Config, Output, Set, example, open_settings
+from .options import Config, Output, Set, StreamName, example, open_settings
 from .output import Form, note, write_record
 
 __all__ = ["add_to"]
@@ -56,6 +56,36 @@ def current(config: Config = None, set_: Set = None, output: Output = Form.table
         "needed": migrate.revisions()[-1],
     }
     write_record(answer, output)
+
+
+@group.command(
+    epilog=example("weald db prune", "weald db prune --set retention.days=30 --output json")
+)
+def prune(
+    *,
+    stream: StreamName = None,
+    config: Config = None,
+    set_: Set = None,
+    output: Output = Form.table,
+) -> None:
+    """Forget what `[retention]` lets go, all of it now.
+
+    The service does the same by itself, a little after each snapshot. What a start after a crash
+    would need stays, and so do the accounts.
+    """
+    from collections import Counter
+
+    from ..storage.sql import SqlStore
+    from .state import reading
+
+    total: Counter[str] = Counter()
+    with reading(config, set_, stream) as state:
+        settings = state.loaded.settings
+        with SqlStore(settings.storage) as store:
+            while gone := store.prune(state.stream, settings.retention):
+                total.update(gone)
+        name = state.stream
+    write_record({"stream": name, "forgotten": sum(total.values()), **total}, output)
 
 
 @group.command(epilog=example("weald db check && weald run"))

@@ -144,7 +144,9 @@ def service(settings: Settings, source: Source) -> Iterator[Service]:
             url = f"{open_things.enter_context(exporter).url}/metrics"
         text = stream.source != "kafka" and format_of(stream) == "csv"
         schema = Schema.of(settings.schema, text=text)
-        plan = Plan(stream, settings.schema, settings.model, settings.refinement)
+        plan = Plan(
+            stream, settings.schema, settings.model, settings.refinement, settings.retention
+        )
         engine = Engine(plan, source, store, outlets, Watch(metrics, health), schema)
         yield Service(engine, url)
 

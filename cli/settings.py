@@ -18,7 +18,7 @@ import msgspec
 
 from ..mcmc.settings import ModelSettings, RefinementSettings
 from ..monitoring.settings import MonitoringSettings
-from ..storage.settings import RedisSettings, StorageSettings
+from ..storage.settings import RedisSettings, RetentionSettings, StorageSettings
 from ..stream.settings import KafkaSettings, SchemaSettings, StreamSettings
 from .errors import NotFoundError, UsageError
 from .http.settings import HttpSettings
@@ -51,6 +51,7 @@ class Settings(msgspec.Struct, frozen=True):
     model: ModelSettings
     refinement: RefinementSettings
     storage: StorageSettings
+    retention: RetentionSettings
     redis: RedisSettings
     monitoring: MonitoringSettings
     http: HttpSettings
@@ -63,6 +64,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "model": ModelSettings,
     "refinement": RefinementSettings,
     "storage": StorageSettings,
+    "retention": RetentionSettings,
     "redis": RedisSettings,
     "monitoring": MonitoringSettings,
     "http": HttpSettings,

@@ -41,6 +41,7 @@ from .commit import (
     Snapshot,
     StreamSpec,
 )
+from .settings import RetentionSettings
 
 __all__ = [
     "AsOf",
@@ -286,6 +287,12 @@ class Store(Reader, Protocol):
             If the batch contradicts the tables (a repeated offset, a gap in ``seq``).
         StorageUnavailable
             If the outcome is unknown: commit the same batch again.
+        """
+
+    def prune(self, stream: str, retention: RetentionSettings) -> dict[str, int]:
+        """Forget some of what the policy lets go; return how many rows went of each table.
+
+        Bounded work: call again until nothing went.
         """
 
     def save_snapshot(self, stream: str, snapshot: Snapshot) -> int:

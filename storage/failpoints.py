@@ -45,6 +45,8 @@ LABELS = (
     "commit.clusters",
     "commit.history",
     "commit.written",
+    # What the retention lets go is gone.
+    "pruned",
 )
 
 _left: dict[str, int] = {}

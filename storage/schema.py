@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 # Revision that these tables are. Kept here so that opening a database need not import Alembic.
-HEAD = "0005"
+HEAD = "0006"
 
 metadata = MetaData(
     naming_convention={
@@ -129,6 +129,7 @@ assignment_changes = Table(
     Column("publication", BigInteger, primary_key=True),
     Column("old_cluster", BigInteger, nullable=False),
     Column("new_cluster", BigInteger, nullable=False),
+    Index("ix_assignment_changes_publication", "stream_id", "publication"),
     sqlite_with_rowid=False,
 )
 

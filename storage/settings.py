@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-__all__ = ["RedisSettings", "StorageSettings", "redacted"]
+__all__ = ["RedisSettings", "RetentionSettings", "StorageSettings", "redacted"]
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 Secret = Annotated[str | None, msgspec.Meta(extra={"secret": True})]
@@ -72,6 +72,34 @@ class StorageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
     def __repr__(self) -> str:
         return f"StorageSettings(url={redacted(self.url)!r})"
+
+
+class RetentionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The ``[retention]`` section: how much of each stream SQL remembers; 0 is for ever.
+
+    Whatever is chosen, nothing goes that a start after a crash would need. Snapshots have a bound
+    of their own, ``storage.snapshots_kept``; those with a label stay until they are deleted.
+
+    Attributes
+    ----------
+    observations
+        Raw rows kept, the newest: their values, key and cluster.
+    publications
+        Publications kept, the newest: with them go lineage events, reassignments and the clusters
+        that had ended by then. ``--as-of`` reaches back as far.
+    rounds
+        Reports of refinement kept, the newest.
+    dead_letters
+        Dead letters kept, the newest, and those that wait to be replayed.
+    days
+        Observations and dead letters received longer ago than this go as well.
+    """
+
+    observations: Annotated[int, msgspec.Meta(ge=0)] = 50_000_000
+    publications: Annotated[int, msgspec.Meta(ge=0)] = 100_000
+    rounds: Annotated[int, msgspec.Meta(ge=0)] = 1_000_000
+    dead_letters: Annotated[int, msgspec.Meta(ge=0)] = 1_000_000
+    days: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
 
 class RedisSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

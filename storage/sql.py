@@ -25,11 +25,16 @@ from .dead_letters import purge, request_replay
 from .errors import StreamConflict
 from .failures import translated
 from .reader import SqlReader, spec_of
+from .retention import prune as retain
 from .rewind import rewind as back_to
 from .schema import snapshots, streams
+from .settings import RetentionSettings
 from .writer import write_batch, write_snapshot
 
 __all__ = ["SqlReader", "SqlStore"]
+
+# Rows of one table in one transaction: some tens of milliseconds.
+PRUNED_AT_ONCE = 10_000
 
 
 class SqlStore(SqlReader):
@@ -107,6 +112,11 @@ class SqlStore(SqlReader):
         """
         with self._writing() as connection:
             return purge(connection, self._id_of(connection, stream), letters)
+
+    def prune(self, stream: str, retention: RetentionSettings) -> dict[str, int]:
+        """Forget some of what the policy lets go; return how many rows went of each table."""
+        with self._writing() as connection:
+            return retain(connection, self._id_of(connection, stream), retention, PRUNED_AT_ONCE)
 
     def save_snapshot(self, stream: str, snapshot: Snapshot) -> int:
         """Keep an image that was made beside the writer; return the number that it got."""

@@ -60,6 +60,7 @@ class Delivery:
         with self._watch.step("commit"):
             self._patience.until_done("sql", lambda: self._store.commit(commit))
         writer.committed(commit)
+        writer.prune()
         with self._watch.step("redis"):
             self._outlets.show(commit, self._store, self._watch)
         with self._watch.step("courtesy"):

@@ -1,6 +1,6 @@
 """From settings and a first sample to a stream's model, and to the words that SQL keeps of it."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..mcmc.chain import Chain
 from ..mcmc.settings import ModelSettings, RefinementSettings
 from ..storage.commit import StreamSpec
+from ..storage.settings import RetentionSettings
 from ..treecore.errors import ParameterError
 from ..treecore.family import FAMILIES, FamilySpec
 from ..treecore.prior import PRIORS, build_prior
@@ -43,12 +44,14 @@ class Plan:
     schema : SchemaSettings
     model : ModelSettings
     refinement : RefinementSettings
+    retention : RetentionSettings
     """
 
     stream: StreamSettings
     schema: SchemaSettings
     model: ModelSettings
     refinement: RefinementSettings
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
 
 
 def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:

@@ -4,6 +4,7 @@ Everything here is dropped when the tenure ends; SQL has what counts.
 """
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ import numpy as np
 from ..storage.answers import SnapshotInfo
 from ..storage.base import Store
 from ..storage.commit import BatchCommit, LineageRow, Snapshot, StreamSpec
-from ..storage.errors import Fenced, StreamNotFound
+from ..storage.errors import Fenced, StorageUnavailable, StreamNotFound
 from ..storage.failpoints import failpoint
 from .errors import ReplayDiverged
 from .held import Held
@@ -24,6 +25,9 @@ from .shard import Applied, Shard, Step
 __all__ = ["Claim", "Writer"]
 
 _log = logging.getLogger(__name__)
+
+# In the shadow of one commit.
+PRUNING_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class Writer:
         self._snapshots = 0
         self._snapshot_seq = 0
         self._due = False
+        self._pruning = False
         self.offsets: dict[TopicPartition, int] = {}
 
     @property
@@ -242,10 +247,27 @@ class Writer:
         if commit.snapshot is not None:
             self._snapshots, self._snapshot_seq = commit.snapshot.number, commit.snapshot.seq
             self._due = False
+            self._pruning = True
 
     def reached(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Note how far the records in hand go."""
         self.offsets.update(offsets)
+
+    def prune(self) -> None:
+        """Forget what the retention lets go, for a moment; the rest after a later commit.
+
+        Begins anew with every snapshot, since what came before the oldest one may go.
+        """
+        end = time.monotonic() + PRUNING_SECONDS
+        try:
+            while self._pruning and time.monotonic() < end:
+                gone = self._store.prune(self._plan.stream.name, self._plan.retention)
+                self._pruning = bool(gone)
+                if gone:
+                    _log.info("forgotten, as [retention] says: %s", gone)
+        except StorageUnavailable as error:
+            _log.warning("old rows stay for now: %s", error)
+        failpoint("pruned")
 
     # Snapshots.
 

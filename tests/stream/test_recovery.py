@@ -2,11 +2,13 @@
 
 import logging
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from weald.storage.errors import SnapshotCorrupt
+from weald.storage.settings import RetentionSettings
 from weald.storage.snapshot import decode, encode
 from weald.storage.sql import SqlStore
 from weald.stream import recovery
@@ -144,3 +146,24 @@ def test_replay_holds_a_bounded_number_of_rows(
     assert max(asked) <= 70
     monkeypatch.undo()
     assert outcome(store) == undisturbed
+
+
+def test_what_the_retention_lets_go_is_never_missed(tmp_path: Path, undisturbed: Outcome) -> None:
+    path = records_file(tmp_path, N)
+    plain = plan_for(path, snapshot_records=60)
+    tight = RetentionSettings(observations=1, publications=1, rounds=1, dead_letters=1)
+    plan = replace(plain, retention=tight)
+    for commits in (3, 2, 2):
+        killed(plan, tmp_path, commits)
+    store = new_store(tmp_path)
+    run(plan, store)
+    first = store.observations(NAME, 0, 1)
+    assert first is not None
+    oldest = store.snapshots(NAME)[-1].seq
+    assert 1 < int(first.seq[0]) <= oldest + 1
+    assert sum(row.n_inserted for row in store.ledger(NAME)) == N
+    after = int(first.seq[0]) - 1
+    block = store.observations(NAME, after, N)
+    assert block is not None
+    assert block.cluster.tolist() == undisturbed.clusters[after:]
+    assert len(store.publications(NAME)) < len(undisturbed.publications)

@@ -1,0 +1,49 @@
+"""What the retention lets go, and what never goes: on both databases."""
+
+from types import SimpleNamespace
+
+import pytest
+from weald.storage import retention
+from weald.storage.settings import RetentionSettings
+from weald.storage.sql import SqlStore
+
+from tests.storage.batches import STREAM, full_batch
+
+ALL = RetentionSettings()
+
+
+def test_nothing_goes_within_the_bounds(store: SqlStore) -> None:
+    store.commit(full_batch())
+    assert store.prune(STREAM, ALL) == {}
+
+
+def test_nothing_goes_that_a_replay_would_need(store: SqlStore) -> None:
+    store.commit(full_batch())
+    store.delete_snapshots(STREAM, [info.number for info in store.snapshots(STREAM)])
+    tight = RetentionSettings(observations=1, publications=1, rounds=0, dead_letters=0)
+    assert store.prune(STREAM, tight) == {}
+    assert store.status(STREAM).n_inserted == 10
+
+
+def test_old_records_go_by_age(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.commit(full_batch())
+    # The batch says that it was received in 2065.
+    monkeypatch.setattr(retention, "time", SimpleNamespace(time=lambda: 4e9))
+    snapshot = store.snapshots(STREAM)[0]
+    gone = store.prune(STREAM, RetentionSettings(days=1.0))
+    assert gone["observations"] == snapshot.seq
+    assert gone["dead_letters"] == 1
+    assert store.prune(STREAM, RetentionSettings(days=1.0)) == {}
+    ledger = store.ledger(STREAM)
+    assert sum(row.n_inserted for row in ledger) == 10
+    assert sum(row.n_dead for row in ledger) == 1
+
+
+def test_the_newest_are_kept_by_number(store: SqlStore) -> None:
+    store.commit(full_batch())
+    seq = store.snapshots(STREAM)[0].seq
+    gone = store.prune(STREAM, RetentionSettings(observations=10 - seq + 2))
+    assert gone == {"observations": seq - 2}
+    block = store.observations(STREAM, 0, 100)
+    assert block is not None
+    assert block.seq.tolist() == list(range(seq - 1, 11))
