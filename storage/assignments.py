@@ -7,7 +7,7 @@ after that moment took it from, or what it has now if nothing has changed since.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from .answers import ObservationRow, Shown, Sureness
 from .base import AsOf
 from .certainty import sureness_of
+from .database import walk_indexes
 from .rows import from_bytes
 from .schema import assignment_changes, observations, offsets, publications
 
-__all__ = ["assignments", "changes", "members", "newest", "observed", "shown"]
+__all__ = ["assignments", "changes", "known_keys", "members", "newest", "observed", "shown"]
 
 # How many numbers one statement names; SQLite stops at 32,766.
 _CHUNK = 500
@@ -127,6 +128,24 @@ def assignments(
     return [
         _observation_row(row, then.get(row.seq, row.cluster), sure.get(row.seq)) for row in rows
     ]
+
+
+def known_keys(connection: sa.Connection, stream_id: int, keys: Collection[str]) -> set[str]:
+    """Return those of the keys that an observation has."""
+    walk_indexes(connection)
+    asked = sorted(keys)
+    known: set[str] = set()
+    for start in range(0, len(asked), _CHUNK):
+        statement = (
+            sa.select(observations.c.record_key)
+            .where(
+                observations.c.stream_id == stream_id,
+                observations.c.record_key.in_(asked[start : start + _CHUNK]),
+            )
+            .distinct()
+        )
+        known.update(connection.execute(statement).scalars())
+    return known
 
 
 def shown(

@@ -8,7 +8,7 @@ PostgreSQL. Every call may raise ``StorageUnavailable``; every call that names a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -134,6 +134,9 @@ class Reader(Protocol):
 
     def newest_snapshot(self, stream: str) -> Snapshot | None:
         """Return the newest snapshot that is whole, or None; damaged ones are logged and passed."""
+
+    def known_keys(self, stream: str, keys: Collection[str]) -> set[str]:
+        """Return those of the keys that an observation has."""
 
     def snapshot(self, stream: str, number: int) -> Snapshot | None:
         """Return the snapshot of that number, or None.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -134,6 +134,11 @@ class SqlReader:
         """Return the newest snapshot that is whole, or None; damaged ones are logged and passed."""
         with self._of(stream) as (connection, stream_id):
             return replay.newest_snapshot(connection, stream_id)
+
+    def known_keys(self, stream: str, keys: Collection[str]) -> set[str]:
+        """Return those of the keys that an observation has."""
+        with self._of(stream) as (connection, stream_id):
+            return assignments.known_keys(connection, stream_id, keys)
 
     def snapshot(self, stream: str, number: int) -> Snapshot | None:
         """Return the snapshot of that number, or None; ``SnapshotCorrupt`` for a damaged one."""

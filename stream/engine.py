@@ -126,6 +126,7 @@ class Engine:
         self._limit.observe(len(kept), dead)
         self._held.add(messages, kept, (batch, dead), now)
         writer.reached(self._held.reached)
+        self._patience.until_done("sql", lambda: writer.leave_out_repeats(self._held))
         enough = max(self._plan.model.warmup_records, 1)
         if writer.shard is not None or len(self._held) >= enough:
             self._flush(writer)
@@ -136,6 +137,7 @@ class Engine:
             return False
         held = self._patience.until_done("sql", lambda: self._chances.take(writer.offsets))
         if held is not None:
+            self._patience.until_done("sql", lambda: writer.leave_out_repeats(held))
             # They say nothing about the records that come in: no limit on their share.
             writer.unfit(held)
             self._deliver(writer, held)

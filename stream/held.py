@@ -1,7 +1,7 @@
 """Records between their arrival and their commit, with the account of each partition."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -157,6 +157,15 @@ class Held:
             place = TopicPartition(topic, partition)
             self._account(topic, partition, offsets[place]).taken_back += 1
         self._keep(messages, decoded, time.time())
+
+    def repeat(self, rows: Collection[int]) -> None:
+        """Count observations as duplicates, by their index into `batch`, and leave them out."""
+        if not rows:
+            return
+        batch = self.batch
+        for i in rows:
+            self._account(batch.topic, int(batch.partition[i])).kept -= 1
+        self._batches = [batch.without(rows)]
 
     def refuse(self, reasons: Mapping[int, str]) -> list[DeadLetter]:
         """Turn observations that the family cannot take into dead letters.

@@ -191,6 +191,23 @@ class Writer:
         self._shard = new_shard(spec, self._plan.refinement)
         self._due = True
 
+    def leave_out_repeats(self, held: Held) -> None:
+        """Count those of a key that has come before as duplicates, where the settings say so."""
+        if self._plan.stream.duplicate_keys == "allow" or not len(held):
+            return
+        keys = held.batch.key
+        asked = {key for key in keys if key is not None}
+        known: set[str] = set()
+        if self._spec is not None:
+            known = self._store.known_keys(self._spec.name, asked)
+        repeated = []
+        for i, key in enumerate(keys):
+            if key in known:
+                repeated.append(i)
+            elif key is not None:
+                known.add(key)
+        held.repeat(repeated)
+
     def unfit(self, held: Held) -> list[DeadLetter]:
         """Set aside what the family cannot take."""
         if self._spec is None or not len(held):
