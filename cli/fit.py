@@ -136,7 +136,7 @@ def fit(
     from .fit_report import tell, write_assignments, write_trace
     from .load import load_table
 
-    table = load_table(data, columns.split(",") if columns else None)
+    table = load_table(data, columns.split(",") if columns else None, keep_sparse=True)
     if table.left_out:
         note(f"columns without numbers, left out: {', '.join(table.left_out)}")
     given = {"alpha": alpha, "sigma": sigma, "discount": discount}

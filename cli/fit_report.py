@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from ..treecore.family import spec_of
+from ..treecore.family.sparse_multinomial import bag_totals, sparse_values
 from ..treecore.totals import add_observations, empty_totals
 from .belief import diagnostics
 from .describe import spread_text
@@ -153,7 +155,7 @@ def adjusted_rand_index(one: NDArray[np.int64], other: NDArray[np.int64]) -> flo
 def _summary(table: Table, settings: FitSettings, result: FitResult) -> dict[str, Any]:
     best = max(result.traces, key=lambda trace: trace.best_log_joint)
     summary: dict[str, Any] = {
-        "n_observations": len(table.values),
+        "n_observations": table.values.shape[0],
         "n_features": table.values.shape[1],
         "family": settings.family,
         "params": spec_of(result.family).parameters(result.family),
@@ -194,11 +196,21 @@ def _kernels(result: FitResult) -> list[dict[str, Any]]:
     return rows
 
 
+def _totals(result: FitResult, values: Any) -> NDArray[np.float64]:
+    """Statistics row of each cluster; the sums of sparse observations are dense."""
+    labels = result.labels.astype(np.int64)
+    if issparse(values):
+        counts = sparse_values(values)
+        return bag_totals(counts, labels, result.n_clusters, result.family.vocabulary)
+    totals = empty_totals(result.family, result.n_clusters)
+    add_observations(result.family, values, labels, totals)
+    return totals
+
+
 def _clusters(table: Table, result: FitResult) -> list[dict[str, Any]]:
     """Return one row for each cluster, largest first."""
     spec = spec_of(result.family)
-    totals = empty_totals(result.family, result.n_clusters)
-    add_observations(result.family, table.values, result.labels.astype(np.int64), totals)
+    totals = _totals(result, table.values)
     sizes = np.bincount(result.labels, minlength=result.n_clusters)
     rows = []
     for cluster in np.argsort(-sizes, kind="stable").tolist():

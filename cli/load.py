@@ -6,7 +6,7 @@ import csv
 import gzip
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -28,7 +28,7 @@ class Table:
 
     Parameters
     ----------
-    values : float64[n, d]
+    values : float64[n, d], or a sparse matrix of that shape
         One row per record, in the file's order.
     names : list of str, length d
         Column names; ``x1``, ``x2``, ... where the file gives none.
@@ -38,13 +38,15 @@ class Table:
         Labels that came along (``y`` of an ``.npz``): never used for fitting, only compared with.
     """
 
-    values: NDArray[np.float64]
+    values: Any
     names: list[str]
     left_out: list[str]
     truth: NDArray[np.int64] | None = None
 
 
-def load_table(path: Path, columns: Sequence[str] | None = None) -> Table:
+def load_table(
+    path: Path, columns: Sequence[str] | None = None, *, keep_sparse: bool = False
+) -> Table:
     """Load a file by its suffix.
 
     Parameters
@@ -75,6 +77,8 @@ def load_table(path: Path, columns: Sequence[str] | None = None) -> Table:
         table = _from_parquet(path)
     else:
         raise UsageError(f"{path}: cannot tell what it is; expected one of {', '.join(SUFFIXES)}")
+    if not keep_sparse and not _is_dense(table):
+        table = replace(table, values=table.values.toarray())
     return _checked(path, table if columns is None else _select(path, table, columns))
 
 
@@ -92,27 +96,45 @@ def _from_numpy(path: Path) -> Table:
         if "A" in keys and "X" not in keys:
             raise UsageError(f"{path}: holds a network (A); no family here clusters networks yet")
         if {"data", "indices", "indptr", "shape"} <= keys:
-            values = _dense(path, loaded)
-        elif "X" in keys:
+            return _compressed(path, loaded)
+        if "X" in keys:
             values = loaded["X"]
         else:
             raise UsageError(f"{path}: expected an array X, found {', '.join(sorted(keys))}")
         truth = loaded["y"] if "y" in keys else None
     table = _matrix(path, values)
-    if truth is None or truth.shape != (len(table.values),) or truth.dtype.kind not in "iu":
+    if truth is None or truth.shape != table.values.shape[:1] or truth.dtype.kind not in "iu":
         return table
     return Table(table.values, table.names, [], truth.astype(np.int64))
 
 
-def _dense(path: Path, arrays: Any) -> NDArray[Any]:
+def _is_dense(table: Table) -> bool:
+    import numpy as np
+
+    return isinstance(table.values, np.ndarray)
+
+
+def _compressed(path: Path, arrays: Any) -> Table:
+    """A CSR matrix; columns are named by an array ``vocab``, where there is one."""
+    import numpy as np
     from scipy.sparse import csr_array
 
     parts = (arrays["data"], arrays["indices"], arrays["indptr"])
     try:
-        matrix: NDArray[Any] = csr_array(parts, shape=tuple(arrays["shape"])).toarray()
+        matrix = csr_array(parts, shape=tuple(arrays["shape"])).astype(np.float64)
     except ValueError as error:
         raise UsageError(f"{path}: not a CSR matrix as scipy saves it: {error}") from error
-    return matrix
+    n, d = matrix.shape
+    names = arrays["vocab"] if "vocab" in arrays else np.empty(0)
+    named = names.shape == (d,) and names.dtype.kind == "U"
+    truth = arrays["y"] if "y" in arrays else np.empty(0)
+    known = truth.shape == (n,) and truth.dtype.kind in "iu"
+    return Table(
+        matrix,
+        [str(name) for name in names] if named else _numbered(d),
+        [],
+        truth.astype(np.int64) if known else None,
+    )
 
 
 def _matrix(path: Path, values: NDArray[Any]) -> Table:
@@ -239,7 +261,11 @@ def _select(path: Path, table: Table, columns: Sequence[str]) -> Table:
 def _checked(path: Path, table: Table) -> Table:
     import numpy as np
 
-    bad = np.argwhere(~np.isfinite(table.values))
+    if _is_dense(table):
+        bad = np.argwhere(~np.isfinite(table.values))
+    else:
+        held = table.values.tocoo()
+        bad = np.column_stack([held.row, held.col])[~np.isfinite(held.data)]
     if len(bad):
         row, column = bad[0]
         raise UsageError(
@@ -247,6 +273,6 @@ def _checked(path: Path, table: Table) -> Table:
             f"column {table.names[column]}; drop such rows or choose other columns",
             next_step="weald fit --columns NAME,NAME ...",
         )
-    if len(table.values) == 0:
+    if table.values.shape[0] == 0:
         raise UsageError(f"{path}: no rows")
     return table

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from ..treecore.errors import ObservationError, ParameterError
 from ..treecore.family import FAMILIES
@@ -21,6 +22,8 @@ from .start import atoms_of, grow_forest, most_blocks, possible_labels, starting
 
 __all__ = ["ChainTrace", "FitResult", "FitSettings", "combine", "fit", "run_chain"]
 
+# The family whose rows may be sparse.
+_SPARSE = "multinomial"
 _DEFAULT_ITERATIONS = 100
 # Draws kept of a chain for the consensus and the membership probabilities.
 _KEPT_DRAWS = 200
@@ -108,13 +111,22 @@ def _prior(settings: FitSettings) -> PartitionPrior:
     return build_prior(settings.prior, {**settings.prior_params, "learn": settings.learn_hyper})
 
 
-def _family(values: NDArray[np.float64], settings: FitSettings) -> Any:
+def _observations(values: Any, settings: FitSettings) -> Any:
+    """The observations as their family takes them: sparse ones stay so for counts of words only."""
+    kept = settings.family == _SPARSE or not issparse(values)
+    return values if kept else values.toarray()
+
+
+def _family(values: Any, settings: FitSettings) -> Any:
     spec = FAMILIES.get(settings.family)
     if spec is None:
         raise ParameterError(
             f"there is no family {settings.family!r}: choose among {', '.join(FAMILIES)}"
         )
     family = spec.build(settings.params, values)
+    if issparse(values):
+        # What it cannot take is found where the atoms are made.
+        return family
     refused = spec.validate(family, values)
     if refused is not None:
         raise ObservationError(f"row {refused[0]}: {refused[1]}")
@@ -122,7 +134,7 @@ def _family(values: NDArray[np.float64], settings: FitSettings) -> Any:
 
 
 def run_chain(
-    values: NDArray[np.float64],
+    values: Any,
     settings: FitSettings,
     index: int,
     clock: Clock,
@@ -130,8 +142,11 @@ def run_chain(
 ) -> ChainTrace:
     """One chain on observations (n, d); ``progress`` is told the share that is done.
 
-    Raises ParameterError for settings and ObservationError for a row that the model cannot have.
+    The observations are float64, or a sparse matrix of scipy, which the multinomial family never
+    makes dense. Raises ParameterError for settings and ObservationError for a row that the model
+    cannot have.
     """
+    values = _observations(values, settings)
     family, prior = _family(values, settings), _prior(settings)
     kernels = kernels_named(",".join(settings.kernels))
     _compile(family, prior, kernels, values[:4])
@@ -167,9 +182,7 @@ def run_chain(
     return recorder.finished(kernels)
 
 
-def _compile(
-    family: Any, prior: PartitionPrior, kernels: list[Kernel], values: NDArray[np.float64]
-) -> None:
+def _compile(family: Any, prior: PartitionPrior, kernels: list[Kernel], values: Any) -> None:
     """Let every kernel see a few rows, so that compilation takes none of the chain's time."""
     atoms = atoms_of(family, values)
     forest = grow_forest(family, prior, atoms)
@@ -232,14 +245,13 @@ class _Recorder:
         return trace
 
 
-def combine(
-    values: NDArray[np.float64], settings: FitSettings, traces: list[ChainTrace]
-) -> FitResult:
+def combine(values: Any, settings: FitSettings, traces: list[ChainTrace]) -> FitResult:
     """The reported partition of finished chains.
 
     Draws are the second half of each chain. With an approximate kernel there are none, and
     probabilities and stabilities are NaN.
     """
+    values = _observations(values, settings)
     kernels = tuple(kernels_named(",".join(settings.kernels)))
     best = max(traces, key=lambda trace: trace.best_log_joint)
     draws = [labels for trace in traces for labels in trace.draws]

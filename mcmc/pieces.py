@@ -26,7 +26,7 @@ from ..treecore.partition import (
     unlink,
 )
 from ..treecore.reference import by_reference, held_by_reference
-from ..treecore.rows import Rows, copy_row, is_single
+from ..treecore.rows import Rows, copy_row, is_single, rows_like
 
 __all__ = [
     "Pieces",
@@ -94,7 +94,7 @@ def make_pieces(family: Any, guide: Guide, labels: NDArray[np.int64]) -> Pieces:
     n_nodes = guide.parent.shape[0]
     single = np.zeros(n_nodes, dtype=np.uint8)
     _mark_single(guide.rows, single)
-    partition = empty_partition(family, n_nodes)
+    partition = empty_partition(family, n_nodes, guide.rows)
     pieces = Pieces(
         nodes=Atoms(guide.size, guide.rows, guide.log_marginal, single),
         partition=partition,
@@ -106,7 +106,7 @@ def make_pieces(family: Any, guide: Guide, labels: NDArray[np.int64]) -> Pieces:
         order=np.zeros(n_nodes, dtype=np.int64),
         tally=np.zeros(n_nodes + 4, dtype=np.int64),
         log_weights=np.zeros(n_nodes + 4),
-        part_rows=np.zeros((n_nodes + 4, guide.rows.shape[1])),
+        part_rows=rows_like(guide.rows, n_nodes + 4, 2),
         part_of=np.zeros(n_nodes, dtype=np.int64),
         part_count=np.zeros(n_nodes, dtype=np.int64),
         part_marginal=np.zeros(n_nodes),

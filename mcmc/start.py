@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from ..treecore.compile import compiled
 from ..treecore.consolidation import consolidate
 from ..treecore.errors import ParameterError
-from ..treecore.family.base import observe, statistics_width, workspace
+from ..treecore.family.base import make_rows, observe, workspace
+from ..treecore.family.sparse_multinomial import sparse_values
 from ..treecore.forest import Forest, add_leaf, empty_forest
 from ..treecore.guide import Guide
 from ..treecore.insertion import PREDICTIVE, insert_tree
@@ -35,16 +37,17 @@ STARTS = ("ibhc", "one", "singletons", "random:K")
 
 
 @compiled
-def _observe_all(family: Any, values: NDArray[np.float64], rows: Any) -> None:
-    for r in range(values.shape[0]):
+def _observe_all(family: Any, values: Any, rows: Any, n: int) -> None:
+    for r in range(n):
         observe(family, values, r, rows, r)
 
 
-def atoms_of(family: Any, values: NDArray[np.float64]) -> Atoms:
-    """One atom for each observation (n, d)."""
+def atoms_of(family: Any, values: Any) -> Atoms:
+    """One atom for each observation (n, d); counts of words may be a sparse matrix of scipy."""
     n = values.shape[0]
-    rows = np.zeros((n, statistics_width(family)))
-    _observe_all(family, values, rows)
+    observed = sparse_values(values) if issparse(values) else values
+    rows = make_rows(family, n, observed)
+    _observe_all(family, observed, rows, n)
     return make_atoms(family, rows, np.ones(n, dtype=np.int64), workspace(family))
 
 
@@ -59,7 +62,7 @@ def _insert_some(model: Model, forest: Forest, atoms: Atoms, first: int, stop: i
 def grow_forest(family: Any, prior: PartitionPrior, atoms: Atoms) -> Forest:
     """Insert all atoms in order into a new forest."""
     n = int(atoms.size.shape[0])
-    forest = empty_forest(family, n)
+    forest = empty_forest(family, n, atoms.rows)
     model = Model(family, prior.seating(n, 2), workspace(family))
     for first in range(0, n, _BETWEEN_CONSOLIDATIONS):
         _insert_some(model, forest, atoms, first, min(n, first + _BETWEEN_CONSOLIDATIONS))

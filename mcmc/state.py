@@ -70,7 +70,7 @@ def make_state(family: Any, atoms: Atoms, labels: NDArray[np.int64]) -> State:
     n = labels.shape[0]
     state = State(
         atoms,
-        empty_partition(family, n),
+        empty_partition(family, n, atoms.rows),
         np.zeros(n + 4),
         np.zeros(n, dtype=np.int64),
         np.zeros(n, dtype=np.int64),

@@ -20,7 +20,7 @@ from .family.base import (
     log_marginal,
     log_marginal_sum,
     log_predictive,
-    predictive_width,
+    make_predictive,
 )
 from .forest import Forest, log_dissimilarity, refresh_node
 from .partition import Model
@@ -74,7 +74,7 @@ def _divide(model: Model, forest: Forest, items: NDArray[np.int64], sides: Rows)
     n = items.shape[0]
     if n == 2:
         return 1
-    tables = np.zeros((2, predictive_width(model.family)))
+    tables = make_predictive(model.family, 2, sides)
     base = np.zeros(2)
     score = np.empty(n)
     first = _worst_predicted(model, forest, items, items[0])

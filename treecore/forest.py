@@ -9,7 +9,7 @@ The potentials are computed with a constant prior (:class:`~weald.treecore.parti
 start of the stream): the forest depends on the data and their order only.
 """
 
-from math import exp, log1p
+from math import exp, log1p, log2
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,13 +21,13 @@ from .family.base import (
     log_marginal,
     log_marginal_sum,
     log_predictive_above,
-    predictive_width,
+    make_predictive,
     statistics_width,
 )
 from .partition import Model
 from .prior.base import log_size
 from .reference import held_by_reference
-from .rows import Rows, copy_row, sum_rows
+from .rows import Rows, copy_row, rows_like, sum_rows
 
 __all__ = [
     "Forest",
@@ -49,6 +49,8 @@ __all__ = [
 ]
 
 _NONE = -1
+# No tree is higher than this many binary logarithms of its leaves.
+_HIGHEST = 2.5
 
 
 @held_by_reference
@@ -86,9 +88,17 @@ class Forest(NamedTuple):
     has_predictive: NDArray[np.uint8]
 
 
-def empty_forest(family: Any, n_atoms: int) -> Forest:
-    """Forest with room for ``n_atoms`` leaves and the inner nodes above them."""
+def empty_forest(family: Any, n_atoms: int, like: Any = None) -> Forest:
+    """Forest with room for ``n_atoms`` leaves and the inner nodes above them.
+
+    ``like`` are the atoms' rows, where these are not dense.
+    """
     capacity = 2 * n_atoms + 2
+    if like is None:
+        like = np.zeros((0, statistics_width(family)))
+    # What is in a leaf is in every node above it, and in the one that is being made.
+    layers = int(_HIGHEST * log2(n_atoms + 1)) + 2
+    rows = rows_like(like, capacity, layers)
     links = [np.full(capacity, _NONE, dtype=np.int64) for _ in range(3)]
     integers = [np.zeros(capacity, dtype=np.int64) for _ in range(6)]
     floats = [np.zeros(capacity) for _ in range(3)]
@@ -101,7 +111,7 @@ def empty_forest(family: Any, n_atoms: int) -> Forest:
         n_leaves=integers[0],
         height=integers[1],
         size=np.zeros(capacity, dtype=np.int64),
-        rows=np.zeros((capacity, statistics_width(family))),
+        rows=rows,
         log_marginal=floats[0],
         log_potential=floats[1],
         log_dissimilarity=floats[2],
@@ -114,7 +124,7 @@ def empty_forest(family: Any, n_atoms: int) -> Forest:
         leaf=np.full(n_atoms, _NONE, dtype=np.int64),
         waiting=integers[5],
         # Only rows of nodes that have been roots are ever touched, and so take memory.
-        predictive=np.zeros((capacity, predictive_width(family))),
+        predictive=make_predictive(family, capacity, rows),
         has_predictive=np.zeros(capacity, dtype=np.uint8),
     )
 

@@ -24,7 +24,7 @@ from .forest import (
 from .hierarchy import join_greedily
 from .partition import Atoms, Model
 from .reference import by_reference, held_by_reference
-from .rows import Rows, copy_row
+from .rows import Rows, copy_row, rows_like
 
 __all__ = ["Guide", "freeze", "guide_of_atoms", "refresh_potentials", "right_child"]
 
@@ -63,8 +63,11 @@ def right_child(guide: Guide, v: int) -> int:
 
 
 @compiled
-def _raise_top(model: Model, forest: Forest) -> int:
-    """Join all roots under temporary nodes; returns the topmost node."""
+def _raise_top(model: Model, forest: Forest, sides: Any) -> int:
+    """Join all roots under temporary nodes; returns the topmost node.
+
+    ``sides`` are two scratch rows.
+    """
     model, forest = by_reference(model), by_reference(forest)
     n = forest.n_roots[0]
     if n == 1:
@@ -77,7 +80,6 @@ def _raise_top(model: Model, forest: Forest) -> int:
     if n <= _GREEDY_ROOTS:
         join_greedily(model, forest, items, inner)
     else:
-        sides = np.zeros((2, forest.rows.shape[1]))
         grow_tree(model, forest, items, inner, sides)
     top = inner[0]
     return top
@@ -157,7 +159,7 @@ def freeze(model: Model, forest: Forest) -> Guide:
     if n_roots == 0:
         raise ValueError("an empty forest has no guide")
     n_free, n_used = int(forest.n_free[0]), int(forest.n_used[0])
-    top = _raise_top(model, forest)
+    top = _raise_top(model, forest, rows_like(forest.rows, 2, 1))
     n = int(forest.n_leaves[top])
     size = 2 * n - 1
     guide = Guide(
@@ -166,7 +168,7 @@ def freeze(model: Model, forest: Forest) -> Guide:
         first=np.empty(size, dtype=np.int64),
         n_leaves=np.empty(size, dtype=np.int64),
         size=np.empty(size, dtype=np.int64),
-        rows=np.empty((size, forest.rows.shape[1])),
+        rows=rows_like(forest.rows, size, 1),
         log_marginal=np.empty(size),
         log_potential=np.empty(size),
         log_dissimilarity=np.empty(size),
@@ -182,7 +184,7 @@ def freeze(model: Model, forest: Forest) -> Guide:
 
 
 @compiled
-def _plant(model: Model, forest: Forest, atoms: Atoms) -> None:
+def _plant(model: Model, forest: Forest, atoms: Atoms, sides: Any) -> None:
     model, forest, atoms = by_reference(model), by_reference(forest), by_reference(atoms)
     n = atoms.size.shape[0]
     leaves = np.empty(n, dtype=np.int64)
@@ -191,7 +193,6 @@ def _plant(model: Model, forest: Forest, atoms: Atoms) -> None:
         leaves[i] = add_leaf(model, forest, i, atoms.rows, i, atoms.size[i])
     for i in range(n - 1):
         inner[i] = new_node(forest)
-    sides = np.zeros((2, forest.rows.shape[1]))
     top = leaves[0]
     if n > 1:
         grow_tree(model, forest, leaves, inner[: n - 1], sides)
@@ -203,6 +204,6 @@ def _plant(model: Model, forest: Forest, atoms: Atoms) -> None:
 
 def guide_of_atoms(family: Any, model: Model, atoms: Atoms) -> Guide:
     """Guide built from the top down over all atoms at once, without a forest's history."""
-    forest = empty_forest(family, int(atoms.size.shape[0]))
-    _plant(model, forest, atoms)
+    forest = empty_forest(family, int(atoms.size.shape[0]), atoms.rows)
+    _plant(model, forest, atoms, rows_like(forest.rows, 2, 1))
     return freeze(model, forest)

@@ -158,7 +158,7 @@ def hierarchy(model: Model, atoms: Atoms) -> Hierarchy:
     n = int(atoms.size.shape[0])
     if not 2 <= n <= _MOST_ATOMS:
         raise ObservationError(f"a hierarchy takes 2 to {_MOST_ATOMS} observations, got {n}")
-    forest = empty_forest(model.family, n)
+    forest = empty_forest(model.family, n, atoms.rows)
     _join_all(model, forest, atoms)
     # Leaves have the first ids; the joins were given theirs from the last to the first.
     order = np.concatenate([np.arange(n), np.arange(2 * n - 2, n - 1, -1)])

@@ -17,12 +17,12 @@ from .family.base import (
     log_marginal_sum,
     log_predictive,
     log_predictive_above,
-    predictive_width,
+    make_predictive,
     statistics_width,
 )
 from .prior.base import Seating, log_size
 from .reference import by_reference, held_by_reference
-from .rows import Rows, add_row, clear_row, is_single, subtract_row
+from .rows import Rows, add_row, clear_row, is_single, rows_like, subtract_row
 
 __all__ = [
     "Atoms",
@@ -121,9 +121,16 @@ def make_atoms(family: Any, rows: Rows, size: NDArray[np.int64], work: Rows) -> 
     return atoms
 
 
-def empty_partition(family: Any, n: int) -> Partition:
-    """Partition of n atoms, none of which is in a block yet."""
+def empty_partition(family: Any, n: int, like: Any = None) -> Partition:
+    """Partition of n atoms, none of which is in a block yet.
+
+    ``like`` are the atoms' rows, where these are not dense.
+    """
     capacity = n + 4
+    if like is None:
+        like = np.zeros((0, statistics_width(family)))
+    # The four to spare may hold what is in blocks too.
+    rows = rows_like(like, capacity, 5)
     slots = np.arange(capacity, dtype=np.int64)
     # Zeroed pages cost no memory until they are touched, and low slots are used first.
     return Partition(
@@ -133,9 +140,9 @@ def empty_partition(family: Any, n: int) -> Partition:
         head=np.full(capacity, _NONE, dtype=np.int64),
         n_members=np.zeros(capacity, dtype=np.int64),
         size=np.zeros(capacity, dtype=np.int64),
-        rows=np.zeros((capacity, statistics_width(family))),
+        rows=rows,
         log_marginal=np.zeros(capacity),
-        predictive=np.zeros((capacity, predictive_width(family))),
+        predictive=make_predictive(family, capacity, rows),
         stale=np.zeros(capacity, dtype=np.uint8),
         slots=slots,
         position=slots.copy(),

@@ -9,7 +9,16 @@ from numpy.typing import NDArray
 
 from .compile import generic, implements
 
-__all__ = ["Rows", "add_row", "clear_row", "copy_row", "is_single", "subtract_row", "sum_rows"]
+__all__ = [
+    "Rows",
+    "add_row",
+    "clear_row",
+    "copy_row",
+    "is_single",
+    "rows_like",
+    "subtract_row",
+    "sum_rows",
+]
 
 Rows = NDArray[np.float64]
 
@@ -48,6 +57,21 @@ def sum_rows(rows: Rows, i: int, j: int, k: int) -> None:
 def is_single(rows: Rows, i: int) -> bool:
     """Whether row i is one observation of weight one, so that a predictive table applies to it."""
     raise NotImplementedError
+
+
+@generic
+def rows_like(rows: Rows, capacity: int, copies: int) -> Rows:
+    """Empty rows of the same form, with room for all that is in ``rows``, ``copies`` times.
+
+    Python only. Dense rows have the same room however much is in them.
+    """
+    raise NotImplementedError
+
+
+@implements(rows_like, np.ndarray)
+def _rows_like(rows: Rows, capacity: int, _copies: int) -> Rows:
+    # Zeroed pages cost no memory until they are touched.
+    return np.zeros((capacity, rows.shape[1]))
 
 
 @implements(add_row, np.ndarray)

@@ -5,6 +5,7 @@ import json
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,3 +135,25 @@ def test_a_file_of_objects_is_never_unpickled(tmp_path: Path) -> None:
 def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="no such file"):
         load_table(tmp_path / "nowhere.csv")
+
+
+def test_counts_of_words_stay_sparse_where_the_caller_takes_them(tmp_path: Path) -> None:
+    counts = sparse.csr_array(np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]]))
+    parts = {"data": counts.data, "indices": counts.indices, "indptr": counts.indptr}
+    about = {"shape": np.array(counts.shape), "format": np.array(b"csr"), "y": np.array([4, 2])}
+    held: Any = {**parts, **about, "vocab": np.array(["and", "of", "zebra"])}
+    path = tmp_path / "words.npz"
+    np.savez(path, **held)
+    table: Any = load_table(path, keep_sparse=True)
+    assert sparse.issparse(table.values)
+    assert table.names == ["and", "of", "zebra"]
+    assert table.truth is not None
+    assert table.truth.tolist() == [4, 2]
+    assert (table.values.toarray() == counts.toarray()).all()
+    chosen: Any = load_table(path, ["zebra", "of"], keep_sparse=True)
+    assert chosen.values.toarray().tolist() == [[0.0, 2.0], [0.0, 0.0]]
+    assert (load_table(path).values == counts.toarray()).all()
+    held["data"] = np.array([2.0, np.nan])
+    np.savez(path, **held)
+    with pytest.raises(UsageError, match="the first in row 2, column and"):
+        load_table(path, keep_sparse=True)

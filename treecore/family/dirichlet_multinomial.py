@@ -38,6 +38,7 @@ __all__ = [
     "bag_marginal",
     "bag_predictive",
     "bag_prepare",
+    "bag_tables",
     "bag_union",
     "dirichlet_multinomial",
     "observe_bag",
@@ -113,6 +114,12 @@ def bag_union(
 @generic
 def bag_prepare(table: Any, k: int, rows: Any, i: int, family: DirichletMultinomial) -> None:
     """:func:`fill_predictive`, for the type of the table."""
+    raise NotImplementedError
+
+
+@generic
+def bag_tables(rows: Any, capacity: int, family: DirichletMultinomial) -> Any:
+    """:func:`make_predictive`, for the type of the rows."""
     raise NotImplementedError
 
 
@@ -196,6 +203,11 @@ def _bag_prepare(table: Rows, k: int, rows: Rows, i: int, family: DirichletMulti
     table[k, 1] = log_gamma(tokens)
     for c in range(family.vocabulary):
         table[k, 2 + c] = family.beta + rows[i, 3 + c]
+
+
+@implements(bag_tables, np.ndarray)
+def _bag_tables(_rows: Rows, capacity: int, family: DirichletMultinomial) -> Rows:
+    return np.zeros((capacity, 2 + family.vocabulary))
 
 
 @implements(bag_predictive, np.ndarray)

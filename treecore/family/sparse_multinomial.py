@@ -17,13 +17,14 @@ from .dirichlet_multinomial import (
     bag_marginal,
     bag_predictive,
     bag_prepare,
+    bag_tables,
     bag_union,
     observe_bag,
 )
 from .gamma import SMALL, log_gamma, log_rising, rising
 from .sparse_rows import SparseRows, make_sparse_rows, put_word, seek
 
-__all__ = ["SparsePredictive", "SparseValues", "sparse_values"]
+__all__ = ["SparsePredictive", "SparseValues", "bag_totals", "sparse_values"]
 
 _COUNT, _WEIGHT, _TOKENS, _SCORE = 0, 1, 2, 3
 
@@ -59,6 +60,18 @@ def sparse_values(matrix: Any) -> SparseValues:
     )
 
 
+def bag_totals(
+    values: SparseValues, groups: NDArray[np.int64], n_groups: int, vocabulary: int
+) -> Rows:
+    """Dense statistics rows (n_groups, 3 + vocabulary) of the observations of each group."""
+    totals = np.zeros((n_groups, 3 + vocabulary))
+    totals[:, :2] = np.bincount(groups, minlength=n_groups)[:, None]
+    group = np.repeat(groups, np.diff(values.start))
+    np.add.at(totals, (group, 3 + values.word), values.counts)
+    totals[:, 2] = totals[:, 3:].sum(axis=1)
+    return totals
+
+
 class SparsePredictive(NamedTuple):
     """Predictive tables that look words up in the rows themselves.
 
@@ -86,9 +99,12 @@ def _make_rows(family: DirichletMultinomial, capacity: int, values: Any) -> Any:
 
 @implements(make_predictive, DirichletMultinomial)
 def _make_predictive(family: DirichletMultinomial, capacity: int, rows: Any) -> Any:
-    if isinstance(rows, SparseRows):
-        return SparsePredictive(rows, np.zeros(capacity, dtype=np.int64), np.zeros((capacity, 2)))
-    return np.zeros((capacity, 2 + family.vocabulary))
+    return bag_tables(rows, capacity, family)
+
+
+@implements(bag_tables, SparseRows)
+def _bag_tables(rows: SparseRows, capacity: int, _family: DirichletMultinomial) -> SparsePredictive:
+    return SparsePredictive(rows, np.zeros(capacity, dtype=np.int64), np.zeros((capacity, 2)))
 
 
 @implements(observe_bag, SparseRows)

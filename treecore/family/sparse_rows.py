@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compile import compiled, implements
-from ..rows import add_row, clear_row, copy_row, is_single, subtract_row, sum_rows
+from ..rows import add_row, clear_row, copy_row, is_single, rows_like, subtract_row, sum_rows
 from .gamma import log_rising
 
 __all__ = ["SparseRows", "dense_row", "find_word", "make_sparse_rows", "put_word", "seek"]
@@ -266,6 +266,11 @@ def _take_word(rows: SparseRows, i: int, word: int, seen: int, weight: float) ->
         _move_entries(rows, last, slot, 1)
     rows.used[i] -= 1
     rows.state[_LIVE] -= 1
+
+
+@implements(rows_like, SparseRows)
+def _rows_like(rows: SparseRows, capacity: int, copies: int) -> SparseRows:
+    return make_sparse_rows(capacity, copies * rows.word.shape[0], rows.from_word)
 
 
 @implements(clear_row, SparseRows)

@@ -1,0 +1,67 @@
+"""Counts of words that stay sparse: the same chains as with dense rows."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from weald.mcmc.fit import FitSettings, run_chain
+from weald.mcmc.start import atoms_of
+from weald.treecore.errors import ObservationError
+from weald.treecore.family import FAMILIES
+from weald.treecore.family.sparse_multinomial import bag_totals, sparse_values
+from weald.treecore.family.sparse_rows import SparseRows
+from weald.treecore.totals import add_observations, empty_totals
+
+from tests.mcmc.sparse_fit import KERNELS, documents
+
+
+@pytest.fixture(scope="module")
+def fits(pytestconfig: pytest.Config) -> dict[str, Any]:
+    """What every kernel finds, in a process that compiles nothing."""
+    finished = subprocess.run(
+        [sys.executable, "-m", "tests.mcmc.sparse_fit"],
+        cwd=pytestconfig.rootpath,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return dict(json.loads(finished.stdout))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_same_chain_as_with_dense_rows(kernel: str, fits: dict[str, Any]) -> None:
+    log_joint, labels = fits[f"{kernel} sparse"]
+    expected, others = fits[f"{kernel} dense"]
+    assert log_joint == pytest.approx(expected, abs=1e-8)
+    assert labels == others
+
+
+def test_atoms_stay_sparse() -> None:
+    counts = csr_array(documents())
+    family = FAMILIES["multinomial"].build({"beta": 0.2}, documents())
+    rows = atoms_of(family, counts).rows
+    assert isinstance(rows, SparseRows)
+    assert rows.used.sum() == counts.nnz
+
+
+def test_a_count_that_is_none_is_refused_by_row() -> None:
+    counts = documents()
+    counts[5, 2] = 1.5
+    settings = FitSettings(family="multinomial", kernels=("gibbs",), iterations=1)
+    with pytest.raises(ObservationError, match=r"row 5, feature 2 is 1\.5"):
+        run_chain(csr_array(counts), settings, 0, lambda: 0.0)
+
+
+def test_totals_of_groups_are_those_of_dense_rows() -> None:
+    counts = documents()
+    groups = np.arange(14, dtype=np.int64) % 3
+    family = FAMILIES["multinomial"].build({"beta": 0.2}, counts)
+    expected = empty_totals(family, 4)
+    add_observations(family, counts, groups, expected)
+    found = bag_totals(sparse_values(csr_array(counts)), groups, 4, counts.shape[1])
+    np.testing.assert_array_equal(found, expected)
