@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Annotated
+
 import typer
 
+from .errors import UsageError
 from .options import Config, Output, Set, StreamName, example, open_settings
 from .output import Form, note, write_record
 
@@ -41,6 +45,44 @@ def upgrade(config: Config = None, set_: Set = None) -> None:
     after = migrate.current(storage)
     change = "already" if before == after else f"(was {before or 'empty'})"
     note(f"{redacted(storage.url)} is at revision {after} {change}")
+
+
+@group.command(epilog=example("weald db downgrade 0002 --yes"))
+def downgrade(
+    revision: Annotated[str, typer.Argument(help="Where to: its number, or base for no tables.")],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    config: Config = None,
+    set_: Set = None,
+) -> None:
+    """Take the tables back to an earlier revision, for an earlier program.
+
+    What the undone steps stored is lost. One transaction: a failure leaves all as it was.
+    """
+    from ..storage import migrate
+    from ..storage.settings import redacted
+
+    storage = open_settings(config, set_).settings.storage
+    known = ["base", *migrate.revisions()]
+    if revision not in known:
+        raise UsageError(f"no such revision {revision!r}; one of {', '.join(known)}")
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("what the undone steps stored is lost: add --yes")
+        typer.confirm("Lose what the undone steps stored?", abort=True, err=True)
+    before = migrate.downgrade(storage, revision)
+    note(f"{redacted(storage.url)} is at revision {revision} (was {before or 'empty'})")
+
+
+@group.command(epilog=example("weald db roles | psql weald"))
+def roles() -> None:
+    """Print the SQL that makes two roles of least privilege in PostgreSQL.
+
+    weald_reader answers every question and writes nothing; weald_writer is what the service needs.
+    """
+    from importlib.resources import files
+
+    sys.stdout.write((files("weald.storage") / "roles.sql").read_text(encoding="utf-8"))
 
 
 @group.command(epilog=example("weald db current", "weald db current --output json"))

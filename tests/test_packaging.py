@@ -106,6 +106,19 @@ def test_command_line_answers(installed: Path, tmp_path: Path) -> None:
         assert command in said
 
 
+def test_migrations_run_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+    weald = installed / "weald"
+    revisions = sorted(path.stem[:4] for path in (ROOT / "storage/migrations/versions").glob("0*"))
+    assert "revision" in run(weald, "db", "upgrade", cwd=tmp_path).stderr
+    for revision in (*reversed(revisions), "base"):
+        run(weald, "db", "downgrade", revision, "--yes", cwd=tmp_path)
+    run(weald, "db", "upgrade", cwd=tmp_path)
+    run(weald, "db", "check", cwd=tmp_path)
+    said = run(weald, "db", "current", "--output", "json", cwd=tmp_path).stdout
+    assert json.loads(said)["revision"] == revisions[-1]
+    assert "weald_reader" in run(weald, "db", "roles", cwd=tmp_path).stdout
+
+
 def test_small_fit(installed: Path, tmp_path: Path, rng: np.random.Generator) -> None:
     centres = np.repeat([[-8.0, 0.0], [8.0, 0.0], [0.0, 12.0]], 40, axis=0)
     np.save(tmp_path / "points.npy", centres + rng.normal(size=centres.shape))

@@ -1,6 +1,7 @@
 """The schema in steps: from nothing to head, back and up again, the same as the tables in code."""
 
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -13,7 +14,15 @@ from weald.storage.schema import HEAD, metadata
 from weald.storage.settings import StorageSettings
 from weald.storage.sql import SqlStore
 
-from tests.storage.batches import OWNER, SPEC, STREAM, full_batch
+from tests.storage.batches import (
+    OWNER,
+    SPEC,
+    STREAM,
+    advance,
+    batch,
+    full_batch,
+    observations,
+)
 
 
 def tables(settings: StorageSettings) -> set[str]:
@@ -34,6 +43,65 @@ def test_from_nothing_to_head(empty_settings: StorageSettings) -> None:
     migrate.check(empty_settings)
     assert migrate.differences(empty_settings) == []
     assert migrate.upgrade(empty_settings) == HEAD
+
+
+def contents(settings: StorageSettings) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table, by the columns that the database has now."""
+    engine = make_engine(settings, readonly=True)
+    try:
+        with engine.connect() as connection:
+            present = sa.MetaData()
+            present.reflect(connection)
+            return {
+                name: [dict(row) for row in connection.execute(sa.select(table)).mappings()]
+                for name, table in present.tables.items()
+                if name != "alembic_version"
+            }
+    finally:
+        engine.dispose()
+
+
+def assert_kept(
+    before: dict[str, list[dict[str, Any]]], after: dict[str, list[dict[str, Any]]]
+) -> None:
+    """What both databases can hold, both hold."""
+    for name in before.keys() & after.keys():
+        shared = sorted(set().union(*before[name]) & set().union(*after[name]))
+        assert shared or not (before[name] or after[name])
+
+        def told(rows: list[dict[str, Any]], shared: list[str] = shared) -> list[str]:
+            return sorted(repr([row[key] for key in shared]) for row in rows)
+
+        assert told(before[name]) == told(after[name]), name
+
+
+@pytest.mark.parametrize("revision", migrate.revisions()[:-1])
+def test_what_is_stored_survives_the_way_down_and_up(store: SqlStore, revision: str) -> None:
+    """Each earlier revision is reached with rows in every table, and left again upwards."""
+    settings = store._settings
+    store.commit(full_batch())
+    at_head = contents(settings)
+    store.close()
+    migrate.downgrade(settings, revision)
+    earlier = contents(settings)
+    assert_kept(at_head, earlier)
+    with pytest.raises(SchemaMismatch, match=rf"revision {revision}.*weald db upgrade"):
+        SqlStore(settings)
+    migrate.upgrade(settings)
+    migrate.check(settings)
+    assert_kept(earlier, contents(settings))
+    with SqlStore(settings) as again:
+        again.commit(
+            batch(
+                2,
+                11,
+                5,
+                offsets=[advance(observations(11, 5, first_offset=13))],
+                observations=observations(11, 5, first_offset=13),
+            )
+        )
+        assert again.status(STREAM).n_inserted == 15
+        assert len(again.lineage(STREAM)) == 2
 
 
 @pytest.mark.parametrize("revision", ["base", *migrate.revisions()[:-1]])
