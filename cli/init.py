@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,7 +33,8 @@ bootstrap_servers = {bootstrap_servers}
 topic = {topic}
 
 [schema]
-# The numbers that make an observation. `path` reaches into nested records: path = "reading.celsius"
+# What makes an observation: numbers unless `kind` says count, flag, category, text or time.
+# `path` reaches into nested records: path = "reading.celsius"
 fields = [
 {fields}
 ]
@@ -41,7 +42,7 @@ fields = [
 {time}
 
 [model]
-family = "gaussian"
+family = "auto"    # {family}
 prior = "dp"
 seed = 0
 {model}
@@ -69,8 +70,9 @@ def add_to(app: typer.Typer) -> None:
     """Register the command of this module."""
     app.command(
         epilog=example(
-            "weald init --sample readings.jsonl",
-            "weald init --sample readings.csv --topic readings --bootstrap-servers kafka:9092",
+            "weald init --from-sample readings.jsonl",
+            "weald init --from-sample app.log    # lines of text: their kinds",
+            "weald init --from-sample readings.csv --topic readings --bootstrap-servers kafka:9092",
             "weald init production --fields temperature,humidity --key sensor --time at",
         )
     )(init)
@@ -81,7 +83,12 @@ def init(
     *,
     sample: Annotated[
         Path | None,
-        typer.Option("--sample", metavar="FILE", help="Propose the schema from this CSV or JSONL."),
+        typer.Option(
+            "--from-sample",
+            "--sample",
+            metavar="FILE",
+            help="Propose schema and family from this file, in any format that a stream may have.",
+        ),
     ] = None,
     name: Annotated[str, typer.Option("--name", help="Name of the stream.")] = "weald",
     topic: Annotated[
@@ -99,8 +106,9 @@ def init(
 ) -> None:
     """Write a weald.toml to start from.
 
-    With --sample the schema is proposed from the first records of a file, with the reason for each
-    field; look it over before the first run, because a stream keeps the schema it began with.
+    With --from-sample the schema and the family are proposed from the first records of a file, with
+    the reason for each field; look them over before the first run, because a stream keeps the
+    schema it began with.
     """
     from .settings import FILE_NAME
 
@@ -110,6 +118,7 @@ def init(
     proposal = _proposal(sample, fields)
     for reason in proposal.reasons:
         note(f"  {reason}")
+    note(f"  family: {family_of(proposal.fields)}, by the kinds of these fields")
     choices = Choices(
         Proposal(proposal.fields, key or proposal.key, time or proposal.time, []),
         stream={"name": name, **_source(sample, topic, home)},
@@ -124,11 +133,11 @@ def init(
 
 def _proposal(sample: Path | None, fields: str | None) -> Proposal:
     if fields is not None:
-        return Proposal([name.strip() for name in fields.split(",")], None, None, [])
+        return Proposal([*map(str.strip, fields.split(","))], None, None, [])
     if sample is None:
         raise UsageError(
             "a schema needs the names of the numbers in a record",
-            next_step="weald init --sample FILE, or weald init --fields A,B",
+            next_step="weald init --from-sample FILE, or weald init --fields A,B",
         )
     return propose(sample)
 
@@ -177,7 +186,8 @@ def configuration(choices: Choices) -> str:
         stream=_assignments(more),
         bootstrap_servers=_quoted(kafka["bootstrap_servers"]),
         topic=_quoted(kafka["topic"]),
-        fields="\n".join(f"    {_field(path)}," for path in schema.fields),
+        family=f"{family_of(schema.fields)}, by the fields above",
+        fields="\n".join(f"    {_field(each)}," for each in schema.fields),
         key=_line("key", schema.key, "path of the record's own key; `weald assign KEY` asks by it"),
         time=_line("time", schema.time, "path of the record's own time"),
         model=_assignments(choices.model),
@@ -200,11 +210,37 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _field(path: str) -> str:
+def _field(field: str | Mapping[str, Any]) -> str:
+    declared = _declared(field)
+    return "{ " + ", ".join(_pair(key, value) for key, value in declared.items()) + " }"
+
+
+def _declared(field: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a field: its name first, and its path where that is another."""
+    given = {"path": field} if isinstance(field, str) else dict(field)
+    path = given.pop("path")
     name = path.replace(".", "_")
-    return (
-        "{ name = " + _quoted(name) + ("" if name == path else f", path = {_quoted(path)}") + " }"
-    )
+    return {"name": name, **({} if name == path else {"path": path}), **given}
+
+
+def _pair(key: str, value: Any) -> str:
+    if isinstance(value, list):
+        return f"{key} = [{', '.join(map(_quoted, value))}]"
+    return f"{key} = {_quoted(value)}"
+
+
+def family_of(fields: Sequence[str | Mapping[str, Any]]) -> str:
+    """Return the family that ``auto`` means for these fields."""
+    import msgspec
+
+    from ..stream.family_choice import choose_family
+    from ..stream.schema import Schema
+    from ..stream.settings import SchemaSettings
+
+    declared = {"fields": [_declared(each) for each in fields]}
+    name, params = choose_family(Schema.of(msgspec.convert(declared, SchemaSettings)))
+    parts = [part["family"] for part in params.get("parts", ())]
+    return f"{name} of {', '.join(parts)}" if parts else name
 
 
 def _line(setting: str, path: str | None, comment: str) -> str:

@@ -46,7 +46,8 @@ def predict(
     data: Annotated[
         str,
         typer.Argument(
-            metavar="FILE|-", help=".csv[.gz] or .jsonl[.gz]; - reads JSONL from stdin."
+            metavar="FILE|-",
+            help="A file in any format that a stream may have; - reads JSONL from stdin.",
         ),
     ],
     *,
@@ -92,9 +93,9 @@ def _batches(state: State, data: str) -> Iterator[Decoded]:
     """Yield batches, the keys of their records where they have any, and what was refused."""
     import msgspec
 
-    from ..stream.decode import decode
-    from ..stream.file_source import FileSource, format_of
-    from ..stream.schema import Schema
+    from ..stream.decode import NUMBER_BYTES, decode
+    from ..stream.file_source import FileSource
+    from ..stream.formats import schema_for
     from ..stream.settings import SchemaSettings, StreamSettings
 
     settings = (
@@ -103,11 +104,12 @@ def _batches(state: State, data: str) -> Iterator[Decoded]:
         else StreamSettings(source="file", path=data)
     )
     declared = msgspec.convert(state.spec.schema, SchemaSettings)
-    text = format_of(settings) == "csv"
     # A question needs neither key nor time, but a key that is there makes the answer readable.
-    numbers = Schema.of(msgspec.structs.replace(declared, key=None, time=None), text=text)
-    named = Schema.of(msgspec.structs.replace(declared, time=None), text=text)
-    source = FileSource(settings, declared.max_bytes)
+    numbers = schema_for(settings, msgspec.structs.replace(declared, key=None, time=None))
+    named = numbers
+    if not numbers.packed:
+        named = schema_for(settings, msgspec.structs.replace(declared, time=None))
+    source = FileSource(settings, declared.max_bytes, NUMBER_BYTES * numbers.dimension)
     try:
         while not source.exhausted:
             messages = source.poll(1.0)

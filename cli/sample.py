@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import NotFoundError, UsageError
+from .kinds import judged
 from .load import open_text
 
 __all__ = ["Proposal", "propose"]
@@ -26,22 +27,22 @@ class Proposal:
 
     Parameters
     ----------
-    fields : list of str
-        Paths of the numbers.
+    fields : list of (str or mapping)
+        Paths of plain numbers, and settings of other fields with their ``path``.
     key, time : str or None
         Paths of the record's key and time.
     reasons : list of str
-        Why each path was taken or left, one line each.
+        Why each path was taken or left, one line each, and why the family.
     """
 
-    fields: list[str]
+    fields: list[str | dict[str, Any]]
     key: str | None
     time: str | None
     reasons: list[str]
 
 
 def propose(path: Path) -> Proposal:
-    """Propose a schema for the records of a CSV or JSONL file.
+    """Propose a schema for the records of a file in any of a stream's formats.
 
     Raises
     ------
@@ -56,29 +57,54 @@ def propose(path: Path) -> Proposal:
     columns = {name: [record.get(name) for record in records] for name in records[0]}
     time = next((name for name in columns if name.rpartition(".")[2].lower() in TIME_NAMES), None)
     key = _key(columns, time)
-    fields, reasons = [], []
+    fields: list[str | dict[str, Any]] = []
+    reasons = []
     for name, values in columns.items():
         if name in (key, time):
             role = "key" if name == key else "time"
             reasons.append(f"{name}: {role}, by its name and values")
             continue
-        problem = _not_a_feature(values)
-        if problem is None:
-            fields.append(name)
-        reasons.append(f"{name}: {problem or 'a number in every record'}")
+        verdict = judged(name, values)
+        if verdict.settings is not None:
+            fields.append({"path": name, **verdict.settings} if verdict.settings else name)
+        reasons.append(f"{name}: {verdict.reason}")
     if not fields:
-        raise UsageError(f"{path}: no field holds a number in every record")
+        raise UsageError(f"{path}: no field holds anything to cluster by")
     return Proposal(fields, key, time, reasons)
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
+    from ..stream.formats import format_of
+    from ..stream.settings import StreamSettings
+
+    form = format_of(StreamSettings(source="file", path=str(path)))
+    if form == "packed":
+        raise UsageError(
+            f"{path}: packed numbers have no names", next_step="weald init --fields A,B"
+        )
+    if form in ("parquet", "arrow", "avro"):
+        yield from _rows(path, form)
+        return
     with open_text(path) as lines:
-        if path.name.removesuffix(".gz").endswith(".csv"):
+        if form == "csv":
             yield from csv.DictReader(lines)
             return
         for number, line in enumerate(lines, start=1):
             if line.strip():
-                yield dict(_flattened(_object(path, number, line)))
+                whole = {"line": line} if form == "lines" else _object(path, number, line)
+                yield dict(_flattened(whole))
+
+
+def _rows(path: Path, form: Any) -> Iterator[dict[str, Any]]:
+    from ..stream.table_reader import open_rows
+
+    reader = open_rows(str(path), form, record_bytes=8)
+    try:
+        while rows := reader.take(LOOKED_AT, 0.0):
+            for row in rows:
+                yield dict(_flattened(json.loads(row)))
+    finally:
+        reader.close()
 
 
 def _object(path: Path, number: int, line: str) -> Mapping[str, Any]:
@@ -106,27 +132,3 @@ def _key(columns: Mapping[str, list[Any]], time: str | None) -> str | None:
         if named and name != time and whole and len(set(values)) == len(values):
             return name
     return None
-
-
-def _not_a_feature(values: list[Any]) -> str | None:
-    """Return why the values cannot be a feature, or None if they can."""
-    empty = sum(value is None or value == "" for value in values)
-    filled = [value for value in values if value is not None and value != ""]
-    if not filled or not all(map(_is_number, filled)):
-        return "left out: not a number"
-    # Few gaps: such records become dead letters. Many: the field would lose most of the stream.
-    if empty > len(values) // 10:
-        return f"left out: empty in {empty} of {len(values)} records"
-    if len(set(filled)) == 1:
-        return "left out: the same in every record"
-    return None
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool):
-        return False
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True

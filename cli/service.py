@@ -19,14 +19,15 @@ from ..storage import migrate
 from ..storage.redis_statistics import RedisStatistics
 from ..storage.settings import redacted
 from ..storage.sql import SqlReader, SqlStore
+from ..stream.decode import NUMBER_BYTES
 from ..stream.engine import Engine
-from ..stream.file_source import FileSource, format_of
+from ..stream.file_source import FileSource
+from ..stream.formats import schema_for
 from ..stream.kafka_dead_letters import KafkaDeadLetters
 from ..stream.kafka_source import KafkaSource
 from ..stream.model import Plan
 from ..stream.outlets import Outlets
 from ..stream.record import Reason
-from ..stream.schema import Schema
 from ..stream.watch import Watch
 from . import embedded
 from .errors import NotReadyError
@@ -112,7 +113,8 @@ def open_source(settings: Settings) -> Source:
     stream = settings.stream
     if stream.source == "kafka":
         return KafkaSource(settings.kafka, stream.name, stream.batch_records)
-    return FileSource(stream, settings.schema.max_bytes)
+    record_bytes = NUMBER_BYTES * schema_for(stream, settings.schema).dimension
+    return FileSource(stream, settings.schema.max_bytes, record_bytes)
 
 
 @contextmanager
@@ -142,8 +144,7 @@ def service(settings: Settings, source: Source) -> Iterator[Service]:
         if settings.monitoring.enabled:
             exporter = _exporter(settings.monitoring, metrics, health)
             url = f"{open_things.enter_context(exporter).url}/metrics"
-        text = stream.source != "kafka" and format_of(stream) == "csv"
-        schema = Schema.of(settings.schema, text=text)
+        schema = schema_for(stream, settings.schema)
         plan = Plan(
             stream, settings.schema, settings.model, settings.refinement, settings.retention
         )

@@ -193,7 +193,7 @@ def _anchor(key: str, value: object, folder: Path) -> object:
     if not isinstance(value, str):
         return value
     sqlite = "sqlite:///"
-    if value and (key == "stream.path" or key.endswith(PATHS)):
+    if value and (key in {"stream.path", "stream.avro_schema"} or key.endswith(PATHS)):
         return str(folder / value)
     if key == "storage.url" and value.startswith(sqlite) and value != f"{sqlite}:memory:":
         return sqlite + str(folder / value.removeprefix(sqlite))

@@ -25,6 +25,9 @@ __all__ = ["LARGEST", "decode", "set_aside"]
 # in which a measurement is larger do not exist; a number that is was not measured.
 LARGEST = 1e30
 
+# Of a packed record.
+NUMBER_BYTES = 8
+
 # Possessive, and with an optional closing quote, so that hostile input cannot make it backtrack.
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
@@ -80,8 +83,10 @@ def decode(
 
 
 def _verdict(message: Message, schema: Schema) -> Parsed | Refused:
+    if schema.packed:
+        return _packed(message, schema)
     try:
-        value = _admitted(message.value, schema)
+        value = _admitted(_unwrapped(message.value, schema), schema)
         broker = broker_key(message.key) if schema.key is None else None
         if schema.compiled is not None:
             try:
@@ -91,6 +96,31 @@ def _verdict(message: Message, schema: Schema) -> Parsed | Refused:
         return parse(value, broker, schema)
     except Refused as refused:
         return refused
+
+
+def _packed(message: Message, schema: Schema) -> Parsed | Refused:
+    """Take a message of packed numbers as it is; its columns are made of all of them at once."""
+    value, size = message.value, NUMBER_BYTES * schema.dimension
+    if value is None:
+        return Refused(Reason.TOMBSTONE, "the record has no value")
+    if len(value) != size:
+        detail = f"the record has {len(value)} bytes, {schema.dimension} numbers take {size}"
+        return Refused(Reason.WRONG_LENGTH, detail)
+    try:
+        return Parsed(value, broker_key(message.key), NO_TIME)
+    except Refused as refused:
+        return refused
+
+
+def _unwrapped(value: bytes | None, schema: Schema) -> bytes | None:
+    if value is None or schema.unwrap is None:
+        return value
+    if len(value) > schema.settings.max_bytes:
+        return value  # refused for its length
+    try:
+        return schema.unwrap(value)
+    except UnicodeDecodeError as error:
+        raise Refused(Reason.BAD_UTF8, f"byte {error.start}: {error.reason}") from None
 
 
 def _admitted(value: bytes | None, schema: Schema) -> bytes:
@@ -144,6 +174,9 @@ def _flattened(members: Sequence[Any], schema: Schema) -> list[float]:
 
 
 def _values(parsed: Sequence[Parsed], schema: Schema) -> NDArray[np.float64]:
+    if schema.packed:
+        joined = b"".join(map(bytes, (record.numbers for record in parsed)))  # type: ignore[arg-type]  # the message itself
+        return np.frombuffer(joined, dtype="<f8").reshape(len(parsed), schema.dimension)
     flat = [number for record in parsed for number in record.numbers]
     return np.array(flat, dtype=np.float64).reshape(len(parsed), schema.dimension)
 

@@ -15,6 +15,7 @@ from .dead_letter import DeadLetterLimit, too_many
 from .decode import decode
 from .delivery import Delivery
 from .errors import Rebalanced
+from .formats import schema_for
 from .held import Held, fresh
 from .model import Plan
 from .outlets import Outlets
@@ -61,7 +62,7 @@ class Engine:
         self._plan = plan
         self._source = source
         self._watch = watch or Watch(Metrics(plan.stream.name, reasons=reasons), Health())
-        self._schema = schema or Schema.of(plan.schema)
+        self._schema = schema or schema_for(plan.stream, plan.schema)
         self._limit = DeadLetterLimit(plan.stream.dead_letter_share, plan.stream.dead_letter_window)
         self._patience = Patience(source, self._watch, lambda: self._stopping)
         self._ownership = Ownership(plan, source, store, self._patience, self._watch)

@@ -12,29 +12,23 @@ import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from .errors import SourceError
+from .formats import format_of
 from .lines import LineReader
 from .record import Message, TopicPartition
 from .settings import StreamSettings
 from .source import Change
+from .table_reader import RowReader, open_rows
 
-__all__ = ["FileSource", "format_of"]
+__all__ = ["FileSource"]
 
 STDIN = "stdin"
+TEXTUAL = frozenset({"jsonl", "csv", "lines"})
 
 _log = logging.getLogger(__name__)
-
-
-def format_of(settings: StreamSettings) -> Literal["jsonl", "csv"]:
-    """Format of the file or of standard input, by the settings or by the file's name."""
-    if settings.format != "auto":
-        return settings.format
-    name = (settings.path or "").removesuffix(".gz")
-    return "csv" if name.endswith((".csv", ".tsv")) else "jsonl"
 
 
 class FileSource:
@@ -46,6 +40,8 @@ class FileSource:
         Its `path`, None for standard input, and its `format`.
     max_bytes : int
         Longest row kept whole; a longer one is cut, and the decoder refuses it.
+    record_bytes : int
+        Size of a record of a packed file.
 
     Raises
     ------
@@ -53,13 +49,17 @@ class FileSource:
         When the file cannot be opened, or a CSV file has no header.
     """
 
-    def __init__(self, settings: StreamSettings, max_bytes: int = 1_048_576) -> None:
+    def __init__(
+        self, settings: StreamSettings, max_bytes: int = 1_048_576, record_bytes: int = 8
+    ) -> None:
         self._path = None if settings.source == "stdin" else settings.path
         if settings.source == "file" and self._path is None:
             raise SourceError("the stream's source is a file: name it with [stream] path")
         self._max_bytes = max_bytes
         self._batch_records = settings.batch_records
-        self._csv = format_of(settings) == "csv"
+        self._format = format_of(settings)
+        self._csv = self._format == "csv"
+        self._record_bytes = record_bytes
         self._separator = "\t" if (self._path or "").removesuffix(".gz").endswith(".tsv") else ","
         topic = STDIN if self._path is None else Path(self._path).name
         self._partition = TopicPartition(topic, 0)
@@ -69,12 +69,19 @@ class FileSource:
         self._open()
 
     def _open(self) -> None:
-        self._lines = LineReader(self._path, self._max_bytes)
+        self._lines = self._reader()
         modified = time.time() if self._path is None else Path(self._path).stat().st_mtime
         self._timestamp_ms = int(modified * 1000)
         self._next = 0
         self._row = b""
         self._header: list[str] | None = None
+
+    def _reader(self) -> LineReader | RowReader:
+        if self._format in TEXTUAL:
+            return LineReader(self._path, self._max_bytes)
+        if self._path is None:
+            raise SourceError(f"standard input cannot be read as {self._format}: name a file")
+        return open_rows(self._path, self._format, self._record_bytes)
 
     @property
     def exhausted(self) -> bool:
@@ -100,6 +107,8 @@ class FileSource:
         ]
 
     def _rows(self, line: bytes) -> list[bytes]:
+        if self._format not in TEXTUAL:
+            return [line]
         if not self._csv:
             # Blank lines are no records: every second editor ends a file with one.
             return [line] if line.strip() else []

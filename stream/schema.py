@@ -103,6 +103,10 @@ class Schema:
         Numbers arrive as text, as the cells of a CSV row do.
     compiled : callable, optional
         Decodes bytes into a struct of numbers, then key, then time; None for nested paths.
+    unwrap : callable, optional
+        Makes a JSON object of a message in another format, or refuses it.
+    packed : bool
+        A message is the d numbers themselves, float64 little-endian.
     """
 
     settings: SchemaSettings
@@ -111,9 +115,18 @@ class Schema:
     time: Path | None
     text: bool
     compiled: Callable[[bytes], msgspec.Struct] | None
+    unwrap: Callable[[bytes], bytes] | None = None
+    packed: bool = False
 
     @classmethod
-    def of(cls, settings: SchemaSettings, *, text: bool = False) -> "Schema":
+    def of(
+        cls,
+        settings: SchemaSettings,
+        *,
+        text: bool = False,
+        unwrap: Callable[[bytes], bytes] | None = None,
+        packed: bool = False,
+    ) -> "Schema":
         """Compile `settings`.
 
         Raises
@@ -134,7 +147,7 @@ class Schema:
             (name,) if text and name else _path(name) for name in (settings.key, settings.time)
         )
         compiled = _compile(settings, fields, (key, time), text=text)
-        return cls(settings, fields, key, time, text, compiled)
+        return cls(settings, fields, key, time, text, compiled, unwrap, packed)
 
     @property
     def dimension(self) -> int:

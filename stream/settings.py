@@ -90,9 +90,12 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Name of the stream: of its rows in SQL, its keys in Redis, its consumer group.
     source : {"kafka", "file", "stdin"}
     path : str, optional
-        The file of a file source: JSONL or CSV, by its name, plain or ``.gz``.
-    format : {"auto", "jsonl", "csv"}
-        Format of a file or of standard input; "auto" goes by the file's name, else JSONL.
+        The file of a file source; text may be plain or ``.gz``.
+    format : {"auto", "jsonl", "csv", "lines", "parquet", "arrow", "avro", "packed"}
+        Of the records; "auto" goes by the file's name, else JSONL. Lines are plain text, packed
+        records the numbers themselves, float64 little-endian.
+    avro_schema : str, optional
+        File with the schema that Avro messages of a topic were written with.
     batch_records : int
         Most records of one SQL transaction.
     poll_seconds : float
@@ -122,7 +125,8 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Name = "weald"
     source: Literal["kafka", "file", "stdin"] = "kafka"
     path: str | None = None
-    format: Literal["auto", "jsonl", "csv"] = "auto"
+    format: Literal["auto", "jsonl", "csv", "lines", "parquet", "arrow", "avro", "packed"] = "auto"
+    avro_schema: str | None = None
     batch_records: Positive = 500
     poll_seconds: Annotated[float, msgspec.Meta(gt=0, le=60)] = 0.5
     snapshot_records: Positive = 20_000

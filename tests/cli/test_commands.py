@@ -85,7 +85,7 @@ def test_init_then_run_on_a_sample(weald: Command) -> None:
 def test_init_needs_to_know_the_fields(weald: Command) -> None:
     result = weald("init")
     assert result.code == ExitCode.USAGE
-    assert "Next: weald init --sample FILE" in result.err
+    assert "Next: weald init --from-sample FILE" in result.err
 
 
 def test_run_without_a_schema_says_how_to_write_one(weald: Command) -> None:

@@ -34,8 +34,8 @@ def test_numbers_become_fields_and_the_rest_is_explained(tmp_path: Path) -> None
         "id: key, by its name and values",
         "time: time, by its name and values",
         "reading.celsius: a number in every record",
-        "reading.unit: left out: not a number",
-        "flag: left out: not a number",
+        "reading.unit: left out: the same in every record",
+        "flag: left out: the same in every record",
         "level: left out: the same in every record",
         "gap: left out: empty in 20 of 30 records",
     ]
@@ -52,7 +52,7 @@ def test_an_id_that_repeats_is_no_key(tmp_path: Path) -> None:
 def test_nothing_usable_is_a_usage_error(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("name\na\nb\n")
-    with pytest.raises(UsageError, match="no field holds a number"):
+    with pytest.raises(UsageError, match="no field holds anything"):
         propose(path)
 
 
@@ -72,3 +72,47 @@ def test_the_configuration_is_toml_whatever_the_names() -> None:
     assert "time" not in document["schema"]
     assert document["stream"]["path"] == 'C:\\x"y.csv'
     assert document["redis"]["enabled"] is False
+
+
+def test_every_kind_is_proposed_with_its_reason(tmp_path: Path) -> None:
+    records: list[object] = [
+        {
+            "bytes": 10 ** (i % 6),
+            "n_hits": i % 9,
+            "ok": i % 3 == 0,
+            "origin": ("JFK", "LGA", "EWR")[i % 3],
+            "due": f"2026-01-{1 + i % 28:02}T10:00:00",
+            "message": f"worker {i} has done its part of round {i % 7}",
+            "user": f"user{i}",
+            "tags": ["a"],
+        }
+        for i in range(60)
+    ]
+    proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
+    assert proposal.fields == [
+        {"path": "bytes", "scale": "log"},
+        {"path": "n_hits", "kind": "count"},
+        {"path": "ok", "kind": "flag"},
+        {"path": "origin", "kind": "category", "values": ["JFK", "LGA", "EWR"]},
+        {"path": "due", "kind": "time"},
+        {"path": "message", "kind": "text"},
+    ]
+    reasons = "\n".join(proposal.reasons)
+    for words in ("by its logarithm", "3 values that repeat", "9 words a record", "names, 60"):
+        assert words in reasons
+    choices = Choices(
+        proposal,
+        stream={"name": "s", "source": "file", "path": "x.jsonl"},
+        kafka={"bootstrap_servers": "h:1", "topic": "t"},
+    )
+    text = configuration(choices)
+    fields = tomllib.loads(text)["schema"]["fields"]
+    assert fields[3] == {"name": "origin", "kind": "category", "values": ["JFK", "LGA", "EWR"]}
+    assert "mixed of gaussian, poisson, bernoulli, categorical, multinomial" in text
+
+
+def test_lines_of_a_log_are_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "app.log"
+    path.write_text("".join(f"worker {i} has started in {i} s\n" for i in range(30)))
+    proposal = propose(path)
+    assert proposal.fields == [{"path": "line", "kind": "text"}]

@@ -1,0 +1,113 @@
+"""What the values of one field are, as far as a sample shows it, and why."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from statistics import median
+from typing import Any, NamedTuple
+
+__all__ = ["Verdict", "judged"]
+
+MOST_EMPTY = 0.1
+# Of texts with at most so many different values, each is a level of its own.
+MOST_LEVELS = 50
+LEAST_REPEATS = 3
+# A line of text has several words; fewer are a name.
+LEAST_WORDS = 3
+# Where the largest number is so many times the median, its logarithm tells more.
+SKEWED = 50.0
+_FLAGS = frozenset({"true", "false", "yes", "no"})
+_COUNTS = re.compile(r"(^|_)(n|num|count|counts|total|hits|requests|errors|retries|bytes)(_|$)")
+
+
+class Verdict(NamedTuple):
+    """Settings of the field beyond its path, None for one that is left out, and the reason."""
+
+    settings: dict[str, Any] | None
+    reason: str
+
+
+def judged(name: str, values: Sequence[Any]) -> Verdict:
+    """Judge one field by its name and its values.
+
+    Parameters
+    ----------
+    name : str
+        Path of the field.
+    values : sequence
+        One a record; None or an empty text where it has none.
+    """
+    filled = [value for value in values if value is not None and value != ""]
+    problem = _problem(filled, len(values))
+    if problem is not None:
+        return Verdict(None, f"left out: {problem}")
+    if all(isinstance(value, bool) or str(value).lower() in _FLAGS for value in filled):
+        return Verdict({"kind": "flag"}, "a flag: yes or no in every record")
+    numbers = _numbers(filled)
+    if numbers is not None:
+        return _number(name, numbers)
+    texts = [str(value) for value in filled]
+    return _moment(texts) or _category(texts) or _text(texts)
+
+
+def _problem(filled: Sequence[Any], n_records: int) -> str | None:
+    """Return why the values can be no feature of any kind, or None if they can."""
+    if not filled:
+        return "empty in every record"
+    empty = n_records - len(filled)
+    # Few gaps: such records become dead letters. Many: the field would lose most of the stream.
+    if empty > n_records * MOST_EMPTY:
+        return f"empty in {empty} of {n_records} records"
+    if any(isinstance(value, list | dict) for value in filled):
+        return "a list"
+    return "the same in every record" if len(set(map(str, filled))) == 1 else None
+
+
+def _numbers(filled: Sequence[Any]) -> list[float] | None:
+    try:
+        return [float(value) for value in filled if not isinstance(value, bool)]
+    except (TypeError, ValueError):
+        return None
+
+
+def _number(name: str, numbers: Sequence[float]) -> Verdict:
+    whole = all(number >= 0 and number == int(number) for number in numbers)
+    last = name.rpartition(".")[2].lower()
+    middle, largest = median(numbers), max(numbers)
+    if min(numbers) >= 0 and largest > SKEWED * max(middle, 1e-300) and largest > SKEWED:
+        times = f"{largest / middle:.0f} times" if middle else "far above"
+        return Verdict(
+            {"scale": "log"}, f"a number, by its logarithm: the largest is {times} the median"
+        )
+    if whole and _COUNTS.search(last):
+        return Verdict({"kind": "count"}, "a count: whole, from 0, and named like one")
+    return Verdict({}, "a number in every record")
+
+
+def _moment(texts: Sequence[str]) -> Verdict | None:
+    try:
+        for text in texts:
+            datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return Verdict({"kind": "time"}, "a time: its place in the day and in the week")
+
+
+def _category(texts: Sequence[str]) -> Verdict | None:
+    counts = Counter(texts)
+    if len(counts) > MOST_LEVELS or len(texts) < LEAST_REPEATS * len(counts):
+        return None
+    levels = [level for level, _ in counts.most_common()]
+    return Verdict(
+        {"kind": "category", "values": levels}, f"a category: {len(levels)} values that repeat"
+    )
+
+
+def _text(texts: Sequence[str]) -> Verdict:
+    words = sum(len(text.split()) for text in texts) / len(texts)
+    if words >= LEAST_WORDS:
+        return Verdict({"kind": "text"}, f"a text: {words:.0f} words a record, as hashed counts")
+    return Verdict(None, f"left out: names, {len(set(texts))} different in {len(texts)} records")
