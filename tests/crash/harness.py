@@ -23,6 +23,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
 import argparse
 import json
+import math
 import random
 import sys
 import tempfile
@@ -175,7 +176,7 @@ def played(scenes: list[str], n_kills: int, seed: int) -> list[Tally]:
                 postgresql if database == "postgresql" else None,
                 places.get(kind, ""),
             )
-            share = max(1, round(n_kills * SCENES[scene] / whole))
+            share = math.ceil(n_kills * SCENES[scene] / whole)
             tallies.append(play(place, scene, share, seed))
     return tallies
 

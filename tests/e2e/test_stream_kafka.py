@@ -44,12 +44,38 @@ class World:
         )
         return self._start(Orders(self._database, STREAM, kafka, step, count), name)
 
-    def produce(self, values: Sequence[bytes | None], partition: int | None = None) -> None:
+    def produce(
+        self,
+        values: Sequence[bytes | None],
+        partition: int | None = None,
+        keys: Sequence[int] | None = None,
+    ) -> None:
         producer = KafkaProducer(bootstrap_servers=self.bootstrap)
-        for value in values:
+        for i, value in enumerate(values):
             key = b"tombstones need one" if value is None else None
+            if keys is not None:
+                key = b"%d" % keys[i]
             producer.send(self.topic, value=value, key=key, partition=partition)
         producer.close()
+
+    def end(self, partition: int) -> int:
+        place = TopicPartition(self.topic, partition)
+        consumer = KafkaConsumer(bootstrap_servers=self.bootstrap)
+        end: int = consumer.end_offsets([place])[place]
+        consumer.close()
+        return end
+
+    def offsets(self, partition: int) -> list[int]:
+        """Offsets of the records that the topic still has."""
+        place = TopicPartition(self.topic, partition)
+        consumer = KafkaConsumer(bootstrap_servers=self.bootstrap)
+        consumer.assign([place])
+        consumer.seek_to_beginning(place)
+        end, found = consumer.end_offsets([place])[place], []
+        while consumer.position(place) < end:
+            found += [each.offset for each in consumer.poll(timeout_ms=200).get(place, [])]
+        consumer.close()
+        return found
 
     def inserted(self) -> int:
         try:
@@ -190,6 +216,75 @@ def test_added_partitions_are_read_from_their_start(world: World) -> None:
     writer.stop()
     assert_exactly_once(world.store, 300)
     assert len(world.store.ledger(NAME)) == 5
+
+
+def test_gaps_of_aborted_transactions_and_of_expired_records(world: World) -> None:
+    lines = records(0, 400)
+    producer = KafkaProducer(bootstrap_servers=world.bootstrap, transactional_id=world.topic)
+    producer.init_transactions()
+    for number, first in enumerate(range(0, 300, 20)):
+        producer.begin_transaction()
+        for line in lines[first : first + 20]:
+            producer.send(world.topic, value=line, partition=0)
+        producer.commit_transaction()
+        if number % 3 == 0:
+            producer.begin_transaction()
+            producer.send(world.topic, value=b"never to be seen", partition=0).get(timeout=30)
+            producer.abort_transaction()
+    producer.close()
+    assert world.start("mortal", "commit.written", 3).ended() == -signal.SIGKILL
+    writer = world.start("writer")
+    world.wait_for(300)
+    writer.stop()
+    assert_exactly_once(world.store, 300)
+    assert world.store.dead_letter_counts(NAME) == {}
+    # Sixty records expire before anybody has read them: they are told of, and skipped.
+    world.produce([b"expires"] * 60, partition=0)
+    end = world.end(0)
+    administrator = KafkaAdminClient(bootstrap_servers=world.bootstrap)
+    administrator.delete_records({TopicPartition(world.topic, 0): end})
+    administrator.close()
+    world.produce(lines[300:], partition=0)
+    last = world.start("last")
+    world.wait_for(400)
+    last.stop()
+    assert last.says("expired before they were read")
+    assert_exactly_once(world.store, 400)
+
+
+def test_a_compacted_topic_is_read_across_its_gaps(world: World) -> None:
+    configuration = {
+        "cleanup.policy": "compact",
+        "segment.ms": "100",
+        "min.cleanable.dirty.ratio": "0.01",
+        "max.compaction.lag.ms": "100",
+    }
+    world.topic += "-compacted"
+    administrator = KafkaAdminClient(bootstrap_servers=world.bootstrap)
+    administrator.create_topics(
+        {world.topic: {"num_partitions": 1, "replication_factor": 1, "configs": configuration}}
+    )
+    administrator.close()
+    lines = records(0, 600)
+    for first in (0, 300):
+        world.produce(lines[first : first + 300], keys=range(300))
+    assert world.start("mortal", "commit", 2).ended() == -signal.SIGKILL
+    in_sql, next_offset = world.inserted(), world.store.offsets(NAME)[world.topic, 0]
+    assert 0 < next_offset < 300
+
+    def compacted() -> bool:
+        # The newest segment stays as it is; one more record makes it an older one.
+        world.produce(lines[599:], keys=[300])
+        return next_offset not in world.offsets(0)
+
+    wait_until(compacted, "the record that comes next is gone", 60.0)
+    writer = world.start("writer")
+    wait_until(lambda: world.store.offsets(NAME)[world.topic, 0] == world.end(0), "all is read")
+    writer.stop()
+    left = [offset for offset in world.offsets(0) if offset >= next_offset]
+    (row,) = world.store.ledger(NAME)
+    assert row.n_received == row.n_inserted
+    assert in_sql + len(left) <= row.n_received < 600
 
 
 def test_a_broker_that_restarts_is_waited_for(tmp_path: Path, own_kafka: Server, seed: int) -> None:

@@ -148,6 +148,8 @@ def _properties(
         "broker.session.timeout.ms": 4000,
         "broker.heartbeat.interval.ms": 500,
         # The default buffer alone would take a quarter of the heap.
+        # Compaction is looked for at once, not every quarter of a minute.
+        "log.cleaner.backoff.ms": 200,
         "log.cleaner.dedupe.buffer.size": 8 * 1024 * 1024,
         **extra,
     }
