@@ -131,12 +131,13 @@ def fit(
     """
     if iterations is not None and seconds is not None:
         raise UsageError("give --iterations or --seconds, not both")
-    from ..mcmc.fit import FitSettings
+    from ..mcmc.fit import SPARSE_FAMILY, FitSettings
     from .belief import held_out_density
     from .fit_report import tell, write_assignments, write_trace
     from .load import load_table
 
-    table = load_table(data, columns.split(",") if columns else None, keep_sparse=True)
+    chosen = columns.split(",") if columns else None
+    table = load_table(data, chosen, keep_sparse=family == SPARSE_FAMILY)
     if table.left_out:
         note(f"columns without numbers, left out: {', '.join(table.left_out)}")
     given = {"alpha": alpha, "sigma": sigma, "discount": discount}

@@ -20,10 +20,18 @@ from .kernels import Kernel, kernels_named
 from .position import Position
 from .start import atoms_of, grow_forest, most_blocks, possible_labels, starting_labels
 
-__all__ = ["ChainTrace", "FitResult", "FitSettings", "combine", "fit", "run_chain"]
+__all__ = [
+    "SPARSE_FAMILY",
+    "ChainTrace",
+    "FitResult",
+    "FitSettings",
+    "combine",
+    "fit",
+    "run_chain",
+]
 
 # The family whose rows may be sparse.
-_SPARSE = "multinomial"
+SPARSE_FAMILY = "multinomial"
 _DEFAULT_ITERATIONS = 100
 # Draws kept of a chain for the consensus and the membership probabilities.
 _KEPT_DRAWS = 200
@@ -113,7 +121,7 @@ def _prior(settings: FitSettings) -> PartitionPrior:
 
 def _observations(values: Any, settings: FitSettings) -> Any:
     """The observations as their family takes them: sparse ones stay so for counts of words only."""
-    kept = settings.family == _SPARSE or not issparse(values)
+    kept = settings.family == SPARSE_FAMILY or not issparse(values)
     return values if kept else values.toarray()
 
 
