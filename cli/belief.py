@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..stream.predictive import Predictive
-from ..treecore.totals import add_observations, empty_totals
+from ..treecore.totals import totals_of_groups
 from .errors import UsageError
 from .output import note
 from .report.diagnostics import diagnose
@@ -84,7 +84,6 @@ def _log_densities(
 ) -> NDArray[np.float64]:
     labels, prior = drawn
     clusters = np.arange(int(labels.max()) + 1)
-    totals = empty_totals(result.family, clusters.size)
-    add_observations(result.family, table.values, labels, totals)
+    totals = totals_of_groups(result.family, table.values, labels, clusters.size)
     log_joint = Predictive.of(result.family, prior, clusters, totals).log_joint(test.values)
     return np.asarray(np.logaddexp.reduce(log_joint, axis=1))

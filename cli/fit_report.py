@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from ..treecore.family import spec_of
-from ..treecore.family.sparse_multinomial import bag_totals, sparse_values
-from ..treecore.totals import add_observations, empty_totals
+from ..treecore.totals import totals_of_groups
 from .belief import diagnostics
 from .describe import spread_text
 from .output import Column, Form, write_record
@@ -196,21 +194,11 @@ def _kernels(result: FitResult) -> list[dict[str, Any]]:
     return rows
 
 
-def _totals(result: FitResult, values: Any) -> NDArray[np.float64]:
-    """Statistics row of each cluster; the sums of sparse observations are dense."""
-    labels = result.labels.astype(np.int64)
-    if issparse(values):
-        counts = sparse_values(values)
-        return bag_totals(counts, labels, result.n_clusters, result.family.vocabulary)
-    totals = empty_totals(result.family, result.n_clusters)
-    add_observations(result.family, values, labels, totals)
-    return totals
-
-
 def _clusters(table: Table, result: FitResult) -> list[dict[str, Any]]:
     """Return one row for each cluster, largest first."""
     spec = spec_of(result.family)
-    totals = _totals(result, table.values)
+    labels = result.labels.astype(np.int64)
+    totals = totals_of_groups(result.family, table.values, labels, result.n_clusters)
     sizes = np.bincount(result.labels, minlength=result.n_clusters)
     rows = []
     for cluster in np.argsort(-sizes, kind="stable").tolist():

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from .compile import compiled
 from .family.base import log_marginal, observe, statistics_width, workspace
+from .family.sparse_multinomial import bag_totals, sparse_values
 from .rows import Rows, add_row
 
-__all__ = ["add_observations", "empty_totals", "log_marginals"]
+__all__ = ["add_observations", "empty_totals", "log_marginals", "totals_of_groups"]
 
 
 @compiled
@@ -41,3 +43,12 @@ def log_marginals(family: Any, totals: Rows) -> NDArray[np.float64]:
     for i in range(totals.shape[0]):
         result[i] = log_marginal(family, totals, i, work)
     return result
+
+
+def totals_of_groups(family: Any, values: Any, groups: NDArray[np.int64], n_groups: int) -> Rows:
+    """Dense statistics rows (n_groups, m) of observations (n, d), which may be a sparse matrix."""
+    if issparse(values):
+        return bag_totals(sparse_values(values), groups, n_groups, family.vocabulary)
+    totals = empty_totals(family, n_groups)
+    add_observations(family, values, groups, totals)
+    return totals
