@@ -211,6 +211,11 @@ class Metrics:
         _check("rebalance", kind, REBALANCE_KINDS)
         self._add("weald_rebalances_total", 1, kind)
 
+    def certainty(self, probability: float, stability: float) -> None:
+        """Tell how sure the chain's draws are of a publication, means over its observations."""
+        self._set("weald_membership_probability_ratio", probability)
+        self._set("weald_stability_ratio", stability)
+
     def held(self, observations: int) -> None:
         """Tell how many observations wait in memory, as those of a warm-up do."""
         self._set("weald_held_observations", observations)

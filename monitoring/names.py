@@ -143,6 +143,16 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("weald_publications_total", "counter", "Publications of the partition."),
     Metric("weald_last_publication_timestamp_seconds", "gauge", "When the last one happened."),
     Metric("weald_clusters", "gauge", "Clusters of the published partition."),
+    Metric(
+        "weald_membership_probability_ratio",
+        "gauge",
+        "Mean probability of the shown assignments by the chain's recent draws.",
+    ),
+    Metric(
+        "weald_stability_ratio",
+        "gauge",
+        "Mean share of its cluster that an observation is with in the chain's recent draws.",
+    ),
     Metric("weald_observations", "gauge", "Observations in the model."),
     Metric("weald_lineage_events_total", "counter", "Changes between publications.", ("kind",)),
     Metric("weald_reassigned_observations_total", "counter", "Rows a publication moved."),

@@ -7,6 +7,7 @@ the commits of a stream from 1 without gaps. Times are seconds since 1970, UTC.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -293,12 +294,15 @@ class Certainty:
         The clusters that are shown.
     probability, stability : float64[k]
         Means over the observations of each.
+    means
+        Of both over all observations.
     """
 
     chunks: Sequence[CertaintyChunk]
     cluster: NDArray[np.int64]
     probability: NDArray[np.float64]
     stability: NDArray[np.float64]
+    means: tuple[float, float] = (math.nan, math.nan)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,8 @@ class RecentDraws:
             )
         ]
         self._told = told
-        return Certainty(chunks, ids, means[0], means[1])
+        whole = (float(np.nanmean(judged.probability)), float(np.nanmean(judged.stability)))
+        return Certainty(chunks, ids, means[0], means[1], whole)
 
     def state(self) -> Arrays:
         """Arrays from which `restore` goes on."""

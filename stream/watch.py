@@ -133,6 +133,8 @@ class Watch:
                     kernel.log_joint_gain,
                 )
         self._untold.update(event.kind for event in applied.lineage)
+        for certainty in applied.certainties:
+            self.metrics.certainty(*certainty.means)
         for change in applied.reassigned:
             self.metrics.published(dict(self._untold), len(change.seq))
             self._untold.clear()

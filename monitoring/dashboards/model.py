@@ -26,6 +26,19 @@ _CLUSTERS = Row(
             ],
         ),
         Panel(
+            "Certainty of what is shown",
+            "Membership: mean share of the chain's recent draws in which an observation is with "
+            "most of its cluster. Stability: mean share of its cluster that it is with. A fall "
+            "says that the chain is torn between partitions.",
+            "percentunit",
+            [
+                Query(
+                    largest("weald_membership_probability_ratio", "stream"), "membership {{stream}}"
+                ),
+                Query(largest("weald_stability_ratio", "stream"), "stability {{stream}}"),
+            ],
+        ),
+        Panel(
             "Observations",
             "Observations in the model.",
             "short",

@@ -39,6 +39,7 @@ def _source(metrics: Metrics) -> None:
         metrics.rebalance(kind)
     for partition in range(2):
         metrics.held(3)
+        metrics.certainty(0.9, 0.8)
         metrics.partition_lag("events", partition, records=12, seconds=0.4)
 
 
