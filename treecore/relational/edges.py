@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..compile import generic, implements
 from ..errors import ParameterError
-from ..family.base import predictive_width, statistics_width
+from ..family.base import predictive_width, register_dense, statistics_width
 from ..family.gamma import log_rising, rising_table
 
 __all__ = ["BetaEdges", "GammaEdges", "beta_edges", "edge_mean", "gamma_edges", "log_pair"]
@@ -110,3 +110,6 @@ def _no_statistics(_family: Any) -> int:
 @implements(predictive_width, BetaEdges, GammaEdges)
 def _no_predictive(_family: Any) -> int:
     return 0
+
+
+register_dense(BetaEdges, GammaEdges)
