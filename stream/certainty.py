@@ -81,16 +81,18 @@ class RecentDraws:
         """Arrays from which `restore` goes on."""
         lengths = np.array([len(draw) for draw in self._draws], dtype=np.int64)
         joined = np.concatenate([np.empty(0, dtype=np.int32), *self._draws])
-        return {"lengths": lengths, "labels": joined, "told": self._told}
+        return {"lengths": lengths, "labels": joined}
 
     @classmethod
     def restore(cls, state: Arrays) -> "RecentDraws":
-        """Undo `state`; a snapshot of an earlier version has none, and the draws begin anew."""
+        """Undo `state`; a snapshot of an earlier version has none, and the draws begin anew.
+
+        What SQL has been told is not known any more, so all of it is told again.
+        """
         draws = cls()
         if state:
             draws._draws = np.split(state["labels"], np.cumsum(state["lengths"])[:-1])
             draws._draws = draws._draws if len(state["lengths"]) else []
-            draws._told = state["told"]
         return draws
 
 
