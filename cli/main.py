@@ -30,6 +30,8 @@ from . import (
     status,
     tree,
     warmup,
+    watch,
+    worker,
 )
 from .demo import command as demo
 from .errors import CommandError, ExitCode
@@ -54,6 +56,8 @@ demo.add_to(app)
 init.add_to(app)
 run.add_to(app)
 serve.add_to(app)
+worker.add_to(app)
+watch.add_to(app)
 status.add_to(app)
 clusters.add_to(app)
 cluster.add_to(app)

@@ -17,6 +17,7 @@ import typer
 from .errors import ExitCode, NotReadyError
 from .options import Config, Set, example, open_settings
 from .output import note
+from .worker import working_threads
 
 if TYPE_CHECKING:
     from ..stream.engine import Engine
@@ -96,6 +97,8 @@ def run(
         running.callback(opened.close)
         ready = running.enter_context(root.service(settings, opened))
         _announce(settings, ready.metrics_url)
+        if embedded and settings.refinement.mode == "workers":
+            running.enter_context(working_threads(settings, settings.workers.threads))
         with stopping_on_signals(ready.engine) as received:
             ready.engine.run()
     if signal.SIGINT in received:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..mcmc.lease_work import lease_kernels
 from ..monitoring.exporter import Exporter
 from ..monitoring.health import Health
 from ..monitoring.metrics import Metrics
 from ..monitoring.settings import MonitoringSettings
 from ..storage import migrate
+from ..storage.lease_queue import LeaseQueue
 from ..storage.redis_statistics import RedisStatistics
 from ..storage.settings import redacted
 from ..storage.sql import SqlReader, SqlStore
@@ -28,6 +30,7 @@ from ..stream.kafka_source import KafkaSource
 from ..stream.model import Plan
 from ..stream.outlets import Outlets
 from ..stream.record import Reason
+from ..stream.refinery import Refinery
 from ..stream.watch import Watch
 from . import embedded
 from .errors import NotReadyError
@@ -148,8 +151,24 @@ def service(settings: Settings, source: Source) -> Iterator[Service]:
         plan = Plan(
             stream, settings.schema, settings.model, settings.refinement, settings.retention
         )
-        engine = Engine(plan, source, store, outlets, Watch(metrics, health), schema)
+        watch = Watch(metrics, health)
+        engine = Engine(plan, source, store, outlets, watch, schema)
+        if settings.refinement.mode == "workers":
+            _let_workers_refine(settings, engine, store, watch, open_things)
         yield Service(engine, url)
+
+
+def _let_workers_refine(
+    settings: Settings, engine: Engine, store: SqlStore, watch: Watch, open_things: ExitStack
+) -> None:
+    lease_kernels(settings.workers.kernels)
+    if not settings.redis.enabled:
+        raise NotReadyError(
+            "refinement.mode is workers, whose leases go through Redis, which is switched off",
+            next_step="--set redis.enabled=true",
+        )
+    queue = open_things.enter_context(LeaseQueue(settings.redis, settings.stream.name))
+    engine.refine_by(Refinery(settings.workers, queue, store, watch))
 
 
 def _exporter(settings: MonitoringSettings, metrics: Metrics, health: Health) -> Exporter:

@@ -20,6 +20,7 @@ from ..mcmc.settings import ModelSettings, RefinementSettings
 from ..monitoring.settings import MonitoringSettings
 from ..storage.settings import RedisSettings, RetentionSettings, StorageSettings
 from ..stream.settings import KafkaSettings, SchemaSettings, StreamSettings
+from ..stream.worker_settings import WorkersSettings
 from .errors import NotFoundError, UsageError
 from .http.settings import HttpSettings
 from .secrets import FILE_SUFFIX, is_secret, read_secret, secret_keys
@@ -50,6 +51,7 @@ class Settings(msgspec.Struct, frozen=True):
     schema: SchemaSettings
     model: ModelSettings
     refinement: RefinementSettings
+    workers: WorkersSettings
     storage: StorageSettings
     retention: RetentionSettings
     redis: RedisSettings
@@ -63,6 +65,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "schema": SchemaSettings,
     "model": ModelSettings,
     "refinement": RefinementSettings,
+    "workers": WorkersSettings,
     "storage": StorageSettings,
     "retention": RetentionSettings,
     "redis": RedisSettings,

@@ -49,7 +49,8 @@ def status(
 
     The account of each partition adds up: received = inserted + duplicate + dead letters. A new
     stream has none until its first model.warmup_records observations are there; until then this
-    says how many a running Weald has.
+    says how many a running Weald has. Leases are those of the last rounds by what became of them,
+    where workers refine; `weald watch` shows the workers, too.
     """
     told = _at_once(config, set_, stream) or _in_full(config, set_, stream)
     answer = {key: _shown(key, value) for key, value in told.items()}
@@ -82,6 +83,7 @@ def _in_full(config: Path | None, set_: list[str] | None, stream: str | None) ->
         return {
             **asdict(state.reader.status(state.stream)),
             "dead_letter_reasons": state.reader.dead_letter_counts(state.stream),
+            "leases": state.reader.lease_counts(state.stream),
             "partitions": [asdict(row) for row in state.reader.ledger(state.stream)],
             "last_refinement": [
                 asdict(row) for row in state.reader.rounds(state.stream, limit=ROUNDS_SHOWN)

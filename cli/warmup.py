@@ -52,6 +52,8 @@ def compile_kernels(family: str) -> float:
     import numpy as np
 
     from ..mcmc.chain import Chain
+    from ..mcmc.lease_work import work
+    from ..mcmc.leases import Budget
     from ..treecore.family import FAMILIES
     from ..treecore.prior import build_prior
 
@@ -61,5 +63,7 @@ def compile_kernels(family: str) -> float:
     chain = Chain.start(FAMILIES[family].build({}, sample), build_prior("dp", {}), seed=0)
     chain.insert(sample)
     chain.refine()
+    lent = chain.lend(np.random.default_rng(0), 1, Budget("tgmcmc,gibbs", 1, 0))
+    chain.adopt([(each.atoms, work(each.lease).labels) for each in lent])
     chain.log_weights(sample[:2])
     return time.perf_counter() - start

@@ -7,7 +7,7 @@ observations were cut into batches, and across :meth:`Chain.state` and :meth:`Ch
 
 import json
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +23,7 @@ from ..treecore.guide import Guide, freeze
 from ..treecore.partition import Atoms, Model
 from ..treecore.prior import PartitionPrior, build_prior
 from .arrival import arrive, depart, joint_weights
+from .gibbs import sweep as gibbs_sweep
 from .growing import (
     empty_state,
     enlarged_state,
@@ -31,7 +32,10 @@ from .growing import (
     restored_state,
     state_arrays,
 )
-from .kernels import KERNELS, Kernel, gibbs_on
+from .kernels import KERNELS, gibbs_on
+from .leases import Budget, coin_groups, concurrency, make_lease
+from .ledger import KernelReport, Ledger, Refinement
+from .lending import Lending, Lent, merged_labels
 from .position import Position
 from .state import set_labels
 
@@ -42,31 +46,6 @@ _FIRST_CAPACITY = 1024
 _SCHEDULE = (KERNELS["tgmcmc"], gibbs_on(1000))
 
 Arrays = dict[str, NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class KernelReport:
-    """What one move did in a refinement; ``mean_log_ratio`` is NaN where nothing was proposed."""
-
-    name: str
-    flag: str
-    proposed: int
-    accepted: int
-    mean_log_ratio: float
-    log_joint_gain: float
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Refinement:
-    """What a refinement did. Log joints are on one scale for the chain's whole life."""
-
-    log_joint_before: float
-    log_joint_after: float
-    best_log_joint: float
-    n_blocks: int
-    kernels: tuple[KernelReport, ...]
-    seconds: float
 
 
 class Chain:
@@ -89,6 +68,7 @@ class Chain:
         self._state = empty_state(family, _FIRST_CAPACITY)
         self._forest = empty_forest(family, _FIRST_CAPACITY)
         self._best: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._lending: Lending | None = None
 
     @classmethod
     def start(cls, family: Any, prior: PartitionPrior, *, seed: int) -> Self:
@@ -161,6 +141,8 @@ class Chain:
             arrive(
                 self._rng, forest_model, model, self._forest, self._state, values[part], ids[part]
             )
+        if self._lending is not None:
+            self._lending.insert(ids)
         return ids
 
     def _take_ids(self, n: int) -> NDArray[np.int64]:
@@ -204,6 +186,8 @@ class Chain:
         self._best = self.best_labels
         self._best[ids] = -1
         self._free = np.concatenate((self._free, ids))
+        if self._lending is not None:
+            self._lending.remove(ids)
 
     def _freeze(self, model: Model) -> Guide:
         # Topology from the first prior's potentials: the guide must not follow the chain.
@@ -248,7 +232,7 @@ class Chain:
         position = self._position()
         before = best = position.log_joint(self._first_prior)
         self._best = self._by_id(position.labels())
-        ledger = _Ledger(before)
+        ledger = Ledger(before)
         for _ in range(rounds):
             position.use_prior(position.prior.resample(self._rng, position.sizes()))
             for kernel in _SCHEDULE:
@@ -262,6 +246,75 @@ class Chain:
         self._settle(self._by_id(position.labels()))
         seconds = time.perf_counter() - began
         return Refinement(before, ledger.log_joint, best, self.n_blocks, ledger.reports(), seconds)
+
+    def lend(self, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
+        """Deal the blocks out by coins to ``n_leases`` leases, as far as the prior allows.
+
+        Draws from ``rng``, not from the chain's generator; each lease gets the budget with a seed
+        of its own. Until :meth:`adopt` the chain takes arrivals and removals as ever.
+        """
+        position = self._position()
+        guide = self._freeze(position.model)
+        self._lending = Lending()
+        labels, present = position.labels(), self._present()
+        n_leases = concurrency(self.prior, self.n_observations, n_leases)
+        lent = []
+        for atoms in coin_groups(rng, labels, n_leases):
+            seed = int(rng.integers(2**63))
+            if atoms.shape[0]:
+                each = budget._replace(seed=seed)
+                model = (self.family, self.prior)
+                lease = make_lease(model, guide, labels, (atoms, n_leases), each)
+                lent.append(Lent(present[atoms], lease))
+        return lent
+
+    def note_lent(self) -> None:
+        """Replay :meth:`lend`, as far as the chain itself is concerned."""
+        self._freeze(self._position().model)
+        self._lending = Lending()
+
+    def forget_lent(self) -> None:
+        """Go on as if nothing had been lent."""
+        self._lending = None
+
+    @property
+    def lent(self) -> bool:
+        """Whether leases are out."""
+        return self._lending is not None
+
+    def adopt(self, returns: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Refinement:
+        """End the round that :meth:`lend` began; see :mod:`weald.mcmc.lending`.
+
+        Parameters
+        ----------
+        returns:
+            For each lease that came back its atoms and their labels (u each); the blocks of the
+            others stay as they were.
+        """
+        if self._lending is None:
+            raise ValueError("nothing is lent")
+        began = time.perf_counter()
+        lending, self._lending = self._lending, None
+        before = self.log_joint()
+        self._settle(merged_labels(lending, self.labels, returns))
+        partition, size = self._state.partition, self._state.atoms.size
+        sizes = partition.size[partition.slots[: self.n_blocks]]
+        if sizes.shape[0]:
+            self.prior = self.prior.resample(self._rng, sizes)
+        # As in insert: a prior that is no product needs a table for each number of observations.
+        arrived = np.fromiter(lending.arrived, dtype=np.int64, count=len(lending.arrived))
+        n, at = int(sizes.sum()), 0
+        while at < arrived.shape[0]:
+            rest = arrived.shape[0] - at
+            seating = self.prior.seating(n + int(size[arrived[at]]), self.n_blocks + rest)
+            part = arrived[at : at + (rest if seating.is_product else 1)]
+            gibbs_sweep(self._rng, self._state, Model(self.family, seating, self._work), part)
+            n += int(size[part].sum())
+            at += part.shape[0]
+        after = self.log_joint()
+        self._best = self.labels
+        seconds = time.perf_counter() - began
+        return Refinement(before, after, after, self.n_blocks, (), seconds)
 
     def _settle(self, labels: NDArray[np.int64]) -> None:
         """Take over a partition, with every block's statistics summed afresh."""
@@ -305,6 +358,8 @@ class Chain:
         encoded = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
         saved: Arrays = {"about": encoded, "best": self._best, "free": self._free}
         saved["n"] = np.array([self._end])
+        if self._lending is not None:
+            saved |= self._lending.arrays()
         saved |= {f"forest_{k}": v for k, v in forest_arrays(self._forest).items()}
         saved |= {f"state_{k}": v for k, v in state_arrays(self._state, self._end).items()}
         return saved
@@ -322,6 +377,7 @@ class Chain:
         chain._end = int(saved["n"][0])
         chain._free = saved["free"]
         chain._best = saved["best"]
+        chain._lending = Lending.restore(saved)
         parts = {
             part: {k.removeprefix(part): v for k, v in saved.items() if k.startswith(part)}
             for part in ("forest_", "state_")
@@ -330,38 +386,3 @@ class Chain:
         chain._forest = restored_forest(family, forest_model, parts["forest_"])
         chain._state = restored_state(family, chain._forest, parts["state_"])
         return chain
-
-
-class _Ledger:
-    """Adds up what each move of a refinement did."""
-
-    def __init__(self, log_joint: float) -> None:
-        self.log_joint = log_joint
-        self._rows: dict[str, list[float]] = {}
-        self._flags: dict[str, str] = {}
-
-    def note(
-        self, kernel: Kernel, tally: NDArray[np.float64], log_joint: float, seconds: float
-    ) -> None:
-        gain = log_joint - self.log_joint
-        self.log_joint = log_joint
-        share = 1.0 / len(kernel.parts)
-        for name, moves in zip(kernel.parts, tally, strict=True):
-            self._flags[name] = kernel.flag
-            row = self._rows.setdefault(name, [0.0] * 5)
-            for at, value in enumerate((*moves, gain * share, seconds * share)):
-                row[at] += float(value)
-
-    def reports(self) -> tuple[KernelReport, ...]:
-        return tuple(
-            KernelReport(
-                name=name,
-                flag=self._flags[name],
-                proposed=int(row[0]),
-                accepted=int(row[1]),
-                mean_log_ratio=row[2] / row[0] if row[0] else float("nan"),
-                log_joint_gain=row[3],
-                seconds=row[4],
-            )
-            for name, row in self._rows.items()
-        )

@@ -1,6 +1,6 @@
 """What people may choose about the model and its refinement."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -43,11 +43,15 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         Observations between two publications; a multiple of ``every_records``.
     rounds:
         Rounds of every kernel in one refinement.
+    mode:
+        ``inline``: the writer refines, and the same stream gives the same partition, bit for bit.
+        ``workers``: `weald worker` processes refine while records flow.
     """
 
     every_records: int = 500
     publish_every_records: int = 1000
     rounds: int = 2
+    mode: Literal["inline", "workers"] = "inline"
 
     def __post_init__(self) -> None:
         if self.every_records < 1 or self.rounds < 0:

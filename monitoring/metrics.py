@@ -12,12 +12,21 @@ from numpy.typing import ArrayLike
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
 from .histogram import BatchHistogram
-from .names import LINEAGE_KINDS, METRICS, PHASES, REBALANCE_KINDS, RETRY_TARGETS, STEPS
+from .names import (
+    LEASE_OUTCOMES,
+    LINEAGE_KINDS,
+    METRICS,
+    PHASES,
+    REBALANCE_KINDS,
+    RETRY_TARGETS,
+    STEPS,
+)
 
 __all__ = ["Metrics"]
 
 OTHER = "other"
 EMPTY_AT_START = (
+    "weald_workers",
     "weald_assigned_partitions",
     "weald_paused_partitions",
     "weald_clusters",
@@ -96,6 +105,7 @@ class Metrics:
     def _start_at_zero(self) -> None:
         known = {
             "weald_dead_letters_total": (*sorted(self._reasons), OTHER),
+            "weald_leases_total": LEASE_OUTCOMES,
             "weald_lineage_events_total": LINEAGE_KINDS,
             "weald_retries_total": RETRY_TARGETS,
             "weald_rebalances_total": REBALANCE_KINDS,
@@ -253,6 +263,26 @@ class Metrics:
         self._add("weald_kernel_seconds_total", seconds, kernel)
         self._add("weald_kernel_log_joint_gain_nats_total", max(gain, 0.0), kernel)
         self._add("weald_kernel_log_joint_loss_nats_total", max(-gain, 0.0), kernel)
+
+    # Refinement by workers.
+
+    def workers(self, alive: int) -> None:
+        """Tell how many workers were heard of lately."""
+        self._set("weald_workers", alive)
+
+    def leases(self, outcome: str, n: int) -> None:
+        """Count leases that were closed; `outcome` is one of `names.LEASE_OUTCOMES`."""
+        _check("lease outcome", outcome, LEASE_OUTCOMES)
+        self._add("weald_leases_total", n, outcome)
+
+    def late_return(self) -> None:
+        """Count a return that was dropped."""
+        self._add("weald_late_returns_total", 1)
+
+    def lease_round(self, seconds: float, arrivals: int) -> None:
+        """Tell how long the last round was out, and how many observations came meanwhile."""
+        self._set("weald_lease_round_seconds", seconds)
+        self._set("weald_lease_round_arrivals", arrivals)
 
     # Publication.
 

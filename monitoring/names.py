@@ -15,6 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 __all__ = [
     "LATENCY_BUCKETS",
+    "LEASE_OUTCOMES",
     "LINEAGE_KINDS",
     "METRICS",
     "PHASES",
@@ -52,7 +53,11 @@ class Metric(NamedTuple):
     buckets: tuple[float, ...] = ()
 
 
-STEPS: Final = ("poll", "decode", "insert", "refine", "publish", "commit", "redis", "snapshot")
+STEPS: Final = (
+    *("poll", "decode", "insert", "refine", "lend", "adopt"),
+    *("publish", "commit", "redis", "snapshot"),
+)
+LEASE_OUTCOMES: Final = ("adopted", "expired", "parked", "abandoned")
 PHASES: Final = ("starting", "replaying", "warming_up", "standby", "running", "paused", "stopping")
 LINEAGE_KINDS: Final = ("birth", "split", "merge", "move", "retire")
 RETRY_TARGETS: Final = ("kafka", "sql", "redis")
@@ -139,6 +144,16 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("weald_log_joint_nats", "gauge", "Log joint of the chain after its last refinement."),
     Metric("weald_chain_clusters", "gauge", "Blocks of the partition being sampled."),
     Metric("weald_hyperparameter", "gauge", "Value in the chain, by name.", ("name",)),
+    # Refinement by workers.
+    Metric("weald_workers", "gauge", "Workers heard of lately."),
+    Metric("weald_leases_total", "counter", "Leases closed, by what became of them.", ("outcome",)),
+    Metric("weald_late_returns_total", "counter", "Returns dropped as late or repeated."),
+    Metric("weald_lease_round_seconds", "gauge", "Time that the last round of leases was out."),
+    Metric(
+        "weald_lease_round_arrivals",
+        "gauge",
+        "Observations that came while the last round of leases was out.",
+    ),
     # Publication.
     Metric("weald_publications_total", "counter", "Publications of the partition."),
     Metric("weald_last_publication_timestamp_seconds", "gauge", "When the last one happened."),

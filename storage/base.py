@@ -25,12 +25,14 @@ from .answers import (
     Sureness,
 )
 from .commit import (
+    AdoptionRow,
     BatchCommit,
     Certainty,
     CertaintyChunk,
     ClusterRow,
     DeadLetterLike,
     DeadLetterRow,
+    LeaseRow,
     LineageRow,
     ObservationBlock,
     OffsetAdvance,
@@ -44,6 +46,7 @@ from .commit import (
 from .settings import RetentionSettings
 
 __all__ = [
+    "AdoptionRow",
     "AsOf",
     "BatchCommit",
     "Certainty",
@@ -51,6 +54,7 @@ __all__ = [
     "ClusterRow",
     "DeadLetterLike",
     "DeadLetterRow",
+    "LeaseRow",
     "LedgerRow",
     "Letters",
     "LineageRow",
@@ -240,6 +244,20 @@ class Reader(Protocol):
 
     def dead_letter_counts(self, stream: str) -> dict[str, int]:
         """Return how many dead letters there are for each reason."""
+
+    def leases(
+        self, stream: str, *, outcome: str | None = None, limit: int | None = None
+    ) -> list[LeaseRow]:
+        """Return leases, newest round first; with ``outcome`` only those of that outcome."""
+
+    def lease_counts(self, stream: str) -> dict[str, int]:
+        """Return how many of the leases that are kept have each outcome."""
+
+    def last_round(self, stream: str) -> int:
+        """Return the number of the newest round of leases, 0 if there was none."""
+
+    def adoptions(self, stream: str, after_round: int) -> list[AdoptionRow]:
+        """Return the rounds of leases later than this one that were taken back, in order."""
 
     def close(self) -> None:
         """Close the connections."""

@@ -15,15 +15,19 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .refinement_rows import AdoptionRow, LeaseRow, RoundRow
+
 __all__ = [
     "CERTAINTY_CHUNK",
     "STORED_BYTES",
+    "AdoptionRow",
     "BatchCommit",
     "Certainty",
     "CertaintyChunk",
     "ClusterRow",
     "DeadLetterLike",
     "DeadLetterRow",
+    "LeaseRow",
     "LineageRow",
     "ObservationBlock",
     "OffsetAdvance",
@@ -305,19 +309,6 @@ class Certainty:
     means: tuple[float, float] = (math.nan, math.nan)
 
 
-@dataclass(frozen=True)
-class RoundRow:
-    """What one kernel did in one stretch of refinement, after ``seq`` observations."""
-
-    seq: int
-    kernel: str
-    proposed: int
-    accepted: int
-    log_joint_before: float
-    log_joint_after: float
-    seconds: float
-
-
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """An image of the engine after ``seq`` observations: named arrays and nothing else.
@@ -401,3 +392,5 @@ class BatchCommit:
     rounds: Sequence[RoundRow] = ()
     certainties: Sequence[Certainty] = ()
     snapshot: Snapshot | None = None
+    leases: Sequence[LeaseRow] = ()
+    adoptions: Sequence[AdoptionRow] = ()

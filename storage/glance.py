@@ -37,6 +37,9 @@ _LEDGER = """
 _REASONS = """
     SELECT reason, count(*) AS n FROM dead_letters
     WHERE stream_id = ? GROUP BY reason ORDER BY reason"""
+_LEASES = """
+    SELECT outcome, count(*) AS n FROM leases
+    WHERE stream_id = ? GROUP BY outcome ORDER BY outcome"""
 _ROUNDS = """
     SELECT seq, kernel, proposed, accepted, log_joint_before, log_joint_after, seconds
     FROM rounds WHERE stream_id = ? ORDER BY id DESC LIMIT ?"""
@@ -90,6 +93,8 @@ def _told(connection: sqlite3.Connection, stream: str, rounds: int) -> dict[str,
     told |= one(_SNAPSHOT, _NO_SNAPSHOT)
     reasons = connection.execute(_REASONS, (stream_id,)).fetchall()
     told["dead_letter_reasons"] = {row["reason"]: row["n"] for row in reasons}
+    leases = connection.execute(_LEASES, (stream_id,)).fetchall()
+    told["leases"] = {row["outcome"]: row["n"] for row in leases}
     told["partitions"] = [dict(row) for row in connection.execute(_LEDGER, (stream_id,))]
     newest = connection.execute(_ROUNDS, (stream_id, rounds)).fetchall()
     told["last_refinement"] = [dict(row) for row in reversed(newest)]

@@ -10,7 +10,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from . import assignments, dead_letters, fence, history, overview, replay, trends
+from . import assignments, dead_letters, fence, history, leases, overview, replay, trends
 from .answers import (
     LedgerRow,
     ObservationRow,
@@ -23,8 +23,10 @@ from .answers import (
 from .base import AsOf, Letters
 from .certainty import sureness_of
 from .commit import (
+    AdoptionRow,
     ClusterRow,
     DeadLetterRow,
+    LeaseRow,
     LineageRow,
     ObservationBlock,
     PublicationRow,
@@ -281,3 +283,25 @@ class SqlReader:
         """Return how many dead letters there are for each reason."""
         with self._of(stream) as (connection, stream_id):
             return dead_letters.counts(connection, stream_id)
+
+    def leases(
+        self, stream: str, *, outcome: str | None = None, limit: int | None = None
+    ) -> list[LeaseRow]:
+        """Return leases, newest round first; with ``outcome`` only those of that outcome."""
+        with self._of(stream) as (connection, stream_id):
+            return leases.lease_rows(connection, stream_id, outcome=outcome, limit=limit)
+
+    def lease_counts(self, stream: str) -> dict[str, int]:
+        """Return how many of the leases that are kept have each outcome."""
+        with self._of(stream) as (connection, stream_id):
+            return leases.lease_counts(connection, stream_id)
+
+    def last_round(self, stream: str) -> int:
+        """Return the number of the newest round of leases, 0 if there was none."""
+        with self._of(stream) as (connection, stream_id):
+            return leases.last_round(connection, stream_id)
+
+    def adoptions(self, stream: str, after_round: int) -> list[AdoptionRow]:
+        """Return the rounds of leases later than this one that were taken back, in order."""
+        with self._of(stream) as (connection, stream_id):
+            return leases.adoption_rows(connection, stream_id, after_round)

@@ -11,22 +11,18 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from importlib.resources import files
 from typing import Any, Self
 
 import numpy as np
-import redis
 from numpy.typing import NDArray
-from redis.backoff import ExponentialWithJitterBackoff
-from redis.retry import Retry
 
 from .base import Reader
 from .commit import ClusterRow
-from .errors import AccessDenied, StorageError, StorageStopped, StorageUnavailable
+from .redis_client import answering, connect
 from .rows import from_bytes, to_bytes
 from .settings import RedisSettings, redacted
 
@@ -76,17 +72,7 @@ class RedisStatistics:
 
     def __init__(self, settings: RedisSettings) -> None:
         self._place = redacted(settings.url)
-        # None of these commands blocks on the server, so one timeout serves them all. redis-py's
-        # default of ten retries would hold the stream for a minute and more.
-        self._client: Any = redis.Redis.from_url(
-            settings.url,
-            socket_timeout=settings.timeout_seconds,
-            socket_connect_timeout=settings.timeout_seconds,
-            retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=0.5), settings.retries),
-            health_check_interval=30,
-            client_name="weald",
-            **_identity(settings),
-        )
+        self._client: Any = connect(settings)
         room = files(__package__)
         self._move = self._client.register_script(_source(room, "compare_and_set.lua"))
         self._replace = self._client.register_script(_source(room, "replace_shard.lua"))
@@ -119,7 +105,7 @@ class RedisStatistics:
             arguments: list[Any] = [epoch, int(last), len(chunk)]
             for row in chunk:
                 arguments += [str(row.cluster), _value(row, epoch)]
-            with self._answering():
+            with answering(self._place):
                 reply = self._move(keys=[_key(stream)], args=arguments + (ended if last else []))
             if reply[0] != Outcome.PUBLISHED.value:
                 return Outcome(reply[0])
@@ -138,7 +124,7 @@ class RedisStatistics:
         epoch = reader.position(stream).epoch
         rows = reader.clusters(stream)
         fresh = f"{_key(stream)}:{uuid.uuid4().hex}"
-        with self._answering():
+        with answering(self._place):
             self._client.hset(fresh, "epoch", epoch)
             self._client.expire(fresh, _REBUILD_SECONDS)
             for start in range(0, len(rows), _ROWS_PER_CALL):
@@ -150,7 +136,7 @@ class RedisStatistics:
 
     def read_all(self, stream: str) -> ShardStatistics | None:
         """Return every cluster's statistics at one moment, or None if there are none."""
-        with self._answering():
+        with answering(self._place):
             found: dict[bytes, bytes] = self._client.hgetall(_key(stream))
         if b"epoch" not in found:
             return None
@@ -159,47 +145,8 @@ class RedisStatistics:
 
     def ping(self) -> None:
         """Raise unless the server answers."""
-        with self._answering():
+        with answering(self._place):
             self._client.ping()
-
-    @contextmanager
-    def _answering(self) -> Iterator[None]:
-        try:
-            yield
-        except redis.RedisError as error:
-            raise _meaning_of(error)(f"{self._place}: {error}") from error
-
-
-def _meaning_of(error: redis.RedisError) -> type[StorageError]:
-    denied = (
-        redis.exceptions.AuthenticationError,
-        redis.exceptions.AuthorizationError,
-        redis.exceptions.NoPermissionError,
-        redis.exceptions.AuthenticationWrongNumberOfArgsError,
-    )
-    passing = (
-        redis.exceptions.ConnectionError,
-        redis.exceptions.TimeoutError,
-        redis.exceptions.OutOfMemoryError,
-        redis.exceptions.ReadOnlyError,
-        redis.exceptions.ClusterDownError,
-        redis.exceptions.TryAgainError,
-    )
-    if isinstance(error, denied):
-        return AccessDenied
-    return StorageUnavailable if isinstance(error, passing) else StorageStopped
-
-
-def _identity(settings: RedisSettings) -> dict[str, str]:
-    """Who connects, and which certificates count; what the URL says wins."""
-    given = {
-        "username": settings.username,
-        "password": settings.password,
-        "ssl_ca_certs": settings.ssl_cafile,
-        "ssl_certfile": settings.ssl_certfile,
-        "ssl_keyfile": settings.ssl_keyfile,
-    }
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _source(room: Any, name: str) -> str:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from .commit import Rewind
 from .errors import StreamConflict, StreamNotFound
 from .schema import (
+    adoptions,
     assignment_changes,
     certainties,
     clusters,
@@ -168,6 +169,8 @@ def _forget_history(connection: sa.Connection, stream_id: int, back: Rewind) -> 
         publications.c.number > back.publication,
         rounds.c.seq > back.seq,
         snapshots.c.number > back.snapshot,
+        adoptions.c.seq > back.seq,
+        adoptions.c.publication > back.publication,
         # What was said of how sure the chain is belongs to a publication that is no more.
         certainties.c.chunk >= 0,
     ):

@@ -27,10 +27,12 @@ from sqlalchemy import (
 
 __all__ = [
     "HEAD",
+    "adoptions",
     "assignment_changes",
     "certainties",
     "clusters",
     "dead_letters",
+    "leases",
     "lineage_events",
     "lineage_parents",
     "metadata",
@@ -43,7 +45,7 @@ __all__ = [
 ]
 
 # Revision that these tables are. Kept here so that opening a database need not import Alembic.
-HEAD = "0006"
+HEAD = "0007"
 
 metadata = MetaData(
     naming_convention={
@@ -254,4 +256,32 @@ dead_letters = Table(
         sqlite_where=text("replay_at IS NOT NULL"),
         postgresql_where=text("replay_at IS NOT NULL"),
     ),
+)
+
+# A lease is open until the row says otherwise; the token is that of nobody else, ever.
+leases = Table(
+    "leases",
+    metadata,
+    _stream_id(),
+    Column("round_number", BigInteger, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("token", BigInteger, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("n_atoms", BigInteger, nullable=False),
+    Column("offered_at", Double, nullable=False),
+    Column("closed_at", Double),
+    Column("worker", Text),
+)
+
+# Replay does again what these say: a round's returns came from outside, not from the stream.
+adoptions = Table(
+    "adoptions",
+    metadata,
+    _stream_id(),
+    Column("round_number", BigInteger, primary_key=True),
+    Column("begun_seq", BigInteger, nullable=False),
+    Column("begun_publication", BigInteger, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("publication", BigInteger, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
 )

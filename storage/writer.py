@@ -19,6 +19,7 @@ from .errors import InvariantBroken
 from .failpoints import failpoint
 from .fence import Turn, take_turn
 from .invariants import check_batch
+from .leases import prune, write_leases
 from .rows import to_bytes
 from .schema import (
     clusters,
@@ -65,9 +66,11 @@ def write_batch(connection: sa.Connection, batch: BatchCommit, snapshots_kept: i
     _write_lineage(connection, turn, batch.lineage)
     _write_rounds(connection, turn.stream_id, batch)
     failpoint("commit.history")
+    write_leases(connection, turn.stream_id, batch.leases, batch.adoptions)
     if batch.snapshot is not None:
         write_snapshot(connection, turn.stream_id, batch.epoch, batch.snapshot)
         _prune_snapshots(connection, turn.stream_id, snapshots_kept)
+        prune(connection, turn.stream_id)
     failpoint("commit.written")
     return True
 

@@ -21,6 +21,7 @@ from .model import Plan
 from .outlets import Outlets
 from .ownership import Ownership
 from .record import Message, Reason
+from .refinery import Refinery
 from .retry import Patience
 from .schema import Schema
 from .second_chance import SecondChances
@@ -69,7 +70,12 @@ class Engine:
         self._delivery = Delivery(source, store, outlets or Outlets(), self._patience, self._watch)
         self._chances = SecondChances(plan, self._schema, store)
         self._held = Held()
+        self._refinery: Refinery | None = None
         self._stopping = False
+
+    def refine_by(self, refinery: Refinery) -> None:
+        """Give the partition out to workers between two batches."""
+        self._refinery = refinery
 
     def stop(self) -> None:
         """Finish the batch in hand, then return from `run`; safe in a signal handler."""
@@ -104,6 +110,7 @@ class Engine:
                 if taken is not None:
                     self._delivery.introduce(taken)
             elif (writer := self._ownership.writer) is not None:
+                self._refine_by_workers(writer, messages)
                 if messages:
                     self._digest(writer, messages)
                 if len(self._held) or not messages:
@@ -118,6 +125,17 @@ class Engine:
         if self._ownership.writer is None:
             self._held = Held()
         return False
+
+    def _refine_by_workers(self, writer: Writer, messages: list[Message]) -> None:
+        """Take back leases and give out others; what that changes is committed at once."""
+        if self._refinery is None or len(self._held):
+            return
+        stamps = [each.timestamp_ms for each in messages if each.timestamp_ms >= 0]
+        late = time.time() - min(stamps) / 1000.0 if stamps else 0.0
+        applied = self._refinery.turn(writer, behind=late > self._refinery.behind_seconds)
+        if applied is not None:
+            self._delivery.deliver(writer, Held(), applied)
+            self._refinery.committed()
 
     def _digest(self, writer: Writer, messages: list[Message]) -> None:
         now = time.time()

@@ -20,6 +20,7 @@ from ..storage.base import Reader
 from ..storage.commit import Arrays, StreamSpec
 from ..storage.errors import SnapshotCorrupt
 from .errors import ReplayDiverged
+from .lease_rounds import RoundsAgain
 from .model import family_of, new_shard
 from .publication import Published
 from .record import TopicPartition
@@ -133,11 +134,14 @@ def replay(
         for row in reader.publications(stream)
         if row.number > shard.publication and row.seq <= last and not shard.in_turn(row.seq)
     )
+    again = RoundsAgain(reader.adoptions(stream, shard.rounds.taken), shard)
     while True:
+        again.catch_up()
         if ends and ends[0] == shard.seq:
             ends.popleft()
             shard.conclude(0.0)
-        limit = min(REPLAY_RECORDS, (ends[0] if ends else last) - shard.seq)
+            again.catch_up()
+        limit = again.room(min(REPLAY_RECORDS, (ends[0] if ends else last) - shard.seq))
         block = reader.observations(stream, shard.seq, limit) if limit > 0 else None
         if block is None or int(block.seq[0]) != shard.seq + 1:
             break

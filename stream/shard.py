@@ -5,30 +5,41 @@ time or at the end of a batch; so a stream that is cut into other batches, or ki
 arrives at the same partition, bit for bit.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-import msgspec
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..mcmc.chain import Chain, Refinement
+from ..mcmc.leases import Budget
+from ..mcmc.lending import Lent
 from ..mcmc.settings import RefinementSettings
-from ..storage.commit import Certainty, PublicationRow, Reassignment, RoundRow
+from ..storage.commit import (
+    AdoptionRow,
+    Certainty,
+    LeaseRow,
+    PublicationRow,
+    Reassignment,
+    RoundRow,
+)
 from .arrivals import Arrivals
 from .certainty import RecentDraws
 from .clusters import ClusterTable
 from .columns import Column
+from .lease_rounds import LeaseRounds
 from .publication import LineageEvent, Moment, Published, publish
 
-__all__ = ["Applied", "Shard", "Step"]
+__all__ = ["Applied", "Shard", "Step", "round_rows"]
 
 Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
 Step = Callable[[str], AbstractContextManager[None]]
 
+_MODES: tuple[Literal["inline", "workers"], ...] = ("inline", "workers")
 CHAIN, TABLE, DRAWS = "chain.", "clusters.", "draws."
 
 
@@ -45,6 +56,8 @@ class Applied:
     refinements : list of Refinement
     n_rounds : list of int
         Rounds of each refinement.
+    leases, adoptions
+        Leases offered or closed, and the round that was taken back.
     """
 
     clusters: list[Ids] = field(default_factory=list)
@@ -55,6 +68,8 @@ class Applied:
     certainties: list[Certainty] = field(default_factory=list)
     refinements: list[Refinement] = field(default_factory=list)
     n_rounds: list[int] = field(default_factory=list)
+    leases: list[LeaseRow] = field(default_factory=list)
+    adoptions: list[AdoptionRow] = field(default_factory=list)
 
     def extend(self, later: "Applied") -> None:
         """Append what happened later."""
@@ -89,6 +104,7 @@ class Shard:
         self.publication = 0
         self._next_cluster = 1
         self._published_seq = 0
+        self.rounds = LeaseRounds()
 
     @property
     def seq(self) -> int:
@@ -118,7 +134,7 @@ class Shard:
             with step("insert"):
                 self._insert(values[start:stop], now, applied)
             start = stop
-            if self.seq % self.cadence.every_records == 0:
+            if self.seq % self.cadence.every_records == 0 and self.cadence.mode == "inline":
                 with step("refine"):
                     self._refine(applied)
             if self.in_turn(self.seq):
@@ -126,19 +142,41 @@ class Shard:
                     self._publish(applied, now)
         return applied
 
+    def lend(self, number: int, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
+        """Give the partition out to workers, as round ``number``."""
+        self.rounds.begin(number, self)
+        return self.chain.lend(rng, n_leases, budget)
+
+    def take_back(self, returns: Sequence[tuple[Ids, Ids]]) -> Refinement:
+        """Take the round that is out back: atoms and labels of each lease that was returned."""
+        refinement = self.chain.adopt(returns)
+        self.rounds.end()
+        self._arrivals = None
+        self._draws.add(self.chain.labels)
+        return refinement
+
     def conclude(self, now: float, step: Step = _untimed) -> Applied:
         """Refine and publish out of turn, at the end of a finite source.
 
+        Where workers refine, the chain is published as it stands: the forest, which guides inline
+        refinement, may have been tidied up for a round that SQL never heard of.
         Replay does the same where SQL holds a publication that is out of turn.
         """
         applied = Applied()
         if not self.unpublished:
             return applied
-        with step("refine"):
-            self._refine(applied)
+        self.forget_lent()
+        if self.cadence.mode == "inline":
+            with step("refine"):
+                self._refine(applied)
         with step("publish"):
             self._publish(applied, now)
         return applied
+
+    def forget_lent(self) -> None:
+        """Go on as if no round were out; its returns are late from now on."""
+        self.chain.forget_lent()
+        self.rounds.abandon()
 
     @property
     def unpublished(self) -> bool:
@@ -192,7 +230,8 @@ class Shard:
         values = np.empty((0, 0)) if self._values is None else self._values.rows
         return {
             "shown": np.array([self.publication, self._next_cluster, self._published_seq]),
-            "cadence": np.array(msgspec.structs.astuple(self.cadence), dtype=np.int64),
+            "cadence": _cadence_row(self.cadence),
+            "lease_rounds": self.rounds.row(),
             "assigned": self._clusters.rows,
             "values": values,
             **{CHAIN + name: array for name, array in self.chain.state().items()},
@@ -203,11 +242,14 @@ class Shard:
     @classmethod
     def restore(cls, state: Arrays, family: Any) -> "Shard":
         """Undo `state`; the cadence is that under which it was saved, and replay needs it."""
-        cadence = RefinementSettings(*state["cadence"].tolist())
+        every, publish_every, rounds, mode = (*state["cadence"].tolist(), 0)[:4]
+        cadence = RefinementSettings(every, publish_every, rounds, _MODES[mode])
         shard = cls(Chain.restore(_under(state, CHAIN)), family, cadence)
         shard.table = ClusterTable.restore(family, _under(state, TABLE))
         shard._draws = RecentDraws.restore(_under(state, DRAWS))
         shard.publication, shard._next_cluster, shard._published_seq = state["shown"].tolist()
+        # Snapshots of earlier versions know nothing of leases.
+        shard.rounds = LeaseRounds(*state.get("lease_rounds", np.zeros(4, np.int64)).tolist())
         shard._clusters = Column(state["assigned"])
         shard._values = Column(state["values"]) if len(state["values"]) else None
         return shard
@@ -240,12 +282,16 @@ class Shard:
         self._draws.add(self.chain.labels)
         applied.refinements.append(refinement)
         applied.n_rounds.append(self.cadence.rounds)
-        applied.rounds += _rounds(self.seq, refinement)
+        applied.rounds += round_rows(self.seq, refinement)
 
     def _publish(self, applied: Applied, now: float) -> None:
-        """Show the best partition that the refinement just before has seen."""
+        """Show the best partition that the refinement just before has seen.
+
+        Where workers refine there need not be one just before; the chain is shown as it stands.
+        """
         previous = Published(self.publication, self.clusters, self._next_cluster)
-        refinement = applied.refinements[-1]
+        by_workers = self.cadence.mode == "workers" and not applied.refinements
+        refinement = self.chain.refine(0) if by_workers else applied.refinements[-1]
         published, events, changed = publish(
             previous, self.chain.best_labels, Moment(self.seq, now)
         )
@@ -275,7 +321,13 @@ class Shard:
         applied.certainties.append(self._draws.certainty(self.clusters))
 
 
-def _rounds(seq: int, refinement: Refinement) -> list[RoundRow]:
+def _cadence_row(cadence: RefinementSettings) -> Ids:
+    counts = (cadence.every_records, cadence.publish_every_records, cadence.rounds)
+    return np.array([*counts, _MODES.index(cadence.mode)], dtype=np.int64)
+
+
+def round_rows(seq: int, refinement: Refinement) -> list[RoundRow]:
+    """Rows of SQL about what each kernel did in a refinement after ``seq`` observations."""
     rows = []
     before = refinement.log_joint_before
     for kernel in refinement.kernels:

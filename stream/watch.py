@@ -139,6 +139,22 @@ class Watch:
             self.metrics.published(dict(self._untold), len(change.seq))
             self._untold.clear()
 
+    def workers(self, alive: int) -> None:
+        """Tell how many workers were heard of lately."""
+        self.metrics.workers(alive)
+
+    def leases(self, outcome: str, n: int) -> None:
+        """Count leases that were closed."""
+        self.metrics.leases(outcome, n)
+
+    def late_return(self) -> None:
+        """Count a return that was dropped."""
+        self.metrics.late_return()
+
+    def staleness(self, seconds: float, arrivals: int) -> None:
+        """Tell how long a round was out, and how many observations came meanwhile."""
+        self.metrics.lease_round(seconds, arrivals)
+
     def standing(self, writer: Writer, lag: Mapping[TopicPartition, int], held: Held) -> None:
         """Tell how large the model is, and how far SQL is behind each partition's end."""
         if writer.shard is not None and writer.spec is not None:

@@ -81,6 +81,11 @@ class Writer:
         return self._spec
 
     @property
+    def epoch(self) -> int:
+        """Number of the last commit."""
+        return self._epoch
+
+    @property
     def timed(self) -> bool:
         """Whether records tell their own time."""
         return self._plan.schema.time is not None
@@ -256,6 +261,8 @@ class Writer:
             rounds=applied.rounds,
             certainties=applied.certainties,
             snapshot=snapshot,
+            leases=applied.leases,
+            adoptions=applied.adoptions,
         )
 
     def committed(self, commit: BatchCommit) -> None:

@@ -48,6 +48,10 @@ def _refinement(metrics: Metrics) -> None:
     metrics.kernel_round("tgmcmc", 20, 3, 0.02, -0.5)
     metrics.refined(1, log_joint=-1234.5, clusters=14)
     metrics.model("NormalInverseWishart", "dp", {"alpha": 1.2, "learn": True, "g": None})
+    metrics.workers(2)
+    metrics.leases("adopted", 2)
+    metrics.late_return()
+    metrics.lease_round(seconds=0.8, arrivals=12)
     metrics.published(dict.fromkeys(LINEAGE_KINDS, 1), reassigned=7)
     metrics.model_size(observations=1000, clusters=13)
 

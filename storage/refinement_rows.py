@@ -1,0 +1,80 @@
+"""What refinement adds to one transaction, inline or by workers: plain frozen data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+__all__ = ["AdoptionRow", "LeaseRow", "RoundRow"]
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class LeaseRow:
+    """A lease as it is offered, or closed.
+
+    Attributes
+    ----------
+    round_number, number
+        Rounds of a stream count from 1, the leases of a round from 0.
+    token
+        The fence: a return counts while the row has its token and the outcome ``offered``.
+    outcome
+        ``offered``; or how it was closed: ``adopted``, ``expired`` (nobody held it any more),
+        ``parked`` (it ended its workers again and again) or ``abandoned`` (its writer was).
+    n_atoms
+        How much of the partition it holds.
+    offered_at, closed_at
+        Seconds since 1970.
+    worker
+        Who returned it.
+    """
+
+    round_number: int
+    number: int
+    token: int
+    outcome: str
+    n_atoms: int
+    offered_at: float
+    closed_at: float | None = None
+    worker: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class AdoptionRow:
+    """A round of leases that was taken back, as replay needs it.
+
+    Attributes
+    ----------
+    round_number
+        Of its leases.
+    begun_seq, begun_publication
+        Observations and publications that there were when it began.
+    seq, publication
+        The same for when it was taken back.
+    payload
+        The atoms and labels that came back.
+    """
+
+    round_number: int
+    begun_seq: int
+    begun_publication: int
+    seq: int
+    publication: int
+    payload: Arrays
+
+
+@dataclass(frozen=True)
+class RoundRow:
+    """What one kernel did in one stretch of refinement, after ``seq`` observations."""
+
+    seq: int
+    kernel: str
+    proposed: int
+    accepted: int
+    log_joint_before: float
+    log_joint_after: float
+    seconds: float

@@ -1,0 +1,73 @@
+"""``weald watch`` on a stream that a real engine has filled, and ``weald worker`` against Redis."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from weald.storage.lease_queue import LeaseItem, LeaseQueue
+from weald.storage.settings import RedisSettings
+
+from tests.servers.server import wait_until
+
+from .conftest import N_BAD, N_GOOD, Command
+
+
+@pytest.fixture
+def at_home(clean: Path, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001  (first)
+    monkeypatch.setenv("WEALD_CONFIG", str(filled))
+
+
+@pytest.mark.usefixtures("at_home")
+def test_each_look_is_a_line(weald: Command) -> None:
+    result = weald("watch", "--looks", "2", "--every", "0.1")
+    first, second = (json.loads(line) for line in result.out.splitlines())
+    assert (first["received"], first["inserted"], first["dead"]) == (N_GOOD + N_BAD, N_GOOD, N_BAD)
+    assert first["records_per_second"] is None
+    assert second["records_per_second"] == 0.0
+    assert first["clusters"] == 2
+    assert {"gibbs"} <= set(first["kernels"])
+    assert "leases" not in first
+
+
+@pytest.mark.usefixtures("at_home")
+def test_workers_are_seen(weald: Command, redis_url: str) -> None:
+    sets = ("refinement.mode=workers", "redis.enabled=true", f"redis.url={redis_url}")
+    ask: tuple[str, ...] = ("watch", "--looks", "1", "--output", "json")
+    ask += tuple(each for one in sets for each in ("--set", one))
+    look = json.loads(weald(*ask).out)
+    assert (look["leases"], look["workers"]) == ({}, [])
+    with LeaseQueue(RedisSettings(url=redis_url), look["stream"]) as queue:
+        queue.take("somebody", 10.0, 0.001)
+    (row,) = json.loads(weald(*ask).out)["workers"]
+    assert (row["name"], row["n_held"]) == ("somebody", 0)
+
+
+def test_a_worker_parks_what_cannot_be_worked_on_and_leaves(clean: Path, redis_url: str) -> None:
+    """The process itself takes a lease of damaged bytes again and again, and parks it."""
+    stream = "damaged"
+    lines = ["[stream]", f'name = "{stream}"', "[redis]", f'url = "{redis_url}"']
+    lines += ["[workers]", "lease_seconds = 0.05", "deliveries = 2"]
+    (clean / "weald.toml").write_text("\n".join(lines))
+    with LeaseQueue(RedisSettings(url=redis_url), stream) as queue:
+        queue.offer([LeaseItem((1, 0, 1), b"no lease")])
+        process = subprocess.Popen(
+            [sys.executable, "-m", "weald.cli.main", "worker"], cwd=clean, stderr=subprocess.PIPE
+        )
+        try:
+            came: list[bytes | None] = []
+
+            def parked() -> bool:
+                came.extend(back.payload for back in queue.returned())
+                return bool(came)
+
+            wait_until(parked, "the lease is parked")
+            assert came == [None]
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+        assert process.returncode == 0, said.decode()
+        assert queue.workers() == []

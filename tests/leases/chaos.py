@@ -1,0 +1,325 @@
+"""Faults without end on a writer, its workers and their Redis; what is left must be whole.
+
+    python -m tests.leases.chaos                    500 faults and more
+    python -m tests.leases.chaos --faults 40
+
+Stream after stream is written in ``workers`` mode by a process beside two workers, while these
+happen at random: a worker is killed, or stopped for longer than a lease lasts and then goes on;
+Redis is flushed, or killed and started anew; the writer is killed at any instant, or inside of the
+transaction that takes leases back; returns come twice and in the wrong order. At the end of a
+stream: each record is there once and every account adds up; each lease was closed once, with one
+outcome; a replay from the newest snapshot and one from the very beginning come to the same model
+and random state, bit for bit, and to the clusters that SQL has; the forest and the partition pass
+their invariants. Leaves with 1 when anything was lost, applied twice or different.
+"""
+
+# What is forked must have one thread, also in BLAS, which reads this as it is loaded.
+
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+
+import argparse
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import redis
+from weald.monitoring.health import Health
+from weald.monitoring.metrics import Metrics
+from weald.storage.failpoints import arm
+from weald.storage.lease_queue import LeaseQueue
+from weald.storage.settings import RedisSettings, StorageSettings
+from weald.storage.sql import SqlStore
+from weald.stream.engine import Engine
+from weald.stream.file_source import FileSource
+from weald.stream.model import Plan
+from weald.stream.refinery import Refinery
+from weald.stream.shard import Shard
+from weald.stream.watch import Watch
+from weald.stream.worker import Worker, worker_name
+from weald.stream.worker_settings import WorkersSettings
+from weald.stream.writer import Claim, Writer
+from weald.treecore.invariants import Broken, forest_faults
+
+from tests.crash.forked import _child
+from tests.servers.redis import redis_server
+from tests.servers.server import Server
+from tests.stream.scenario import NAME, assert_exactly_once, new_store, plan_for, records_file
+
+N_RECORDS = 600
+N_WORKERS = 2
+LEASE_SECONDS = 0.6
+SETTINGS = WorkersSettings(
+    leases=2,
+    sweeps=1,
+    lease_seconds=LEASE_SECONDS,
+    writer_share=1.0,
+    behind_seconds=1e12,
+    deliveries=50,
+)
+# Between two faults, and what the writer waits before each batch, so that rounds fit in between.
+FAULT_SECONDS = 0.12
+BATCH_SECONDS = 0.1
+PATIENCE_SECONDS = 300.0
+FAULTS = (
+    "worker killed",
+    "worker stopped past its lease",
+    "redis flushed",
+    "redis restarted",
+    "writer killed",
+    "writer killed in the transaction",
+    "returns repeated and reordered",
+)
+
+
+class Paced(Watch):
+    """Waits before each batch."""
+
+    def __init__(self) -> None:
+        super().__init__(Metrics(NAME), Health())
+
+    def phase(self, phase: str, assigned: int) -> None:
+        super().phase(phase, assigned)
+
+    def standing(self, *rest: object) -> None:
+        super().standing(*rest)  # type: ignore[arg-type]  # passed on as they are
+        time.sleep(BATCH_SECONDS)
+
+
+def _fork(log: Path, task: Callable[[], None]) -> int:
+    pid = os.fork()
+    if pid == 0:
+        _child(log, task)
+    return pid
+
+
+@dataclass
+class Scene:
+    """One stream, and the processes at work on it."""
+
+    folder: Path
+    server: Server
+    draw: random.Random
+    faults: Counter[str] = field(default_factory=Counter)
+    stopped: dict[int, float] = field(default_factory=dict)
+    workers: list[int] = field(default_factory=list)
+    writer: int = 0
+
+    def __post_init__(self) -> None:
+        path = records_file(self.folder, N_RECORDS)
+        plan = plan_for(path, batch_records=20, snapshot_records=150, diverged="stop")
+        mode = msgspec.structs.replace(plan.refinement, mode="workers")
+        self.plan: Plan = replace(plan, refinement=mode)
+        new_store(self.folder).close()
+        self.redis_url = f"redis://127.0.0.1:{self.server.port}/0"
+        self.redis = redis.Redis.from_url(self.redis_url)
+        self.log = self.folder / "children.log"
+
+    def store(self) -> SqlStore:
+        # Every snapshot is kept, and with it every round, for the replay from the beginning.
+        url = f"sqlite:///{self.folder}/weald.db"
+        return SqlStore(StorageSettings(url=url, busy_timeout_seconds=10.0, snapshots_kept=100_000))
+
+    def _queue(self) -> LeaseQueue:
+        settings = RedisSettings(url=self.redis_url, timeout_seconds=2.0, retries=0)
+        return LeaseQueue(settings, NAME)
+
+    def _work(self) -> None:
+        Worker(self._queue(), SETTINGS, worker_name()).run()
+
+    def _write(self, order: str) -> None:
+        arm(order)
+        watch = Paced()
+        with self.store() as store:
+            engine = Engine(self.plan, FileSource(self.plan.stream), store, watch=watch)
+            engine.refine_by(Refinery(SETTINGS, self._queue(), store, watch))
+            engine.run()
+
+    def run(self) -> None:
+        """Write the stream to its end, faults all the while."""
+        self.workers = [_fork(self.log, self._work) for _ in range(N_WORKERS)]
+        self._start_writer("")
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        try:
+            while True:
+                time.sleep(self.draw.uniform(0.5, 1.5) * FAULT_SECONDS)
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f"stuck:\n{self.log.read_text()[-3000:]}")
+                self._wake()
+                left = self._left(self.writer)
+                if left == 0:
+                    return
+                if left is not None:
+                    if left != -signal.SIGKILL:
+                        raise RuntimeError(f"writer left with {left}:\n{self._tail()}")
+                    self._start_writer(self._order())
+                self._fault()
+        finally:
+            for pid in [*self.workers, self.writer]:
+                with suppress(ProcessLookupError, ChildProcessError):
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+
+    def _tail(self) -> str:
+        return self.log.read_text(errors="replace")[-3000:]
+
+    def _start_writer(self, order: str) -> None:
+        if order:
+            self.faults["writer killed in the transaction"] += 1
+        self.writer = _fork(self.log, lambda: self._write(order))
+
+    def _order(self) -> str:
+        """After a kill every other writer is bound to die inside of a transaction."""
+        if self.draw.random() < 0.5:
+            return ""
+        label = self.draw.choice(["commit.fenced", "commit.history", "commit.written"])
+        return f"{label}:{self.draw.randint(2, 25)}"
+
+    def _left(self, pid: int) -> int | None:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        return os.waitstatus_to_exitcode(status) if found else None
+
+    def _wake(self) -> None:
+        now = time.monotonic()
+        for pid in [pid for pid, until in self.stopped.items() if until < now]:
+            del self.stopped[pid]
+            if pid in self.workers:
+                os.kill(pid, signal.SIGCONT)
+
+    def _fault(self) -> None:
+        kind = self.draw.choice(FAULTS)
+        if kind == "worker killed":
+            at = self.draw.randrange(N_WORKERS)
+            os.kill(self.workers[at], signal.SIGKILL)
+            os.waitpid(self.workers[at], 0)
+            self.workers[at] = _fork(self.log, self._work)
+        elif kind == "worker stopped past its lease":
+            pid = self.draw.choice(self.workers)
+            os.kill(pid, signal.SIGSTOP)
+            self.stopped[pid] = time.monotonic() + 1.5 * LEASE_SECONDS
+        elif kind == "redis flushed":
+            self.redis.flushall()
+        elif kind == "redis restarted":
+            self.server.kill()
+            self.server.start()
+        elif kind == "writer killed":
+            if self.draw.random() < 0.5:
+                return
+            os.kill(self.writer, signal.SIGKILL)
+        elif kind == "returns repeated and reordered":
+            if not self._repeat_returns():
+                return
+        else:
+            return
+        self.faults[kind] += 1
+
+    def _repeat_returns(self) -> bool:
+        key = f"weald:{{{NAME}}}:returns"
+        entries: Any = self.redis.xrange(key)
+        if not entries:
+            entries = [(b"", fields) for fields in self._kept[-4:]]
+        self._kept.extend(fields for entry, fields in entries if entry)
+        if entries and entries[0][0]:
+            self.redis.xdel(key, *(entry for entry, _ in entries))
+        for _, fields in [*reversed(entries), *entries]:
+            self.redis.xadd(key, fields)
+        return bool(entries)
+
+    _kept: list[dict[bytes, bytes]] = field(default_factory=list)
+
+    def check(self) -> Counter[str]:
+        """Raise AssertionError for whatever is not whole; return the leases by outcome."""
+        with self.store() as store:
+            assert_exactly_once(store, N_RECORDS)
+            leases = store.leases(NAME)
+            tokens = {(row.round_number, row.number): row.token for row in leases}
+            assert len(tokens) == len(leases)
+            newest = self._loaded(store)
+            numbers = [each.number for each in store.snapshots(NAME)]
+            store.delete_snapshots(NAME, numbers)
+            again = self._loaded(store)
+            same_model(newest, again)
+            assert again.clusters.tolist() == stored_clusters(store)
+            assert_valid(again)
+            return Counter(row.outcome for row in leases)
+
+    def _loaded(self, store: SqlStore) -> Shard:
+        writer = Writer(self.plan, store, Claim("chaos", 0, takeover=True))
+        writer.load(lambda _: None)
+        assert writer.shard is not None
+        # What the last writer had out when it ended is nobody's.
+        writer.shard.forget_lent()
+        return writer.shard
+
+
+def stored_clusters(store: SqlStore) -> list[int]:
+    """Cluster of every observation, by SQL."""
+    clusters: list[int] = []
+    while block := store.observations(NAME, len(clusters), 1_000):
+        clusters += block.cluster.tolist()
+    return clusters
+
+
+def same_model(one: Shard, other: Shard) -> None:
+    """Labels, statistics and random state are the same; the forest may have been tidied earlier."""
+    found, expected = one.state(), other.state()
+    for name in expected:
+        if not name.startswith("chain.forest_") and name != "lease_rounds":
+            np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+
+
+def assert_valid(shard: Shard) -> None:
+    """The chain's forest holds each observation once, with sums that add up."""
+    chain = shard.chain
+    assert (chain.labels >= 0).sum() == shard.seq
+    model = chain._model(chain._first_prior, 0)
+    assert forest_faults(model, chain._forest) == Broken(0)
+
+
+def main() -> None:
+    """Go on until there were enough faults, and tell."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--faults", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    faults, outcomes = chaos(asked.faults, asked.seed)
+    for name, n in sorted(faults.items()):
+        sys.stdout.write(f"{n:6}  {name}\n")
+    sys.stdout.write(f"{faults.total():6}  faults; leases: {dict(outcomes)}\n")
+
+
+def chaos(n_faults: int, seed: int) -> tuple[Counter[str], Counter[str]]:
+    """Run streams until there were so many faults; return them and the leases by outcome."""
+    draw = random.Random(seed)  # noqa: S311  (protects nothing)
+    faults: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
+    while faults.total() < n_faults:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "redis").mkdir()
+            server = redis_server(folder / "redis")
+            server.start()
+            try:
+                scene = Scene(folder, server, draw)
+                scene.run()
+                outcomes += scene.check()
+            finally:
+                server.stop()
+            faults += scene.faults
+        sys.stderr.write(f"{faults.total()} faults, leases {dict(outcomes)}\n")
+    return faults, outcomes
+
+
+if __name__ == "__main__":
+    main()

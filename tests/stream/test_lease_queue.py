@@ -1,0 +1,84 @@
+"""Leases through a real Redis: offered, taken, beaten for, reclaimed, parked, lost."""
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+from weald.storage.lease_queue import LeaseItem, LeaseQueue
+from weald.storage.settings import RedisSettings
+
+ITEMS = [LeaseItem((1, number, 7), bytes([number]) * 3) for number in range(3)]
+
+
+@pytest.fixture
+def queue(redis_url: str, request: pytest.FixtureRequest) -> Iterator[LeaseQueue]:
+    with LeaseQueue(RedisSettings(url=redis_url), request.node.name) as opened:
+        yield opened
+
+
+def test_offered_taken_and_given_back(queue: LeaseQueue) -> None:
+    assert queue.workers() == []
+    assert queue.take("a", 10.0, 0.001) is None
+    queue.offer(ITEMS)
+    assert {key: each.worker for key, each in queue.standing().items()} == {
+        item.key: None for item in ITEMS
+    }
+    taken = queue.take("a", 10.0, 0.1)
+    assert taken is not None
+    assert (taken.key, taken.payload, taken.deliveries) == (*_parts(ITEMS[0]), 1)
+    assert queue.standing()[taken.key].worker == "a"
+    assert queue.beat("a", taken)
+    assert [(row.name, row.n_held) for row in queue.workers()] == [("a", 1)]
+    assert not queue.beat("b", taken)
+    queue.give_back("a", taken, b"answer")
+    (back,) = queue.returned()
+    assert (back.key, back.worker, back.payload) == (taken.key, "a", b"answer")
+    assert queue.returned() == []
+    assert set(queue.standing()) == {item.key for item in ITEMS[1:]}
+    queue.forget("a")
+    assert [row.name for row in queue.workers()] == ["b"]
+
+
+def _parts(item: LeaseItem) -> tuple[tuple[int, int, int], bytes]:
+    return item.key, item.payload
+
+
+def test_the_lease_of_a_silent_worker_goes_to_another(queue: LeaseQueue) -> None:
+    queue.offer(ITEMS[:1])
+    first = queue.take("a", 10.0, 0.1)
+    assert first is not None
+    # Whatever was silent for no time at all is this one's to take over.
+    second = queue.take("b", 0.0, 0.1)
+    assert second is not None
+    assert (second.key, second.deliveries) == (first.key, 2)
+    assert not queue.beat("a", first)
+    # Both answer: the writer drops the second.
+    queue.give_back("b", second, None)
+    queue.give_back("a", first, b"late")
+    assert [(back.worker, back.payload) for back in queue.returned()] == [
+        ("b", None),
+        ("a", b"late"),
+    ]
+
+
+def test_a_flushed_server_is_no_error(queue: LeaseQueue, redis_url: str) -> None:
+    queue.offer(ITEMS[:1])
+    taken = queue.take("a", 10.0, 0.1)
+    assert taken is not None
+    redis.Redis.from_url(redis_url).flushall()
+    assert not queue.beat("a", taken)
+    assert queue.standing() == {}
+    queue.give_back("a", taken, b"answer")
+    assert len(queue.returned()) == 1
+    assert queue.take("a", 10.0, 0.001) is None
+    queue.offer(ITEMS[:1])
+    assert queue.take("a", 10.0, 0.1) is not None
+
+
+def test_withdrawn_leases_are_not_taken(queue: LeaseQueue) -> None:
+    queue.offer(ITEMS)
+    taken = queue.take("a", 10.0, 0.1)
+    assert taken is not None
+    queue.withdraw([item.key for item in ITEMS])
+    assert queue.standing() == {}
+    assert queue.take("b", 10.0, 0.001) is None

@@ -1,0 +1,173 @@
+"""The engine with workers over a real Redis: rounds, replay, and everything that may go wrong."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import redis
+from weald.storage.lease_queue import LeaseQueue
+from weald.storage.settings import RedisSettings
+from weald.storage.sql import SqlStore
+from weald.stream.engine import Engine
+from weald.stream.file_source import FileSource
+from weald.stream.refinery import Refinery
+from weald.stream.worker import Done, Worker
+from weald.stream.worker_settings import WorkersSettings
+
+from tests.stream.scenario import (
+    NAME,
+    Hook,
+    KilledError,
+    assert_exactly_once,
+    new_store,
+    outcome,
+    plan_for,
+    records_file,
+)
+
+N = 650
+SETTINGS = WorkersSettings(
+    leases=2, sweeps=1, lease_seconds=30.0, writer_share=1.0, behind_seconds=1e12
+)
+
+
+class Plane:
+    """An engine whose polls each give two workers one turn, in a fixed order."""
+
+    def __init__(self, folder: Path, redis_url: str) -> None:
+        self._settings = RedisSettings(url=redis_url)
+        self.redis = redis.Redis.from_url(redis_url)
+        self.redis.flushall()
+        self._path = records_file(folder, N)
+        self.store: SqlStore = new_store(folder)
+        self.queue = LeaseQueue(self._settings, NAME)
+        self.workers = [Worker(self._queue(), SETTINGS, f"worker-{i}") for i in range(2)]
+        self.done: list[Done] = []
+
+    def _queue(self) -> LeaseQueue:
+        return LeaseQueue(self._settings, NAME)
+
+    def work(self) -> None:
+        for worker in self.workers:
+            done = worker.turn(0.001)
+            if done is not None:
+                self.done.append(done)
+
+    def run(
+        self,
+        on_poll: Callable[[int], None] = lambda _: None,
+        before: Callable[[str, int], None] = lambda _name, _count: None,
+    ) -> None:
+        def hook(name: str, count: int) -> None:
+            before(name, count)
+            if name == "poll":
+                on_poll(count)
+                self.work()
+
+        plan = plan_for(self._path, batch_records=40, snapshot_records=300, diverged="stop")
+        plan = replace(plan, refinement=msgspec.structs.replace(plan.refinement, mode="workers"))
+        watch = Hook(hook)
+        engine = Engine(plan, FileSource(plan.stream), self.store, watch=watch)
+        engine.refine_by(Refinery(SETTINGS, self._queue(), self.store, watch))
+        engine.run()
+
+    def outcomes(self) -> dict[str, int]:
+        return self.store.lease_counts(NAME)
+
+
+@pytest.fixture
+def plane(tmp_path: Path, redis_url: str) -> Iterator[Plane]:
+    made = Plane(tmp_path, redis_url)
+    yield made
+    made.store.close()
+
+
+def test_rounds_are_adopted_while_records_flow(plane: Plane) -> None:
+    plane.run()
+    assert_exactly_once(plane.store, N)
+    assert plane.outcomes()["adopted"] >= 6
+    rounds = plane.store.rounds(NAME)
+    assert {row.kernel for row in rounds} >= {"gibbs"}
+    adopted = {row.round_number for row in plane.store.leases(NAME, outcome="adopted")}
+    moves = [done.n_moves for done in plane.done if done.round_number in adopted]
+    assert sum(row.proposed for row in rounds) == sum(moves)
+    large = [row for row in plane.store.clusters(NAME) if row.n_observations > 20]
+    assert len(large) == 5
+
+
+@pytest.mark.parametrize(
+    ("step", "count"), [("adopt", 2), ("commit", 9), ("lend", 3), ("redis", 8), ("publish", 2)]
+)
+def test_a_killed_writer_replays_what_workers_did(plane: Plane, step: str, count: int) -> None:
+    def kill(name: str, nth: int) -> None:
+        if (name, nth) == (step, count):
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        plane.run(before=kill)
+    # Loading raises ReplayDiverged if replay does not come to the clusters that SQL holds.
+    plane.run()
+    assert_exactly_once(plane.store, N)
+    assert plane.outcomes().get("adopted", 0) >= 2
+    assert len(plane.store.leases(NAME, outcome="offered")) <= 2
+
+
+def test_again_from_the_beginning(plane: Plane) -> None:
+    """Without any snapshot every round is done again, and all comes out as it was."""
+    plane.run()
+    before = outcome(plane.store)
+    plane.store.delete_snapshots(NAME, [each.number for each in plane.store.snapshots(NAME)])
+    plane.run()
+    assert outcome(plane.store) == before
+
+
+def test_redis_is_flushed_at_every_turn_but_a_few(plane: Plane) -> None:
+    def flush(count: int) -> None:
+        if count % 2:
+            plane.redis.flushall()
+
+    plane.run(on_poll=flush)
+    assert_exactly_once(plane.store, N)
+
+
+def test_repeated_and_foreign_returns_are_dropped(plane: Plane) -> None:
+    kept: list[dict[bytes, bytes]] = []
+
+    def meddle(_: int) -> None:
+        key = f"weald:{{{NAME}}}:returns"
+        entries: Any = plane.redis.xrange(key)
+        kept.extend(fields for _, fields in entries)
+        for fields in reversed(kept):
+            plane.redis.xadd(key, fields)  # type: ignore[arg-type]  # bytes are fine
+        plane.redis.xadd(key, {"key": "1:0:99", "worker": "nobody", "payload": b"x"})
+        plane.redis.xadd(key, {"key": "9999:0:99", "worker": "nobody"})
+
+    plane.run(on_poll=meddle)
+    assert_exactly_once(plane.store, N)
+    rows = plane.store.leases(NAME, outcome="adopted")
+    assert len({(row.round_number, row.number) for row in rows}) == len(rows)
+
+
+def test_a_lease_that_ends_its_workers_is_parked(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise ValueError("a lease that cannot be worked on")
+
+    monkeypatch.setattr("weald.stream.worker.work", fail)
+    impatient = msgspec.structs.replace(SETTINGS, lease_seconds=1e-3, deliveries=2)
+    plane.workers = [Worker(plane.queue, impatient, "worker-0")]
+    plane.run()
+    assert_exactly_once(plane.store, N)
+    assert plane.outcomes().get("parked", 0) >= 2
+    assert "adopted" not in plane.outcomes()
+
+
+def test_without_workers_records_flow_all_the_same(plane: Plane) -> None:
+    plane.workers = []
+    plane.run()
+    assert_exactly_once(plane.store, N)
+    assert plane.outcomes() == {}
