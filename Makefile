@@ -9,7 +9,7 @@ REQUIREMENTS := pyproject.toml setup.py constraints.txt
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types unit servers bench image lock clean
+.PHONY: help demo test lint format types audit unit servers bench image lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -17,7 +17,7 @@ help: ## list the targets
 demo: $(VENV)/.demo ## replay a real stream through a Kafka topic and look at its clusters (ARGS=...)
 	@$(BIN)/weald demo $(ARGS)
 
-test: lint types servers ## check style, types and imports, and run every test on real servers
+test: lint types audit servers ## check style, types and imports, and run every test on real servers
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 unit: $(VENV)/.dev ## run the tests alone (ARGS="tests/mcmc -k gibbs")
@@ -35,6 +35,9 @@ types: $(VENV)/.dev ## check types
 	@mkdir -p build/typing/weald
 	@for room in $(ROOMS); do ln -sfn "../../../$$room" "build/typing/weald/$$room"; done
 	$(BIN)/mypy
+
+audit: $(VENV)/.dev ## look dependencies up among known vulnerabilities, where a network allows it
+	$(BIN)/python -m tests.audit
 
 servers: $(VENV)/.dev ## install the servers that the tests start, where this machine allows it
 	@sh tests/servers/install.sh

@@ -68,5 +68,5 @@ class Delivery:
         self._watch.committed(commit, held, applied, timed=writer.timed)
         self._watch.standing(writer, self._source.lag(), held)
         if snapshot is not None:
-            newest = self._store.snapshots(commit.stream)[0]
-            self._watch.metrics.snapshot(newest.n_bytes)
+            stored = self._patience.until_done("sql", lambda: self._store.snapshots(commit.stream))
+            self._watch.metrics.snapshot(stored[0].n_bytes)

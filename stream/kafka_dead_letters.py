@@ -4,9 +4,10 @@ SQL holds them exactly once. Here they arrive at least once: a crash between the
 letter again, with the same topic, partition and offset in its headers.
 """
 
+import logging
 from collections.abc import Sequence
 
-from kafka import KafkaProducer
+from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import KafkaError
 
 from ..storage.commit import DeadLetterLike
@@ -16,6 +17,8 @@ from .kafka_options import client_options
 from .settings import KafkaSettings
 
 __all__ = ["KafkaDeadLetters"]
+
+_log = logging.getLogger(__name__)
 
 SUFFIX = ".dlq"
 SECONDS = 30.0
@@ -72,6 +75,27 @@ class KafkaDeadLetters:
 
     def _connected(self) -> KafkaProducer:
         if self._producer is None:
+            self._create_topic()
             options = client_options(self._settings, f"weald-{self._stream}-dlq")
             self._producer = KafkaProducer(**options, acks="all", linger_ms=5, max_block_ms=10_000)
         return self._producer
+
+    def _create_topic(self) -> None:
+        """Make the topic where the broker does not by itself and the principal may.
+
+        Whether it was there, or this was not allowed, shows when the letters are sent.
+        """
+        if self._settings.api_version is not None:
+            return  # the embedded broker has no controller to ask, and makes topics by itself
+        options = client_options(self._settings, f"weald-{self._stream}-dlq-admin")
+        del options["metrics_enabled"]
+        try:
+            administrator = KafkaAdminClient(**options)
+            try:
+                administrator.create_topics(
+                    {self._topic: {"num_partitions": 1, "replication_factor": -1}}
+                )
+            finally:
+                administrator.close()
+        except KafkaError as error:
+            _log.info("the topic %r was not created: %s", self._topic, error)

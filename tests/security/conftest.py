@@ -42,6 +42,8 @@ def secure_kafka(
     pem.write_text(certificates.server_pem)
     login = "org.apache.kafka.common.security"
     extra: dict[str, object] = {
+        # As in most companies: the topic of the dead letters does not make itself.
+        "auto.create.topics.enable": "false",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": pem,
         "ssl.truststore.type": "PEM",

@@ -115,6 +115,9 @@ def test_the_example_runs_over_encrypted_connections(
     with RedisStatistics(settings.redis) as statistics:
         shown = statistics.read_all("readings")
     assert shown is not None
+    dead = KafkaSource(msgspec.structs.replace(settings.kafka, topic=f"{TOPIC}.dlq"), "dlq")
+    assert dead._consumer.partitions_for_topic(f"{TOPIC}.dlq") == {0}
+    dead.close()
     assert sum(each.statistics[0] for each in shown.clusters.values()) == 60
 
 

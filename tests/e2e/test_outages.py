@@ -1,0 +1,128 @@
+"""PostgreSQL and Redis go away under a running service: it waits, says why, and loses nothing."""
+
+import http.client
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaProducer
+from weald.storage import migrate
+from weald.storage.redis_statistics import RedisStatistics
+from weald.storage.settings import RedisSettings, StorageSettings
+from weald.storage.sql import SqlReader
+
+from tests.e2e.test_run_embedded import running
+from tests.servers.server import Server, wait_until
+from tests.stream.scenario import line_of, values_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+CONFIGURATION = """\
+[stream]
+name = "outages"
+[kafka]
+topic = "{topic}"
+bootstrap_servers = "{kafka}"
+[schema]
+fields = [{{ name = "x" }}, {{ name = "y" }}]
+key = "id"
+[model]
+warmup_records = 30
+[storage]
+url = "{database}"
+connect_timeout_seconds = 1.0
+busy_timeout_seconds = 2.0
+[redis]
+url = "redis://{redis}/0"
+timeout_seconds = 0.5
+retries = 0
+[monitoring]
+port = 0
+"""
+
+
+def probe(address: str, path: str) -> tuple[int, dict[str, Any]]:
+    connection = http.client.HTTPConnection(address, timeout=10)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    body = json.loads(answer.read())
+    connection.close()
+    return answer.status, body
+
+
+def test_servers_that_go_away_and_come_back(
+    tmp_path: Path,
+    kafka_bootstrap: str,
+    kafka_topic: Callable[..., str],
+    own_postgresql: Server,
+    own_redis: Server,
+) -> None:
+    topic = kafka_topic()
+    database = f"postgresql+psycopg://postgres@{own_postgresql.address}/postgres"
+    settings = StorageSettings(url=database)
+    migrate.upgrade(settings)
+    places = {"topic": topic, "kafka": kafka_bootstrap, "database": database}
+    text = CONFIGURATION.format(**places, redis=own_redis.address)
+    (tmp_path / "weald.toml").write_text(text)
+    rows = values_of(300)
+
+    def produce(first: int, last: int) -> None:
+        producer = KafkaProducer(bootstrap_servers=kafka_bootstrap)
+        for i in range(first, last):
+            producer.send(topic, line_of(i, rows[i]).encode())
+        producer.close()
+
+    def condition(name: str) -> tuple[bool, str]:
+        _, body = probe(address, "/readyz")
+        (found,) = (each for each in body["conditions"] if each["name"] == name)
+        return found["ok"], found["reason"]
+
+    def inserted() -> int:
+        with SqlReader(settings) as reader:
+            return reader.status("outages").n_inserted if reader.streams() else 0
+
+    def shown() -> float:
+        with RedisStatistics(RedisSettings(url=f"redis://{own_redis.address}/0")) as statistics:
+            found = statistics.read_all("outages")
+        return 0 if found is None else sum(row.statistics[0] for row in found.clusters.values())
+
+    with running(tmp_path, ()) as run:
+        address = run.said(r"metrics http://(\S+)/metrics")[1]
+        produce(0, 100)
+        wait_until(lambda: inserted() == 100, "the first hundred are in SQL", 600)
+        wait_until(lambda: probe(address, "/readyz")[0] == 200, "the service is ready")
+
+        own_postgresql.kill()
+        produce(100, 200)
+        wait_until(lambda: not condition("sql")[0], "readiness says that SQL is away")
+        assert probe(address, "/readyz")[0] == 503
+        assert "connection" in condition("sql")[1]
+        assert probe(address, "/livez")[0] == 200
+        own_postgresql.start()
+        wait_until(lambda: inserted() == 200, "what came meanwhile is in SQL")
+        wait_until(lambda: probe(address, "/readyz")[0] == 200, "the service is ready again")
+
+        own_redis.kill()
+        produce(200, 250)
+        wait_until(lambda: inserted() == 250, "the stream goes on without Redis")
+        wait_until(lambda: not condition("redis")[0], "readiness says that Redis is away")
+        assert own_redis.address.split(":")[1] in condition("redis")[1]
+        assert probe(address, "/readyz")[0] == 200
+        own_redis.start()
+
+        def caught_up() -> bool:
+            # Redis is tried again with the next commits, and then rebuilt whole.
+            if not remaining:
+                return shown() == 300
+            produce(remaining[0], remaining.pop(0) + 1)
+            return False
+
+        remaining = list(range(250, 300))
+        wait_until(caught_up, "Redis shows everything again", 120)
+        assert run.stop(signal.SIGTERM) == 0
+    with SqlReader(settings) as reader:
+        (row,) = reader.ledger("outages")
+    assert (row.n_received, row.n_inserted, row.n_dead) == (300, 300, 0)
