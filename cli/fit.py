@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["add_to", "parse_parameters"]
 
 
+NETWORK_FAMILY = "irm"
+
+
 class Consensus(StrEnum):
     """How one partition is told from many draws."""
 
@@ -44,6 +47,8 @@ def add_to(app: typer.Typer) -> None:
             "weald fit points.npy --param kappa=0.01 --param psi=0.5 --prior nggp --sigma 0.3",
             "weald fit points.npz --kernel gibbs,tgmcmc --chains 4 --trace trace.npz --output json",
             "weald fit train.csv --chains 4 --test test.csv",
+            "weald fit friends.csv --family irm --picture blocks.png --hide 0.1 --out blocks.csv",
+            "weald fit flights.graphml --family irm --param directed=true --links links.csv",
         )
     )(fit)
 
@@ -51,7 +56,11 @@ def add_to(app: typer.Typer) -> None:
 def fit(
     data: Annotated[
         Path,
-        typer.Argument(metavar="DATA", help=".npy .npz .csv[.gz] .jsonl[.gz] .parquet"),
+        typer.Argument(
+            metavar="DATA",
+            help=".npy .npz .csv[.gz] .jsonl[.gz] .parquet; a network: .npz with A, edges in .csv "
+            ".tsv .txt .jsonl, .mtx, .graphml",
+        ),
     ],
     *,
     family: Annotated[
@@ -116,6 +125,28 @@ def fit(
             "--test", metavar="FILE", help="Rows to predict: their mean log density is reported."
         ),
     ] = None,
+    hide: Annotated[
+        float,
+        typer.Option(
+            "--hide",
+            metavar="SHARE",
+            min=0.0,
+            max=0.9,
+            help="Networks: hide this share of the pairs and report how well they are predicted.",
+        ),
+    ] = 0.0,
+    links: Annotated[
+        Path | None,
+        typer.Option(
+            "--links",
+            metavar="OUT.csv",
+            help="Networks: write source,target,expected of pairs without an edge.",
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="OUT.png", help="Networks: draw the blocks."),
+    ] = None,
     output: Output = Form.table,
 ) -> None:
     """Cluster a file: no stream, no database.
@@ -128,18 +159,17 @@ def fit(
     should be below 1.01, the effective sample sizes some hundreds. Run --chains 4 to know more.
 
     Without --iterations or --seconds each chain runs for 100 sweeps. Rows count from 0.
+
+    With --family irm the file is a network and its vertices are clustered (infinite relational
+    model): --param a and b for edges that are there or not, shape and rate with counts=true,
+    directed=true where edges have a direction and the file does not say so, learn=true to learn
+    these. Kernels that take guides from other chains (the default, arm, sarm, bsm) run 8 of them
+    unless --chains asks for another number, 4 at least.
     """
     if iterations is not None and seconds is not None:
         raise UsageError("give --iterations or --seconds, not both")
     from ..mcmc.fit import SPARSE_FAMILY, FitSettings
-    from .belief import held_out_density
-    from .fit_report import tell, write_assignments, write_trace
-    from .load import load_table
 
-    chosen = columns.split(",") if columns else None
-    table = load_table(data, chosen, keep_sparse=family == SPARSE_FAMILY)
-    if table.left_out:
-        note(f"columns without numbers, left out: {', '.join(table.left_out)}")
     given = {"alpha": alpha, "sigma": sigma, "discount": discount}
     settings = FitSettings(
         family=family,
@@ -156,6 +186,22 @@ def fit(
         consensus=str(consensus),
         keep_labels=trace is not None,
     )
+    if family == NETWORK_FAMILY:
+        if test is not None:
+            raise UsageError("--test is for rows; --hide predicts pairs of a network")
+        with _writing(out, trace, links, picture):
+            _fit_network(data, settings, (out, trace), (hide, links, picture), output)
+        return
+    if hide or links is not None or picture is not None:
+        raise UsageError("--hide, --links and --picture are for networks: --family irm")
+    from .belief import held_out_density
+    from .fit_report import tell, write_assignments, write_trace
+    from .load import load_table
+
+    chosen = columns.split(",") if columns else None
+    table = load_table(data, chosen, keep_sparse=family == SPARSE_FAMILY)
+    if table.left_out:
+        note(f"columns without numbers, left out: {', '.join(table.left_out)}")
     result = _sample(table, settings)
     with _writing(out, trace):
         if out is not None:
@@ -166,6 +212,24 @@ def fit(
     if test is not None:
         held_out = held_out_density(table, load_table(test, table.names), result)
     tell(table, settings, result, output, held_out)
+
+
+def _fit_network(
+    data: Path,
+    settings: FitSettings,
+    files: tuple[Path | None, Path | None],
+    asked: tuple[float, Path | None, Path | None],
+    form: Form,
+) -> None:
+    from .fit_network import NetworkRequest, fit_file, write_vertices
+    from .fit_report import write_trace
+
+    result, names = fit_file(data, settings, NetworkRequest(*asked), form)
+    out, trace = files
+    if out is not None:
+        write_vertices(out, result, names)
+    if trace is not None:
+        write_trace(trace, result, settings, names)
 
 
 def parse_parameters(texts: list[str]) -> dict[str, Any]:
@@ -194,9 +258,11 @@ def _sample(table: Table, settings: FitSettings) -> FitResult:
     """Run the chains, side by side where there are processors for them."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from ..mcmc.fit import combine, run_chain
+    from ..mcmc.fit import combine, is_population, run_chain
     from .progress import counting, step
 
+    if is_population(settings):
+        return _sample_population(table, settings)
     with step("compiling the kernels"):
         _compile(table, settings)
     shares = [0.0] * settings.chains
@@ -212,6 +278,27 @@ def _sample(table: Table, settings: FitSettings) -> FitResult:
         # The kernels release the interpreter lock, so that threads are enough.
         with ThreadPoolExecutor(min(settings.chains, os.cpu_count() or 1)) as pool:
             traces = list(pool.map(one, range(settings.chains)))
+    return combine(table.values, settings, traces)
+
+
+def _sample_population(table: Table, settings: FitSettings) -> FitResult:
+    """Run all chains together: kernels take their guides from the half that stands still."""
+    from ..mcmc.fit import combine, run_population
+    from .fit_network import N_CHAINS
+    from .progress import counting, step
+
+    if settings.chains == 1:
+        settings = replace(settings, chains=N_CHAINS)
+    with step("compiling the kernels"):
+        few = replace(settings, iterations=1, seconds=None, chains=4, init="one")
+        run_population(table.values[:20], few, time.perf_counter)
+    with counting("sampling, percent", 100) as advance:
+        traces = run_population(
+            table.values,
+            settings,
+            time.perf_counter,
+            lambda share: advance(int(100 * share), ""),
+        )
     return combine(table.values, settings, traces)
 
 

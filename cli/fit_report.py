@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from ..mcmc.fit import ChainTrace, FitResult, FitSettings
     from .load import Table
 
-__all__ = ["adjusted_rand_index", "tell", "write_assignments", "write_trace"]
+__all__ = [
+    "KERNEL_COLUMNS",
+    "adjusted_rand_index",
+    "kernel_rows",
+    "tell",
+    "write_assignments",
+    "write_trace",
+]
 
 CLUSTERS_SHOWN = 20
 
@@ -173,13 +180,14 @@ def _summary(table: Table, settings: FitSettings, result: FitResult) -> dict[str
         summary["adjusted_rand_index"] = adjusted_rand_index(labels, table.truth)
     return {
         **summary,
-        "kernels": _kernels(result),
+        "kernels": kernel_rows(result),
         "diagnostics": diagnostics(result),
         "clusters": _clusters(table, result),
     }
 
 
-def _kernels(result: FitResult) -> list[dict[str, Any]]:
+def kernel_rows(result: FitResult) -> list[dict[str, Any]]:
+    """Return one row for each move of each kernel: proposed, accepted, mean log ratio."""
     rows = []
     for kernel in result.kernels:
         moved = sum(

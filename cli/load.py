@@ -94,7 +94,7 @@ def _from_numpy(path: Path) -> Table:
     with loaded:
         keys = set(loaded.files)
         if "A" in keys and "X" not in keys:
-            raise UsageError(f"{path}: holds a network (A); no family here clusters networks yet")
+            raise UsageError(f"{path}: holds a network (A): cluster it with --family irm")
         if {"data", "indices", "indptr", "shape"} <= keys:
             return _compressed(path, loaded)
         if "X" in keys:

@@ -1,6 +1,6 @@
 """A batch of observations clustered offline: chains, their traces, and one reported partition."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,18 +16,23 @@ from ..treecore.guide import freeze
 from ..treecore.partition import Model
 from ..treecore.prior import PRIORS, PartitionPrior, build_prior
 from .consensus import Draws, consensus_partition, membership
-from .kernels import Kernel, kernels_named
+from .kernels import KERNELS, Kernel, kernels_named
 from .position import Position
 from .start import atoms_of, grow_forest, most_blocks, possible_labels, starting_labels
 
 __all__ = [
+    "LEAST_POPULATION",
     "SPARSE_FAMILY",
     "ChainTrace",
     "FitResult",
     "FitSettings",
     "combine",
     "fit",
+    "is_population",
+    "report",
     "run_chain",
+    "run_population",
+    "sample",
 ]
 
 # The family whose rows may be sparse.
@@ -38,7 +43,12 @@ _KEPT_DRAWS = 200
 # Pairs of rows whose being together is followed; every chain follows the same ones.
 _ANCHOR_PAIRS = 64
 
+# What chains of a population take their guides from, split in two halves.
+LEAST_POPULATION = 4
+
 Clock = Callable[[], float]
+# A position of a mixture, or of a network: what kernels sweep over.
+AnyPosition = Any
 Progress = Callable[[float], None]
 
 
@@ -141,6 +151,64 @@ def _family(values: Any, settings: FitSettings) -> Any:
     return family
 
 
+def _start(values: Any, settings: FitSettings, index: int) -> tuple[Position, Generator]:
+    """Where a chain begins, and its own source of randomness."""
+    family, prior = _family(values, settings), _prior(settings)
+    rng = Generator(PCG64(SeedSequence(settings.seed, spawn_key=(index,))))
+    atoms = atoms_of(family, values)
+    forest = grow_forest(family, prior, atoms)
+    n = values.shape[0]
+    labels = possible_labels(
+        starting_labels(settings.init, forest, n, rng),
+        settings.init,
+        most_blocks(prior, n),
+        lambda: freeze(Model(family, prior.seating(n, 0), workspace(family)), forest),
+    )
+    return Position(family, atoms, labels, prior, lambda model: freeze(model, forest)), rng
+
+
+def sample(
+    chains: Sequence[tuple[AnyPosition, Generator]],
+    kernels: list[Kernel],
+    settings: FitSettings,
+    clock: Clock,
+    progress: Progress | None = None,
+) -> list[ChainTrace]:
+    """Run chains side by side, in two halves of which one moves at a time.
+
+    Guides of one half are the states of the other, so that the product of all posteriors is left
+    invariant. ``progress`` is told the share that is done.
+    """
+    recorders = [_Recorder(settings, position) for position, _ in chains]
+    middle = (len(chains) + 1) // 2
+    halves = (range(middle), range(middle, len(chains)))
+    guided = any(kernel.guided for kernel in kernels)
+    began = clock()
+    iterations = settings.iterations
+    if iterations is None and settings.seconds is None:
+        iterations = _DEFAULT_ITERATIONS
+    done, share = 0, 0.0
+    while share < 1.0:
+        for moving, still in (halves, halves[::-1]):
+            guides = tuple(chains[index][0].labels() for index in still) if guided else ()
+            for index in moving:
+                position, rng = chains[index]
+                position.guides = guides
+                position.resample(rng)
+                for kernel in kernels:
+                    recorders[index].tally(kernel, kernel.sweep(rng, position))
+        done += 1
+        elapsed = clock() - began
+        for recorder, (position, _) in zip(recorders, chains, strict=True):
+            recorder.iteration(position, elapsed)
+        share = done / iterations if iterations is not None else 0.0
+        if settings.seconds is not None:
+            share = max(share, elapsed / settings.seconds)
+        if progress is not None:
+            progress(min(share, 1.0))
+    return [recorder.finished(kernels) for recorder in recorders]
+
+
 def run_chain(
     values: Any,
     settings: FitSettings,
@@ -155,39 +223,39 @@ def run_chain(
     cannot have.
     """
     values = _observations(values, settings)
-    family, prior = _family(values, settings), _prior(settings)
     kernels = kernels_named(",".join(settings.kernels))
-    _compile(family, prior, kernels, values[:4])
-    rng = Generator(PCG64(SeedSequence(settings.seed, spawn_key=(index,))))
-    atoms = atoms_of(family, values)
-    forest = grow_forest(family, prior, atoms)
-    n = values.shape[0]
-    labels = possible_labels(
-        starting_labels(settings.init, forest, n, rng),
-        settings.init,
-        most_blocks(prior, n),
-        lambda: freeze(Model(family, prior.seating(n, 0), workspace(family)), forest),
-    )
-    position = Position(family, atoms, labels, prior, lambda model: freeze(model, forest))
-    recorder = _Recorder(settings, position)
-    began = clock()
-    iterations = settings.iterations
-    if iterations is None and settings.seconds is None:
-        iterations = _DEFAULT_ITERATIONS
-    done, share = 0, 0.0
-    while share < 1.0:
-        position.use_prior(position.prior.resample(rng, position.sizes()))
-        for kernel in kernels:
-            recorder.tally(kernel, kernel.sweep(rng, position))
-        done += 1
-        elapsed = clock() - began
-        recorder.iteration(position, elapsed)
-        share = done / iterations if iterations is not None else 0.0
-        if settings.seconds is not None:
-            share = max(share, elapsed / settings.seconds)
-        if progress is not None:
-            progress(min(share, 1.0))
-    return recorder.finished(kernels)
+    _compile(_family(values, settings), _prior(settings), kernels, values[:4])
+    return sample([_start(values, settings, index)], kernels, settings, clock, progress)[0]
+
+
+def is_population(settings: FitSettings) -> bool:
+    """Whether a kernel takes guides from other chains, so that all chains run together."""
+    return any(kernel.guided for kernel in kernels_named(",".join(settings.kernels)))
+
+
+def run_population(
+    values: Any,
+    settings: FitSettings,
+    clock: Clock,
+    progress: Progress | None = None,
+) -> list[ChainTrace]:
+    """All chains together, on observations (n, d), as kernels with guides need them.
+
+    They start from different partitions: chains that agree have nothing to guide each other by. So
+    each is first swept once by Gibbs. Raises as :func:`run_chain`, and ParameterError for fewer
+    than four chains.
+    """
+    if settings.chains < LEAST_POPULATION:
+        raise ParameterError(
+            f"{','.join(settings.kernels)} takes guides from other chains: "
+            f"ask for {LEAST_POPULATION} at least, not {settings.chains}"
+        )
+    values = _observations(values, settings)
+    kernels = kernels_named(",".join(settings.kernels))
+    chains = [_start(values, settings, index) for index in range(settings.chains)]
+    for position, rng in chains:
+        KERNELS["gibbs"].sweep(rng, position)
+    return sample(chains, kernels, settings, clock, progress)
 
 
 def _compile(family: Any, prior: PartitionPrior, kernels: list[Kernel], values: Any) -> None:
@@ -196,6 +264,7 @@ def _compile(family: Any, prior: PartitionPrior, kernels: list[Kernel], values: 
     forest = grow_forest(family, prior, atoms)
     labels = np.zeros(values.shape[0], dtype=np.int64)
     position = Position(family, atoms, labels, prior, lambda model: freeze(model, forest))
+    position.guides = (labels, np.arange(labels.shape[0]))
     for kernel in kernels:
         kernel.sweep(Generator(PCG64(0)), position)
     position.log_joint()
@@ -204,7 +273,7 @@ def _compile(family: Any, prior: PartitionPrior, kernels: list[Kernel], values: 
 class _Recorder:
     """Collects a chain's trace."""
 
-    def __init__(self, settings: FitSettings, position: Position) -> None:
+    def __init__(self, settings: FitSettings, position: AnyPosition) -> None:
         self._keep_labels = settings.keep_labels
         self._scale = position.prior
         start = position.log_joint(self._scale)
@@ -216,7 +285,7 @@ class _Recorder:
     def tally(self, kernel: Kernel, moves: NDArray[np.float64]) -> None:
         self._trace.tally.setdefault(kernel.name, []).append(moves)
 
-    def iteration(self, position: Position, elapsed: float) -> None:
+    def iteration(self, position: AnyPosition, elapsed: float) -> None:
         trace = self._trace
         reached = position.log_joint(self._scale)
         labels = position.labels()
@@ -227,9 +296,8 @@ class _Recorder:
         one, other = labels[self._anchors]
         trace.together.append(float((one == other).mean()) if one.size else 1.0)
         trace.seconds.append(elapsed)
-        for name, value in position.prior.parameters().items():
-            if isinstance(value, float):
-                trace.hyper.setdefault(name, []).append(value)
+        for name, value in position.hyperparameters().items():
+            trace.hyper.setdefault(name, []).append(value)
         if self._keep_labels:
             trace.labels.append(labels)
         if reached > trace.best_log_joint:
@@ -260,24 +328,25 @@ def combine(values: Any, settings: FitSettings, traces: list[ChainTrace]) -> Fit
     probabilities and stabilities are NaN.
     """
     values = _observations(values, settings)
-    kernels = tuple(kernels_named(",".join(settings.kernels)))
+    kernels = kernels_named(",".join(settings.kernels))
+    return report(_family(values, settings), settings.consensus, kernels, traces)
+
+
+def report(
+    family: Any, consensus: str, kernels: list[Kernel], traces: list[ChainTrace]
+) -> FitResult:
+    """The reported partition of finished chains on any data; see :func:`combine`."""
     best = max(traces, key=lambda trace: trace.best_log_joint)
     draws = [labels for trace in traces for labels in trace.draws]
-    n = values.shape[0]
+    labels = best.best_labels
     if not draws:
-        missing = np.full(n, np.nan)
-        return FitResult(
-            _family(values, settings), best.best_labels, missing, missing, tuple(traces), kernels
-        )
+        missing = np.full(labels.shape[0], np.nan)
+        return FitResult(family, labels, missing, missing, tuple(traces), tuple(kernels))
     stacked: Draws = np.stack(draws)
-    if settings.consensus == "map":
-        labels = best.best_labels
-    else:
-        labels = consensus_partition(stacked, settings.consensus)
+    if consensus != "map":
+        labels = consensus_partition(stacked, consensus)
     probability, stability = membership(stacked, labels)
-    return FitResult(
-        _family(values, settings), labels, probability, stability, tuple(traces), kernels
-    )
+    return FitResult(family, labels, probability, stability, tuple(traces), tuple(kernels))
 
 
 def fit(
@@ -286,7 +355,9 @@ def fit(
     clock: Clock,
     progress: Progress | None = None,
 ) -> FitResult:
-    """Run all chains one after another and report; see :func:`run_chain` and :func:`combine`."""
+    """Run all chains and report; see :func:`run_chain` and :func:`combine`."""
+    if is_population(settings):
+        return combine(values, settings, run_population(values, settings, clock, progress))
     traces = []
     for index in range(settings.chains):
 

@@ -4,7 +4,7 @@
 ``approximate``: does not, and is never a default; summaries refuse draws made while one was active.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from ..treecore.errors import ParameterError
 from . import (
+    arm,
+    bsm,
     dm,
     fsd,
     gibbs,
@@ -22,18 +24,30 @@ from . import (
     rm,
     rsm,
     sams,
+    sarm,
     sdds,
     slice,  # noqa: A004  (named as people write it)
+    srm,
     ss,
     subc,
     subc_burnin,
     subc_published,
     tgmcmc,
 )
+from .guides import Guides, make_guides
 from .position import Position
 from .state import NULL, make_tally, record
+from .walk_notes import Labels, make_notes
 
-__all__ = ["KERNELS", "SCHEDULES", "Kernel", "gibbs_on", "kernels_named"]
+__all__ = [
+    "KERNELS",
+    "SCHEDULES",
+    "Kernel",
+    "draw_guides",
+    "gibbs_on",
+    "kernels_named",
+    "moves_of",
+]
 
 Flag = Literal["exact", "adaptive", "approximate"]
 Tally = NDArray[np.float64]
@@ -52,12 +66,15 @@ class Kernel:
     sweep:
         ``sweep(rng, position)``: one iteration; returns float64 (len(parts), 3) with the moves
         proposed, accepted, and the sum of their log acceptance ratios.
+    guided:
+        Whether it takes guides from other chains, so that chains run as a population.
     """
 
     name: str
     flag: Flag
     parts: tuple[str, ...]
-    sweep: Callable[[Generator, Position], Tally]
+    sweep: Callable[[Generator, Any], Tally]
+    guided: bool = False
 
 
 def _gibbs(rng: Generator, position: Position) -> Tally:
@@ -88,6 +105,11 @@ def _tgmcmc(rng: Generator, position: Position) -> Tally:
     return tally
 
 
+def moves_of(tally: Tally) -> Tally:
+    """All moves of a tally but the null ones, as one row."""
+    return np.delete(tally, NULL, axis=0).sum(axis=0, keepdims=True)
+
+
 def _pairwise(name: str, sampler: Any, plan: Any) -> Kernel:
     """Kernel of one of the modules whose sweep takes a plan and anchors."""
 
@@ -95,7 +117,7 @@ def _pairwise(name: str, sampler: Any, plan: Any) -> Kernel:
         live = np.arange(position.n_atoms, dtype=np.int64)
         tally = make_tally()
         sampler.sweep(rng, position.flat(), position.model, plan, live, tally)
-        return np.delete(tally, NULL, axis=0).sum(axis=0, keepdims=True)
+        return moves_of(tally)
 
     return Kernel(name, sampler.FLAG, (name,), sweep)
 
@@ -140,6 +162,35 @@ def _burnin(name: str, flag: Flag, plan: subc_burnin.Plan) -> Kernel:
     return Kernel(name, flag, (name,), sweep)
 
 
+def draw_guides(rng: Generator, name: str, guides: Sequence[Labels]) -> Guides:
+    """Two of the partitions that other chains are at; raises ParameterError if there are none."""
+    if len(guides) < 2:
+        raise ParameterError(f"{name} takes its guides from other chains: ask for 4 at least")
+    first, second = rng.choice(len(guides), size=2, replace=False)
+    return make_guides(guides[first], guides[second])
+
+
+def _guided(name: str, sampler: Any) -> Kernel:
+    """Kernel of one of the modules whose sweep takes guides."""
+
+    def sweep(rng: Generator, position: Position) -> Tally:
+        guides = draw_guides(rng, name, position.guides)
+        live = np.arange(position.n_atoms, dtype=np.int64)
+        tally, notes = make_tally(), make_notes(position.n_atoms, position.n_atoms + 4)
+        state, model = position.flat(), position.model
+        sampler.sweep(rng, state, model, sampler.PLAN, guides, notes, live, tally)
+        return moves_of(tally)
+
+    return Kernel(name, sampler.FLAG, (name,), sweep, guided=True)
+
+
+def _simplified(rng: Generator, position: Position) -> Tally:
+    live = np.arange(position.n_atoms, dtype=np.int64)
+    tally, notes = make_tally(), make_notes(position.n_atoms, position.n_atoms + 4)
+    srm.sweep(rng, position.flat(), position.model, srm.PLAN, notes, live, tally)
+    return moves_of(tally)
+
+
 # A sweep costs a few passes over the atoms whichever kernel makes it, so that names compare.
 _PROPOSALS = 5
 
@@ -161,22 +212,32 @@ KERNELS: dict[str, Kernel] = {
         _burnin("subc-published", subc_published.FLAG, subc_published.PLAN),
         _one_scan("fsd", fsd, fsd.Plan()),
         _one_scan("gibbs-supc", gibbs_supc, gibbs_supc.Plan()),
+        _guided("arm", arm),
+        _guided("sarm", sarm),
+        _guided("bsm", bsm),
+        Kernel("srm", srm.FLAG, ("srm",), _simplified),
     )
 }
 # Several names at once; what `auto` stands for is exact throughout.
 SCHEDULES = {"auto": ("tgmcmc", "gibbs", "sams")}
 
 
-def kernels_named(names: str) -> list[Kernel]:
-    """Kernels of a comma-joined list of names, in order.
+def kernels_named(
+    names: str,
+    kernels: Mapping[str, Kernel] | None = None,
+    schedules: Mapping[str, tuple[str, ...]] | None = None,
+) -> list[Kernel]:
+    """Kernels of a comma-joined list of names, in order; those of mixtures unless others are given.
 
     Raises ParameterError for an unknown one.
     """
+    kernels = KERNELS if kernels is None else kernels
+    schedules = SCHEDULES if schedules is None else schedules
     found = []
     for name in (part.strip() for part in names.split(",")):
-        for single in SCHEDULES.get(name, (name,)):
-            if single not in KERNELS:
-                known = ", ".join(sorted({*KERNELS, *SCHEDULES}))
+        for single in schedules.get(name, (name,)):
+            if single not in kernels:
+                known = ", ".join(sorted({*kernels, *schedules}))
                 raise ParameterError(f"there is no kernel {single!r}: choose among {known}")
-            found.append(KERNELS[single])
+            found.append(kernels[single])
     return found

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..treecore.family.base import workspace
@@ -53,6 +54,8 @@ class Position:
     ) -> None:
         self.family = family
         self.atoms = atoms
+        # Labels that other chains are at, for the kernels that take guides from them.
+        self.guides: tuple[NDArray[np.int64], ...] = ()
         self._make_guide = make_guide
         # Auxiliary variables that a kernel keeps between its turns, by its name.
         self.kept: dict[str, Any] = {}
@@ -78,6 +81,15 @@ class Position:
             refresh_potentials(self.model, self._guide)
             if self._tree is not None:
                 self._tree = self._tree._replace(picks=make_picks(self._guide))
+
+    def resample(self, rng: Generator) -> None:
+        """One exact update of the prior's hyperparameters, where they are learned."""
+        self.use_prior(self.prior.resample(rng, self.sizes()))
+
+    def hyperparameters(self) -> dict[str, float]:
+        """Numbers that a trace shows."""
+        found = self.prior.parameters().items()
+        return {name: value for name, value in found if isinstance(value, float)}
 
     def _set_prior(self, prior: PartitionPrior) -> None:
         n = int(self.atoms.size.sum())

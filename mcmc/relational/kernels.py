@@ -1,0 +1,70 @@
+"""The kernels for networks by their papers' short names, each with its claim, as for mixtures."""
+
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from .. import arm, bsm, sarm, srm
+from ..kernels import Kernel, draw_guides, moves_of
+from ..state import make_tally
+from . import gibbs, rgsm, sdds
+from .position import VertexPosition
+from .vertices import VertexState
+
+__all__ = ["NETWORK_KERNELS", "NETWORK_SCHEDULES"]
+
+Tally = NDArray[np.float64]
+
+
+def _gibbs(rng: Generator, position: VertexPosition) -> Tally:
+    position.run(rng, lambda state: gibbs.sweep(rng, state, position.model, position.live))
+    n = float(position.n_atoms)
+    return np.array([[n, n, 0.0]])
+
+
+def _plain(name: str, sampler: Any, plan: Any) -> Kernel:
+    def sweep(rng: Generator, position: VertexPosition) -> Tally:
+        def once(state: VertexState) -> Tally:
+            tally = make_tally()
+            model, notes, live = position.model, position.notes, position.live
+            sampler.sweep(rng, state, model, plan, notes, live, tally)
+            return moves_of(tally)
+
+        result: Tally = position.run(rng, once)
+        return result
+
+    return Kernel(name, sampler.FLAG, (name,), sweep)
+
+
+def _guided(name: str, sampler: Any) -> Kernel:
+    def sweep(rng: Generator, position: VertexPosition) -> Tally:
+        guides = draw_guides(rng, name, position.guides)
+
+        def once(state: VertexState) -> Tally:
+            tally = make_tally()
+            model, notes, live = position.model, position.notes, position.live
+            sampler.sweep(rng, state, model, sampler.PLAN, guides, notes, live, tally)
+            return moves_of(tally)
+
+        result: Tally = position.run(rng, once)
+        return result
+
+    return Kernel(name, sampler.FLAG, (name,), sweep, guided=True)
+
+
+NETWORK_KERNELS: dict[str, Kernel] = {
+    kernel.name: kernel
+    for kernel in (
+        Kernel("gibbs", "exact", ("gibbs",), _gibbs),
+        _plain("rgsm", rgsm, rgsm.Plan()),
+        _plain("sdds", sdds, sdds.Plan()),
+        _plain("srm", srm, srm.PLAN),
+        _guided("arm", arm),
+        _guided("sarm", sarm),
+        _guided("bsm", bsm),
+    )
+}
+# Split-merge-samplers, section 5.4: reconfiguration by a population, and Gibbs.
+NETWORK_SCHEDULES = {"auto": ("arm", "gibbs")}

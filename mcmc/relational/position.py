@@ -1,0 +1,114 @@
+"""Where a chain on a network stands: its partition, under an edge likelihood and a prior.
+
+There is room for a bounded number of blocks. A sweep that asks for more is void: it is taken back,
+the randomness with it, and done again with twice the room, so that what a chain does never depends
+on how much there was.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from ...treecore.partition import Model
+from ...treecore.prior.base import PartitionPrior
+from ...treecore.prior.sequential import canonical_labels
+from ...treecore.relational.network import Network
+from ...treecore.relational.ties import log_likelihood
+from ..walk_notes import Notes, make_notes
+from .edge_parameters import resample_edges
+from .vertices import VertexState, make_vertex_state
+
+__all__ = ["VertexPosition"]
+
+Labels = NDArray[np.int64]
+
+
+class VertexPosition:
+    """A partition of a network's vertices.
+
+    Parameters
+    ----------
+    family, network, labels, prior:
+        Edge likelihood, network of n vertices, any integer labels (n), prior of partitions.
+    learn:
+        Whether :meth:`resample` moves the edge likelihood's hyperparameters.
+    """
+
+    def __init__(
+        self,
+        family: Any,
+        network: Network,
+        labels: NDArray[Any],
+        prior: PartitionPrior,
+        *,
+        learn: bool = False,
+    ) -> None:
+        self.network = network
+        self.prior = prior
+        self.learn = learn
+        self.guides: tuple[Labels, ...] = ()
+        self.notes: Notes = make_notes(network.n_vertices, network.n_vertices + 4)
+        self.live: Labels = np.arange(network.n_vertices, dtype=np.int64)
+        self.model = self._model(family, prior)
+        self._state = make_vertex_state(self.model, network, canonical_labels(labels))
+
+    def _model(self, family: Any, prior: PartitionPrior) -> Model:
+        n = self.network.n_vertices
+        return Model(family, prior.seating(n, n), np.zeros((1, 1)))
+
+    @property
+    def n_atoms(self) -> int:
+        """Number of vertices."""
+        return self.network.n_vertices
+
+    @property
+    def family(self) -> Any:
+        """The edge likelihood as it stands."""
+        return self.model.family
+
+    def run(self, rng: Generator, sweep: Callable[[VertexState], Any]) -> Any:
+        """Let a kernel, which draws by ``rng``, change the partition; returns what it returns."""
+        before, drawn = self.labels(), rng.bit_generator.state
+        result = sweep(self._state)
+        while self._state.ties.crowded[0]:
+            rng.bit_generator.state = drawn
+            room = 2 * self._state.ties.total.shape[0]
+            self._state = make_vertex_state(self.model, self.network, before, room)
+            result = sweep(self._state)
+        return result
+
+    def resample(self, rng: Generator) -> None:
+        """One update of the prior's hyperparameters, and of the edges', where they are learned."""
+        self.prior = self.prior.resample(rng, self.sizes())
+        family = resample_edges(rng, self.family, self._state) if self.learn else self.family
+        self.model = self._model(family, self.prior)
+        if self.learn:
+            # What pairs of blocks weigh depends on the hyperparameters.
+            room = self._state.ties.total.shape[0]
+            self._state = make_vertex_state(self.model, self.network, self.labels(), room)
+
+    def hyperparameters(self) -> dict[str, float]:
+        """Numbers that a trace shows."""
+        found = {k: v for k, v in self.prior.parameters().items() if isinstance(v, float)}
+        if self.learn:
+            edges = self.family._asdict().items()
+            found |= {f"edge_{name}": value for name, value in edges if isinstance(value, float)}
+        return found
+
+    def labels(self) -> Labels:
+        """Canonical labels of the vertices (n)."""
+        return canonical_labels(self._state.partition.label)
+
+    def sizes(self) -> Labels:
+        """Vertices of each block, in no particular order."""
+        partition = self._state.partition
+        return partition.size[partition.slots[: int(partition.n_blocks[0])]]
+
+    def log_joint(self, prior: PartitionPrior | None = None) -> float:
+        """Log of prior times likelihood; ``prior`` is the present one unless another is given."""
+        state = self._state
+        likelihood = float(log_likelihood(state.network, state.partition, state.ties))
+        return likelihood + (prior or self.prior).log_probability(self.sizes())
