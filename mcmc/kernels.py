@@ -215,7 +215,7 @@ KERNELS: dict[str, Kernel] = {
         _guided("arm", arm),
         _guided("sarm", sarm),
         _guided("bsm", bsm),
-        Kernel("srm", srm.FLAG, ("srm",), _simplified),
+        Kernel("srm", "exact", ("srm",), _simplified),
     )
 }
 # Several names at once; what `auto` stands for is exact throughout.
