@@ -16,7 +16,8 @@ from ..treecore.guide import freeze
 from ..treecore.partition import Model
 from ..treecore.prior import PRIORS, PartitionPrior, build_prior
 from .consensus import Draws, consensus_partition, membership
-from .kernels import KERNELS, Kernel, kernels_named
+from .guides import History
+from .kernels import KERNELS, PAST, Kernel, kernels_named
 from .position import Position
 from .start import atoms_of, grow_forest, most_blocks, possible_labels, starting_labels
 
@@ -183,6 +184,7 @@ def sample(
     middle = (len(chains) + 1) // 2
     halves = (range(middle), range(middle, len(chains)))
     guided = any(kernel.guided for kernel in kernels)
+    history = _shared_history(chains, kernels)
     began = clock()
     iterations = settings.iterations
     if iterations is None and settings.seconds is None:
@@ -194,6 +196,8 @@ def sample(
             for index in moving:
                 position, rng = chains[index]
                 position.guides = guides
+                if history is not None:
+                    history.note(index, position.labels())
                 position.resample(rng)
                 for kernel in kernels:
                     recorders[index].tally(kernel, kernel.sweep(rng, position))
@@ -207,6 +211,18 @@ def sample(
         if progress is not None:
             progress(min(share, 1.0))
     return [recorder.finished(kernels) for recorder in recorders]
+
+
+def _shared_history(
+    chains: Sequence[tuple[AnyPosition, Generator]], kernels: list[Kernel]
+) -> History | None:
+    """A history of all chains that each of them can see, if a kernel takes its guides from it."""
+    if not any(kernel.name.endswith(PAST) for kernel in kernels):
+        return None
+    history = History(len(chains))
+    for index, (position, _) in enumerate(chains):
+        position.history = (history, index)
+    return history
 
 
 def run_chain(
@@ -265,6 +281,10 @@ def _compile(family: Any, prior: PartitionPrior, kernels: list[Kernel], values: 
     labels = np.zeros(values.shape[0], dtype=np.int64)
     position = Position(family, atoms, labels, prior, lambda model: freeze(model, forest))
     position.guides = (labels, np.arange(labels.shape[0]))
+    history = History(1)
+    for guide in position.guides:
+        history.note(0, guide)
+    position.history = (history, 0)
     for kernel in kernels:
         kernel.sweep(Generator(PCG64(0)), position)
     position.log_joint()

@@ -16,7 +16,7 @@ from ..treecore.compile import inner
 from ..treecore.draw import below, pick
 from ..treecore.reference import held_by_reference
 
-__all__ = ["Guides", "draw_disagreement", "make_guides"]
+__all__ = ["Guides", "History", "draw_disagreement", "make_guides"]
 
 Labels = NDArray[np.int64]
 
@@ -46,6 +46,39 @@ def make_guides(first: Labels, second: Labels) -> Guides:
     _, common = np.unique(a * (int(b.max(initial=0)) + 1) + b, return_inverse=True)
     n_apart = np.bincount(a)[a] + np.bincount(b)[b] - 2 * np.bincount(common)[common]
     return Guides(a, b, common, np.cumsum(n_apart, dtype=np.float64))
+
+
+class History:
+    """Where all chains of a population have been: the paper's source of guides.
+
+    The present state is among the past ones, so a chain with such guides is exact only in the
+    limit of a history that grows without bound: the claim is *adaptive*.
+    """
+
+    def __init__(self, n_chains: int) -> None:
+        self._states: list[list[NDArray[np.int32]]] = [[] for _ in range(n_chains)]
+
+    def note(self, chain: int, labels: Labels) -> None:
+        """Append a chain's present state; labels are canonical."""
+        self._states[chain].append(labels.astype(np.int32))
+
+    def draw(self, rng: Generator, chain: int) -> tuple[Labels, Labels] | None:
+        """A later state of this chain and another of any chain; None if there is no other.
+
+        Both are drawn from the second half of the history. (Herlau et al. section 2.4.)
+        """
+        later = [states[len(states) // 2 :] for states in self._states]
+        if not later[chain]:
+            return None
+        first = later[chain][int(rng.integers(len(later[chain])))]
+        pool = [states for states in later if states]
+        # States repeat where a chain stands still: a few attempts, then none.
+        for _ in range(20):
+            states = pool[int(rng.integers(len(pool)))]
+            second = states[int(rng.integers(len(states)))]
+            if not np.array_equal(first, second):
+                return first.astype(np.int64), second.astype(np.int64)
+        return None
 
 
 @inner

@@ -4,7 +4,7 @@
 ``approximate``: does not, and is never a default; summaries refuse draws made while one was active.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,7 +37,7 @@ from . import (
 from .guides import Guides, make_guides
 from .position import Position
 from .state import NULL, make_tally, record
-from .walk_notes import Labels, make_notes
+from .walk_notes import make_notes
 
 __all__ = [
     "KERNELS",
@@ -45,9 +45,13 @@ __all__ = [
     "Kernel",
     "draw_guides",
     "gibbs_on",
+    "guided_names",
     "kernels_named",
     "moves_of",
 ]
+
+# What a kernel's name ends with that takes its guides from the past.
+PAST = "-history"
 
 Flag = Literal["exact", "adaptive", "approximate"]
 Tally = NDArray[np.float64]
@@ -162,26 +166,43 @@ def _burnin(name: str, flag: Flag, plan: subc_burnin.Plan) -> Kernel:
     return Kernel(name, flag, (name,), sweep)
 
 
-def draw_guides(rng: Generator, name: str, guides: Sequence[Labels]) -> Guides:
-    """Two of the partitions that other chains are at; raises ParameterError if there are none."""
+def draw_guides(rng: Generator, name: str, position: Any) -> Guides | None:
+    """Two of the partitions that guide a chain, or None where there are not two.
+
+    They are the present ones of other chains, or past ones for a kernel whose name says so. Raises
+    ParameterError if the chain runs alone.
+    """
+    if name.endswith(PAST):
+        if position.history is None:
+            raise ParameterError(f"{name} needs the history of a population of chains")
+        found = position.history[0].draw(rng, position.history[1])
+        return None if found is None else make_guides(*found)
+    guides = position.guides
     if len(guides) < 2:
         raise ParameterError(f"{name} takes its guides from other chains: ask for 4 at least")
     first, second = rng.choice(len(guides), size=2, replace=False)
     return make_guides(guides[first], guides[second])
 
 
-def _guided(name: str, sampler: Any) -> Kernel:
+def guided_names(name: str, flag: Flag) -> tuple[tuple[str, Flag], tuple[str, Flag]]:
+    """A guided kernel's names with their claims: guides from other chains, and from the past."""
+    return (name, flag), (name + PAST, "adaptive")
+
+
+def _guided(name: str, flag: Flag, sampler: Any) -> Kernel:
     """Kernel of one of the modules whose sweep takes guides."""
 
     def sweep(rng: Generator, position: Position) -> Tally:
-        guides = draw_guides(rng, name, position.guides)
+        guides = draw_guides(rng, name, position)
+        if guides is None:
+            return np.zeros((1, 3))
         live = np.arange(position.n_atoms, dtype=np.int64)
         tally, notes = make_tally(), make_notes(position.n_atoms, position.n_atoms + 4)
         state, model = position.flat(), position.model
         sampler.sweep(rng, state, model, sampler.PLAN, guides, notes, live, tally)
         return moves_of(tally)
 
-    return Kernel(name, sampler.FLAG, (name,), sweep, guided=True)
+    return Kernel(name, flag, (name,), sweep, guided=True)
 
 
 def _simplified(rng: Generator, position: Position) -> Tally:
@@ -212,9 +233,9 @@ KERNELS: dict[str, Kernel] = {
         _burnin("subc-published", subc_published.FLAG, subc_published.PLAN),
         _one_scan("fsd", fsd, fsd.Plan()),
         _one_scan("gibbs-supc", gibbs_supc, gibbs_supc.Plan()),
-        _guided("arm", arm),
-        _guided("sarm", sarm),
-        _guided("bsm", bsm),
+        *(_guided(*named, arm) for named in guided_names("arm", "exact")),
+        *(_guided(*named, sarm) for named in guided_names("sarm", "exact")),
+        *(_guided(*named, bsm) for named in guided_names("bsm", "exact")),
         Kernel("srm", "exact", ("srm",), _simplified),
     )
 }

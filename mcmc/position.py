@@ -18,6 +18,7 @@ from ..treecore.guide import Guide, refresh_potentials
 from ..treecore.partition import Atoms, Model, Partition, log_likelihood, rebuild_rows
 from ..treecore.prior.base import PartitionPrior
 from ..treecore.prior.sequential import canonical_labels
+from .guides import History
 from .pieces import Pieces, labels_of_pieces, make_pieces
 from .state import State, make_state
 from .tgmcmc import Picks, make_picks
@@ -56,6 +57,8 @@ class Position:
         self.atoms = atoms
         # Labels that other chains are at, for the kernels that take guides from them.
         self.guides: tuple[NDArray[np.int64], ...] = ()
+        # Where all chains have been, and which of them this is.
+        self.history: tuple[History, int] | None = None
         self._make_guide = make_guide
         # Auxiliary variables that a kernel keeps between its turns, by its name.
         self.kept: dict[str, Any] = {}

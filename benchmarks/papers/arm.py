@@ -6,7 +6,8 @@ and 4 restarts; 50 Gibbs sweeps to begin with; an iteration is a move and a Gibb
 iterations are discarded; split-merge makes 5 restricted scans. Every method gets the effort of as
 many normalised iterations (in units of its Gibbs sweeps) as adaptive reconfiguration takes.
 
-Guides come from the other half of the population (exact); the paper's come from a growing history.
+Guides come from a growing history of all chains, as in the paper (``--guides history``, a claim of
+*adaptive*), or from the other half of the population (``--guides population``, exact).
 R-hat is that of the chains of one index in different restarts, averaged over indices.
 ``--iterations``, ``--restarts`` and ``--methods`` make it shorter.
 """
@@ -19,6 +20,8 @@ from pathlib import Path
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
+from weald.mcmc.guides import History
+from weald.mcmc.kernels import PAST
 from weald.mcmc.relational.kernels import NETWORK_KERNELS
 from weald.mcmc.relational.position import VertexPosition
 from weald.treecore.prior import build_prior
@@ -28,6 +31,7 @@ from weald.treecore.relational.network import Links, Network, make_network
 DATA = Path(os.environ.get("WEALD_DATA", "../shared/data"))
 FILES = {"NIPS": "net_nips_coauthor_234.npz", "USAir": "net_usair97_332.npz"}
 KERNEL = {"SM": "rgsm", "bSM": "bsm", "sARM": "sarm", "ARM": "arm"}
+GUIDED = ("bSM", "sARM", "ARM")
 N_CHAINS, N_FIRST = 8, 50
 
 # R-hat with its spread in the last digits: table 3 (T = 2000, T = 1000) and table 4 (T = 1000).
@@ -62,7 +66,9 @@ def network(name: str, scale: float) -> Network:
 class Population:
     """Eight chains of one restart, from the states that 50 Gibbs sweeps reach."""
 
-    def __init__(self, net: Network, restart: int) -> None:
+    def __init__(self, net: Network, restart: int, guides: str) -> None:
+        self.past = History(N_CHAINS)
+        self.suffix = PAST if guides == "history" else ""
         family, prior = beta_edges(), build_prior("dp", {"alpha": 1.0})
         self.chains: list[tuple[VertexPosition, Generator]] = []
         self.moves, self.gibbs = 0.0, 0.0
@@ -71,8 +77,10 @@ class Population:
             rng = Generator(PCG64(SeedSequence(7, spawn_key=(restart, index))))
             labels = rng.integers(0, 20, net.n_vertices)
             self.chains.append((VertexPosition(family, net, labels, prior), rng))
+            self.chains[-1][0].history = (self.past, index)
             for _ in range(N_FIRST):
                 NETWORK_KERNELS["gibbs"].sweep(rng, self.chains[-1][0])
+                self.past.note(index, self.chains[-1][0].labels())
 
     def iterate(self, method: str) -> list[float]:
         """One iteration of every chain; their log joints."""
@@ -84,12 +92,16 @@ class Population:
                 position.guides = guides
                 began = time.process_time()
                 if method in KERNEL:
-                    tally = NETWORK_KERNELS[KERNEL[method]].sweep(rng, position)
+                    name = KERNEL[method] + (self.suffix if method in GUIDED else "")
+                    tally = NETWORK_KERNELS[name].sweep(rng, position)
                     self.tally += tally[0, :2]
                 between = time.process_time()
                 NETWORK_KERNELS["gibbs"].sweep(rng, position)
                 self.moves += between - began
                 self.gibbs += time.process_time() - between
+        if self.suffix:
+            for index, (position, _) in enumerate(self.chains):
+                self.past.note(index, position.labels())
         return [position.log_joint() for position, _ in self.chains]
 
     @property
@@ -106,13 +118,15 @@ def scale_reduction(traces: NDArray[np.float64]) -> float:
     return float(np.sqrt((n - 1) / n + between / within))
 
 
-def run(net: Network, method: str, iterations: float, restarts: int) -> dict[str, float]:
+def run(
+    net: Network, method: str, iterations: float, restarts: int, guides: str
+) -> dict[str, float]:
     """R-hat, acceptance and effort; ``iterations`` are normalised ones except for ARM."""
     traces, tally, normalised, cost = [], np.zeros(2), [], []
     # Compile apart from what is timed.
-    Population(net, restarts).iterate(method)
+    Population(net, restarts, guides).iterate(method)
     for restart in range(restarts):
-        population = Population(net, restart)
+        population = Population(net, restart, guides)
         rows = [population.iterate(method) for _ in range(20)]
         wanted = iterations if method == "ARM" else iterations / population.normalised
         if restart == 0:
@@ -142,8 +156,10 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=4)
     parser.add_argument("--methods", default="ARM,sARM,bSM,SM,Gibbs")
     parser.add_argument("--networks", default=",".join(f"{n}:{s}" for n, s in TABLE_3))
+    parser.add_argument("--guides", choices=("history", "population"), default="history")
     options = parser.parse_args()
-    print(f"T = {options.iterations}, {N_CHAINS} chains, {options.restarts} restarts")
+    print(f"T = {options.iterations}, {N_CHAINS} chains, {options.restarts} restarts,")
+    print(f"guides: {options.guides}", flush=True)
     column = 0 if options.iterations >= 2000 else 1
     for cell in options.networks.split(","):
         name, scale = cell.split(":")
@@ -151,7 +167,7 @@ def main() -> None:
         net = network(name, float(scale))
         effort = float(options.iterations)
         for method in options.methods.split(","):
-            result = run(net, method, effort, options.restarts)
+            result = run(net, method, effort, options.restarts, options.guides)
             if method == "ARM":
                 effort *= result["normalised"]
             third = TABLE_3.get(where, {}).get(method)

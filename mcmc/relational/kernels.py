@@ -7,7 +7,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from .. import arm, bsm, sarm, srm
-from ..kernels import Kernel, draw_guides, moves_of
+from ..kernels import Flag, Kernel, draw_guides, guided_names, moves_of
 from ..state import make_tally
 from . import gibbs, rgsm, sdds
 from .position import VertexPosition
@@ -38,9 +38,11 @@ def _plain(name: str, sampler: Any, plan: Any) -> Kernel:
     return Kernel(name, sampler.FLAG, (name,), sweep)
 
 
-def _guided(name: str, sampler: Any) -> Kernel:
+def _guided(name: str, flag: Flag, sampler: Any) -> Kernel:
     def sweep(rng: Generator, position: VertexPosition) -> Tally:
-        guides = draw_guides(rng, name, position.guides)
+        guides = draw_guides(rng, name, position)
+        if guides is None:
+            return np.zeros((1, 3))
 
         def once(state: VertexState) -> Tally:
             tally = make_tally()
@@ -51,7 +53,7 @@ def _guided(name: str, sampler: Any) -> Kernel:
         result: Tally = position.run(rng, once)
         return result
 
-    return Kernel(name, sampler.FLAG, (name,), sweep, guided=True)
+    return Kernel(name, flag, (name,), sweep, guided=True)
 
 
 NETWORK_KERNELS: dict[str, Kernel] = {
@@ -61,9 +63,9 @@ NETWORK_KERNELS: dict[str, Kernel] = {
         _plain("rgsm", rgsm, rgsm.Plan()),
         _plain("sdds", sdds, sdds.Plan()),
         _plain("srm", srm, srm.PLAN),
-        _guided("arm", arm),
-        _guided("sarm", sarm),
-        _guided("bsm", bsm),
+        *(_guided(*named, arm) for named in guided_names("arm", "exact")),
+        *(_guided(*named, sarm) for named in guided_names("sarm", "exact")),
+        *(_guided(*named, bsm) for named in guided_names("bsm", "exact")),
     )
 }
 # Split-merge-samplers, section 5.4: reconfiguration by a population, and Gibbs.

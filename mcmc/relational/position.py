@@ -17,6 +17,7 @@ from ...treecore.prior.base import PartitionPrior
 from ...treecore.prior.sequential import canonical_labels
 from ...treecore.relational.network import Network
 from ...treecore.relational.ties import log_likelihood
+from ..guides import History
 from ..walk_notes import Notes, make_notes
 from .edge_parameters import resample_edges
 from .vertices import VertexState, make_vertex_state
@@ -50,6 +51,7 @@ class VertexPosition:
         self.prior = prior
         self.learn = learn
         self.guides: tuple[Labels, ...] = ()
+        self.history: tuple[History, int] | None = None
         self.notes: Notes = make_notes(network.n_vertices, network.n_vertices + 4)
         self.live: Labels = np.arange(network.n_vertices, dtype=np.int64)
         self.model = self._model(family, prior)

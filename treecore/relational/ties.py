@@ -5,9 +5,9 @@ likelihood for every block. A set of vertices is weighed whole: its edges, and f
 term a block. Sums of counts are exact in float64, so nothing drifts.
 
 ``regard`` looks at a set of vertices that are in no block and counts what lies between them and
-every block; ``log_seat`` then says what joining a block weighs. There is room for a bounded number
-of blocks, because there is a row for each: where more would be opened, ``crowded`` says that what
-follows is void.
+every block; ``log_ties`` then says what joining a block weighs. There is room for a bounded number
+of blocks, because there is a row for each. Where more are opened ``crowded`` says that what follows
+is void: the partition stays one, but nothing more is counted and everything weighs 0.
 """
 
 from typing import NamedTuple
@@ -88,10 +88,9 @@ def empty_ties(n: int, capacity: int) -> Ties:
 
 @inner
 def open_slot(partition: Partition, ties: Ties) -> int:
-    """A new, empty block; where there is no room, any block and ``crowded``."""
+    """A new, empty block; ``crowded`` where there is no room for its statistics."""
     if partition.n_blocks[0] >= ties.total.shape[0]:
         ties.crowded[0] = 1
-        return partition.slots[0]
     return open_block(partition)
 
 
@@ -144,6 +143,8 @@ def regard(
     network: Network, partition: Partition, ties: Ties, members: NDArray[np.int64], n: int
 ) -> None:
     """Look at the set ``members[:n]``, none of which is in a block."""
+    if ties.crowded[0]:
+        return
     if n == 1:
         _look_at(network, partition, ties, members[0])
         return
@@ -195,30 +196,38 @@ def _count(network: Network, partition: Partition, ties: Ties, k: int, sign: flo
 @inner
 def seat(model: Model, network: Network, partition: Partition, ties: Ties, v: int, k: int) -> None:
     """Put vertex v, which is in no block, into block k."""
-    _look_at(network, partition, ties, v)
-    _count(network, partition, ties, k, 1.0)
+    counting = ties.crowded[0] == 0
+    if counting:
+        _look_at(network, partition, ties, v)
+        _count(network, partition, ties, k, 1.0)
     link(partition, v, k)
     partition.size[k] += 1
-    _refresh(model, network, partition, ties, k)
+    if counting:
+        _refresh(model, network, partition, ties, k)
     ties.looked_at[1] = _NOBODY
 
 
 @inner
 def unseat(model: Model, network: Network, partition: Partition, ties: Ties, v: int) -> None:
     """Take vertex v out of its block, look at it, and close the block if that empties it."""
-    _look_at(network, partition, ties, v)
+    counting = ties.crowded[0] == 0
+    if counting:
+        _look_at(network, partition, ties, v)
     k = unlink(partition, v)
     partition.size[k] -= 1
-    _count(network, partition, ties, k, -1.0)
+    if counting:
+        _count(network, partition, ties, k, -1.0)
     if partition.n_members[k] == 0:
         close_block(partition, k)
-    else:
+    elif counting:
         _refresh(model, network, partition, ties, k)
 
 
 @inner
 def log_ties(model: Model, network: Network, partition: Partition, ties: Ties, k: int) -> float:
     """Log likelihood ratio of the set that is looked at joining block k."""
+    if ties.crowded[0]:
+        return 0.0
     toward, total, hidden = ties.toward, ties.total, ties.hidden
     n_set, size = ties.looked_at[0], partition.n_members[k]
     directed = network.directed[0] == 1
@@ -253,6 +262,8 @@ def log_ties(model: Model, network: Network, partition: Partition, ties: Ties, k
 @inner
 def log_ties_alone(model: Model, network: Network, partition: Partition, ties: Ties) -> float:
     """Log likelihood ratio of the set that is looked at becoming a block."""
+    if ties.crowded[0]:
+        return 0.0
     toward, n_set = ties.toward, ties.looked_at[0]
     value = 0.0
     for at in range(partition.n_blocks[0]):
@@ -279,6 +290,8 @@ def _log_tie(network: Network, ties: Ties, k: int, other: int) -> float:
 @inner
 def log_block(network: Network, partition: Partition, ties: Ties, k: int) -> float:
     """Log likelihood of all pairs that vertices of block k are in."""
+    if ties.crowded[0]:
+        return 0.0
     value = 0.0
     for at in range(partition.n_blocks[0]):
         value += _log_tie(network, ties, k, partition.slots[at])
@@ -290,6 +303,8 @@ def log_fusion(
     model: Model, network: Network, partition: Partition, ties: Ties, first: int, second: int
 ) -> float:
     """Log likelihood ratio of merging two blocks."""
+    if ties.crowded[0]:
+        return 0.0
     total, hidden = ties.total, ties.hidden
     directed = network.directed[0] == 1
     size = partition.n_members[first] + partition.n_members[second]
@@ -327,6 +342,8 @@ def log_likelihood(network: Network, partition: Partition, ties: Ties) -> float:
     """Log likelihood of the network given the blocks."""
     network, partition = by_reference(network), by_reference(partition)
     ties = by_reference(ties)
+    if ties.crowded[0]:
+        return 0.0
     value = network.log_constant[0]
     for at in range(partition.n_blocks[0]):
         k = partition.slots[at]
