@@ -31,7 +31,7 @@ def rings(rng: Generator, *, hidden: Any = None, within: float = 0.7) -> Network
 def test_kernels_with_guides_find_clumps(rng: Generator) -> None:
     truth = np.repeat(np.arange(K), 15)
     values = 9.0 * np.eye(K)[truth] + rng.normal(size=(N, K))
-    for names in (("arm", "gibbs"), ("bsm", "gibbs"), ("arm-history", "gibbs")):
+    for names in (("arm", "gibbs"), ("arm-history", "gibbs")):
         settings = FitSettings(kernels=names, chains=4, iterations=15, init="one", seed=1)
         result = fit(values, settings, lambda: 0.0)
         assert result.n_clusters == K
