@@ -182,7 +182,7 @@ def part_record(state: State, part: Part) -> dict[str, Any]:
         "depth": part.depth,
         "size": len(part.members),
         "description": _told(state, observed),
-        "keys": [row.key for row in observed[-3:]],
+        "keys": [row.key or f"#{row.seq}" for row in observed[-3:]],
     }
 
 

@@ -66,6 +66,7 @@ class FileSource:
         self._member = f"{topic}-{os.getpid()}-{uuid.uuid4().hex[:12]}"
         self._changes = [Change("assigned", (self._partition,))]
         self._paused = False
+        self._sought = False
         self._open()
 
     def _open(self) -> None:
@@ -90,7 +91,8 @@ class FileSource:
 
     def poll(self, timeout_s: float) -> list[Message]:
         """Return the next rows, at most ``batch_records``."""
-        if self._paused:
+        if self._paused or (self._path is None and not self._sought):
+            # What is taken before the first `seek` doesn't count, and a pipe says nothing twice.
             time.sleep(min(timeout_s, 0.05))
             return []
         rows: list[bytes] = []
@@ -161,6 +163,7 @@ class FileSource:
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Go on with this row; standard input cannot go back, so its rows are renumbered."""
+        self._sought = True
         target = offsets.get(self._partition, 0)
         if self._path is None:
             self._next = target

@@ -128,6 +128,28 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
         FileSource(StreamSettings(source="file"))
 
 
+FULL_PIPE = """
+import sys
+from weald.stream.file_source import FileSource
+from weald.stream.settings import StreamSettings
+
+source = FileSource(StreamSettings(source="stdin"))
+assert source.poll(0.01) == []
+source.take_changes()
+source.seek({})
+while not source.exhausted:
+    for message in source.poll(0.05):
+        print(message.offset, message.value.decode())
+"""
+
+
+def test_standard_input_loses_nothing_before_its_stream_is_settled() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_PIPE], input=b"one\ntwo\n", capture_output=True, check=True
+    )
+    assert done.stdout == b"0 one\n1 two\n"
+
+
 PIPE = """
 import sys
 from weald.stream.file_source import FileSource
