@@ -29,6 +29,8 @@ __all__ = ["LeaseItem", "LeaseQueue", "LeaseReturn", "Standing", "Taken", "Worke
 _GROUP = "workers"
 # Returns that nobody reads must not fill the server.
 _RETURNS_KEPT = 1000
+# What Redis says of a stream or a group that is not there, or no longer.
+_FLUSHED = ("NOGROUP", "UNBLOCKED")
 Key = tuple[int, int, int]
 
 
@@ -198,9 +200,9 @@ class LeaseQueue:
             try:
                 return self._take(worker, lease_seconds, wait_seconds)
             except redis.ResponseError as error:
-                if "NOGROUP" not in str(error):
+                if not any(word in str(error) for word in _FLUSHED):
                     raise
-                # The server was flushed, or no writer was here before.
+                # The server was flushed, perhaps in the wait, or no writer was here before.
                 self._make_group()
                 return None
 

@@ -1,11 +1,15 @@
 """Leases through a real Redis: offered, taken, beaten for, reclaimed, parked, lost."""
 
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import redis
 from weald.storage.lease_queue import LeaseItem, LeaseQueue
 from weald.storage.settings import RedisSettings
+
+from tests.servers.server import wait_until
 
 ITEMS = [LeaseItem((1, number, 7), bytes([number]) * 3) for number in range(3)]
 
@@ -73,6 +77,23 @@ def test_a_flushed_server_is_no_error(queue: LeaseQueue, redis_url: str) -> None
     assert queue.take("a", 10.0, 0.001) is None
     queue.offer(ITEMS[:1])
     assert queue.take("a", 10.0, 0.1) is not None
+
+
+def test_a_server_flushed_while_a_worker_waits(queue: LeaseQueue, redis_url: str) -> None:
+    queue.offer([])
+    server = redis.Redis.from_url(redis_url)
+    found: list[object] = []
+    waiting = threading.Thread(target=lambda: found.append(queue.take("a", 10.0, 4.0)))
+    waiting.start()
+
+    def blocked() -> bool:
+        clients: Any = server.info("clients")
+        return bool(clients["blocked_clients"])
+
+    wait_until(blocked, "the worker waits")
+    server.flushall()
+    waiting.join()
+    assert found == [None]
 
 
 def test_withdrawn_leases_are_not_taken(queue: LeaseQueue) -> None:
