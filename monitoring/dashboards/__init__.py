@@ -7,6 +7,7 @@ from .model import MODEL
 from .overview import OVERVIEW
 from .panels import Dashboard
 from .storage import STORAGE
+from .workers import WORKERS
 
 __all__ = ["DASHBOARDS"]
 
@@ -15,4 +16,5 @@ DASHBOARDS: Final[dict[str, Dashboard]] = {
     "model.json": MODEL,
     "data-quality.json": DATA_QUALITY,
     "storage.json": STORAGE,
+    "workers.json": WORKERS,
 }

@@ -149,47 +149,9 @@ _KERNELS = Row(
     ],
 )
 
-_WORKERS = Row(
-    "Workers",
-    [
-        Panel(
-            "Workers",
-            "Workers heard of lately, where refinement.mode is workers.",
-            "short",
-            [Query(largest("weald_workers", "stream"), "{{stream}}")],
-        ),
-        Panel(
-            "Leases",
-            "Leases closed per second. Expired: no worker was there. Parked: one that ended its "
-            "workers again and again. Abandoned: its writer was.",
-            "cps",
-            [Query(counter_rate("weald_leases_total", "outcome"), "{{outcome}}")],
-            stacked=True,
-        ),
-        Panel(
-            "Late returns",
-            "Returns dropped as late or repeated, per second; none of them changed anything.",
-            "cps",
-            [Query(counter_rate("weald_late_returns_total", "stream"), "{{stream}}")],
-        ),
-        Panel(
-            "Staleness",
-            "How long the last round of leases was out.",
-            "s",
-            [Query(largest("weald_lease_round_seconds", "stream"), "{{stream}}")],
-        ),
-        Panel(
-            "Arrivals meanwhile",
-            "Observations that came while the last round was out, and were inserted again.",
-            "short",
-            [Query(largest("weald_lease_round_arrivals", "stream"), "{{stream}}")],
-        ),
-    ],
-)
-
 MODEL: Final = Dashboard(
     "weald-model",
     "Weald: model",
     "Clusters and their changes, the log joint, the kernels.",
-    [_CLUSTERS, _FIT, _KERNELS, _WORKERS],
+    [_CLUSTERS, _FIT, _KERNELS],
 )

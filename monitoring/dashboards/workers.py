@@ -1,0 +1,53 @@
+"""Refinement by workers: who is there, what became of the leases, and how stale their work is."""
+
+from typing import Final
+
+from .panels import Dashboard, Panel, Query, Row
+from .queries import counter_rate, largest
+
+__all__ = ["WORKERS"]
+
+_LEASES = Row(
+    "Workers",
+    [
+        Panel(
+            "Workers",
+            "Workers heard of lately, where refinement.mode is workers.",
+            "short",
+            [Query(largest("weald_workers", "stream"), "{{stream}}")],
+        ),
+        Panel(
+            "Leases",
+            "Leases closed per second. Expired: no worker was there. Parked: one that ended its "
+            "workers again and again. Abandoned: its writer was.",
+            "cps",
+            [Query(counter_rate("weald_leases_total", "outcome"), "{{outcome}}")],
+            stacked=True,
+        ),
+        Panel(
+            "Late returns",
+            "Returns dropped as late or repeated, per second; none of them changed anything.",
+            "cps",
+            [Query(counter_rate("weald_late_returns_total", "stream"), "{{stream}}")],
+        ),
+        Panel(
+            "Staleness",
+            "How long the last round of leases was out.",
+            "s",
+            [Query(largest("weald_lease_round_seconds", "stream"), "{{stream}}")],
+        ),
+        Panel(
+            "Arrivals meanwhile",
+            "Observations that came while the last round was out, and were inserted again.",
+            "short",
+            [Query(largest("weald_lease_round_arrivals", "stream"), "{{stream}}")],
+        ),
+    ],
+)
+
+WORKERS: Final = Dashboard(
+    "weald-workers",
+    "Weald: workers",
+    "Workers, their leases, and what came too late to count.",
+    [_LEASES],
+)
