@@ -9,7 +9,7 @@ REQUIREMENTS := pyproject.toml setup.py constraints.txt
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types audit unit servers bench image lock clean
+.PHONY: help demo test lint format types audit unit servers bench docs image lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -47,6 +47,10 @@ bench: $(VENV)/.dev ## list the benchmarks, or run one (NAME=..., ARGS=...)
 	@if [ -n "$(NAME)" ]; then $(BIN)/python -m benchmarks.$(NAME) $(ARGS); \
 	else for name in $(basename $(notdir $(wildcard benchmarks/*.py))); do \
 		echo "  make bench NAME=$$name"; done; fi
+
+docs: $(VENV)/.dev ## build the documents as a site, for reading without a network
+	$(BIN)/python -m sphinx -W --keep-going -q docs build/site
+	@echo "build/site/index.html"
 
 image: ## build the container image and start the stack's Weald
 	@sh docker/build-image.sh

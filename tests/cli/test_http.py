@@ -207,7 +207,7 @@ def test_nobody_outside_is_answered_without_a_token(filled: Path, weald: Command
     assert "http.token" in result.err
 
 
-def test_it_does_what_its_own_document_says(service: Service) -> None:
+def test_it_does_what_its_own_document_says(service: Service, tmp_path: Path) -> None:
     """Requests made from the OpenAPI document, good and bad, and every answer held to it."""
     done = subprocess.run(
         [
@@ -217,6 +217,8 @@ def test_it_does_what_its_own_document_says(service: Service) -> None:
             *("--exclude-path", "/v1/events", "--phases", "coverage,fuzzing"),
             *("--max-examples", "5", "--seed", "1", "--no-color", "--generation-database", "none"),
         ],
+        # It leaves a folder behind.
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=240,

@@ -1,0 +1,115 @@
+"""The documents: what they tell people to type works, and the site builds without a network."""
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+from weald.cli.main import app, main
+from weald.cli.settings import load
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    page for page in DOCS.rglob("*.md") if "reference" not in page.relative_to(DOCS).parts
+)
+each_page = pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a language, in order."""
+    found = re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [str(block) for block in found]
+
+
+def with_blocks(language: str) -> pytest.MarkDecorator:
+    pages = [page for page in PAGES if blocks(page, language)]
+    return pytest.mark.parametrize("page", pages, ids=lambda page: page.stem)
+
+
+@with_blocks("python")
+def test_python_in_the_documents_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As a script of its own, the way a reader would; warnings are theirs to see.
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(blocks(page, "python")))
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@with_blocks("console")
+def test_sessions_in_the_documents_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [line for block in blocks(page, "console") for line in block.splitlines()]
+    typed = [line.removeprefix("$ weald ") for line in lines if line.startswith("$ weald ")]
+    assert typed
+    for line in typed:
+        with pytest.raises(SystemExit) as left:
+            main(shlex.split(line))
+        assert not left.value.code, line
+
+
+@with_blocks("toml")
+def test_settings_in_the_documents_are_settings(page: Path, tmp_path: Path) -> None:
+    for block in blocks(page, "toml"):
+        assert tomllib.loads(block)
+        file = tmp_path / "weald.toml"
+        file.write_text(block)
+        load(file)
+
+
+def mentioned(page: Path) -> Iterator[list[str]]:
+    """What follows `weald` in inline code and in what is typed."""
+    text = page.read_text()
+    for found in re.findall(
+        r"`weald ([^`\n]+)`|^\s*\$ (?:\w+=\S+ )*weald (.+)$", text, re.MULTILINE
+    ):
+        yield shlex.split("".join(found).split(" #")[0].split("|")[0], comments=False)
+
+
+@each_page
+def test_commands_that_are_mentioned_exist(page: Path) -> None:
+    for words in mentioned(page):
+        command: Any = get_command(app)
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        if words and words[0].isupper():
+            continue
+        # A group may be named alone; what follows it is one of its own.
+        unknown = hasattr(command, "commands") and words and not words[0].startswith("-")
+        assert not unknown, f"{page}: weald {words}"
+        known = {name for parameter in command.params for name in parameter.opts}
+        known |= {name for parameter in command.params for name in parameter.secondary_opts}
+        options = {word.partition("=")[0] for word in words if word.startswith("--")}
+        assert options <= known | {"--help", "--version"}, f"{page}: weald {command.name} {words}"
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    """Every link leads somewhere; no page asks another server for anything to be read."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", str(DOCS), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for page in tmp_path.rglob("*.html"):
+        fetched = re.findall(
+            r'<(?:script|img|link)[^>]+(?:src|href)="(https?://[^"]+)"', page.read_text()
+        )
+        assert not fetched, page.name
