@@ -29,6 +29,7 @@ COLUMNS = (
     Column("topic", "topic"),
     Column("partition", "partition", "right"),
     Column("offset", "offset", "right"),
+    Column("left_seq", "left after", "right"),
 )
 
 
@@ -93,8 +94,10 @@ def assign(
 
     `probability` is the share of the chain's recent draws in which the record is with most of its
     cluster, `stability` the mean share of its cluster's other members that it is with; both as of
-    the newest publication. With --top, the clusters that its values fit, the log predictive density
-    of the values, and the sizes of the nodes above it in the sampler's tree.
+    the newest publication. A record that has left the model, because a window moved on or its
+    weight faded, keeps the cluster that it had; `left after` is the number of the observation after
+    which it left. With --top, the clusters that its values fit, the log predictive density of the
+    values, and the sizes of the nodes above it in the sampler's tree.
 
     Leaves with 3 (not found) if any key is unknown; those that are known are printed all the same.
     """
@@ -164,6 +167,7 @@ def row_of(observation: Any, state: State) -> dict[str, Any]:
         "partition": observation.partition,
         "offset": observation.offset,
         "seq": observation.seq,
+        "left_seq": observation.left_seq,
         # Hashed counts mean nothing without the text that they came of.
         "values": {name: value for name, kind, value in columns if kind != "text"},
         **text,

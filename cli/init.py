@@ -48,6 +48,10 @@ seed = 0
 {model}
 [refinement]
 {refinement}
+[memory]
+# window_records = 100000      # forget all but the newest observations, or
+# leaf_budget = 50000          # forget nothing, and stay within bounded memory all the same
+
 [storage]
 url = "sqlite:///weald.db"    # or postgresql+psycopg://weald@host/weald
 

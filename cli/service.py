@@ -149,7 +149,12 @@ def service(settings: Settings, source: Source) -> Iterator[Service]:
             url = f"{open_things.enter_context(exporter).url}/metrics"
         schema = schema_for(stream, settings.schema)
         plan = Plan(
-            stream, settings.schema, settings.model, settings.refinement, settings.retention
+            stream,
+            settings.schema,
+            settings.model,
+            settings.refinement,
+            settings.retention,
+            settings.memory,
         )
         watch = Watch(metrics, health)
         engine = Engine(plan, source, store, outlets, watch, schema)

@@ -19,7 +19,7 @@ import msgspec
 from ..mcmc.settings import ModelSettings, RefinementSettings
 from ..monitoring.settings import MonitoringSettings
 from ..storage.settings import RedisSettings, RetentionSettings, StorageSettings
-from ..stream.settings import KafkaSettings, SchemaSettings, StreamSettings
+from ..stream.settings import KafkaSettings, MemorySettings, SchemaSettings, StreamSettings
 from ..stream.worker_settings import WorkersSettings
 from .errors import NotFoundError, UsageError
 from .http.settings import HttpSettings
@@ -52,6 +52,7 @@ class Settings(msgspec.Struct, frozen=True):
     model: ModelSettings
     refinement: RefinementSettings
     workers: WorkersSettings
+    memory: MemorySettings
     storage: StorageSettings
     retention: RetentionSettings
     redis: RedisSettings
@@ -66,6 +67,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "model": ModelSettings,
     "refinement": RefinementSettings,
     "workers": WorkersSettings,
+    "memory": MemorySettings,
     "storage": StorageSettings,
     "retention": RetentionSettings,
     "redis": RedisSettings,

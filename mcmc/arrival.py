@@ -8,14 +8,14 @@ from ..treecore.compile import compiled
 from ..treecore.family.base import log_marginal, observe
 from ..treecore.forest import Forest, add_leaf
 from ..treecore.insertion import PREDICTIVE, insert_tree, remove_atom
-from ..treecore.partition import Model, lift, log_join
+from ..treecore.partition import Model, lift, link, log_join, unlink
 from ..treecore.prior.base import log_new_block, log_size
 from ..treecore.reference import by_reference
 from ..treecore.rows import clear_row
 from . import gibbs
 from .state import State
 
-__all__ = ["arrive", "depart", "joint_weights"]
+__all__ = ["arrive", "depart", "joint_weights", "replace_block"]
 
 
 @compiled
@@ -66,6 +66,39 @@ def depart(forest_model: Model, forest: Forest, state: State, ids: NDArray[np.in
         atoms.size[i] = 0
         atoms.single[i] = 1
         atoms.log_marginal[i] = 0.0
+
+
+@compiled
+def replace_block(
+    forest_model: Model,
+    forest: Forest,
+    state: State,
+    atom: int,
+    values: NDArray[np.float64],
+    ids: NDArray[np.int64],
+) -> None:
+    """Put an atom's observations (n, d) in its place, as the atoms ``ids`` (n, which may name it).
+
+    They are in the block where it was, whose statistics stay what they are.
+    """
+    forest_model, forest, state = (
+        by_reference(forest_model),
+        by_reference(forest),
+        by_reference(state),
+    )
+    atoms, partition = state.atoms, state.partition
+    k = unlink(partition, atom)
+    remove_atom(forest_model, forest, atom)
+    atoms.size[atom] = 0
+    for r in range(values.shape[0]):
+        i = ids[r]
+        observe(forest_model.family, values, r, atoms.rows, i)
+        atoms.size[i] = 1
+        atoms.single[i] = 1
+        leaf = add_leaf(forest_model, forest, i, atoms.rows, i, 1)
+        atoms.log_marginal[i] = forest.log_marginal[leaf]
+        insert_tree(forest_model, forest, leaf, PREDICTIVE)
+        link(partition, i, k)
 
 
 @compiled

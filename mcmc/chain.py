@@ -18,28 +18,32 @@ from ..treecore.consolidation import consolidate
 from ..treecore.errors import ObservationError
 from ..treecore.family import FAMILIES, spec_of
 from ..treecore.family.base import statistics_width, workspace
-from ..treecore.forest import empty_forest, reserve
+from ..treecore.forest import empty_forest
 from ..treecore.guide import Guide, freeze
 from ..treecore.partition import Atoms, Model
 from ..treecore.prior import PartitionPrior, build_prior
 from .arrival import arrive, depart, joint_weights
+from .atom_ids import AtomIds
+from .company import Company
 from .gibbs import sweep as gibbs_sweep
 from .growing import (
     empty_state,
-    enlarged_state,
     forest_arrays,
     restored_forest,
     restored_state,
     state_arrays,
+    taken_from,
+    under,
 )
+from .holdings import Holdings
 from .kernels import KERNELS, gibbs_on
 from .leases import Budget, coin_groups, concurrency, make_lease
-from .ledger import KernelReport, Ledger, Refinement
+from .ledger import Ledger, Refinement
 from .lending import Lending, Lent, merged_labels
 from .position import Position
 from .state import set_labels
 
-__all__ = ["Chain", "KernelReport", "Refinement"]
+__all__ = ["Chain"]
 
 _FIRST_CAPACITY = 1024
 # A bounded number of single atoms a round: refinement must not slow down as the stream goes on.
@@ -48,7 +52,7 @@ _SCHEDULE = (KERNELS["tgmcmc"], gibbs_on(1000))
 Arrays = dict[str, NDArray[Any]]
 
 
-class Chain:
+class Chain(Holdings):
     """One chain; see the module. Made by :meth:`start` or :meth:`restore`."""
 
     def __init__(self, family: Any, prior: PartitionPrior, rng: Generator) -> None:
@@ -58,9 +62,7 @@ class Chain:
         self._work = workspace(family)
         # The forest and the scale of reported log joints keep the prior as it was at the start.
         self._first_prior = prior
-        # Atom ids in use are below this; those in between that were given back are used first.
-        self._end = 0
-        self._free: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._ids = AtomIds()
         # An empty chain is saved with its family too, which cannot be built without their number.
         spec = spec_of(family)
         prior_row = np.zeros(statistics_width(family))
@@ -68,55 +70,14 @@ class Chain:
         self._state = empty_state(family, _FIRST_CAPACITY)
         self._forest = empty_forest(family, _FIRST_CAPACITY)
         self._best: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._company = Company()
+        self._doubt = np.zeros(_FIRST_CAPACITY)
         self._lending: Lending | None = None
 
     @classmethod
     def start(cls, family: Any, prior: PartitionPrior, *, seed: int) -> Self:
         """An empty chain."""
         return cls(family, prior, Generator(PCG64(seed)))
-
-    @property
-    def n_atoms(self) -> int:
-        """Atoms that are there."""
-        return self._end - self._free.shape[0]
-
-    @property
-    def n_observations(self) -> int:
-        """Observations in the atoms that are there."""
-        return int(self._state.atoms.size[: self._end].sum())
-
-    @property
-    def n_blocks(self) -> int:
-        """Open blocks of the partition."""
-        return int(self._state.partition.n_blocks[0])
-
-    @property
-    def labels(self) -> NDArray[np.int64]:
-        """Block slot of each atom by its id, -1 for an id that no atom has."""
-        return self._state.partition.label[: self._end].copy()
-
-    @property
-    def best_labels(self) -> NDArray[np.int64]:
-        """Partition of best log joint in the last refinement: canonical labels of atoms by id.
-
-        -1 for an id that no atom has, and for an atom that has come since.
-        """
-        best = np.full(self._end, -1, dtype=np.int64)
-        best[: self._best.shape[0]] = self._best
-        return best
-
-    def _model(self, prior: PartitionPrior, n_more: int) -> Model:
-        """What places ``n_more`` observations beside those that are there."""
-        n = self.n_observations + n_more
-        seating = prior.seating(max(n, 1), self.n_blocks + n_more)
-        return Model(self.family, seating, self._work)
-
-    def _reserve(self, n: int) -> None:
-        # One row beyond the last atom is kept for questions.
-        capacity = self._state.atoms.size.shape[0]
-        if n + 1 > capacity:
-            self._state = enlarged_state(self.family, self._state, max(2 * capacity, n + 1))
-        self._forest = reserve(self._forest, self.family, n)
 
     def insert(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Insert observations (n, d) in order; returns their atoms' ids, valid until removed.
@@ -128,9 +89,8 @@ class Chain:
         refused = spec_of(self.family).validate(self.family, values)
         if refused is not None:
             raise ObservationError(f"observation {refused[0]}: {refused[1]}")
-        n = values.shape[0]
-        ids = self._take_ids(n)
-        self._reserve(self._end)
+        n, ids = values.shape[0], self._ids.take(values.shape[0])
+        self._reserve(self._ids.end)
         forest_model = self._model(self._first_prior, n)
         # A prior that is no product weighs blocks by how many observations there are: each arrival
         # needs a table of its own, or its block would depend on how the stream was cut.
@@ -141,18 +101,10 @@ class Chain:
             arrive(
                 self._rng, forest_model, model, self._forest, self._state, values[part], ids[part]
             )
+        self._company.arrive(ids)
         if self._lending is not None:
             self._lending.insert(ids)
         return ids
-
-    def _take_ids(self, n: int) -> NDArray[np.int64]:
-        """Ids for n atoms: those given back last come first, then new ones."""
-        n_left = max(self._free.shape[0] - n, 0)
-        used = self._free[n_left:][::-1]
-        fresh = np.arange(self._end, self._end + n - used.shape[0], dtype=np.int64)
-        self._free = self._free[:n_left]
-        self._end += fresh.shape[0]
-        return np.concatenate((used, fresh))
 
     def remove(self, atoms: NDArray[np.int64]) -> None:
         """Take atoms out, exactly: as if their observations had never been in their blocks.
@@ -173,19 +125,9 @@ class Chain:
             With nothing removed, when an id is named twice or no atom has it.
         """
         ids = np.ascontiguousarray(atoms, dtype=np.int64)
-        if ids.shape[0] == 0:
-            return
-        label = self._state.partition.label[: self._end]
-        known = (ids >= 0) & (ids < self._end)
-        known[known] = label[ids[known]] >= 0
-        if not known.all():
-            raise ObservationError(f"no atom has the id {ids[~known][0]}")
-        if np.unique(ids).shape[0] < ids.shape[0]:
-            raise ObservationError("an atom can be removed only once")
+        self._ids.require(ids)
         depart(self._model(self._first_prior, 0), self._forest, self._state, ids)
-        self._best = self.best_labels
-        self._best[ids] = -1
-        self._free = np.concatenate((self._free, ids))
+        self._give_back(ids)
         if self._lending is not None:
             self._lending.remove(ids)
 
@@ -198,10 +140,6 @@ class Chain:
         place = np.full(self._forest.leaf.shape[0], -1, dtype=np.int64)
         place[present] = np.arange(present.shape[0])
         return guide._replace(atom=place[guide.atom], position=guide.position[present])
-
-    def _present(self) -> NDArray[np.int64]:
-        """Ids of the atoms that are there, rising."""
-        return np.flatnonzero(self._state.partition.label[: self._end] >= 0)
 
     def _position(self) -> Position:
         """Where the chain stands, its atoms numbered without gaps in the order of their ids."""
@@ -216,7 +154,7 @@ class Chain:
 
     def _by_id(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
         """Labels of the atoms that are there, put at their ids."""
-        full = np.full(self._end, -1, dtype=np.int64)
+        full = np.full(self._ids.end, -1, dtype=np.int64)
         full[self._present()] = labels
         return full
 
@@ -233,6 +171,7 @@ class Chain:
         before = best = position.log_joint(self._first_prior)
         self._best = self._by_id(position.labels())
         ledger = Ledger(before)
+        present = self._present()
         for _ in range(rounds):
             position.use_prior(position.prior.resample(self._rng, position.sizes()))
             for kernel in _SCHEDULE:
@@ -242,6 +181,7 @@ class Chain:
                 ledger.note(kernel, tally, reached, time.perf_counter() - started)
                 if reached > best:
                     best, self._best = reached, self._by_id(position.labels())
+            self._company.note(present, position.labels())
         self.prior = position.prior
         self._settle(self._by_id(position.labels()))
         seconds = time.perf_counter() - began
@@ -337,7 +277,7 @@ class Chain:
         one; normalised over a row they are the probabilities of the assignment. Nothing changes.
         """
         values = np.ascontiguousarray(values, dtype=np.float64)
-        self._reserve(self._end)
+        self._reserve(self._ids.end)
         k = self.n_blocks
         weights = np.empty((values.shape[0], k + 1))
         joint_weights(self._model(self.prior, 1), self._state, values, weights)
@@ -353,15 +293,17 @@ class Chain:
             "first_prior": [self._first_prior.name, self._first_prior.parameters()],
             "rng": self._rng.bit_generator.state,
             "n_features": self._n_features,
+            "end": self._ids.end,
         }
         # Integers of 128 bits survive JSON as they are.
         encoded = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-        saved: Arrays = {"about": encoded, "best": self._best, "free": self._free}
-        saved["n"] = np.array([self._end])
+        saved: Arrays = {"about": encoded, "best": self._best, "free": self._ids.free}
+        saved["doubt"] = self._doubt[: self._ids.end].copy()
+        saved |= under("forest_", forest_arrays(self._forest))
+        saved |= under("state_", state_arrays(self._state, self._ids.end))
+        saved |= under("company_", self._company.state(self._ids.end))
         if self._lending is not None:
             saved |= self._lending.arrays()
-        saved |= {f"forest_{k}": v for k, v in forest_arrays(self._forest).items()}
-        saved |= {f"state_{k}": v for k, v in state_arrays(self._state, self._end).items()}
         return saved
 
     @classmethod
@@ -374,15 +316,13 @@ class Chain:
         bits.state = about["rng"]
         chain = cls(family, build_prior(*about["prior"]), Generator(bits))
         chain._first_prior = build_prior(*about["first_prior"])
-        chain._end = int(saved["n"][0])
-        chain._free = saved["free"]
+        chain._ids = AtomIds(about["end"], saved["free"])
         chain._best = saved["best"]
         chain._lending = Lending.restore(saved)
-        parts = {
-            part: {k.removeprefix(part): v for k, v in saved.items() if k.startswith(part)}
-            for part in ("forest_", "state_")
-        }
         forest_model = chain._model(chain._first_prior, 0)
-        chain._forest = restored_forest(family, forest_model, parts["forest_"])
-        chain._state = restored_state(family, chain._forest, parts["state_"])
+        chain._forest = restored_forest(family, forest_model, taken_from(saved, "forest_"))
+        chain._state = restored_state(family, chain._forest, taken_from(saved, "state_"))
+        room = chain._state.atoms.size.shape[0]
+        chain._doubt = np.pad(saved["doubt"], (0, room - saved["doubt"].shape[0]))
+        chain._company = Company.restore(taken_from(saved, "company_"))
         return chain

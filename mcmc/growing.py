@@ -5,20 +5,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..treecore.compaction import forest_order, recompute
 from ..treecore.compile import compiled
 from ..treecore.family.base import statistics_width
-from ..treecore.forest import Forest, empty_forest, refresh_leaf, refresh_node
-from ..treecore.partition import Atoms, Model, Partition, empty_partition, mark_changed
+from ..treecore.forest import Forest, empty_forest
+from ..treecore.partition import (
+    Atoms,
+    Model,
+    Partition,
+    empty_partition,
+    mark_changed,
+    rebuild_rows,
+)
 from ..treecore.reference import by_reference
+from ..treecore.rows import copy_row, fade_row, is_single
 from .state import State
 
 __all__ = [
     "empty_state",
     "enlarged_state",
+    "fade",
     "forest_arrays",
     "restored_forest",
     "restored_state",
     "state_arrays",
+    "taken_from",
+    "under",
 ]
 
 Arrays = dict[str, NDArray[Any]]
@@ -132,30 +144,40 @@ def restored_forest(family: Any, model: Model, saved: Arrays) -> Forest:
         getattr(forest, name)[: saved[name].shape[0]] = saved[name]
         getattr(forest, f"n_{name}")[0] = saved[name].shape[0]
     forest.root_position[saved["roots"]] = np.arange(saved["roots"].shape[0], dtype=np.int64)
-    _recompute(model, forest)
+    recompute(model, forest, forest_order(forest))
     return forest
 
 
 @compiled
-def _recompute(model: Model, forest: Forest) -> None:
-    """Everything that nodes have from their leaves, children first."""
-    model, forest = by_reference(model), by_reference(forest)
-    order = np.empty(forest.n_used[0], dtype=np.int64)
-    n = 0
-    for at in range(forest.n_roots[0]):
-        order[n] = forest.roots[at]
-        n += 1
-    done = 0
-    while done < n:
-        v = order[done]
-        done += 1
-        if forest.left[v] != -1:
-            order[n] = forest.left[v]
-            order[n + 1] = forest.right[v]
-            n += 2
-    for at in range(n - 1, -1, -1):
-        v = order[at]
-        if forest.left[v] == -1:
-            refresh_leaf(model, forest, v)
-        else:
-            refresh_node(model, forest, v)
+def _fade_atoms(forest: Forest, atoms: Atoms, factor: float) -> None:
+    forest, atoms = by_reference(forest), by_reference(atoms)
+    for i in range(forest.leaf.shape[0]):
+        v = forest.leaf[i]
+        if v >= 0:
+            fade_row(forest.rows, v, factor)
+            copy_row(atoms.rows, i, forest.rows, v)
+            atoms.single[i] = is_single(atoms.rows, i)
+
+
+def fade(model: Model, forest: Forest, state: State, factor: float) -> None:
+    """Multiply every observation's weight, and recompute all that follows from the weights.
+
+    ``model`` is that of the forest's potentials. Linear in the atoms.
+    """
+    _fade_atoms(forest, state.atoms, factor)
+    recompute(model, forest, forest_order(forest))
+    present = np.flatnonzero(forest.leaf >= 0)
+    state.atoms.log_marginal[present] = forest.log_marginal[forest.leaf[present]]
+    rebuild_rows(state.atoms, state.partition)
+
+
+def under(prefix: str, arrays: Arrays) -> Arrays:
+    """The same arrays, their names with a prefix."""
+    return {prefix + name: array for name, array in arrays.items()}
+
+
+def taken_from(saved: Arrays, prefix: str) -> Arrays:
+    """Undo :func:`under`: the arrays that have the prefix."""
+    return {
+        name.removeprefix(prefix): array for name, array in saved.items() if name.startswith(prefix)
+    }

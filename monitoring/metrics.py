@@ -31,6 +31,9 @@ EMPTY_AT_START = (
     "weald_paused_partitions",
     "weald_clusters",
     "weald_observations",
+    "weald_atoms",
+    "weald_estimated_disruption",
+    "weald_early_compactions",
 )
 
 
@@ -307,6 +310,21 @@ class Metrics:
         """Tell how many observations the model holds and how many clusters are shown."""
         self._set("weald_observations", observations)
         self._set("weald_clusters", clusters)
+
+    def compaction(self, atoms: int, disruption: float, early: int) -> None:
+        """Tell how many atoms there are, and what it costs that some are compacted.
+
+        Parameters
+        ----------
+        atoms : int
+        disruption : float
+            Estimated total variation, 0 to 1.
+        early : int
+            Atoms saved although the rule of compaction would have had them wait.
+        """
+        self._set("weald_atoms", atoms)
+        self._set("weald_estimated_disruption", disruption)
+        self._set("weald_early_compactions", early)
 
     # Storage.
 

@@ -55,7 +55,7 @@ class Metric(NamedTuple):
 
 STEPS: Final = (
     *("poll", "decode", "insert", "refine", "lend", "adopt"),
-    *("publish", "commit", "redis", "snapshot"),
+    *("publish", "compact", "commit", "redis", "snapshot"),
 )
 LEASE_OUTCOMES: Final = ("adopted", "expired", "parked", "abandoned")
 PHASES: Final = ("starting", "replaying", "warming_up", "standby", "running", "paused", "stopping")
@@ -169,6 +169,13 @@ METRICS: Final[tuple[Metric, ...]] = (
         "Mean share of its cluster that an observation is with in the chain's recent draws.",
     ),
     Metric("weald_observations", "gauge", "Observations in the model."),
+    Metric("weald_atoms", "gauge", "Atoms that the model holds them as, of one or of many."),
+    Metric(
+        "weald_estimated_disruption",
+        "gauge",
+        "Estimate, no bound: total variation that compaction puts between posterior and samples.",
+    ),
+    Metric("weald_early_compactions", "gauge", "Atoms saved so far against the rule, for need."),
     Metric("weald_lineage_events_total", "counter", "Changes between publications.", ("kind",)),
     Metric("weald_reassigned_observations_total", "counter", "Rows a publication moved."),
     # Storage.

@@ -61,7 +61,8 @@ class ObservationRow:
     """One observation with the cluster that was asked for: now, or as of a moment.
 
     ``probability`` and ``stability`` tell how sure the newest publication is of it; None for a
-    moment in the past, and for what came after that publication.
+    moment in the past, and for what came after that publication. ``left_seq`` is the number of the
+    observation after which this one left the model, None while it is there.
     """
 
     seq: int
@@ -76,6 +77,7 @@ class ObservationRow:
     probability: float | None = None
     stability: float | None = None
     text: str | None = None
+    left_seq: int | None = None
 
 
 class Shown(NamedTuple):
@@ -104,7 +106,12 @@ class SnapshotInfo:
 
 @dataclass(frozen=True)
 class StreamStatus:
-    """A stream at a glance. Times are seconds since 1970, or None where nothing happened yet."""
+    """A stream at a glance. Times are seconds since 1970, or None where nothing happened yet.
+
+    ``n_observations``, ``n_atoms`` and ``estimated_disruption`` are of the newest publication: what
+    is in the model, as how many atoms, and the estimated total variation between the posterior and
+    what is sampled because some are compacted.
+    """
 
     name: str
     family: str
@@ -126,6 +133,9 @@ class StreamStatus:
     log_joint: float | None
     snapshot_seq: int | None
     snapshot_at: float | None
+    n_observations: int | None = None
+    n_atoms: int | None = None
+    estimated_disruption: float | None = None
 
 
 class Sureness(NamedTuple):

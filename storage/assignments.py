@@ -19,9 +19,33 @@ from .base import AsOf
 from .certainty import sureness_of
 from .database import walk_indexes
 from .rows import from_bytes
-from .schema import assignment_changes, observations, offsets, publications
+from .schema import (
+    assignment_changes,
+    bundle_changes,
+    bundles,
+    observations,
+    offsets,
+    publications,
+)
 
-__all__ = ["assignments", "changes", "known_keys", "members", "newest", "observed", "shown"]
+__all__ = [
+    "assignments",
+    "changes",
+    "in_bundle",
+    "is_member",
+    "known_keys",
+    "members",
+    "newest",
+    "observed",
+    "shown",
+    "shown_cluster",
+]
+
+# A compacted observation is where its bundle is.
+in_bundle = sa.and_(
+    bundles.c.stream_id == observations.c.stream_id, bundles.c.bundle == observations.c.bundle
+)
+shown_cluster = sa.func.coalesce(bundles.c.cluster, observations.c.cluster)
 
 # How many numbers one statement names; SQLite stops at 32,766.
 _CHUNK = 500
@@ -29,8 +53,9 @@ _CHUNK = 500
 
 def _observation_select(stream_id: int) -> sa.Select[Any]:
     return (
-        sa.select(observations, offsets.c.topic, offsets.c.partition)
+        sa.select(observations, offsets.c.topic, offsets.c.partition, shown_cluster.label("shown"))
         .join_from(observations, offsets, observations.c.source_id == offsets.c.id)
+        .outerjoin(bundles, in_bundle)
         .where(observations.c.stream_id == stream_id)
         .order_by(observations.c.seq.desc())
     )
@@ -50,17 +75,28 @@ def _observation_row(row: Any, cluster: int, sure: Sureness | None) -> Observati
         text=row.record_text,
         probability=None if sure is None else sure.probability,
         stability=None if sure is None else sure.stability,
+        left_seq=row.left_seq,
     )
+
+
+def is_member(stream_id: int, cluster: int) -> sa.ColumnElement[bool]:
+    """Say of an observation that it is in the model and in this cluster now."""
+    o = observations.c
+    single = sa.and_(o.cluster == cluster, o.bundle.is_(None))
+    those = sa.select(bundles.c.bundle).where(
+        bundles.c.stream_id == stream_id, bundles.c.cluster == cluster
+    )
+    return sa.and_(sa.or_(single, o.bundle.in_(those)), o.left_seq.is_(None))
 
 
 def members(
     connection: sa.Connection, stream_id: int, cluster: int, limit: int
 ) -> list[ObservationRow]:
-    """Return the newest observations that the cluster has now."""
-    statement = _observation_select(stream_id).where(observations.c.cluster == cluster).limit(limit)
+    """Return the newest observations in the model that the cluster has now."""
+    statement = _observation_select(stream_id).where(is_member(stream_id, cluster)).limit(limit)
     rows = connection.execute(statement).all()
     sure = sureness_of(connection, stream_id, (row.seq for row in rows))
-    return [_observation_row(row, row.cluster, sure.get(row.seq)) for row in rows]
+    return [_observation_row(row, row.shown, sure.get(row.seq)) for row in rows]
 
 
 def changes(connection: sa.Connection, stream_id: int, after: int) -> NDArray[np.int64]:
@@ -68,15 +104,28 @@ def changes(connection: sa.Connection, stream_id: int, after: int) -> NDArray[np
 
     In order of publications, int64 (n, 4).
     """
-    table = assignment_changes
-    columns = (table.c.publication, table.c.seq, table.c.old_cluster, table.c.new_cluster)
+    own, theirs, o = assignment_changes.c, bundle_changes.c, observations.c
+    of_bundles = (
+        sa.select(theirs.publication, o.seq, theirs.old_cluster, theirs.new_cluster)
+        .join_from(
+            bundle_changes,
+            observations,
+            sa.and_(o.stream_id == theirs.stream_id, o.bundle == theirs.bundle),
+        )
+        .where(
+            theirs.stream_id == stream_id,
+            theirs.publication > after,
+            theirs.publication > o.bundle_since,
+        )
+    )
     statement = (
-        sa.select(*columns)
-        .where(table.c.stream_id == stream_id, table.c.publication > after)
-        .order_by(table.c.publication, table.c.seq)
+        sa.select(own.publication, own.seq, own.old_cluster, own.new_cluster)
+        .where(own.stream_id == stream_id, own.publication > after)
+        .union_all(of_bundles)
+        .order_by("publication", "seq")
     )
     rows = [tuple(row) for row in connection.execute(statement)]
-    return np.array(rows, dtype=np.int64).reshape(-1, len(columns))
+    return np.array(rows, dtype=np.int64).reshape(-1, 4)
 
 
 def observed(
@@ -89,7 +138,7 @@ def observed(
         rows += connection.execute(_observation_select(stream_id).where(chosen)).all()
     sure = sureness_of(connection, stream_id, seqs)
     return sorted(
-        (_observation_row(row, row.cluster, sure.get(row.seq)) for row in rows),
+        (_observation_row(row, row.shown, sure.get(row.seq)) for row in rows),
         key=lambda row: row.seq,
     )
 
@@ -98,7 +147,7 @@ def newest(connection: sa.Connection, stream_id: int, limit: int) -> list[Observ
     """Return the newest observations, newest first."""
     rows = connection.execute(_observation_select(stream_id).limit(limit)).all()
     sure = sureness_of(connection, stream_id, (row.seq for row in rows))
-    return [_observation_row(row, row.cluster, sure.get(row.seq)) for row in rows]
+    return [_observation_row(row, row.shown, sure.get(row.seq)) for row in rows]
 
 
 def assignments(
@@ -122,12 +171,10 @@ def assignments(
     rows = [row for key in keys for row in connection.execute(with_key, {"key": key})]
     then: dict[int, int] = {}
     if publication is not None:
-        then = _clusters_at(connection, stream_id, [row.seq for row in rows], publication)
+        then = _clusters_at(connection, stream_id, rows, publication)
     # Certainties are those of the newest publication; they say nothing of the past.
     sure = sureness_of(connection, stream_id, () if as_of else (row.seq for row in rows))
-    return [
-        _observation_row(row, then.get(row.seq, row.cluster), sure.get(row.seq)) for row in rows
-    ]
+    return [_observation_row(row, then.get(row.seq, row.shown), sure.get(row.seq)) for row in rows]
 
 
 def known_keys(connection: sa.Connection, stream_id: int, keys: Collection[str]) -> set[str]:
@@ -156,7 +203,13 @@ def shown(
     An observation that came later has the cluster that it arrived in.
     """
     rows = connection.execute(
-        sa.select(observations.c.seq, observations.c.cluster)
+        sa.select(
+            observations.c.seq,
+            observations.c.bundle,
+            observations.c.bundle_since,
+            shown_cluster.label("cluster"),
+        )
+        .outerjoin(bundles, in_bundle)
         .where(observations.c.stream_id == stream_id, observations.c.seq > after_seq)
         .order_by(observations.c.seq)
         .limit(limit)
@@ -164,6 +217,12 @@ def shown(
     seq = np.array([row.seq for row in rows], dtype=np.int64)
     cluster = np.array([row.cluster for row in rows], dtype=np.int64)
     if len(seq):
+        moved = _bundle_changes(connection, stream_id, publication)
+        for place, row in enumerate(rows if moved else ()):
+            theirs = moved.get(row.bundle, ())
+            first = next((old for number, old in theirs if number > row.bundle_since), None)
+            if first is not None:
+                cluster[place] = first
         changes = assignment_changes
         since = connection.execute(
             sa.select(changes.c.seq, changes.c.old_cluster)
@@ -175,9 +234,9 @@ def shown(
             .order_by(changes.c.publication.desc())
         ).all()
         # Newest first, so that the oldest change, which tells what it took away, is written last.
-        places = np.searchsorted(seq, [row.seq for row in since])
-        for place, row in zip(places.tolist(), since, strict=True):
-            cluster[place] = row.old_cluster
+        places = np.searchsorted(seq, [change.seq for change in since])
+        for place, change in zip(places.tolist(), since, strict=True):
+            cluster[place] = change.old_cluster
     return Shown(seq, cluster)
 
 
@@ -197,11 +256,12 @@ def _covered_by(connection: sa.Connection, stream_id: int, number: int) -> int:
 
 
 def _clusters_at(
-    connection: sa.Connection, stream_id: int, seqs: list[int], publication: int
+    connection: sa.Connection, stream_id: int, rows: list[Any], publication: int
 ) -> dict[int, int]:
     """Return the cluster at that publication of each observation that changed it since."""
     changes = assignment_changes
     then: dict[int, int] = {}
+    seqs = [row.seq for row in rows]
     for start in range(0, len(seqs), _CHUNK):
         statement = (
             sa.select(changes.c.seq, changes.c.old_cluster)
@@ -214,4 +274,28 @@ def _clusters_at(
         )
         for seq, old_cluster in connection.execute(statement):
             then.setdefault(seq, old_cluster)
+    moved = _bundle_changes(connection, stream_id, publication)
+    for row in rows:
+        if row.bundle is not None and row.seq not in then:
+            # In a bundle its own changes ended; those of the bundle hold from when it came in.
+            theirs = moved.get(row.bundle, ())
+            first = next((old for number, old in theirs if number > row.bundle_since), None)
+            if first is not None:
+                then[row.seq] = first
     return then
+
+
+def _bundle_changes(
+    connection: sa.Connection, stream_id: int, publication: int
+) -> dict[int, list[tuple[int, int]]]:
+    """Return for each bundle its changes after a publication, in order: number, old cluster."""
+    c = bundle_changes.c
+    statement = (
+        sa.select(c.bundle, c.publication, c.old_cluster)
+        .where(c.stream_id == stream_id, c.publication > publication)
+        .order_by(c.publication)
+    )
+    moved: dict[int, list[tuple[int, int]]] = {}
+    for bundle, number, old in connection.execute(statement):
+        moved.setdefault(bundle, []).append((number, old))
+    return moved

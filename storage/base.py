@@ -27,11 +27,12 @@ from .answers import (
 from .commit import (
     AdoptionRow,
     BatchCommit,
+    Bundled,
     Certainty,
-    CertaintyChunk,
     ClusterRow,
     DeadLetterLike,
     DeadLetterRow,
+    Departure,
     LeaseRow,
     LineageRow,
     ObservationBlock,
@@ -42,6 +43,7 @@ from .commit import (
     RoundRow,
     Snapshot,
     StreamSpec,
+    Unbundled,
 )
 from .settings import RetentionSettings
 
@@ -49,11 +51,12 @@ __all__ = [
     "AdoptionRow",
     "AsOf",
     "BatchCommit",
+    "Bundled",
     "Certainty",
-    "CertaintyChunk",
     "ClusterRow",
     "DeadLetterLike",
     "DeadLetterRow",
+    "Departure",
     "LeaseRow",
     "LedgerRow",
     "Letters",
@@ -73,6 +76,7 @@ __all__ = [
     "Store",
     "StreamSpec",
     "StreamStatus",
+    "Unbundled",
 ]
 
 
@@ -165,6 +169,14 @@ class Reader(Protocol):
 
         A block has one topic, so it may be shorter than ``limit``; only None means the end.
         """
+
+    def bundled(self, stream: str, bundle: int) -> NDArray[np.int64]:
+        """Return the numbers of the observations in a bundle, rising."""
+
+    def values_of(
+        self, stream: str, seqs: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return values (n, d) and event times (n) of observations by number, those that exist."""
 
     def status(self, stream: str) -> StreamStatus:
         """Return the stream at a glance."""

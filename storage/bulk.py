@@ -14,15 +14,17 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql, sqlite
 
-from .commit import ObservationBlock, Reassignment
+from .commit import Departure, ObservationBlock, Reassignment
 from .database import walk_indexes
 from .failures import meaning_of
 from .rows import rows_to_bytes
 from .schema import observations
 
-__all__ = ["insert_observations", "reassign", "upsert"]
+__all__ = ["insert_observations", "mark_departed", "reassign", "upsert"]
 
-_COLUMNS = tuple(column.name for column in observations.columns)
+# What becomes of an observation later is nobody's to say when it comes.
+_LATER = {"left_seq", "bundle", "bundle_since"}
+_COLUMNS = tuple(column.name for column in observations.columns if column.name not in _LATER)
 _COPY = f"COPY {observations.name} ({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
 _COPY_TYPES = ("int4", "int8", "int4", "int8", "int8", "float8", "float8", "text", "bytea", "text")
 _INSERT = (
@@ -48,6 +50,10 @@ _POSTGRESQL_CHANGE = """
     UPDATE observations o SET cluster = change.cluster
     FROM unnest(%(seq)s::bigint[], %(cluster)s::bigint[]) AS change (seq, cluster)
     WHERE o.stream_id = %(stream_id)s AND o.seq = change.seq AND o.cluster <> change.cluster"""
+_SQLITE_DEPARTED = "UPDATE observations SET left_seq = ?3 WHERE stream_id = ?1 AND seq = ?2"
+_POSTGRESQL_DEPARTED = """
+    UPDATE observations SET left_seq = %(after_seq)s
+    WHERE stream_id = %(stream_id)s AND seq = ANY(%(seq)s::bigint[])"""
 
 
 def upsert(dialect: str, table: sa.Table) -> Any:
@@ -131,3 +137,17 @@ def reassign(connection: sa.Connection, stream_id: int, change: Reassignment) ->
     walk_indexes(connection)
     connection.exec_driver_sql(_POSTGRESQL_HISTORY, arrays)
     connection.exec_driver_sql(_POSTGRESQL_CHANGE, arrays)
+
+
+def mark_departed(connection: sa.Connection, stream_id: int, departure: Departure) -> None:
+    """Note that observations left the model."""
+    seq = departure.seq.tolist()
+    if not seq:
+        return
+    if connection.dialect.name == "sqlite":
+        rows = [(stream_id, number, departure.after_seq) for number in seq]
+        connection.exec_driver_sql(_SQLITE_DEPARTED, rows)
+        return
+    arrays = {"stream_id": stream_id, "after_seq": departure.after_seq, "seq": seq}
+    walk_indexes(connection)
+    connection.exec_driver_sql(_POSTGRESQL_DEPARTED, arrays)

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
 from .answers import Sureness
 from .bulk import upsert
@@ -16,6 +18,8 @@ from .schema import certainties, clusters
 __all__ = ["sureness_of", "write_certainty"]
 
 PERCENT = 100.0
+# Of an observation between others that are told of, but of which nothing was said yet.
+_UNTOLD = 255
 
 _CLUSTER = (
     sa.update(clusters)
@@ -38,25 +42,39 @@ def _chunk_statement(dialect: str) -> Any:
 
 
 def write_certainty(connection: sa.Connection, stream_id: int, certainty: Certainty) -> None:
-    """Replace the chunks that changed, and what is said of every cluster."""
-    chunks = [
-        {
-            "stream_id": stream_id,
-            "chunk": chunk.number,
-            "probability_bytes": chunk.probability.tobytes(),
-            "stability_bytes": chunk.stability.tobytes(),
-        }
-        for chunk in certainty.chunks
-    ]
+    """Put what changed into its chunks, and replace what is said of every cluster."""
+    numbers = (certainty.seq - 1) // CERTAINTY_CHUNK
+    chunks = []
+    for number in np.unique(numbers).tolist():
+        here = numbers == number
+        places = (certainty.seq[here] - 1) % CERTAINTY_CHUNK
+        stored = _stored(connection, stream_id, number)
+        length = max(stored.shape[1], int(places.max()) + 1)
+        told = np.full((2, length), _UNTOLD, dtype=np.uint8)
+        told[:, : stored.shape[1]] = stored
+        told[:, places] = certainty.percent[:, here]
+        row = {"probability_bytes": told[0].tobytes(), "stability_bytes": told[1].tobytes()}
+        chunks.append({"stream_id": stream_id, "chunk": number, **row})
     if chunks:
         connection.execute(_chunk_statement(connection.dialect.name), chunks)
     columns = (certainty.cluster, certainty.probability, certainty.stability)
-    told = [
+    told_of = [
         {"of_stream": stream_id, "of_cluster": cluster, "sure": sure, "stable": stable}
         for cluster, sure, stable in zip(*(column.tolist() for column in columns), strict=True)
     ]
-    if told:
-        connection.execute(_CLUSTER, told)
+    if told_of:
+        connection.execute(_CLUSTER, told_of)
+
+
+def _stored(connection: sa.Connection, stream_id: int, number: int) -> NDArray[np.uint8]:
+    """Return what a chunk says, uint8 (2, n)."""
+    row = connection.execute(
+        sa.select(certainties).where(
+            certainties.c.stream_id == stream_id, certainties.c.chunk == number
+        )
+    ).one_or_none()
+    pair = (b"", b"") if row is None else (row.probability_bytes, row.stability_bytes)
+    return np.stack([np.frombuffer(each, dtype=np.uint8) for each in pair])
 
 
 def sureness_of(
@@ -68,16 +86,9 @@ def sureness_of(
         wanted.setdefault((seq - 1) // CERTAINTY_CHUNK, []).append(seq)
     found: dict[int, Sureness] = {}
     for number, members in wanted.items():
-        row = connection.execute(
-            sa.select(certainties).where(
-                certainties.c.stream_id == stream_id, certainties.c.chunk == number
-            )
-        ).one_or_none()
-        if row is None:
-            continue
+        told = _stored(connection, stream_id, number)
         for seq in members:
             place = (seq - 1) % CERTAINTY_CHUNK
-            if place < len(row.probability_bytes):
-                values = (row.probability_bytes[place], row.stability_bytes[place])
-                found[seq] = Sureness(*(value / PERCENT for value in values))
+            if place < told.shape[1] and told[0, place] != _UNTOLD:
+                found[seq] = Sureness(*(told[:, place] / PERCENT).tolist())
     return found

@@ -7,14 +7,21 @@ the commits of a stream from 1 without gaps. Times are seconds since 1970, UTC.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .changes import (
+    CERTAINTY_CHUNK,
+    Bundled,
+    Certainty,
+    Departure,
+    Reassignment,
+    Unbundled,
+)
 from .refinement_rows import AdoptionRow, LeaseRow, RoundRow
 
 __all__ = [
@@ -22,11 +29,12 @@ __all__ = [
     "STORED_BYTES",
     "AdoptionRow",
     "BatchCommit",
+    "Bundled",
     "Certainty",
-    "CertaintyChunk",
     "ClusterRow",
     "DeadLetterLike",
     "DeadLetterRow",
+    "Departure",
     "LeaseRow",
     "LineageRow",
     "ObservationBlock",
@@ -37,15 +45,13 @@ __all__ = [
     "RoundRow",
     "Snapshot",
     "StreamSpec",
+    "Unbundled",
 ]
 
 Arrays = dict[str, NDArray[Any]]
 
 # Of a dead letter's value, and of its key, so many bytes are kept.
 STORED_BYTES = 65_536
-
-# Observations whose certainties lie in one row; part of the tables, so it never changes.
-CERTAINTY_CHUNK = 4096
 
 
 @dataclass(frozen=True)
@@ -199,7 +205,9 @@ class PublicationRow:
 
     ``seq`` is the last observation that it covers, ``log_joint_before`` the log joint of the
     partition it replaces on the same observations, ``prior_params`` the partition prior's
-    parameters as the chain had learned them; empty where they were not recorded.
+    parameters as the chain had learned them; empty where they were not recorded. ``n_atoms``
+    counts what the model holds, fewer than its observations where some were compacted, and
+    ``disruption`` is the estimated total variation that this costs.
     """
 
     number: int
@@ -210,6 +218,8 @@ class PublicationRow:
     n_clusters: int
     n_observations: int
     prior_params: dict[str, Any] = field(default_factory=dict)
+    n_atoms: int | None = None
+    disruption: float | None = None
 
 
 @dataclass(frozen=True)
@@ -228,18 +238,6 @@ class LineageRow:
     parents: tuple[int, ...]
     size: int
     n_moved: int
-
-
-@dataclass(frozen=True, eq=False)
-class Reassignment:
-    """The observations that a publication gives to another cluster: ``seq[i]`` to ``cluster[i]``.
-
-    Applied in the order of the commit's sequence, after the commit's own observations.
-    """
-
-    publication: int
-    seq: NDArray[np.int64]
-    cluster: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,45 +266,6 @@ class ClusterRow:
     retired_publication: int | None = None
     probability: float | None = None
     stability: float | None = None
-
-
-class CertaintyChunk(NamedTuple):
-    """Certainties of the observations ``number * CERTAINTY_CHUNK + 1`` and following, in percent.
-
-    Attributes
-    ----------
-    number
-        From 0.
-    probability, stability : uint8[n]
-        Of at most ``CERTAINTY_CHUNK`` observations.
-    """
-
-    number: int
-    probability: NDArray[np.uint8]
-    stability: NDArray[np.uint8]
-
-
-@dataclass(frozen=True, eq=False)
-class Certainty:
-    """How sure the chain's draws are of a publication: the chunks that changed, and every cluster.
-
-    Attributes
-    ----------
-    chunks
-        Those that are not what the last commit with any said.
-    cluster : int64[k]
-        The clusters that are shown.
-    probability, stability : float64[k]
-        Means over the observations of each.
-    means
-        Of both over all observations.
-    """
-
-    chunks: Sequence[CertaintyChunk]
-    cluster: NDArray[np.int64]
-    probability: NDArray[np.float64]
-    stability: NDArray[np.float64]
-    means: tuple[float, float] = (math.nan, math.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,10 +346,11 @@ class BatchCommit:
     taken_back: Sequence[DeadLetterLike] = ()
     publications: Sequence[PublicationRow] = ()
     lineage: Sequence[LineageRow] = ()
-    reassigned: Sequence[Reassignment] = ()
+    reassigned: Sequence[Reassignment | Bundled | Unbundled] = ()
     clusters: Sequence[ClusterRow] = ()
     rounds: Sequence[RoundRow] = ()
     certainties: Sequence[Certainty] = ()
+    departures: Sequence[Departure] = ()
     snapshot: Snapshot | None = None
     leases: Sequence[LeaseRow] = ()
     adoptions: Sequence[AdoptionRow] = ()

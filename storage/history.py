@@ -95,6 +95,8 @@ def publication_rows(
             n_clusters=row.n_clusters,
             n_observations=row.n_observations,
             prior_params=row.prior_params or {},
+            n_atoms=row.n_atoms,
+            disruption=row.disruption,
         )
         for row in reversed(connection.execute(statement).all())
     ]

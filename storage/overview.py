@@ -49,6 +49,9 @@ def status(connection: sa.Connection, stream_id: int) -> StreamStatus:
         log_joint=published.log_joint if published else None,
         snapshot_seq=image.seq if image else None,
         snapshot_at=image.created_at if image else None,
+        n_observations=published.n_observations if published else None,
+        n_atoms=published.n_atoms if published else None,
+        estimated_disruption=published.disruption if published else None,
     )
 
 

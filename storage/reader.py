@@ -10,7 +10,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from . import assignments, dead_letters, fence, history, leases, overview, replay, trends
+from . import assignments, bundles, dead_letters, fence, history, leases, overview, replay, trends
 from .answers import (
     LedgerRow,
     ObservationRow,
@@ -161,6 +161,18 @@ class SqlReader:
         """Return the next observations after ``after_seq``, of one topic; None at the end."""
         with self._of(stream) as (connection, stream_id):
             return replay.observation_block(connection, stream_id, after_seq, limit)
+
+    def bundled(self, stream: str, bundle: int) -> NDArray[np.int64]:
+        """Return the numbers of the observations in a bundle, rising."""
+        with self._of(stream) as (connection, stream_id):
+            return bundles.bundled(connection, stream_id, bundle)
+
+    def values_of(
+        self, stream: str, seqs: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return values (n, d) and event times (n) of observations by number, those that exist."""
+        with self._of(stream) as (connection, stream_id):
+            return bundles.values_of(connection, stream_id, seqs)
 
     def status(self, stream: str) -> StreamStatus:
         """Return the stream at a glance."""

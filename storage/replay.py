@@ -9,11 +9,12 @@ import numpy as np
 import sqlalchemy as sa
 
 from .answers import SnapshotInfo
+from .assignments import in_bundle, shown_cluster
 from .commit import ObservationBlock, Snapshot
 from .database import walk_indexes
 from .errors import SnapshotCorrupt
 from .rows import matrix_from_bytes
-from .schema import observations, offsets, snapshots
+from .schema import bundles, observations, offsets, snapshots
 from .snapshot import decode
 
 __all__ = ["newest_snapshot", "observation_block", "snapshot_infos", "snapshot_numbered"]
@@ -75,7 +76,8 @@ def observation_block(
     """Return the next observations after ``after_seq``, of one topic, at most ``limit``."""
     walk_indexes(connection)
     statement = (
-        sa.select(observations)
+        sa.select(observations, shown_cluster.label("shown"))
+        .outerjoin(bundles, in_bundle)
         .where(observations.c.stream_id == stream_id, observations.c.seq > after_seq)
         .order_by(observations.c.seq)
         .limit(limit)
@@ -105,7 +107,7 @@ def _block(topic: str, rows: list[Any], sources: dict[int, tuple[str, int]]) -> 
         key=[row.record_key for row in rows],
         event_time=np.array([row.event_at for row in rows], dtype=np.float64),
         values=matrix_from_bytes([row.value_bytes for row in rows]),
-        cluster=np.array([row.cluster for row in rows], dtype=np.int64),
+        cluster=np.array([row.shown for row in rows], dtype=np.int64),
         received_at=rows[-1].received_at,
         text=[row.record_text for row in rows]
         if any(row.record_text is not None for row in rows)

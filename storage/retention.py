@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from .schema import (
     assignment_changes,
+    bundle_changes,
     clusters,
     dead_letters,
     lineage_events,
@@ -65,6 +66,9 @@ def prune(
         ),
         "assignment_changes": shedding.prefix(
             assignment_changes.c.publication, assignment_changes.c.publication <= told
+        ),
+        "bundle_changes": shedding.prefix(
+            bundle_changes.c.publication, bundle_changes.c.publication <= told
         ),
         "lineage_events": _lineage(shedding, told),
         "publications": shedding.prefix(publications.c.number, publications.c.number <= told),

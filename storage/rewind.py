@@ -81,6 +81,11 @@ def _give_back(connection: sa.Connection, stream_id: int, back: Rewind) -> None:
         .values(cluster=before)
     )
     connection.execute(
+        sa.update(observations)
+        .where(observations.c.stream_id == stream_id, observations.c.left_seq > back.seq)
+        .values(left_seq=None)
+    )
+    connection.execute(
         sa.delete(changes).where(
             changes.c.stream_id == stream_id,
             sa.or_(changes.c.publication > back.publication, changes.c.seq > back.seq),

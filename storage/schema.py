@@ -29,6 +29,8 @@ __all__ = [
     "HEAD",
     "adoptions",
     "assignment_changes",
+    "bundle_changes",
+    "bundles",
     "certainties",
     "clusters",
     "dead_letters",
@@ -45,7 +47,7 @@ __all__ = [
 ]
 
 # Revision that these tables are. Kept here so that opening a database need not import Alembic.
-HEAD = "0007"
+HEAD = "0008"
 
 metadata = MetaData(
     naming_convention={
@@ -117,9 +119,23 @@ observations = Table(
     Column("record_key", Text),
     Column("value_bytes", LargeBinary, nullable=False),
     Column("record_text", Text),
+    # Number of the observation after which this one left the model; it keeps its last cluster.
+    Column("left_seq", BigInteger),
+    # The compacted atom that it is in, and the publication after which it came in: its cluster is
+    # the bundle's then, and the column here says what it was before.
+    Column("bundle", BigInteger),
+    Column("bundle_since", BigInteger),
     UniqueConstraint("source_id", "record_offset"),
     Index("ix_observations_key", "stream_id", "record_key", "seq"),
     Index("ix_observations_cluster", "stream_id", "cluster", "seq"),
+    Index(
+        "ix_observations_bundle",
+        "stream_id",
+        "bundle",
+        "seq",
+        sqlite_where=text("bundle IS NOT NULL"),
+        postgresql_where=text("bundle IS NOT NULL"),
+    ),
     sqlite_with_rowid=False,
 )
 
@@ -133,6 +149,28 @@ assignment_changes = Table(
     Column("new_cluster", BigInteger, nullable=False),
     Index("ix_assignment_changes_publication", "stream_id", "publication"),
     sqlite_with_rowid=False,
+)
+
+# Compacted atoms: a publication that moves one rewrites one row, however many observations it has.
+bundles = Table(
+    "bundles",
+    metadata,
+    _stream_id(),
+    Column("bundle", BigInteger, primary_key=True),
+    Column("cluster", BigInteger, nullable=False),
+    Column("n_observations", BigInteger, nullable=False),
+    Column("doubt", Double, nullable=False),
+    Index("ix_bundles_cluster", "stream_id", "cluster"),
+)
+
+bundle_changes = Table(
+    "bundle_changes",
+    metadata,
+    _stream_id(),
+    Column("bundle", BigInteger, primary_key=True),
+    Column("publication", BigInteger, primary_key=True),
+    Column("old_cluster", BigInteger, nullable=False),
+    Column("new_cluster", BigInteger, nullable=False),
 )
 
 clusters = Table(
@@ -173,6 +211,8 @@ publications = Table(
     Column("n_clusters", BigInteger, nullable=False),
     Column("n_observations", BigInteger, nullable=False),
     Column("prior_params", JSON),
+    Column("n_atoms", BigInteger),
+    Column("disruption", Double),
     Index("ix_publications_published_at", "stream_id", "published_at"),
 )
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from .assignments import in_bundle, is_member, shown_cluster
 from .database import walk_indexes
-from .schema import clusters, lineage_events, observations, streams
+from .schema import bundles, clusters, lineage_events, observations, streams
 
 __all__ = ["arrivals", "births", "cluster_ids", "keys_like", "member_seqs"]
 
@@ -27,12 +28,14 @@ def arrivals(connection: sa.Connection, stream_id: int, newest: int) -> dict[int
     """Return how many of the ``newest`` observations each cluster has now."""
     walk_indexes(connection)
     statement = (
-        sa.select(observations.c.cluster, sa.func.count())
+        sa.select(shown_cluster, sa.func.count())
+        .select_from(observations)
+        .outerjoin(bundles, in_bundle)
         .where(
             observations.c.stream_id == stream_id,
             observations.c.seq > _last_seq(connection, stream_id) - newest,
         )
-        .group_by(observations.c.cluster)
+        .group_by(shown_cluster)
     )
     return {row[0]: row[1] for row in connection.execute(statement)}
 
@@ -66,10 +69,10 @@ def cluster_ids(connection: sa.Connection, stream_id: int) -> list[int]:
 
 
 def member_seqs(connection: sa.Connection, stream_id: int, cluster: int) -> list[int]:
-    """Return the numbers of all observations that the cluster has now, in order."""
+    """Return the numbers of all observations in the model that the cluster has now, in order."""
     statement = (
         sa.select(observations.c.seq)
-        .where(observations.c.stream_id == stream_id, observations.c.cluster == cluster)
+        .where(observations.c.stream_id == stream_id, is_member(stream_id, cluster))
         .order_by(observations.c.seq)
     )
     return list(connection.execute(statement).scalars())

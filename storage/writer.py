@@ -11,9 +11,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from .bulk import insert_observations, reassign, upsert
+from .bulk import insert_observations, mark_departed, reassign, upsert
+from .bundles import bundle_together, move_bundles, unbundle
 from .certainty import write_certainty
-from .commit import BatchCommit, ClusterRow, LineageRow, Snapshot
+from .commit import BatchCommit, Bundled, ClusterRow, LineageRow, Snapshot, Unbundled
 from .dead_letters import take_back
 from .errors import InvariantBroken
 from .failpoints import failpoint
@@ -118,7 +119,16 @@ def _write_observations(
             )
         insert_observations(connection, turn.stream_id, sources, block)
     for change in batch.reassigned:
-        reassign(connection, turn.stream_id, change)
+        if isinstance(change, Bundled):
+            bundle_together(connection, turn.stream_id, change)
+        elif isinstance(change, Unbundled):
+            unbundle(connection, turn.stream_id, change)
+        else:
+            reassign(connection, turn.stream_id, change)
+            moves = change.bundle, change.bundle_cluster
+            move_bundles(connection, turn.stream_id, change.publication, moves)
+    for departure in batch.departures:
+        mark_departed(connection, turn.stream_id, departure)
 
 
 def _write_dead_letters(
@@ -152,6 +162,8 @@ def _write_publications(connection: sa.Connection, stream_id: int, batch: BatchC
             "n_clusters": row.n_clusters,
             "n_observations": row.n_observations,
             "prior_params": row.prior_params,
+            "n_atoms": row.n_atoms,
+            "disruption": row.disruption,
         }
         for row in batch.publications
     ]

@@ -26,12 +26,20 @@ class Arrivals:
         Published cluster of every observation so far.
     next_cluster : int
         The id that the next new cluster gets.
+    sizes : ndarray of int64, shape (n,), optional
+        Observations that each row stands for, one by default.
     """
 
-    def __init__(self, slots: NDArray[np.integer], clusters: Ids, next_cluster: int) -> None:
+    def __init__(
+        self,
+        slots: NDArray[np.integer],
+        clusters: Ids,
+        next_cluster: int,
+        sizes: Ids | None = None,
+    ) -> None:
         blocks, block = numbered(slots)
         ids, place = numbered(clusters)
-        cells = overlaps(block, place)
+        cells = overlaps(block, place, sizes)
         # By size, and by age where sizes are equal; the last one written stays.
         order = np.lexsort((-cells.column, cells.n))
         homes = np.zeros(len(blocks), dtype=np.int64)

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..storage.commit import ClusterRow
-from ..treecore.totals import add_observations, empty_totals, log_marginals
+from ..treecore.rows import Rows
+from ..treecore.totals import add_rows, empty_totals, log_marginals
 from .columns import Column
 
 __all__ = ["ClusterTable"]
@@ -40,25 +41,26 @@ class ClusterTable:
     def __len__(self) -> int:
         return len(self._slots)
 
-    def add(self, clusters: Ids, values: NDArray[np.float64], publication: int) -> None:
-        """Add observations to the clusters they arrived in.
+    def add(self, clusters: Ids, rows: Rows, publication: int) -> None:
+        """Add atoms to the clusters they arrived in.
 
         Parameters
         ----------
         clusters : ndarray of int64, shape (n,)
             A cluster that is not known yet is born.
-        values : ndarray of float64, shape (n, d)
+        rows : ndarray of float64, shape (n, m)
+            Statistics of each.
         publication : int
             Number of the publication that is shown.
         """
         ids, places = np.unique(clusters, return_inverse=True)
         slots = np.array([self._slot(cluster, publication) for cluster in ids.tolist()])
-        add_observations(self._family, values, slots.astype(np.int64)[places], self._totals.rows)
+        add_rows(rows, slots.astype(np.int64)[places], self._totals.rows)
         self._dirty.update(ids.tolist())
 
     def regroup(
-        self, changed: Iterable[int], clusters: Ids, values: NDArray[np.float64], publication: int
-    ) -> None:
+        self, changed: Iterable[int], clusters: Ids, rows: Rows, publication: int
+    ) -> list[tuple[int, int]]:
         """Sum the rows of the changed clusters anew, so that nothing drifts.
 
         Parameters
@@ -66,36 +68,45 @@ class ClusterTable:
         changed : iterable of int
             Clusters that lost or gained observations; those without any now are retired.
         clusters : ndarray of int64, shape (n,)
-            Cluster of every observation.
-        values : ndarray of float64, shape (n, d)
+            Cluster of every atom.
+        rows : ndarray of float64, shape (n, m)
+            Statistics of every atom.
         publication : int
             Number of the publication that changed them.
+
+        Returns
+        -------
+        list of (int, int)
+            The clusters that are retired, with the observations that each had.
         """
         touched = np.array(sorted(changed), dtype=np.int64)
         members = np.flatnonzero(np.isin(clusters, touched))
         live = set(np.unique(clusters[members]).tolist())
+        retired = []
         for cluster in touched.tolist():
             if cluster not in live:
-                self._retire(cluster, publication)
+                retired.append((cluster, self._retire(cluster, publication)))
             else:
                 slot = self._slot(cluster, publication)  # may replace the rows by longer ones
                 self._totals.rows[slot] = 0.0
         if len(members):
-            self.add(clusters[members], values[members], publication)
+            self.add(clusters[members], rows[members], publication)
+        return retired
 
-    def renew(self, clusters: Ids, values: NDArray[np.float64], born: Mapping[int, int]) -> None:
+    def renew(self, clusters: Ids, rows: Rows, born: Mapping[int, int]) -> None:
         """Put other clusters in place of all; none of the former counts as retired.
 
         Parameters
         ----------
         clusters : ndarray of int64, shape (n,)
-        values : ndarray of float64, shape (n, d)
+        rows : ndarray of float64, shape (n, m)
+            Statistics of each atom.
         born : mapping of int to int
             For each cluster the publication when it was born.
         """
         self._totals = Column(empty_totals(self._family, 0))
         self._slots, self._free, self._retired = {}, [], []
-        self.add(clusters, values, 0)
+        self.add(clusters, rows, 0)
         self._born = {cluster: born.get(cluster, 0) for cluster in self._slots}
         self.touch_all()
 
@@ -103,14 +114,14 @@ class ClusterTable:
         """Count every row as changed."""
         self._dirty = set(self._slots)
 
-    def faults(self, clusters: Ids, values: NDArray[np.float64]) -> list[str]:
-        """Say what does not agree with the observations; nothing when all is well."""
+    def faults(self, clusters: Ids, rows: Rows) -> list[str]:
+        """Say what does not agree with the atoms; nothing when all is well."""
         ids, places = np.unique(clusters, return_inverse=True)
         if ids.tolist() != sorted(self._slots):
             return ["the statistics are not those of the clusters that are shown"]
         kept = self._totals.rows[[self._slots[cluster] for cluster in ids.tolist()]]
         fresh = empty_totals(self._family, len(ids))
-        add_observations(self._family, values, places.astype(np.int64), fresh)
+        add_rows(rows, places.astype(np.int64), fresh)
         scale = STATISTICS_TOLERANCE * (1.0 + np.abs(fresh).max(axis=0))
         if (kept[:, 0] != fresh[:, 0]).any() or (np.abs(kept - fresh) > scale).any():
             return ["a cluster's statistics are not the sums of its observations"]
@@ -177,14 +188,16 @@ class ClusterTable:
         self._born[cluster] = publication
         return slot
 
-    def _retire(self, cluster: int, publication: int) -> None:
+    def _retire(self, cluster: int, publication: int) -> int:
         slot = self._slots.pop(cluster)
         born = self._born.pop(cluster)
         self._free.append(slot)
         self._dirty.discard(cluster)
         total = self._totals.rows[slot].copy()
         marginal = float(log_marginals(self._family, total[np.newaxis])[0])
-        self._retired.append(_row(cluster, total, marginal, 0, born, publication))
+        row = _row(cluster, total, marginal, 0, born, publication)
+        self._retired.append(row)
+        return row.n_observations
 
 
 def _row(

@@ -39,7 +39,3 @@ class Column:
             self._array = grown
         self._array[self._length : needed] = more
         self._length = needed
-
-    def replace(self, rows: NDArray[Any]) -> None:
-        """Put other rows in place of all."""
-        self._array[: self._length] = rows

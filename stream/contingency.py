@@ -57,16 +57,29 @@ def canonical_labels(labels: NDArray[np.integer]) -> Ids:
     return rank[places]
 
 
-def overlaps(rows: Ids, columns: Ids) -> Overlaps:
-    """Count the observations in each pair of a row and a column, both numbered densely."""
-    row_size, column_size = np.bincount(rows), np.bincount(columns)
+def overlaps(rows: Ids, columns: Ids, sizes: Ids | None = None) -> Overlaps:
+    """Count the observations in each pair of a row and a column, both numbered densely.
+
+    Parameters
+    ----------
+    rows, columns : ndarray of int64, shape (n,)
+    sizes : ndarray of int64, shape (n,), optional
+        Observations that each stands for, one by default.
+    """
+    row_size, column_size = _counted(rows, sizes), _counted(columns, sizes)
     width = max(len(column_size), 1)
     cell = rows * width + columns
     if len(row_size) * width <= SPREAD * len(cell):
-        counts = np.bincount(cell)
+        counts = _counted(cell, sizes)
         cells = np.flatnonzero(counts)
         n = counts[cells]
     else:
-        cells, n = np.unique(cell, return_counts=True)
+        cells, place = np.unique(cell, return_inverse=True)
+        n = _counted(place, sizes)
     row, column = np.divmod(cells, width)
     return Overlaps(row, column, n, row_size, column_size)
+
+
+def _counted(numbers: Ids, sizes: Ids | None) -> Ids:
+    # Sums of float64 are exact for as many observations as there could ever be.
+    return np.bincount(numbers, weights=sizes).astype(np.int64)

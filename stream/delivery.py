@@ -3,10 +3,10 @@
 import time
 
 from ..storage.base import Store
+from .applied import Applied
 from .held import Held
 from .outlets import Outlets
 from .retry import Patience
-from .shard import Applied
 from .source import Source
 from .watch import Watch
 from .writer import Writer

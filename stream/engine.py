@@ -11,6 +11,7 @@ from ..monitoring.health import Health
 from ..monitoring.metrics import Metrics
 from ..storage.base import Store
 from ..storage.errors import Fenced
+from .applied import Applied
 from .dead_letter import DeadLetterLimit, too_many
 from .decode import decode
 from .delivery import Delivery
@@ -25,7 +26,6 @@ from .refinery import Refinery
 from .retry import Patience
 from .schema import Schema
 from .second_chance import SecondChances
-from .shard import Applied
 from .source import Source
 from .watch import Watch
 from .writer import Writer

@@ -16,7 +16,7 @@ from ..treecore.family import FAMILIES, FamilySpec
 from ..treecore.prior import PRIORS, build_prior
 from .family_choice import choose_family
 from .schema import Schema
-from .settings import SchemaSettings, StreamSettings
+from .settings import MemorySettings, SchemaSettings, StreamSettings
 from .shard import Shard
 
 __all__ = [
@@ -45,6 +45,7 @@ class Plan:
     model : ModelSettings
     refinement : RefinementSettings
     retention : RetentionSettings
+    memory : MemorySettings
     """
 
     stream: StreamSettings
@@ -52,6 +53,7 @@ class Plan:
     model: ModelSettings
     refinement: RefinementSettings
     retention: RetentionSettings = field(default_factory=RetentionSettings)
+    memory: MemorySettings = field(default_factory=MemorySettings)
 
 
 def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:
@@ -92,15 +94,20 @@ def family_of(spec: StreamSpec) -> Any:
     return _family_named(spec.family).build(spec.family_params, sample)
 
 
-def new_shard(spec: StreamSpec, cadence: RefinementSettings) -> Shard:
+def new_shard(
+    spec: StreamSpec, cadence: RefinementSettings, memory: MemorySettings | None = None
+) -> Shard:
     """Make an empty shard of a stream."""
     family = family_of(spec)
     chain = Chain.start(family, build_prior(spec.prior, spec.prior_params), seed=spec.seed)
-    return Shard(chain, family, cadence)
+    return Shard(chain, family, cadence, memory)
 
 
 def free_shard(
-    model: ModelSettings, cadence: RefinementSettings, sample: NDArray[np.float64]
+    model: ModelSettings,
+    cadence: RefinementSettings,
+    sample: NDArray[np.float64],
+    memory: MemorySettings | None = None,
 ) -> Shard:
     """Make an empty shard that no database knows; what is left open follows the sample (n, d).
 
@@ -112,7 +119,7 @@ def free_shard(
     name = "gaussian" if model.family == AUTO else model.family
     family = _family_named(name).build(model.params, sample)
     prior = build_prior(model.prior, prior_parameters(model))
-    return Shard(Chain.start(family, prior, seed=model.seed), family, cadence)
+    return Shard(Chain.start(family, prior, seed=model.seed), family, cadence, memory)
 
 
 def prior_parameters(model: ModelSettings) -> dict[str, Any]:

@@ -92,7 +92,10 @@ class Published:
 
 
 def publish(
-    previous: Published, labels: NDArray[np.integer], moment: Moment
+    previous: Published,
+    labels: NDArray[np.integer],
+    moment: Moment,
+    sizes: Ids | None = None,
 ) -> tuple[Published, list[LineageEvent], Ids]:
     """Replace the published partition by the reference partition `labels`.
 
@@ -103,6 +106,8 @@ def publish(
     labels : ndarray of int, shape (n,)
         Block of each observation; any distinct numbers.
     moment : Moment
+    sizes : ndarray of int64, shape (n,), optional
+        Observations that each row stands for, one by default.
 
     Returns
     -------
@@ -116,7 +121,7 @@ def publish(
         raise ValueError(f"{len(labels)} labels for {len(previous.clusters)} observations")
     ids, old = numbered(previous.clusters)
     blocks = canonical_labels(labels)
-    flow = overlaps(old, blocks)
+    flow = overlaps(old, blocks, sizes)
     heirs = match(flow)
     new_ids = np.where(heirs >= 0, ids[heirs] if len(ids) else heirs, 0)
     unmatched = np.flatnonzero(heirs < 0)

@@ -24,7 +24,9 @@ from .lease_rounds import RoundsAgain
 from .model import family_of, new_shard
 from .publication import Published
 from .record import TopicPartition
+from .settings import MemorySettings
 from .shard import Shard
+from .soundness import faults_of
 
 __all__ = [
     "adopt",
@@ -75,7 +77,7 @@ def usable(reader: Reader, stream: str, number: int) -> Shard:
         raise SnapshotCorrupt(
             f"its arrays are not those that this version writes ({error!r})"
         ) from error
-    faults = shard.faults()
+    faults = faults_of(shard)
     if shard.seq != snapshot.seq:
         faults.append(f"it holds {shard.seq} observations and says {snapshot.seq}")
     if faults:
@@ -84,7 +86,7 @@ def usable(reader: Reader, stream: str, number: int) -> Shard:
 
 
 def restored(
-    reader: Reader, spec: StreamSpec, cadence: RefinementSettings
+    reader: Reader, spec: StreamSpec, settings: tuple[RefinementSettings, MemorySettings]
 ) -> tuple[Shard, SnapshotInfo | None]:
     """Make the model of the newest snapshot that can be used, or an empty one.
 
@@ -92,7 +94,7 @@ def restored(
     ----------
     reader : Reader
     spec : StreamSpec
-    cadence : RefinementSettings
+    settings : RefinementSettings, MemorySettings
         Of an empty model; a snapshot has its own.
     """
     for info in reader.snapshots(spec.name):
@@ -107,7 +109,7 @@ def restored(
                 info.seq,
                 error,
             )
-    return new_shard(spec, cadence), None
+    return new_shard(spec, *settings), None
 
 
 def replay(
@@ -145,7 +147,7 @@ def replay(
         block = reader.observations(stream, shard.seq, limit) if limit > 0 else None
         if block is None or int(block.seq[0]) != shard.seq + 1:
             break
-        shard.apply(block.values, block.received_at)
+        shard.apply(block.values, block.received_at, times=block.event_time)
         breathe(len(block))
     if shard.seq != last:
         raise ReplayDiverged(
@@ -159,10 +161,13 @@ def first_difference(reader: Reader, stream: str, shard: Shard) -> int | None:
 
     As of the model's own publication, so that it may be asked of a stream that moves on.
     """
+    own, clusters = shard.roster.seq[shard.roster.singles], shard.clusters
     for seq, cluster in _shown(reader, stream, shard.publication, shard.seq):
-        different = np.flatnonzero(shard.clusters[seq - 1] != cluster)
+        # What has left the model, or is in a bundle, is nobody's but SQL's to know.
+        _, here, there = np.intersect1d(own, seq, assume_unique=True, return_indices=True)
+        different = np.flatnonzero(clusters[here] != cluster[there])
         if len(different):
-            return int(seq[different[0]])
+            return int(own[here[different[0]]])
     return None
 
 
@@ -183,12 +188,24 @@ def adopt(reader: Reader, stream: str, shard: Shard) -> None:
 
     The ids, the history and every assignment stay as they are. The next publication tells by its
     lineage how the chain's partition differs from the one that was shown.
+
+    Raises
+    ------
+    ReplayDiverged
+        When observations have been compacted, which a replay that differs does differently.
     """
+    if shard.chain.n_atoms < shard.chain.n_observations:
+        raise ReplayDiverged(
+            f"stream {stream!r}: the replay differs from what SQL shows, and observations have "
+            "been compacted: which of them are in which bundle cannot be told any more. Restore "
+            "the database from a backup, or run the version of Weald that wrote it"
+        )
     newest = reader.publications(stream, limit=1)
     number, covered = (newest[-1].number, newest[-1].seq) if newest else (0, 0)
     rows = reader.clusters(stream, include_retired=True)
-    clusters = shard.clusters.copy()
+    own, clusters = shard.roster.seq[shard.roster.singles], shard.clusters.copy()
     for seq, cluster in _shown(reader, stream, number, shard.seq):
-        clusters[seq - 1] = cluster
+        _, here, there = np.intersect1d(own, seq, assume_unique=True, return_indices=True)
+        clusters[here] = cluster[there]
     published = Published(number, clusters, max((row.cluster for row in rows), default=0) + 1)
     shard.adopt(published, covered, {row.cluster: row.born_publication for row in rows})

@@ -18,18 +18,19 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 
-from ..mcmc.chain import KernelReport
 from ..mcmc.lease_work import Returned
 from ..mcmc.leases import Budget
+from ..mcmc.ledger import KernelReport
 from ..mcmc.lending import Lent
 from ..storage.base import Store
 from ..storage.commit import AdoptionRow, LeaseRow
 from ..storage.errors import SnapshotCorrupt, StorageUnavailable
 from ..storage.lease_queue import LeaseItem, LeaseQueue, LeaseReturn
 from ..storage.snapshot import decode, encode
+from .applied import Applied, rounds_of
 from .lease_rounds import packed
 from .retry import Backoff
-from .shard import Applied, Shard, round_rows
+from .shard import Shard
 from .watch import Watch
 from .worker_settings import WorkersSettings
 from .writer import Writer
@@ -281,7 +282,7 @@ class Refinery:
         refinement = replace(refinement, kernels=_reports(out))
         applied = Applied(refinements=[refinement], n_rounds=[self._settings.sweeps])
         applied.adoptions.append(row)
-        applied.rounds += round_rows(shard.seq, refinement)
+        applied.rounds += rounds_of(shard.seq, refinement)
         outcomes: dict[Key, tuple[str, str | None]] = {
             key: ("adopted", worker) for key, (worker, _) in out.returned.items()
         }

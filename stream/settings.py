@@ -4,7 +4,13 @@ from typing import Annotated, Literal
 
 import msgspec
 
-__all__ = ["FieldSettings", "KafkaSettings", "SchemaSettings", "StreamSettings"]
+__all__ = [
+    "FieldSettings",
+    "KafkaSettings",
+    "MemorySettings",
+    "SchemaSettings",
+    "StreamSettings",
+]
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
@@ -136,6 +142,43 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     duplicate_keys: Literal["allow", "keep-first"] = "allow"
     diverged: Literal["adopt", "stop"] = "adopt"
     takeover_seconds: Seconds = 60.0
+
+
+class MemorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The ``[memory]`` section: what the model keeps of an endless stream. By default all of it.
+
+    Everything happens at refinements, which come after fixed numbers of observations, and by the
+    records' own times: never by the wall clock.
+
+    Parameters
+    ----------
+    window_records : int, optional
+        Keep this many of the newest observations in the model.
+    window_seconds : float, optional
+        Keep observations whose time is at most so long before the stream's clock.
+    half_life_records : float, optional
+        An observation weighs half as much after so many others.
+    half_life_seconds : float, optional
+        An observation weighs half as much after so long by the stream's clock.
+    leaf_budget : int, optional
+        Keep everything, as at most this many atoms: observations that surely belong together
+        become one. Not beside a window or a half-life, which bound memory themselves. At least
+        four times ``refinement.every_records``.
+    """
+
+    window_records: Positive | None = None
+    window_seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    half_life_records: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    half_life_seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    leaf_budget: Positive | None = None
+
+    def __post_init__(self) -> None:
+        if self.half_life_records is not None and self.half_life_seconds is not None:
+            raise ValueError("give half_life_records or half_life_seconds, not both")
+        *forgetting, budget = msgspec.structs.astuple(self)
+        if budget is not None and any(each is not None for each in forgetting):
+            # An observation that is to leave must not have become part of something that stays.
+            raise ValueError("leaf_budget cannot be combined with a window or a half-life")
 
 
 class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

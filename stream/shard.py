@@ -7,74 +7,40 @@ arrives at the same partition, bit for bit.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..mcmc.chain import Chain, Refinement
+from ..mcmc.chain import Chain
+from ..mcmc.growing import taken_from
 from ..mcmc.leases import Budget
+from ..mcmc.ledger import Refinement
 from ..mcmc.lending import Lent
 from ..mcmc.settings import RefinementSettings
-from ..storage.commit import (
-    AdoptionRow,
-    Certainty,
-    LeaseRow,
-    PublicationRow,
-    Reassignment,
-    RoundRow,
-)
+from ..storage.commit import Departure, PublicationRow, Reassignment
+from ..treecore.errors import ParameterError
+from .applied import Applied, rounds_of
+from .archive import Archive
 from .arrivals import Arrivals
+from .bounding import Bounding
 from .certainty import RecentDraws
 from .clusters import ClusterTable
-from .columns import Column
+from .forgetting import Forgetting
 from .lease_rounds import LeaseRounds
 from .publication import LineageEvent, Moment, Published, publish
+from .roster import Roster
+from .settings import MemorySettings
+from .soundness import cadence_of, cadence_row
 
-__all__ = ["Applied", "Shard", "Step", "round_rows"]
+__all__ = ["Shard", "Step"]
 
 Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
 Step = Callable[[str], AbstractContextManager[None]]
 
-_MODES: tuple[Literal["inline", "workers"], ...] = ("inline", "workers")
-CHAIN, TABLE, DRAWS = "chain.", "clusters.", "draws."
-
-
-@dataclass
-class Applied:
-    """What happened while observations were applied: the contents of a commit.
-
-    Parameters
-    ----------
-    clusters : list of ndarray of int64
-        Cluster of each observation on arrival, in pieces.
-    lineage, publications, reassigned, rounds, certainties
-        In the order in which they happened.
-    refinements : list of Refinement
-    n_rounds : list of int
-        Rounds of each refinement.
-    leases, adoptions
-        Leases offered or closed, and the round that was taken back.
-    """
-
-    clusters: list[Ids] = field(default_factory=list)
-    lineage: list[LineageEvent] = field(default_factory=list)
-    publications: list[PublicationRow] = field(default_factory=list)
-    reassigned: list[Reassignment] = field(default_factory=list)
-    rounds: list[RoundRow] = field(default_factory=list)
-    certainties: list[Certainty] = field(default_factory=list)
-    refinements: list[Refinement] = field(default_factory=list)
-    n_rounds: list[int] = field(default_factory=list)
-    leases: list[LeaseRow] = field(default_factory=list)
-    adoptions: list[AdoptionRow] = field(default_factory=list)
-
-    def extend(self, later: "Applied") -> None:
-        """Append what happened later."""
-        for name, happened in vars(later).items():
-            getattr(self, name).extend(happened)
+CHAIN, TABLE, DRAWS, ROSTER, MEMORY = "chain.", "clusters.", "draws.", "roster.", "memory."
 
 
 def _untimed(_: str) -> AbstractContextManager[None]:
@@ -91,32 +57,64 @@ class Shard:
     family : NamedTuple
         The chain's family.
     cadence : RefinementSettings
+    memory : MemorySettings
+        What the model keeps.
     """
 
-    def __init__(self, chain: Chain, family: Any, cadence: RefinementSettings) -> None:
+    def __init__(
+        self,
+        chain: Chain,
+        family: Any,
+        cadence: RefinementSettings,
+        memory: MemorySettings | None = None,
+    ) -> None:
         self.chain = chain
         self.table = ClusterTable(family)
-        self.cadence = cadence
+        self.roster = Roster()
+        self.forgetting = Forgetting(memory or MemorySettings())
+        self.settle(cadence, self.forgetting.settings)
+        self.bounding = Bounding()
+        # Without one nothing is expanded, as in a replay: a commit that expands has a snapshot.
+        self.archive: Archive | None = None
+        self.expanded = False
         self._draws = RecentDraws()
-        self._clusters = Column(np.empty(0, dtype=np.int64))
-        self._values: Column | None = None
+        self.seq = 0
         self._arrivals: Arrivals | None = None
         self.publication = 0
         self._next_cluster = 1
         self._published_seq = 0
         self.rounds = LeaseRounds()
 
-    @property
-    def seq(self) -> int:
-        """Number of the last observation, counted from 1."""
-        return len(self._clusters)
+    def settle(self, cadence: RefinementSettings, memory: MemorySettings) -> None:
+        """Go on under these settings.
+
+        Raises
+        ------
+        ParameterError
+            When the budget is too small for the cadence, or workers are to refine what shrinks
+            or is compacted under their hands.
+        """
+        Bounding.check(memory.leaf_budget, cadence.every_records)
+        shrinks = memory.half_life_records or memory.half_life_seconds or memory.leaf_budget
+        if cadence.mode == "workers" and shrinks:
+            raise ParameterError(
+                'half-lives and a leaf budget (section [memory]) need refinement.mode = "inline"'
+            )
+        self.cadence, self.forgetting.settings = cadence, memory
 
     @property
     def clusters(self) -> Ids:
-        """Published cluster of every observation; valid until the next `apply`."""
-        return self._clusters.rows
+        """Published cluster of each observation that is an atom of its own, in order of arrival."""
+        return self.roster.cluster[self.roster.singles]
 
-    def apply(self, values: NDArray[np.float64], now: float, step: Step = _untimed) -> Applied:
+    def apply(
+        self,
+        values: NDArray[np.float64],
+        now: float,
+        step: Step = _untimed,
+        *,
+        times: NDArray[np.float64] | None = None,
+    ) -> Applied:
         """Insert observations, refining and publishing where their numbers say so.
 
         Parameters
@@ -126,20 +124,30 @@ class Shard:
             Seconds since the epoch, written on publications and events; it decides nothing.
         step : callable
             Context manager around each labelled step: "insert", "refine", "publish".
+        times : ndarray of float64, shape (n,), optional
+            When each observation happened, by its record, in seconds since the epoch. Without
+            them the stream's clock stands still.
         """
         applied = Applied()
+        times = np.zeros(len(values)) if times is None else times
         start = 0
         while start < len(values):
             stop = min(len(values), start + self._room())
             with step("insert"):
-                self._insert(values[start:stop], now, applied)
+                self._insert(values[start:stop], times[start:stop], now, applied)
             start = stop
-            if self.seq % self.cadence.every_records == 0 and self.cadence.mode == "inline":
+            if self.seq % self.cadence.every_records == 0:
                 with step("refine"):
-                    self._refine(applied)
+                    self._forget(applied, now)
+                    if self.cadence.mode == "inline":
+                        self._refine(applied)
             if self.in_turn(self.seq):
                 with step("publish"):
                     self._publish(applied, now)
+                    self._expand(applied)
+            if self.seq % self.cadence.every_records == 0:
+                with step("compact"):
+                    self._compact(applied)
         return applied
 
     def lend(self, number: int, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
@@ -166,8 +174,9 @@ class Shard:
         if not self.unpublished:
             return applied
         self.forget_lent()
-        if self.cadence.mode == "inline":
-            with step("refine"):
+        with step("refine"):
+            self._forget(applied, now)
+            if self.cadence.mode == "inline":
                 self._refine(applied)
         with step("publish"):
             self._publish(applied, now)
@@ -177,6 +186,13 @@ class Shard:
         """Go on as if no round were out; its returns are late from now on."""
         self.chain.forget_lent()
         self.rounds.abandon()
+
+    def remove(self, seqs: Ids, applied: Applied, now: float) -> None:
+        """Take observations out of the model, by number; those that are not there are passed over.
+
+        What happened is added to `applied`. Clusters without any left are retired.
+        """
+        self._leave(self.roster.atoms_of(seqs), applied, now)
 
     @property
     def unpublished(self) -> bool:
@@ -193,88 +209,138 @@ class Shard:
         Parameters
         ----------
         shown : Published
-            Of all observations, those included that came after the publication.
+            Of the observations in `singles`, those included that came after the publication.
         covered : int
             Observations that the publication covers.
         born : mapping of int to int
             For each cluster the publication when it was born.
         """
-        self._clusters.replace(shown.clusters)
+        atoms = self.roster.singles
+        self.roster.cluster[atoms] = shown.clusters
         self.publication, self._next_cluster = shown.number, shown.next_cluster
         self._published_seq = covered
         self._arrivals = None
-        if self._values is not None:
-            self.table.renew(self.clusters, self._values.rows, born)
-
-    def faults(self) -> list[str]:
-        """Say what does not agree between the model's parts; nothing when all is well.
-
-        Linear in the observations, and fast enough for every start.
-        """
-        n = self.seq
-        n_values = 0 if self._values is None else len(self._values)
-        if (self.chain.n_atoms, n_values) != (n, n):
-            return [f"{self.chain.n_atoms} atoms and {n_values} rows for {n} observations"]
-        if self._values is None:
-            return []
-        faults = []
-        if not np.isfinite(self._values.rows).all():
-            faults.append("an observation is not finite")
-        labels = self.chain.labels
-        if (labels < 0).any() or len(np.unique(labels)) != self.chain.n_blocks:
-            faults.append("the chain's blocks are not those that its observations are in")
-        return faults + self.table.faults(self.clusters, self._values.rows)
+        self.table.renew(shown.clusters, self.chain.atom_rows(atoms), born)
 
     def state(self) -> Arrays:
         """Named arrays from which `restore` continues, bit for bit."""
-        values = np.empty((0, 0)) if self._values is None else self._values.rows
+        shown = [self.publication, self._next_cluster, self._published_seq, self.seq]
+        shown += [self.bounding.next_bundle, self.bounding.n_early]
+        parts = {
+            CHAIN: self.chain.state(),
+            TABLE: self.table.state(),
+            DRAWS: self._draws.state(),
+            ROSTER: self.roster.state(),
+            MEMORY: self.forgetting.state(),
+        }
         return {
-            "shown": np.array([self.publication, self._next_cluster, self._published_seq]),
-            "cadence": _cadence_row(self.cadence),
+            "shown": np.array(shown),
+            "cadence": cadence_row(self.cadence),
             "lease_rounds": self.rounds.row(),
-            "assigned": self._clusters.rows,
-            "values": values,
-            **{CHAIN + name: array for name, array in self.chain.state().items()},
-            **{TABLE + name: array for name, array in self.table.state().items()},
-            **{DRAWS + name: array for name, array in self._draws.state().items()},
+            **{
+                under + name: array for under, part in parts.items() for name, array in part.items()
+            },
         }
 
     @classmethod
     def restore(cls, state: Arrays, family: Any) -> "Shard":
-        """Undo `state`; the cadence is that under which it was saved, and replay needs it."""
-        every, publish_every, rounds, mode = (*state["cadence"].tolist(), 0)[:4]
-        cadence = RefinementSettings(every, publish_every, rounds, _MODES[mode])
-        shard = cls(Chain.restore(_under(state, CHAIN)), family, cadence)
-        shard.table = ClusterTable.restore(family, _under(state, TABLE))
-        shard._draws = RecentDraws.restore(_under(state, DRAWS))
-        shard.publication, shard._next_cluster, shard._published_seq = state["shown"].tolist()
-        # Snapshots of earlier versions know nothing of leases.
-        shard.rounds = LeaseRounds(*state.get("lease_rounds", np.zeros(4, np.int64)).tolist())
-        shard._clusters = Column(state["assigned"])
-        shard._values = Column(state["values"]) if len(state["values"]) else None
+        """Undo `state`; cadence and memory are those under which it was saved, for the replay."""
+        chain = Chain.restore(taken_from(state, CHAIN))
+        shard = cls(chain, family, cadence_of(state["cadence"]))
+        shard.table = ClusterTable.restore(family, taken_from(state, TABLE))
+        shard._draws = RecentDraws.restore(taken_from(state, DRAWS))
+        shard.roster = Roster.restore(taken_from(state, ROSTER))
+        shard.forgetting = Forgetting.restore(taken_from(state, MEMORY))
+        shard.rounds = LeaseRounds(*state["lease_rounds"].tolist())
+        shown = state["shown"].tolist()
+        shard.publication, shard._next_cluster, shard._published_seq, shard.seq = shown[:4]
+        shard.bounding.next_bundle, shard.bounding.n_early = shown[4:]
         return shard
 
     def _room(self) -> int:
         """Observations until the next refinement; every publication is at one, too."""
         return self.cadence.every_records - self.seq % self.cadence.every_records
 
-    def _insert(self, values: NDArray[np.float64], now: float, applied: Applied) -> None:
+    def _insert(
+        self,
+        values: NDArray[np.float64],
+        times: NDArray[np.float64],
+        now: float,
+        applied: Applied,
+    ) -> None:
         if self._arrivals is None:
-            self._arrivals = Arrivals(self.chain.labels, self.clusters, self._next_cluster)
+            present = self.roster.present
+            self._arrivals = Arrivals(
+                self.chain.labels[present],
+                self.roster.cluster[present],
+                self._next_cluster,
+                self.roster.size[present],
+            )
         atoms = self.chain.insert(values)
-        slots = self.chain.labels[atoms]
-        clusters, born = self._arrivals.place(slots)
-        applied.lineage += [self._birth(int(clusters[i]), self.seq + i + 1, now) for i in born]
+        clusters, born = self._arrivals.place(self.chain.labels[atoms])
+        applied.lineage += [
+            LineageEvent(
+                "birth", self.publication, self.seq + i + 1, now, int(clusters[i]), (), 1, 0
+            )
+            for i in born
+        ]
         applied.clusters.append(clusters)
         self._next_cluster += len(born)
-        if self._values is None:
-            self._values = Column(values[:0])
-        self._values.extend(values)
-        self._clusters.extend(clusters)
-        self.table.add(clusters, values, self.publication)
+        seqs = self.seq + 1 + np.arange(len(values))
+        self.roster.enter(atoms, seqs, times, clusters)
+        if self.archive is not None and self.forgetting.settings.leaf_budget is not None:
+            self.archive.arrived(self.seq + 1, values, times)
+        self.seq += len(values)
+        self.table.add(clusters, self.chain.atom_rows(atoms), self.publication)
 
-    def _birth(self, cluster: int, seq: int, now: float) -> LineageEvent:
-        return LineageEvent("birth", self.publication, seq, now, cluster, (), size=1, n_moved=0)
+    def _forget(self, applied: Applied, now: float) -> None:
+        """Let time pass: weights shrink, and what is too old or weighs too little leaves."""
+        factor = self.forgetting.advance(self.roster, self.seq)
+        weights = self.chain.atom_rows(self.roster.present)[:, 1] * factor
+        self._leave(self.forgetting.leaving(self.roster, weights), applied, now)
+        if factor < 1.0 and self.chain.n_atoms:
+            self.chain.fade(factor)
+            self._regroup(set(self.roster.cluster[self.roster.present].tolist()))
+
+    def _leave(self, atoms: Ids, applied: Applied, now: float) -> None:
+        if len(atoms) == 0:
+            return
+        atoms = atoms[np.argsort(self.roster.seq[atoms])]
+        applied.departures.append(Departure(self.seq, self.roster.seq[atoms]))
+        touched = set(self.roster.cluster[atoms].tolist())
+        for part in (self.chain.remove, self.roster.leave, self._draws.forget):
+            part(atoms)
+        self._arrivals = None  # a block may have lost the members that tied it to its cluster
+        applied.lineage += [
+            LineageEvent("retire", self.publication, self.seq, now, cluster, (), size, n_moved=0)
+            for cluster, size in self._regroup(touched)
+        ]
+
+    def _compact(self, applied: Applied) -> None:
+        """Make room for the observations until the next refinement."""
+        budget = self.forgetting.settings.leaf_budget
+        if budget is None or self.chain.n_atoms + self.cadence.every_records <= budget:
+            return
+        made, gone = self.bounding.compact(self.chain, self.roster, self.publication, budget)
+        self._draws.forget(gone)
+        applied.reassigned += made
+        if (archive := self.archive) is not None:
+            archive.bundled(made)
+
+    def _expand(self, applied: Applied) -> None:
+        """Take apart again what no longer looks like one."""
+        budget = self.forgetting.settings.leaf_budget
+        if budget is None or self.archive is None:
+            return
+        ended, atoms = self.bounding.expand(self.chain, self.roster, self.archive, budget)
+        self._draws.forget(atoms)
+        applied.reassigned += ended
+        self.expanded |= len(ended) > 0
+
+    def _regroup(self, clusters: set[int]) -> list[tuple[int, int]]:
+        atoms = self.roster.present
+        cluster, rows = self.roster.cluster[atoms], self.chain.atom_rows(atoms)
+        return self.table.regroup(clusters, cluster, rows, self.publication)
 
     def _refine(self, applied: Applied) -> None:
         refinement = self.chain.refine(self.cadence.rounds)
@@ -282,29 +348,40 @@ class Shard:
         self._draws.add(self.chain.labels)
         applied.refinements.append(refinement)
         applied.n_rounds.append(self.cadence.rounds)
-        applied.rounds += round_rows(self.seq, refinement)
+        applied.rounds += rounds_of(self.seq, refinement)
 
     def _publish(self, applied: Applied, now: float) -> None:
         """Show the best partition that the refinement just before has seen.
 
         Where workers refine there need not be one just before; the chain is shown as it stands.
         """
-        previous = Published(self.publication, self.clusters, self._next_cluster)
+        roster, present = self.roster, self.roster.present
+        shown = roster.cluster[present]
         by_workers = self.cadence.mode == "workers" and not applied.refinements
         refinement = self.chain.refine(0) if by_workers else applied.refinements[-1]
         published, events, changed = publish(
-            previous, self.chain.best_labels, Moment(self.seq, now)
+            Published(self.publication, shown, self._next_cluster),
+            self.chain.best_labels[present],
+            Moment(self.seq, now),
+            roster.size[present],
         )
-        touched = set(self.clusters[changed].tolist()) | set(published.clusters[changed].tolist())
-        self._clusters.replace(published.clusters)
+        touched = set(shown[changed].tolist()) | set(published.clusters[changed].tolist())
+        roster.cluster[present] = published.clusters
         self.publication, self._next_cluster = published.number, published.next_cluster
         self._published_seq = self.seq
         self._arrivals = None
-        if self._values is not None:
-            self.table.regroup(touched, self.clusters, self._values.rows, self.publication)
+        self._regroup(touched)
         applied.lineage += events
+        numbers, clusters = roster.seq[present[changed]], published.clusters[changed]
+        single = numbers > 0
         applied.reassigned.append(
-            Reassignment(self.publication, changed + 1, published.clusters[changed])
+            Reassignment(
+                self.publication,
+                numbers[single],
+                clusters[single],
+                -numbers[~single],
+                clusters[~single],
+            )
         )
         applied.publications.append(
             PublicationRow(
@@ -314,40 +391,10 @@ class Shard:
                 log_joint_before=refinement.log_joint_before,
                 log_joint=refinement.best_log_joint,
                 n_clusters=len(self.table),
-                n_observations=self.seq,
+                n_observations=roster.n_observations,
                 prior_params=self.chain.prior.parameters(),
+                n_atoms=self.chain.n_atoms,
+                disruption=self.chain.disruption,
             )
         )
-        applied.certainties.append(self._draws.certainty(self.clusters))
-
-
-def _cadence_row(cadence: RefinementSettings) -> Ids:
-    counts = (cadence.every_records, cadence.publish_every_records, cadence.rounds)
-    return np.array([*counts, _MODES.index(cadence.mode)], dtype=np.int64)
-
-
-def round_rows(seq: int, refinement: Refinement) -> list[RoundRow]:
-    """Rows of SQL about what each kernel did in a refinement after ``seq`` observations."""
-    rows = []
-    before = refinement.log_joint_before
-    for kernel in refinement.kernels:
-        after = before + kernel.log_joint_gain
-        rows.append(
-            RoundRow(
-                seq=seq,
-                kernel=kernel.name,
-                proposed=kernel.proposed,
-                accepted=kernel.accepted,
-                log_joint_before=before,
-                log_joint_after=after,
-                seconds=kernel.seconds,
-            )
-        )
-        before = after
-    return rows
-
-
-def _under(state: Arrays, prefix: str) -> Arrays:
-    return {
-        name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)
-    }
+        applied.certainties.append(self._draws.certainty(roster))

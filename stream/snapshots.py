@@ -28,6 +28,7 @@ from .recovery import (
     usable,
     with_offsets,
 )
+from .settings import MemorySettings
 from .shard import Shard
 
 __all__ = ["Difference", "Flow", "compare", "create", "revert_dropping", "revert_keeping", "verify"]
@@ -55,7 +56,8 @@ class Difference:
     Parameters
     ----------
     n_compared, n_moved : int
-        Observations; those that have another cluster in the later one.
+        Observations that are atoms of their own in both; those of them that have another cluster
+        in the later one.
     n_new : int
         Observations that only the later one knows.
     variation_of_information : float
@@ -94,7 +96,7 @@ def create(store: Store, stream: str, label: str | None, progress: Progress) -> 
         When the replay does not arrive at what SQL shows.
     """
     position = store.position(stream)
-    shard, _ = restored(store, store.spec(stream), RefinementSettings())
+    shard, _ = restored(store, store.spec(stream), (RefinementSettings(), MemorySettings()))
     replay(store, stream, shard, position.next_seq - 1, progress)
     different = first_difference(store, stream, shard)
     if different is not None:
@@ -117,8 +119,10 @@ def revert_dropping(store: Store, stream: str, number: int) -> int:
     SnapshotCorrupt
         When the snapshot cannot be used.
     StreamConflict
-        When it does not say how far the topic had been read, or records would be lost.
+        When it does not say how far the topic had been read, when records would be lost, or when
+        observations have been compacted.
     """
+    _refuse_compacted(store, stream)
     shard = usable(store, stream, number)
     snapshot = store.snapshot(stream, number)
     offsets = None if snapshot is None else offsets_in(snapshot.payload)
@@ -157,9 +161,12 @@ def revert_keeping(
     ------
     SnapshotCorrupt
         When the snapshot cannot be used.
+    StreamConflict
+        When observations have been compacted.
     Fenced
         When the stream moves on too fast for it; stop the writer, or try again.
     """
+    _refuse_compacted(store, stream)
     for _ in range(ATTEMPTS):
         shard = usable(store, stream, number)
         position = store.position(stream)
@@ -196,8 +203,11 @@ def compare(reader: Reader, stream: str, earlier: int, later: int) -> Difference
         When one of them cannot be used.
     """
     before, after = usable(reader, stream, earlier), usable(reader, stream, later)
-    n = min(before.seq, after.seq)
-    old, new = before.clusters[:n], after.clusters[:n]
+    earlier_seq, later_seq = (each.roster.seq[each.roster.singles] for each in (before, after))
+    both, here, there = np.intersect1d(
+        earlier_seq, later_seq, assume_unique=True, return_indices=True
+    )
+    n, old, new = len(both), before.clusters[here], after.clusters[there]
     old_ids, old_places = numbered(old)
     new_ids, new_places = numbered(new)
     cells = overlaps(old_places, new_places)
@@ -213,13 +223,23 @@ def compare(reader: Reader, stream: str, earlier: int, later: int) -> Difference
     return Difference(n, int((old != new).sum()), after.seq - before.seq, information, flows)
 
 
+def _refuse_compacted(reader: Reader, stream: str) -> None:
+    """Raise StreamConflict where SQL knows of bundles: it does not know which there were before."""
+    status = reader.status(stream)
+    if status.n_atoms is not None and status.n_atoms < (status.n_observations or 0):
+        raise StreamConflict(
+            f"stream {stream!r} has compacted observations (memory.leaf_budget), and SQL does not "
+            "know which of them were in which bundle before. Restore the database from a backup"
+        )
+
+
 def _insert_later(store: Store, stream: str, shard: Shard, last: int, progress: Progress) -> None:
     shard.cadence = NEVER
     while shard.seq < last:
         block = store.observations(stream, shard.seq, min(5_000, last - shard.seq))
         if block is None:
             raise ReplayDiverged(f"stream {stream!r}: SQL lacks observations after {shard.seq}")
-        shard.apply(block.values, block.received_at)
+        shard.apply(block.values, block.received_at, times=block.event_time)
         progress(len(block))
 
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 from ..monitoring.health import Health
 from ..monitoring.metrics import Metrics
-from ..storage.commit import BatchCommit
+from ..storage.commit import BatchCommit, Reassignment
 from ..storage.failpoints import failpoint
+from .applied import Applied
 from .held import Held
 from .record import TopicPartition
-from .shard import Applied
 from .writer import Writer
 
 __all__ = ["Watch"]
@@ -136,8 +136,10 @@ class Watch:
         for certainty in applied.certainties:
             self.metrics.certainty(*certainty.means)
         for change in applied.reassigned:
-            self.metrics.published(dict(self._untold), len(change.seq))
-            self._untold.clear()
+            if isinstance(change, Reassignment):
+                rows = len(change.seq) + len(change.bundle)
+                self.metrics.published(dict(self._untold), rows)
+                self._untold.clear()
 
     def workers(self, alive: int) -> None:
         """Tell how many workers were heard of lately."""
@@ -158,7 +160,10 @@ class Watch:
     def standing(self, writer: Writer, lag: Mapping[TopicPartition, int], held: Held) -> None:
         """Tell how large the model is, and how far SQL is behind each partition's end."""
         if writer.shard is not None and writer.spec is not None:
-            self.metrics.model_size(writer.shard.seq, len(writer.shard.table))
+            n = writer.shard.roster.n_observations
+            self.metrics.model_size(n, len(writer.shard.table))
+            chain = writer.shard.chain
+            self.metrics.compaction(chain.n_atoms, chain.disruption, writer.shard.bounding.n_early)
             prior = writer.shard.chain.prior.parameters()
             self.metrics.model(writer.spec.family, writer.spec.prior, prior)
         self._newest |= held.newest()

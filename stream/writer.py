@@ -15,12 +15,14 @@ from ..storage.base import Store
 from ..storage.commit import BatchCommit, LineageRow, Snapshot, StreamSpec
 from ..storage.errors import Fenced, StorageUnavailable, StreamNotFound
 from ..storage.failpoints import failpoint
+from .applied import Applied
+from .archive import Archive
 from .errors import ReplayDiverged
 from .held import Held
 from .model import Plan, new_shard, spec_from_sample, spec_on_record, unfit
 from .record import DeadLetter, TopicPartition
 from .recovery import adopt, first_difference, replay, restored, with_offsets
-from .shard import Applied, Shard, Step
+from .shard import Shard, Step
 
 __all__ = ["Claim", "Writer"]
 
@@ -120,8 +122,8 @@ class Writer:
         spec = self._store.ensure_stream(spec_on_record(self._plan, stored))
         self._take(spec)
         failpoint("load.claimed")
-        cadence = self._plan.refinement
-        shard, snapshot = restored(self._store, spec, cadence)
+        settings = self._plan.refinement, self._plan.memory
+        shard, snapshot = restored(self._store, spec, settings)
         self._snapshot_seq = 0 if snapshot is None else snapshot.seq
         failpoint("load.restored")
         self._snapshots = max((each.number for each in self._store.snapshots(name)), default=0)
@@ -129,9 +131,11 @@ class Writer:
         failpoint("load.replayed")
         shard.table.take_changes(self._epoch)
         agrees = self._compare(shard, snapshot)
-        # A later replay must not take the new cadence for the old one.
-        self._due = snapshot is None or not agrees or shard.cadence != cadence
-        shard.cadence = cadence
+        # A later replay must not take the new settings for the old ones.
+        was = (shard.cadence, shard.forgetting.settings)
+        self._due = snapshot is None or not agrees or was != settings
+        shard.settle(*settings)
+        shard.archive = Archive(self._store, name)
         self._shard = shard
 
     def _known(self) -> StreamSpec | None:
@@ -193,7 +197,8 @@ class Writer:
         self._take(spec)
         failpoint("begin.created")
         self.offsets = offsets
-        self._shard = new_shard(spec, self._plan.refinement)
+        self._shard = new_shard(spec, self._plan.refinement, self._plan.memory)
+        self._shard.archive = Archive(self._store, self._plan.stream.name)
         self._due = True
 
     def leave_out_repeats(self, held: Held) -> None:
@@ -233,7 +238,11 @@ class Writer:
             The source has ended: refine and publish out of turn.
         """
         shard = self._model()
-        applied = shard.apply(held.batch.values, now, step) if len(held) else Applied()
+        applied = (
+            shard.apply(held.batch.values, now, step, times=held.batch.event_time)
+            if len(held)
+            else Applied()
+        )
         if last:
             applied.extend(shard.conclude(now, step))
         return applied
@@ -260,6 +269,7 @@ class Writer:
             clusters=shard.table.take_changes(epoch),
             rounds=applied.rounds,
             certainties=applied.certainties,
+            departures=applied.departures,
             snapshot=snapshot,
             leases=applied.leases,
             adoptions=applied.adoptions,
@@ -268,7 +278,11 @@ class Writer:
     def committed(self, commit: BatchCommit) -> None:
         """Note that SQL holds the commit."""
         self._epoch = commit.epoch
+        shard = self._model()
+        if shard.archive is not None:
+            shard.archive.committed()
         if commit.snapshot is not None:
+            shard.expanded = False
             self._snapshots, self._snapshot_seq = commit.snapshot.number, commit.snapshot.seq
             self._due = False
             self._pruning = True
@@ -299,7 +313,8 @@ class Writer:
         """Whether so much came since the last snapshot that a replay of it would be long."""
         shard = self._model()
         since = shard.seq - self._snapshot_seq
-        return self._due or since >= max(self._plan.stream.snapshot_records, shard.seq // 4)
+        rare = since < max(self._plan.stream.snapshot_records, shard.chain.n_atoms // 4)
+        return self._due or shard.expanded or not rare
 
     def snapshot(self, now: float) -> Snapshot | None:
         """Image of the model as it is; None when the newest one is of this very moment."""

@@ -26,7 +26,7 @@ from .forest import Forest, log_dissimilarity, refresh_node
 from .partition import Model
 from .rows import Rows, add_row, clear_row, is_single
 
-__all__ = ["grow_tree", "restore_path"]
+__all__ = ["grow_tree", "restore_node", "restore_path"]
 
 _NONE = -1
 _ROUNDS = 3
@@ -172,17 +172,23 @@ def _rotate(model: Model, forest: Forest, v: int, heavy: int) -> None:
 
 
 @inner
+def restore_node(model: Model, forest: Forest, v: int) -> None:
+    """Balance and recompute an inner node; what is below it must be in order."""
+    lowest = v
+    heavy = _heavy_child(forest, v)
+    while heavy != _NONE:
+        _rotate(model, forest, lowest, heavy)
+        lowest = heavy
+        heavy = _heavy_child(forest, lowest)
+    while lowest != v:
+        refresh_node(model, forest, lowest)
+        lowest = forest.parent[lowest]
+    refresh_node(model, forest, v)
+
+
+@inner
 def restore_path(model: Model, forest: Forest, v: int) -> None:
     """Balance and recompute v and all its ancestors; what is below v must be in order."""
     while v != _NONE:
-        lowest = v
-        heavy = _heavy_child(forest, v)
-        while heavy != _NONE:
-            _rotate(model, forest, lowest, heavy)
-            lowest = heavy
-            heavy = _heavy_child(forest, lowest)
-        while lowest != v:
-            refresh_node(model, forest, lowest)
-            lowest = forest.parent[lowest]
-        refresh_node(model, forest, v)
+        restore_node(model, forest, v)
         v = forest.parent[v]

@@ -14,6 +14,7 @@ __all__ = [
     "add_row",
     "clear_row",
     "copy_row",
+    "fade_row",
     "is_single",
     "rows_like",
     "subtract_row",
@@ -50,6 +51,12 @@ def clear_row(rows: Rows, i: int) -> None:
 @generic
 def sum_rows(rows: Rows, i: int, j: int, k: int) -> None:
     """``rows[i] = rows[j] + rows[k]``: an inner node from its children, free of drift."""
+    raise NotImplementedError
+
+
+@generic
+def fade_row(rows: Rows, i: int, factor: float) -> None:
+    """Multiply the weights of row i; how many observations it counts stays."""
     raise NotImplementedError
 
 
@@ -106,6 +113,12 @@ def _clear_row(rows: Rows, i: int) -> None:
 def _sum_rows(rows: Rows, i: int, j: int, k: int) -> None:
     for c in range(rows.shape[1]):
         rows[i, c] = rows[j, c] + rows[k, c]
+
+
+@implements(fade_row, np.ndarray)
+def _fade_row(rows: Rows, i: int, factor: float) -> None:
+    for c in range(1, rows.shape[1]):
+        rows[i, c] *= factor
 
 
 @implements(is_single, np.ndarray)

@@ -15,7 +15,13 @@ from .family.base import log_marginal, observe, statistics_width, workspace
 from .family.sparse_multinomial import bag_totals, sparse_values
 from .rows import Rows, add_row
 
-__all__ = ["add_observations", "empty_totals", "log_marginals", "totals_of_groups"]
+__all__ = [
+    "add_observations",
+    "add_rows",
+    "empty_totals",
+    "log_marginals",
+    "totals_of_groups",
+]
 
 
 @compiled
@@ -33,6 +39,13 @@ def add_observations(
     for r in range(values.shape[0]):
         observe(family, values, r, single, 0)
         add_row(totals, groups[r], single, 0)
+
+
+@compiled
+def add_rows(rows: Rows, groups: NDArray[np.int64], totals: Rows) -> None:
+    """Add each statistics row ``rows[r]`` to the row ``totals[groups[r]]``, in order of r."""
+    for r in range(groups.shape[0]):
+        add_row(totals, groups[r], rows, r)
 
 
 @compiled

@@ -85,7 +85,7 @@ def _blocks(state: State, after: int) -> list[ObservationBlock]:
 
 def _draws(state: State, first: int, n: int) -> NDArray[np.int64]:
     """Read the chain's newest draws out of the newest snapshot, of observations after ``first``."""
-    from ...stream.shard import DRAWS
+    from ...stream.shard import DRAWS, ROSTER
 
     snapshot = state.reader.newest_snapshot(state.stream)
     payload = {} if snapshot is None else snapshot.payload
@@ -93,10 +93,18 @@ def _draws(state: State, first: int, n: int) -> NDArray[np.int64]:
     if lengths is None or len(lengths) == 0:
         return np.empty((0, 0), dtype=np.int64)
     draws = np.split(payload[f"{DRAWS}labels"], np.cumsum(lengths)[:-1])
+    # Draws are by atom; an observation that has left or is in a bundle has none of its own.
+    seq = payload[f"{ROSTER}seq"]
+    found = np.full((len(draws), n), -1, dtype=np.int64)
+    for row, draw in zip(found, draws, strict=True):
+        place = seq[: len(draw)] - first - 1
+        here = (place >= 0) & (place < n)
+        row[place[here]] = draw[here]
     # Only those that saw at least half of what is drawn here, and what all of them saw.
-    seen = [draw[first : first + n] for draw in draws if len(draw) - first >= n / 2]
-    m = min((len(draw) for draw in seen), default=0)
-    return np.array([draw[:m] for draw in seen], dtype=np.int64).reshape(len(seen), m)
+    seen = found[(found >= 0).sum(axis=1) >= n / 2]
+    whole = (seen >= 0).all(axis=0)
+    drawn: NDArray[np.int64] = seen[:, : n if whole.all() else int(whole.argmin())]
+    return drawn
 
 
 def _history(

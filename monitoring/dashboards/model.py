@@ -40,9 +40,20 @@ _CLUSTERS = Row(
         ),
         Panel(
             "Observations",
-            "Observations in the model.",
+            "Observations in the model, and the atoms that it holds them as: fewer where some were "
+            "compacted.",
             "short",
-            [Query(largest("weald_observations", "stream"), "{{stream}}")],
+            [
+                Query(largest("weald_observations", "stream"), "observations {{stream}}"),
+                Query(largest("weald_atoms", "stream"), "atoms {{stream}}"),
+            ],
+        ),
+        Panel(
+            "Estimated disruption",
+            "Total variation that compaction puts between the posterior and what is sampled: an "
+            "estimate, no bound. 0 without a leaf budget.",
+            "percentunit",
+            [Query(largest("weald_estimated_disruption", "stream"), "{{stream}}")],
         ),
         Panel(
             "Family and prior",

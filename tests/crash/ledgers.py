@@ -12,8 +12,9 @@ import numpy as np
 from weald.mcmc.settings import RefinementSettings
 from weald.storage.commit import ClusterRow, ObservationBlock
 from weald.storage.sql import SqlReader
+from weald.stream.applied import Applied
 from weald.stream.model import family_of, new_shard
-from weald.stream.shard import Applied, Shard
+from weald.stream.shard import Shard
 
 __all__ = ["Expected", "faults", "undisturbed"]
 

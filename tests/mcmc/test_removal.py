@@ -1,21 +1,15 @@
 """Taking observations out of a chain: what is left is what it would be without them."""
 
-from math import pi, sqrt
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weald.mcmc.chain import Chain
 from weald.treecore.errors import ObservationError
-from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import log_marginal, observe, statistics_width
 from weald.treecore.invariants import describe
-from weald.treecore.prior import build_prior
-from weald.treecore.prior.sequential import canonical_labels
 
-from tests.exact.enumeration import partitions
 from tests.mcmc.chains import PRIORS, Values, chain_faults, clumps, same, started
+from tests.mcmc.small_chains import posterior, small_chain, total_variation
 
 N = 90
 
@@ -132,10 +126,7 @@ def test_what_is_not_there() -> None:
 def test_posterior_of_those_that_stay() -> None:
     """After arrivals and departures, refinement visits partitions as often as enumeration says."""
     values = np.array([[-1.3], [4.0], [-1.0], [0.2], [-5.0], [0.9], [1.6], [0.1]])
-    parameters = {"mean": [0.0], "kappa": 0.5, "nu": 3.0, "psi": [[1.0]]}
-    family = FAMILIES["gaussian"].build(parameters, values)
-    prior = build_prior("dp", {"alpha": 1.0, "learn": False})
-    chain = Chain.start(family, prior, seed=5)
+    chain = small_chain(values)
     chain.insert(values[:6])
     chain.refine()
     chain.remove(np.array([1, 4]))
@@ -143,27 +134,5 @@ def test_posterior_of_those_that_stay() -> None:
     chain.insert(values[6:])
     chain.remove(np.array([1]))
     order, kept = [0, 2, 3, 4, 5], values[[0, 2, 3, 6, 5]]
-    shapes = partitions(5)
-    log_p = np.array([_log_joint(chain, kept, np.array(shape)) for shape in shapes])
-    p = np.exp(log_p - np.logaddexp.reduce(log_p))
-    n = 2000
-    counts = np.zeros(len(shapes))
-    index = {shape: at for at, shape in enumerate(shapes)}
-    for _ in range(n):
-        chain.refine()
-        counts[index[tuple(canonical_labels(chain.labels[order]).tolist())]] += 1
-    # 300 moves of five observations between two records leave next to no correlation.
-    noise = 0.5 * sqrt(2.0 / pi) * np.sqrt(p * (1.0 - p) / n).sum()
-    assert 0.5 * np.abs(counts / n - p).sum() < 1.5 * noise
-
-
-def _log_joint(chain: Chain, values: Values, shape: np.ndarray) -> float:
-    total = chain.prior.log_probability(np.bincount(shape))
-    rows = np.zeros((2, statistics_width(chain.family)))
-    for block in range(shape.max() + 1):
-        rows[1] = 0.0
-        for r in np.flatnonzero(shape == block):
-            observe(chain.family, values, int(r), rows, 0)
-            rows[1] += rows[0]
-        total += log_marginal(chain.family, rows, 1, chain._work)
-    return total
+    found, noise = total_variation(chain, order, posterior(chain, kept), 2000)
+    assert found < 1.5 * noise

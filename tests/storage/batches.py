@@ -8,7 +8,6 @@ import numpy as np
 from weald.storage.base import (
     BatchCommit,
     Certainty,
-    CertaintyChunk,
     ClusterRow,
     DeadLetterRow,
     LineageRow,
@@ -20,6 +19,7 @@ from weald.storage.base import (
     Snapshot,
     StreamSpec,
 )
+from weald.storage.commit import CERTAINTY_CHUNK
 
 STREAM = "quakes"
 TOPIC = "earthquakes"
@@ -132,11 +132,12 @@ def lineage(kind: str, cluster: int, parents: tuple[int, ...], publication: int)
 
 
 def certainty(number: int, n: int, clusters: dict[int, float]) -> Certainty:
-    """Return one chunk whose i-th observation has probability i % and stability 100 - i %."""
+    """Return what makes the i-th observation of a chunk i % probable and 100 - i % stable."""
     percent = np.arange(n, dtype=np.uint8)
     means = np.array(list(clusters.values()))
-    chunks = [CertaintyChunk(number, percent, 100 - percent)]
-    return Certainty(chunks, np.array(list(clusters)), means, means / 2)
+    seq = number * CERTAINTY_CHUNK + 1 + np.arange(n)
+    told = np.stack([percent, 100 - percent])
+    return Certainty(seq, told, np.array(list(clusters)), means, means / 2)
 
 
 def reassigned(publication: int, moves: dict[int, int]) -> Reassignment:

@@ -60,7 +60,7 @@ def damage(folder: Path, number: int, change: str) -> None:
         else:
             arrays = decode(payload)
             if change == "layout":
-                del arrays["chain.n"]
+                del arrays["chain.free"]
             else:
                 arrays["clusters.totals"] = arrays["clusters.totals"] * 1.01
             payload = encode(arrays)

@@ -13,7 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compile import compiled, implements
-from ..rows import add_row, clear_row, copy_row, is_single, rows_like, subtract_row, sum_rows
+from ..rows import (
+    add_row,
+    clear_row,
+    copy_row,
+    fade_row,
+    is_single,
+    rows_like,
+    subtract_row,
+    sum_rows,
+)
 from .gamma import log_rising
 
 __all__ = ["SparseRows", "dense_row", "find_word", "make_sparse_rows", "put_word", "seek"]
@@ -330,6 +339,17 @@ def _sum_rows(rows: Any, i: int, j: int, k: int) -> None:
     larger, smaller = (j, k) if rows.used[j] >= rows.used[k] else (k, j)
     copy_row(rows, i, rows, larger)
     add_row(rows, i, rows, smaller)
+
+
+@implements(fade_row, SparseRows)
+def _fade_row(rows: SparseRows, i: int, factor: float) -> None:
+    rows.head[i, _WEIGHT] *= factor
+    rows.head[i, _TOKENS] *= factor
+    rows.head[i, _SCORE] = 0.0
+    for entry in range(rows.used[i]):
+        slot = rows.start[i] + entry
+        rows.weight[slot] *= factor
+        rows.head[i, _SCORE] += log_rising(rows.from_word, 0, rows.weight[slot])
 
 
 @implements(is_single, SparseRows)

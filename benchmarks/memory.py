@@ -1,0 +1,158 @@
+"""Memory of a stream within a budget of leaves: ``python -m benchmarks.memory``.
+
+Feeds observations of Gaussian clusters to one stream's model (what `weald run` keeps in memory:
+chain, published clusters, their statistics; no SQL) and prints the process's resident memory as it
+goes on, its peak, and by how much that grew after the budget had long been reached. With
+``--by-budget`` it does a short run for each of several budgets, in a process of its own, and fits a
+line: memory as a function of the budget.
+
+    python -m benchmarks.memory                        10^7 observations, 50,000 leaves
+    python -m benchmarks.memory --records 1000000
+    python -m benchmarks.memory --by-budget
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.stream.model import free_shard
+from weald.stream.settings import MemorySettings
+from weald.stream.shard import Shard
+
+MIB = 2**20
+LIMIT_MIB = 1024
+CHUNK = 10_000
+BUDGETS = (8_000, 16_000, 32_000, 64_000)
+PAGE = resource.getpagesize()
+
+
+class Source:
+    """Clusters far apart beside clusters that overlap, drawn chunk by chunk."""
+
+    def __init__(self, k: int, d: int) -> None:
+        self._draw = np.random.default_rng(1)
+        self._centres = self._draw.normal(scale=12.0, size=(k, d))
+
+    def take(self, n: int) -> NDArray[np.float64]:
+        """Return the next n observations (n, d)."""
+        clusters = self._draw.integers(len(self._centres), size=n)
+        return self._centres[clusters] + self._draw.normal(size=(n, self._centres.shape[1]))
+
+
+def resident() -> float:
+    """Return the memory that the process has now, MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * PAGE / MIB
+
+
+def peak() -> float:
+    """Return the most memory that the process ever had, MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def started(source: Source, budget: int, every: int) -> Shard:
+    """Return an empty model with a budget."""
+    cadence = RefinementSettings(every_records=every, publish_every_records=every, rounds=1)
+    memory = MemorySettings(leaf_budget=budget)
+    return free_shard(ModelSettings(), cadence, source.take(1_000), memory)
+
+
+def line(shard: Shard, began: float, bare: float) -> str:
+    """Return one line of the table."""
+    chain, seconds = shard.chain, time.perf_counter() - began
+    return (
+        f"{shard.seq:>12,} {chain.n_atoms:>9,} {len(shard.table):>9,} {resident():>10.1f} "
+        f"{peak():>8.1f} {peak() - bare:>11.1f} {chain.disruption:>11.3g} "
+        f"{shard.bounding.n_early:>11,} {seconds:>9.1f} {shard.seq / seconds:>10,.0f}"
+    )
+
+
+def endless(arguments: argparse.Namespace) -> int:
+    """Run one stream and print its memory as it goes on."""
+    source = Source(arguments.clusters, arguments.features)
+    shard = started(source, arguments.budget, arguments.every)
+    # Compiled code and libraries come first: what follows is the model's.
+    shard.apply(source.take(arguments.every), 0.0)
+    bare, began = resident(), time.perf_counter()
+    print(
+        f"{arguments.records:,} observations, {arguments.clusters} clusters in "
+        f"{arguments.features} dimensions, {arguments.budget:,} leaves, "
+        f"refined every {arguments.every:,}; {bare:.1f} MiB with everything loaded"
+    )
+    print(
+        f"{'observations':>12} {'leaves':>9} {'clusters':>9} {'MiB now':>10} {'peak':>8} "
+        f"{'over loaded':>11} {'disruption':>11} {'early':>11} {'seconds':>9} {'per second':>10}"
+    )
+    most, step = 0, max(arguments.records // 20, CHUNK)
+    first_full = None
+    while shard.seq < arguments.records:
+        shard.apply(source.take(min(CHUNK, arguments.records - shard.seq)), 0.0)
+        most = max(most, shard.chain.n_atoms)
+        if (
+            first_full is None
+            and shard.bounding.next_bundle > 1
+            and shard.seq > 2 * arguments.budget
+        ):
+            first_full = (shard.seq, peak())
+        if shard.seq % step < CHUNK:
+            print(line(shard, began, bare), flush=True)
+    grown = peak() - first_full[1] if first_full else 0.0
+    sizes = shard.roster.size[shard.roster.present]
+    print(f"peak {peak():.1f} MiB of {LIMIT_MIB}; most leaves {most:,} of {arguments.budget:,}")
+    print(f"grown by {grown:.1f} MiB since {first_full[0] if first_full else 0:,} observations")
+    print(f"largest leaf: {sizes.max():,} observations; in all {sizes.sum():,}")
+    return 0 if peak() < LIMIT_MIB and most <= arguments.budget else 1
+
+
+def by_budget(arguments: argparse.Namespace) -> int:
+    """Run each budget in a process of its own and fit a line."""
+    measured = []
+    for budget in BUDGETS:
+        command = [sys.executable, "-m", "benchmarks.memory", "--records", str(4 * budget)]
+        command += ["--budget", str(budget), "--every", str(budget // 4), "--quiet"]
+        command += ["--features", str(arguments.features), "--clusters", str(arguments.clusters)]
+        ended = subprocess.run(command, check=True, capture_output=True, text=True)
+        measured.append(float(ended.stdout.split()[-1]))
+        print(f"{budget:>8,} leaves: peak {measured[-1]:.1f} MiB", flush=True)
+    slope, constant = np.polyfit(BUDGETS, measured, 1)
+    print(
+        f"{arguments.features} features: {constant:.0f} MiB + {slope * MIB / 1024:.2f} KiB a leaf; "
+        f"at 50,000 leaves {constant + 50_000 * slope:.0f} MiB"
+    )
+    return 0
+
+
+def quiet(arguments: argparse.Namespace) -> int:
+    """Run one stream and print its peak only."""
+    source = Source(arguments.clusters, arguments.features)
+    shard = started(source, arguments.budget, arguments.every)
+    while shard.seq < arguments.records:
+        shard.apply(source.take(min(CHUNK, arguments.records - shard.seq)), 0.0)
+    print(peak())
+    return 0
+
+
+def main() -> int:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__.split(":")[0])
+    parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--budget", type=int, default=50_000)
+    parser.add_argument("--every", type=int, default=10_000)
+    parser.add_argument("--features", type=int, default=2)
+    parser.add_argument("--clusters", type=int, default=50)
+    parser.add_argument("--by-budget", action="store_true")
+    parser.add_argument("--quiet", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.by_budget:
+        return by_budget(arguments)
+    return quiet(arguments) if arguments.quiet else endless(arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,79 @@
+"""What happened while observations were applied to the model."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..mcmc.ledger import Refinement
+from ..storage.commit import (
+    Bundled,
+    Certainty,
+    Departure,
+    PublicationRow,
+    Reassignment,
+    RoundRow,
+    Unbundled,
+)
+from ..storage.refinement_rows import AdoptionRow, LeaseRow
+from .publication import LineageEvent
+
+__all__ = ["Applied", "rounds_of"]
+
+Ids = NDArray[np.int64]
+
+
+@dataclass
+class Applied:
+    """What happened while observations were applied: the contents of a commit.
+
+    Parameters
+    ----------
+    clusters : list of ndarray of int64
+        Cluster of each observation on arrival, in pieces.
+    lineage, publications, reassigned, rounds, certainties, departures
+        In the order in which they happened.
+    refinements : list of Refinement
+    n_rounds : list of int
+        Rounds of each refinement.
+    leases, adoptions
+        Leases offered or closed, and the round that was taken back.
+    """
+
+    clusters: list[Ids] = field(default_factory=list)
+    lineage: list[LineageEvent] = field(default_factory=list)
+    publications: list[PublicationRow] = field(default_factory=list)
+    reassigned: list[Reassignment | Bundled | Unbundled] = field(default_factory=list)
+    rounds: list[RoundRow] = field(default_factory=list)
+    certainties: list[Certainty] = field(default_factory=list)
+    departures: list[Departure] = field(default_factory=list)
+    refinements: list[Refinement] = field(default_factory=list)
+    n_rounds: list[int] = field(default_factory=list)
+    leases: list[LeaseRow] = field(default_factory=list)
+    adoptions: list[AdoptionRow] = field(default_factory=list)
+
+    def extend(self, later: "Applied") -> None:
+        """Append what happened later."""
+        for name, happened in vars(later).items():
+            getattr(self, name).extend(happened)
+
+
+def rounds_of(seq: int, refinement: Refinement) -> list[RoundRow]:
+    """What a refinement after observation number `seq` did, kernel by kernel."""
+    rows = []
+    before = refinement.log_joint_before
+    for kernel in refinement.kernels:
+        after = before + kernel.log_joint_gain
+        rows.append(
+            RoundRow(
+                seq=seq,
+                kernel=kernel.name,
+                proposed=kernel.proposed,
+                accepted=kernel.accepted,
+                log_joint_before=before,
+                log_joint_after=after,
+                seconds=kernel.seconds,
+            )
+        )
+        before = after
+    return rows

@@ -1,0 +1,98 @@
+"""Which observations leave the model, and how much those that stay still weigh.
+
+Decided at refinements only, from the numbers and the times of the observations: a stream that is
+cut into other batches, or replayed, forgets the same.
+
+The *stream's clock* is the median time of the observations since the last refinement, and never
+goes back: a few records with a wrong clock neither empty a window nor stop it.
+"""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from .roster import Roster
+from .settings import MemorySettings
+
+__all__ = ["LEAST_WEIGHT", "Forgetting", "load_memory", "saved_memory"]
+
+Ids = NDArray[np.int64]
+
+# An observation that weighs less leaves the model (``tgmcmc-ibhc.md`` section 7).
+LEAST_WEIGHT = 1e-3
+
+
+class Forgetting:
+    """The settings, and where the stream stood at the last refinement.
+
+    Parameters
+    ----------
+    settings : MemorySettings
+    """
+
+    def __init__(self, settings: MemorySettings) -> None:
+        self.settings = settings
+        self._seq = 0
+        self._clock = -np.inf
+
+    def advance(self, roster: Roster, seq: int) -> float:
+        """Go on to observation number `seq`; returns by what factor all weights shrink."""
+        before, n_new = self._clock, seq - self._seq
+        recent = roster.time[: roster.end][roster.seq[: roster.end] > self._seq]
+        if len(recent):
+            self._clock = max(before, float(np.median(recent)))
+        self._seq = seq
+        halvings = 0.0
+        if self.settings.half_life_records is not None:
+            halvings = n_new / self.settings.half_life_records
+        elif self.settings.half_life_seconds is not None and np.isfinite(before):
+            halvings = (self._clock - before) / self.settings.half_life_seconds
+        return float(0.5**halvings)
+
+    def leaving(self, roster: Roster, weights: NDArray[np.float64]) -> Ids:
+        """Atoms that leave.
+
+        Parameters
+        ----------
+        roster : Roster
+        weights : ndarray of float64, shape (n,)
+            What each atom that is present weighs now.
+        """
+        atoms = roster.present
+        leaves = weights < LEAST_WEIGHT
+        if self.settings.window_records is not None:
+            leaves |= roster.seq[atoms] <= self._seq - self.settings.window_records
+        if self.settings.window_seconds is not None:
+            leaves |= roster.time[atoms] < self._clock - self.settings.window_seconds
+        # What was compacted before there was a window has no number and no time: it stays.
+        return atoms[leaves & (roster.seq[atoms] > 0)]
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Arrays from which `restore` goes on."""
+        stood = np.array([float(self._seq), self._clock])
+        return {"settings": saved_memory(self.settings), "stood": stood}
+
+    @classmethod
+    def restore(cls, state: dict[str, NDArray[Any]]) -> "Forgetting":
+        """Undo `state`."""
+        forgetting = cls(load_memory(state["settings"]))
+        forgetting._seq, forgetting._clock = int(state["stood"][0]), float(state["stood"][1])
+        return forgetting
+
+
+def saved_memory(settings: MemorySettings) -> NDArray[np.float64]:
+    """Settings as an array; NaN for what is not set."""
+    values = (getattr(settings, name) for name in MemorySettings.__struct_fields__)
+    return np.array([np.nan if value is None else float(value) for value in values])
+
+
+def load_memory(saved: NDArray[np.float64]) -> MemorySettings:
+    """Undo `saved_memory`."""
+    chosen = {
+        name: value
+        for name, value in zip(MemorySettings.__struct_fields__, saved.tolist(), strict=True)
+        if not np.isnan(value)
+    }
+    return msgspec.convert(chosen, MemorySettings, strict=False)

@@ -1,0 +1,141 @@
+"""Compacted observations in SQL: who is where, now and then, against a plain record of it all."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from weald.storage.base import AsOf, Bundled, Departure, Reassignment, Unbundled
+from weald.storage.reader import SqlReader
+from weald.storage.sql import SqlStore
+
+from tests.storage.batches import STREAM, batch, cluster_row, publication
+
+N = 40
+CLUSTERS = 4
+
+
+def ids(numbers: list[int]) -> np.ndarray:
+    return np.array(numbers, dtype=np.int64)
+
+
+class Record:
+    """What the tables should say, kept one observation at a time."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.cluster = dict.fromkeys(range(1, N + 1), 1)
+        self.bundle: dict[int, int] = {}
+        self.then: list[dict[int, int]] = []
+        self._next = 1
+
+    def of(self, bundle: int) -> list[int]:
+        return sorted(seq for seq, held in self.bundle.items() if held == bundle)
+
+    def publish(self, number: int) -> Reassignment:
+        """Move some single observations and some bundles."""
+        singles = [
+            seq for seq in self.cluster if seq not in self.bundle and self.rng.random() < 0.3
+        ]
+        bundles = [b for b in sorted(set(self.bundle.values())) if self.rng.random() < 0.5]
+        to = self.rng.integers(1, CLUSTERS + 1, size=len(singles) + len(bundles)).tolist()
+        moved = dict(zip(singles, to, strict=False))
+        carried = dict(zip(bundles, to[len(singles) :], strict=True))
+        # A bundle that would go where it is does not move.
+        carried = {b: c for b, c in carried.items() if self.cluster[self.of(b)[0]] != c}
+        self.cluster |= moved
+        for bundle, cluster in carried.items():
+            self.cluster |= dict.fromkeys(self.of(bundle), cluster)
+        self.then.append(dict(self.cluster))
+        return Reassignment(
+            number,
+            ids(list(moved)),
+            ids(list(moved.values())),
+            ids(list(carried)),
+            ids(list(carried.values())),
+        )
+
+    def compact(self, number: int) -> Bundled | None:
+        """Bundle observations of one cluster, single ones and whole bundles."""
+        cluster = int(self.rng.integers(1, CLUSTERS + 1))
+        here = [seq for seq, c in self.cluster.items() if c == cluster]
+        singles = [s for s in here if s not in self.bundle and self.rng.random() < 0.6]
+        bundles = sorted({self.bundle[s] for s in here if s in self.bundle})
+        bundles = [b for b in bundles if self.rng.random() < 0.6]
+        if len(singles) + len(bundles) < 2:
+            return None
+        bundles.sort(key=lambda b: (-len(self.of(b)), b))
+        bundle = bundles[0] if bundles else self._next
+        self._next += not bundles
+        for other in bundles[1:]:
+            self.bundle |= dict.fromkeys(self.of(other), bundle)
+        self.bundle |= dict.fromkeys(singles, bundle)
+        n = len(self.of(bundle))
+        return Bundled(bundle, cluster, number, ids(singles), tuple(bundles[1:]), n, 0.25)
+
+    def expand(self) -> Unbundled | None:
+        if not self.bundle:
+            return None
+        bundle = int(self.rng.choice(sorted(set(self.bundle.values()))))
+        for seq in self.of(bundle):
+            del self.bundle[seq]
+        return Unbundled(bundle)
+
+
+def test_any_history(store: SqlStore, reader: SqlReader, rng: np.random.Generator) -> None:
+    record = Record(rng)
+    store.commit(batch(1, 1, N, clusters=[cluster_row(c, 1) for c in range(1, CLUSTERS + 1)]))
+    for number in range(1, 16):
+        changes: list[object] = [record.publish(number)]
+        for _ in range(3):
+            change = record.expand() if rng.random() < 0.3 else record.compact(number)
+            changes += [] if change is None else [change]
+        told = [publication(number, N)]
+        quiet: dict[str, Any] = {"offsets": [], "observations": None}
+        store.commit(batch(number + 1, 1, 1, publications=told, reassigned=changes, **quiet))
+        keys = [f"key-{seq}" for seq in range(1, N + 1)]
+        now = {row.seq: row.cluster for row in reader.assignments(STREAM, keys)}
+        assert now == record.cluster
+        for bundle in set(record.bundle.values()):
+            assert reader.bundled(STREAM, bundle).tolist() == record.of(bundle)
+        for past, expected in enumerate(record.then, start=1):
+            asked = AsOf(publication=past)
+            then = {row.seq: row.cluster for row in reader.assignments(STREAM, keys, as_of=asked)}
+            assert then == expected, f"publication {past} as seen after {number}"
+    block = reader.observations(STREAM, 0, N)
+    assert block is not None
+    assert dict(zip(block.seq.tolist(), block.cluster.tolist(), strict=True)) == record.cluster
+    for cluster in range(1, CLUSTERS + 1):
+        members = {row.seq for row in reader.members(STREAM, cluster, limit=N)}
+        assert members == {seq for seq, c in record.cluster.items() if c == cluster}
+    assert record.bundle, "the history has compacted nothing"
+
+
+def test_moving_a_bundle_rewrites_no_observation(store: SqlStore, reader: SqlReader) -> None:
+    made = Bundled(1, 1, 1, np.arange(1, N + 1), (), N, 0.5)
+    store.commit(batch(1, 1, N, clusters=[cluster_row(1, N)], reassigned=[made]))
+    moved = Reassignment(2, ids([]), ids([]), ids([1]), ids([7]))
+    store.commit(batch(2, 1, 1, offsets=[], observations=None, reassigned=[moved]))
+    (row,) = reader.assignments(STREAM, ["key-11"])
+    assert row.cluster == 7
+    with store._engine.connect() as connection:
+        own = connection.exec_driver_sql("SELECT DISTINCT cluster FROM observations").scalars()
+        assert list(own) == [1]
+
+
+def test_values_behind_a_bundle(store: SqlStore, reader: SqlReader) -> None:
+    store.commit(batch(1, 1, N))
+    values, times = reader.values_of(STREAM, ids([3, 8, 41]))
+    block = reader.observations(STREAM, 0, N)
+    assert block is not None
+    assert values.tolist() == block.values[[2, 7]].tolist()
+    assert times.tolist() == block.event_time[[2, 7]].tolist()
+    assert reader.values_of(STREAM, ids([]))[0].shape[0] == 0
+
+
+@pytest.mark.parametrize("seq", [[2], [1, 5, 9]])
+def test_what_has_left(store: SqlStore, reader: SqlReader, seq: list[int]) -> None:
+    store.commit(batch(1, 1, 10, departures=[Departure(10, ids(seq))]))
+    rows = reader.assignments(STREAM, [f"key-{i}" for i in range(1, 11)])
+    assert {row.seq for row in rows if row.left_seq == 10} == set(seq)
+    assert all(row.cluster == 1 for row in rows)
+    assert {row.seq for row in reader.members(STREAM, 1)} == set(range(1, 11)) - set(seq)

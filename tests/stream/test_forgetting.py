@@ -1,0 +1,241 @@
+"""Windows and half-lives: exact, by numbers and the records' own times, the same after a kill."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from weald.mcmc.chain import Chain
+from weald.mcmc.settings import RefinementSettings
+from weald.stream.applied import Applied
+from weald.stream.forgetting import Forgetting, load_memory, saved_memory
+from weald.stream.roster import Roster
+from weald.stream.settings import MemorySettings
+from weald.stream.shard import Shard
+from weald.treecore.family import FAMILIES
+from weald.treecore.family.base import observe, statistics_width
+from weald.treecore.prior import build_prior
+
+from tests.mcmc.chains import chain_faults
+from tests.stream.scenario import (
+    KilledError,
+    line_of,
+    new_store,
+    outcome,
+    plan_for,
+    records_file,
+    run,
+    values_of,
+    write_lines,
+)
+
+CADENCE = RefinementSettings(every_records=50, publish_every_records=100, rounds=1)
+N = 600
+
+
+def shard_of(memory: MemorySettings) -> Shard:
+    values = values_of(200)
+    family = FAMILIES["gaussian"].build({}, values)
+    return Shard(Chain.start(family, build_prior("dp", {}), seed=3), family, CADENCE, memory)
+
+
+def moved(n: int) -> NDArray[np.float64]:
+    """Observations whose one cluster goes away at half time while another comes."""
+    draw = np.random.default_rng(5)
+    centres = np.where(np.arange(n)[:, None] < n // 2, [0.0, 0.0], [30.0, 0.0])
+    return centres + draw.normal(size=(n, 2))
+
+
+def consistent(shard: Shard) -> None:
+    """The chain, the roster and the table of clusters tell the same."""
+    assert chain_faults(shard.chain) == 0
+    roster, present = shard.roster, shard.roster.present
+    assert present.tolist() == np.flatnonzero(shard.chain.labels >= 0).tolist()
+    rows = {row.cluster: row for row in shard.table.take_changes(1) if not row.retired_publication}
+    for cluster, row in rows.items():
+        members = present[roster.cluster[present] == cluster]
+        assert row.n_observations == roster.size[members].sum()
+        total = shard.chain.atom_rows(members).sum(axis=0)
+        np.testing.assert_allclose(row.statistics, total, atol=1e-8)
+    assert set(roster.cluster[present].tolist()) == set(shard.table._slots)
+
+
+def test_the_newest_so_many(rng: np.random.Generator) -> None:
+    shard = shard_of(MemorySettings(window_records=120))
+    values, cuts = moved(N), np.sort(rng.choice(N, 30, replace=False))
+    total = Applied()
+    for part in np.split(values, cuts):
+        total.extend(shard.apply(part, 0.0))
+        consistent(shard)
+        oldest = shard.seq - shard.seq % 50 - 120
+        assert sorted(shard.roster.seq[shard.roster.present]) == list(
+            range(max(oldest, 0) + 1, shard.seq + 1)
+        )
+    departed = np.concatenate([each.seq for each in total.departures])
+    assert departed.tolist() == list(range(1, N - 120 + 1))
+    assert all(each.after_seq % 50 == 0 for each in total.departures)
+    # The cluster that was left behind is retired, once and with an event, and so are its rows.
+    first = int(total.clusters[0][0])
+    (end,) = [e for e in total.lineage if e.kind == "retire" and e.cluster == first]
+    assert 300 < end.seq <= 420 + 50
+    assert first not in shard.roster.cluster
+    assert total.publications[-1].n_observations == 120
+
+
+def test_statistics_are_those_of_what_is_left() -> None:
+    """Bit for bit the sum of the observations in the window: nothing of the others stays."""
+    shard = shard_of(MemorySettings(window_records=50))
+    values = values_of(N)
+    shard.apply(values, 0.0)
+    rows = np.zeros((N, statistics_width(shard.chain.family)))
+    for r in range(N):
+        observe(shard.chain.family, values, r, rows, r)
+    present = shard.roster.present
+    assert (shard.chain.atom_rows(present) == rows[shard.roster.seq[present] - 1]).all()
+
+
+def test_by_the_records_own_time() -> None:
+    shard = shard_of(MemorySettings(window_seconds=10.0))
+    times = np.arange(N, dtype=np.float64) / 10  # ten a second
+    # Wrong clocks, a century ahead and behind: they neither empty the window nor hold it up.
+    times[[333, 555]] = [3e9, -3e9]
+    total = Applied()
+    for at in range(0, N, 60):
+        total.extend(shard.apply(values_of(N)[at : at + 60], 0.0, times=times[at : at + 60]))
+        consistent(shard)
+    # The clock stands in the middle of the last fifty.
+    left = np.concatenate([each.seq for each in total.departures])
+    kept = shard.roster.seq[shard.roster.present]
+    assert 334 in kept
+    assert 556 in left
+    assert min(seq for seq in kept.tolist() if seq != 334) == 476
+    assert len(left) + len(kept) == N
+
+
+@pytest.mark.parametrize("by", ["records", "seconds"])
+def test_half_life(by: str) -> None:
+    if by == "records":
+        shard = shard_of(MemorySettings(half_life_records=100.0))
+    else:
+        shard = shard_of(MemorySettings(half_life_seconds=20.0))
+    shard.apply(values_of(1500), 0.0, times=np.arange(1500) / 5)
+    consistent(shard)
+    present = shard.roster.present
+    rows, seq = shard.chain.atom_rows(present), shard.roster.seq[present]
+    # An observation is whole at the refinement before which it came, and halves every hundred.
+    ticks = (shard.seq - seq) // 50 + 1
+    if by == "records":
+        np.testing.assert_allclose(rows[:, 1], 0.5 ** (ticks * 0.5), rtol=1e-12)
+        assert rows[:, 1].min() >= 1e-3
+        assert (seq > 1500 - 1000).all()
+    else:
+        old = ticks > 1
+        np.testing.assert_allclose(rows[old, 1], 0.5 ** (ticks[old] * 0.5), rtol=1e-12)
+    # The prior counts whole observations.
+    assert (rows[:, 0] == 1.0).all()
+    assert shard.chain.n_observations == len(present)
+
+
+@pytest.mark.parametrize("memory", [{"half_life_records": 20.0}, {"window_records": 60}])
+def test_every_cluster_that_ends_is_told_of(memory: dict[str, float]) -> None:
+    shard = shard_of(msgspec.convert(memory, MemorySettings))
+    total = shard.apply(moved(N), 0.0)
+    begun = {e.cluster for e in total.lineage if e.kind in {"birth", "split"}}
+    ended = [e.cluster for e in total.lineage if e.kind == "retire"]
+    assert len(ended) == len(set(ended))
+    assert begun - set(ended) == set(shard.table._slots)
+
+
+MEMORIES = {
+    "window": MemorySettings(window_records=150),
+    "half-life": MemorySettings(half_life_records=25.0),
+}
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("batch_records", [33, 500])
+def test_cut_otherwise_and_killed(tmp_path: Path, memory: str, batch_records: int) -> None:
+    """The same in SQL: clusters, lineage, and who has left."""
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    for folder in (whole, cut):
+        folder.mkdir()
+    plan = replace(plan_for(records_file(whole, N)), memory=MEMORIES[memory])
+    store = new_store(whole)
+    run(plan, store)
+    again = plan_for(records_file(cut, N), batch_records=batch_records, snapshot_records=130)
+    again = replace(again, memory=MEMORIES[memory])
+    for step, count in (("commit", 1), ("redis", 1)):
+        with pytest.raises(KilledError):
+            run(again, new_store(cut), killer(step, count))
+    other = new_store(cut)
+    run(again, other)
+    assert outcome(other) == outcome(store)
+    keys = [f"k{i}" for i in range(N)]
+    left = [row.left_seq for row in store.assignments("stream", keys)]
+    assert [row.left_seq for row in other.assignments("stream", keys)] == left
+    gone = [i for i, seq in enumerate(left) if seq is not None]
+    if memory == "window":
+        assert gone == list(range(N - 150))
+    assert len(gone) > N // 4
+    # The last assignment of what has left stays; members are those in the model.
+    assert all(row.cluster > 0 for row in store.assignments("stream", keys))
+    shown = store.clusters("stream")
+    members = [row for each in shown for row in store.members("stream", each.cluster, limit=N)]
+    assert sorted(int(str(row.key)[1:]) for row in members) == sorted(set(range(N)) - set(gone))
+
+
+def killer(step: str, count: int) -> Callable[[str, int], None]:
+    def before(name: str, nth: int) -> None:
+        if (name, nth) == (step, count):
+            raise KilledError
+
+    return before
+
+
+def test_settings_survive_a_snapshot() -> None:
+    for memory in (
+        MemorySettings(),
+        MemorySettings(window_records=7, window_seconds=0.5, half_life_seconds=1e9),
+        MemorySettings(half_life_records=2.5),
+    ):
+        assert load_memory(saved_memory(memory)) == memory
+    forgetting = Forgetting(MemorySettings(half_life_seconds=2.0))
+    roster = Roster()
+    roster.enter(
+        np.arange(3), 1 + np.arange(3), np.array([1.0, 5.0, 6.0]), np.ones(3, dtype=np.int64)
+    )
+    assert forgetting.advance(roster, 3) == 1.0
+    again = Forgetting.restore(forgetting.state())
+    roster.enter(
+        np.arange(3, 5), np.array([4, 5]), np.array([7.0, 7.0]), np.ones(2, dtype=np.int64)
+    )
+    assert again.advance(roster, 5) == forgetting.advance(roster, 5) == 0.5
+    with pytest.raises(ValueError, match="not both"):
+        MemorySettings(half_life_records=1.0, half_life_seconds=1.0)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"window_records": 0}, MemorySettings)
+
+
+def test_removal_by_number() -> None:
+    shard = shard_of(MemorySettings())
+    shard.apply(values_of(130), 0.0)
+    told = Applied()
+    shard.remove(np.array([5, 17, 999]), told, 1.0)
+    assert [each.seq.tolist() for each in told.departures] == [[5, 17]]
+    consistent(shard)
+    shard.apply(values_of(80), 0.0)
+    consistent(shard)
+    assert shard.seq == 210
+
+
+def test_everything_leaves(tmp_path: Path) -> None:
+    """A stream in which everything has left goes on."""
+    shard = shard_of(MemorySettings(window_seconds=1.0))
+    shard.apply(values_of(50), 0.0, times=np.arange(50.0))
+    shard.apply(values_of(50), 0.0, times=np.full(50, 1e6))
+    assert shard.roster.n_observations == 50
+    path = write_lines(tmp_path / "x.jsonl", [line_of(i, r) for i, r in enumerate(values_of(70))])
+    run(replace(plan_for(path), memory=MemorySettings(window_records=1)), new_store(tmp_path))
