@@ -156,13 +156,18 @@ def replay(
         )
 
 
-def first_difference(reader: Reader, stream: str, shard: Shard) -> int | None:
+def first_difference(
+    reader: Reader, stream: str, shard: Shard, breathe: Callable[[int], None] | None = None
+) -> int | None:
     """Return the first observation that SQL shows in another cluster than the model, if any.
 
-    As of the model's own publication, so that it may be asked of a stream that moves on.
+    As of the model's own publication, so that it may be asked of a stream that moves on. `breathe`
+    is called with 0 now and then: on a long stream this takes a while, too.
     """
     own, clusters = shard.roster.seq[shard.roster.singles], shard.clusters
     for seq, cluster in _shown(reader, stream, shard.publication, shard.seq):
+        if breathe is not None:
+            breathe(0)
         # What has left the model, or is in a bundle, is nobody's but SQL's to know.
         _, here, there = np.intersect1d(own, seq, assume_unique=True, return_indices=True)
         different = np.flatnonzero(clusters[here] != cluster[there])

@@ -130,7 +130,7 @@ class Writer:
         replay(self._store, name, shard, self._next_seq - 1, breathe)
         failpoint("load.replayed")
         shard.table.take_changes(self._epoch)
-        agrees = self._compare(shard, snapshot)
+        agrees = self._compare(shard, snapshot, breathe)
         # A later replay must not take the new settings for the old ones.
         was = (shard.cadence, shard.forgetting.settings)
         self._due = snapshot is None or not agrees or was != settings
@@ -154,10 +154,12 @@ class Writer:
         self._next_seq = position.next_seq
         self.offsets = {TopicPartition(*place): next_ for place, next_ in position.offsets.items()}
 
-    def _compare(self, shard: Shard, snapshot: SnapshotInfo | None) -> bool:
+    def _compare(
+        self, shard: Shard, snapshot: SnapshotInfo | None, breathe: Callable[[int], None]
+    ) -> bool:
         """Whether the replay arrived at what SQL shows; if not, the model takes that over."""
         name = self._plan.stream.name
-        different = first_difference(self._store, name, shard)
+        different = first_difference(self._store, name, shard, breathe)
         if different is None:
             return True
         first = 1 if snapshot is None else snapshot.seq + 1

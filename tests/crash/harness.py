@@ -29,7 +29,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
@@ -84,21 +83,22 @@ class Tally:
         return sum(self.kills.values())
 
 
-def orders(draw: random.Random) -> Iterator[str]:
-    """Labels with counts, every label once before any comes again."""
-    while True:
-        labels = list(LABELS)
-        draw.shuffle(labels)
-        for label in labels:
-            yield f"{label}:{draw.randint(1, 2 if label in RARE else 4)}"
+def next_order(seen: Counter[str], draw: random.Random, *, first: bool) -> str:
+    """Return the label that has had the fewest kills, of those that the coming run passes.
+
+    Only the first run of a stream begins it, and only a later one loads it.
+    """
+    passed = [label for label in LABELS if not label.startswith("load." if first else "begin.")]
+    fewest = min(seen[label] for label in passed)
+    label = draw.choice([label for label in passed if seen[label] == fewest])
+    return f"{label}:{1 if label in RARE else draw.randint(1, 4)}"
 
 
-def play(place: Place, scene: str, n_kills: int, seed: int) -> Tally:
-    """Kill writers of one stream after another until there were `n_kills`."""
+def play(place: Place, scene: str, n_kills: int, seed: int, seen: Counter[str]) -> Tally:
+    """Kill writers of one stream after another until there were `n_kills`; add them to `seen`."""
     tally, sent = Tally(scene), records(N_RECORDS)
     draw = random.Random(seed)  # noqa: S311  nothing is protected
     began = time.monotonic()
-    planned = orders(draw)
     run = commanded if scene.startswith("command/") else forked
     prefix = scene.replace("/", "_")
     for number in count():
@@ -109,12 +109,14 @@ def play(place: Place, scene: str, n_kills: int, seed: int) -> Tally:
         ended = False
         while not ended and killed < KILLS_PER_STREAM and tally.n_kills < n_kills:
             by_instant = draw.random() < RANDOM_SHARE
-            order = "" if by_instant else next(planned)
+            order = "" if by_instant else next_order(seen, draw, first=not killed)
             kill_after = draw.expovariate(1 / longest(scene)) if by_instant else None
             ended = not run(stream, order, kill_after)
             if not ended:
                 killed += 1
-                tally.kills["at a random instant" if by_instant else order.split(":")[0]] += 1
+                label = "at a random instant" if by_instant else order.split(":")[0]
+                tally.kills[label] += 1
+                seen[label] += 1
         if not ended:
             run(stream, "")
         tally.n_streams += 1
@@ -155,6 +157,7 @@ def played(scenes: list[str], n_kills: int, seed: int) -> list[Tally]:
     """Play the scenes on servers of their own; `n_kills` is the sum of all."""
     whole = sum(SCENES[scene] for scene in scenes)
     tallies = []
+    seen: Counter[str] = Counter()
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="weald-crashes-")))
         warmed(folder, records(N_RECORDS))
@@ -177,7 +180,7 @@ def played(scenes: list[str], n_kills: int, seed: int) -> list[Tally]:
                 places.get(kind, ""),
             )
             share = math.ceil(n_kills * SCENES[scene] / whole)
-            tallies.append(play(place, scene, share, seed))
+            tallies.append(play(place, scene, share, seed, seen))
     return tallies
 
 
