@@ -50,7 +50,7 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     every_records: int = 500
     publish_every_records: int = 1000
-    rounds: int = 2
+    rounds: int = 5
     mode: Literal["inline", "workers"] = "inline"
 
     def __post_init__(self) -> None:

@@ -21,6 +21,7 @@ from .shard import Shard
 
 __all__ = [
     "Plan",
+    "chosen_family",
     "family_of",
     "free_shard",
     "new_shard",
@@ -70,14 +71,14 @@ def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:
     ParameterError
         When the settings name a family, a prior or a parameter that does not exist.
     """
-    name, params = _family(plan)
+    name, params = chosen_family(plan.model, plan.schema)
     family = _family_named(name)
     return _spec(plan, name, family.parameters(family.build(params, sample)))
 
 
 def spec_on_record(plan: Plan, stored: StreamSpec) -> StreamSpec:
     """Say what the settings make of a stored stream: the same, unless somebody changed them."""
-    name, params = _family(plan)
+    name, params = chosen_family(plan.model, plan.schema)
     if name != stored.family:
         return _spec(plan, name, params)
     family = _family_named(name)
@@ -153,12 +154,12 @@ def _schema_of(spec: StreamSpec) -> SchemaSettings:
     return msgspec.convert(spec.schema, SchemaSettings)
 
 
-def _family(plan: Plan) -> tuple[str, dict[str, Any]]:
+def chosen_family(model: ModelSettings, schema: SchemaSettings) -> tuple[str, dict[str, Any]]:
     """Name of the family, and what the settings or the schema say of its parameters."""
-    if plan.model.family != AUTO:
-        return plan.model.family, dict(plan.model.params)
-    name, params = choose_family(Schema.of(plan.schema))
-    return name, {**params, **plan.model.params}
+    if model.family != AUTO:
+        return model.family, dict(model.params)
+    name, params = choose_family(Schema.of(schema))
+    return name, {**params, **model.params}
 
 
 def _spec(plan: Plan, family: str, family_params: dict[str, Any]) -> StreamSpec:

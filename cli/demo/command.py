@@ -87,15 +87,17 @@ def demo(
     began = time.monotonic()
     note(f"{bundled.title}\n")
     loaded = load(place.configuration, {"monitoring.port": 0})
-    _compile(loaded.settings.model.family)
+    _compile(loaded.settings)
     _replay(loaded.settings, bundled, records)
     _report(place, bundled, time.monotonic() - began)
 
 
-def _compile(family: str) -> None:
+def _compile(settings: Settings) -> None:
+    from ...stream.model import chosen_family
     from ..progress import step
     from ..warmup import compile_kernels
 
+    family, _ = chosen_family(settings.model, settings.schema)
     with step("compiling the kernels (long only the first time)"):
         compile_kernels(family)
 
