@@ -43,7 +43,7 @@ class Part:
 
 
 class Forest:
-    """The trees of a snapshot, over the observations that it covers.
+    """The trees of a snapshot, over the observations that have a leaf of their own in it.
 
     Parameters
     ----------
@@ -55,9 +55,10 @@ class Forest:
         self.left = arrays["chain.forest_left"].astype(np.int64)
         self.right = arrays["chain.forest_right"].astype(np.int64)
         self.parent = arrays["chain.forest_parent"].astype(np.int64)
-        self._atom = arrays["chain.forest_atom"].astype(np.int64)
         self.size = arrays["chain.forest_node_size"].astype(np.int64)
-        self.n_observations = len(arrays["assigned"])
+        self._atom = arrays["chain.forest_atom"].astype(np.int64)
+        self._seq_of_atom = arrays["roster.seq"]
+        self.last_seq = int(arrays["shown"][3])
 
     @classmethod
     def of(cls, state: State) -> Forest:
@@ -77,19 +78,26 @@ class Forest:
         return cls(snapshot.payload)
 
     @cached_property
-    def leaf(self) -> Ids:
-        """Node of each observation, by its number less one."""
-        leaves = np.flatnonzero(self._atom >= 0)
-        place = np.full(int(self._atom.max(initial=-1)) + 1, -1, dtype=np.int64)
-        place[self._atom[leaves]] = leaves
-        return place
+    def _leaves(self) -> tuple[Ids, Ids]:
+        """Observations that have a leaf of their own, rising, and these leaves."""
+        nodes = np.flatnonzero(self._atom >= 0)
+        seqs = self._seq_of_atom[self._atom[nodes]]
+        order = np.argsort(seqs)
+        order = order[seqs[order] > 0]
+        return seqs[order], nodes[order]
+
+    def leaves(self, seqs: Ids) -> Ids:
+        """Leaf of each observation; -1 for one that came later, left, or is in a bundle."""
+        known, nodes = self._leaves
+        if known.size == 0:
+            return np.full(seqs.shape, -1, dtype=np.int64)
+        at = np.minimum(np.searchsorted(known, seqs), known.size - 1)
+        return np.where(known[at] == seqs, nodes[at], -1)
 
     def path(self, seq: int) -> list[int]:
         """Return the sizes of the nodes from the root down to an observation's leaf."""
-        if not 0 < seq <= len(self.leaf):
-            return []
         sizes = []
-        node = int(self.leaf[seq - 1])
+        node = int(self.leaves(np.array([seq]))[0])
         while node >= 0:
             sizes.append(int(self.size[node]))
             node = int(self.parent[node])
@@ -100,8 +108,7 @@ class Forest:
 
         Returns them with the nodes between, from the top down and the larger side first.
         """
-        inside = np.array([seq for seq in members if seq <= len(self.leaf)], dtype=np.int64)
-        tree = _Restricted(self, inside)
+        tree = _Restricted(self, np.array(members, dtype=np.int64))
         tops = sorted(tree.tops(), key=lambda node: -tree.count[node])
         pieces = [tree.down(node) for node in tops]
         cut: set[int] = set()
@@ -131,7 +138,9 @@ class _Restricted:
         self._forest = forest
         self.count: dict[int, int] = {}
         self._seq: dict[int, int] = {}
-        for seq, leaf in zip(seqs.tolist(), forest.leaf[seqs - 1].tolist(), strict=True):
+        for seq, leaf in zip(seqs.tolist(), forest.leaves(seqs).tolist(), strict=True):
+            if leaf < 0:
+                continue
             node = leaf
             self._seq[leaf] = seq
             while node >= 0:

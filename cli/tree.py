@@ -62,7 +62,7 @@ def tree(
         rows: list[dict[str, Any]] = [
             {**part_record(state, part), "leaf": part.leaf} for part in forest.parts(members, parts)
         ]
-    late = sum(seq > forest.n_observations for seq in members)
+    late = sum(seq > forest.last_seq for seq in members)
     if output is Form.table:
         rows = [{**row, "branch": "  " * row["depth"] + str(row["size"])} for row in rows]
     write_rows(rows, COLUMNS, output)
