@@ -110,6 +110,7 @@ def _batches(state: State, data: str) -> Iterator[Decoded]:
     if not numbers.packed:
         named = schema_for(settings, msgspec.structs.replace(declared, time=None))
     source = FileSource(settings, declared.max_bytes, NUMBER_BYTES * numbers.dimension)
+    source.seek({})
     try:
         while not source.exhausted:
             messages = source.poll(1.0)
