@@ -26,7 +26,8 @@ _CLUSTERS = """
            count(retired_publication) AS n_clusters_retired
     FROM clusters WHERE stream_id = ?"""
 _PUBLICATION = """
-    SELECT number AS publication, published_at, log_joint_before, log_joint
+    SELECT number AS publication, published_at, log_joint_before, log_joint,
+           n_observations, n_atoms, disruption AS estimated_disruption
     FROM publications WHERE stream_id = ? ORDER BY number DESC LIMIT 1"""
 _SNAPSHOT = """
     SELECT seq AS snapshot_seq, created_at AS snapshot_at
@@ -44,7 +45,15 @@ _ROUNDS = """
     SELECT seq, kernel, proposed, accepted, log_joint_before, log_joint_after, seconds
     FROM rounds WHERE stream_id = ? ORDER BY id DESC LIMIT ?"""
 
-_NOTHING = {"publication": 0, "published_at": None, "log_joint_before": None, "log_joint": None}
+_NOTHING = {
+    "publication": 0,
+    "published_at": None,
+    "log_joint_before": None,
+    "log_joint": None,
+    "n_observations": None,
+    "n_atoms": None,
+    "estimated_disruption": None,
+}
 _NO_SNAPSHOT = {"snapshot_seq": None, "snapshot_at": None}
 
 

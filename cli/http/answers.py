@@ -59,7 +59,10 @@ class Clusters(msgspec.Struct):
 
 
 class Assignment(msgspec.Struct):
-    """An observation with its cluster, now or as of a moment."""
+    """An observation with its cluster, now or as of a moment.
+
+    ``left_seq`` is the number of the observation after which the model let it go.
+    """
 
     key: str | None
     cluster: int
@@ -70,6 +73,7 @@ class Assignment(msgspec.Struct):
     partition: int
     offset: int
     seq: int
+    left_seq: int | None
     values: dict[str, float | None]
 
 

@@ -56,6 +56,12 @@ _CLUSTERS = Row(
             [Query(largest("weald_estimated_disruption", "stream"), "{{stream}}")],
         ),
         Panel(
+            "Early compactions",
+            "Atoms saved before the rule would have it, because the leaf budget was reached.",
+            "short",
+            [Query(largest("weald_early_compactions", "stream"), "{{stream}}")],
+        ),
+        Panel(
             "Family and prior",
             "The likelihood of each stream's clusters, and the prior on partitions.",
             "none",

@@ -7,8 +7,10 @@ right one for any number of partitions, whichever of them the broker happened to
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from weald.mcmc.settings import RefinementSettings
 from weald.storage.commit import ClusterRow, ObservationBlock
 from weald.storage.sql import SqlReader
@@ -116,7 +118,7 @@ def undisturbed(reader: SqlReader, stream: str, sent: Expected) -> tuple[Shard, 
     """Run the stream's observations through a model of their own, from the first to the last."""
     shard, told = new_shard(reader.spec(stream), sent.cadence), Applied()
     for block in _blocks(reader, stream):
-        told.extend(shard.apply(block.values, 0.0))
+        told.extend(shard.apply(block.values, 0.0, times=block.event_time))
     if sent.concluded:
         told.extend(shard.conclude(0.0))
     return shard, told
@@ -133,8 +135,13 @@ def _snapshot(reader: SqlReader, stream: str, calm: Shard, sent: Expected) -> li
     if sent.concluded:
         restored.conclude(0.0)
     found, expected = restored.state(), calm.state()
-    different = [name for name in expected if not np.array_equal(found[name], expected[name])]
+    different = [name for name in expected if not _same(found[name], expected[name])]
     return [f"the model's {name} is not the undisturbed run's" for name in different]
+
+
+def _same(found: NDArray[Any], expected: NDArray[Any]) -> bool:
+    # NaN stands for what is not set.
+    return np.array_equal(found, expected, equal_nan=expected.dtype.kind == "f")
 
 
 def _statistics(rows: list[ClusterRow]) -> dict[int, tuple[int, float, list[float]]]:
