@@ -34,6 +34,9 @@ EMPTY_AT_START = (
     "weald_atoms",
     "weald_estimated_disruption",
     "weald_early_compactions",
+    # Where nothing is ever leased, nothing is ever out and nothing comes meanwhile.
+    "weald_lease_round_seconds",
+    "weald_lease_round_arrivals",
 )
 
 

@@ -1,10 +1,11 @@
 """TLS, SASL, ACL users and client certificates against the real servers, by configuration alone."""
 
+import gc
 import http.client
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,14 @@ from tests.stream.scenario import line_of, values_of
 
 # kafka-python leaves the socket of a handshake that failed to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(autouse=True)
+def _sockets_of_failed_handshakes() -> Iterator[None]:
+    """They are collected here, where the mark above holds, and not during somebody else's test."""
+    yield
+    gc.collect()
+
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "secure.toml"
 TOPIC = "readings"
