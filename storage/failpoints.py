@@ -1,10 +1,11 @@
 """Labelled steps of a record's journey at which a test may have the process killed.
 
 Off, and then one comparison each, unless the environment variable ``WEALD_FAILPOINT`` names a
-label of `LABELS`: ``commit.observations`` kills the process with SIGKILL when it comes to that
-step for the first time, ``commit.observations:3`` the third time. No handler runs and no buffer is
-flushed, as when the machine loses its power. The crash harness (``python -m tests.crash.harness``)
-goes through all of them.
+label of `LABELS` or `PLANE_LABELS`: ``commit.observations`` kills the process with SIGKILL when it
+comes to that step for the first time, ``commit.observations:3`` the third time. No handler runs and
+no buffer is flushed, as when the machine loses its power. The crash harness
+(``python -m tests.crash.harness``) goes through all of `LABELS`, ``python -m tests.leases.chaos``
+through the others.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import os
 import signal
 
-__all__ = ["LABELS", "VARIABLE", "arm", "failpoint"]
+__all__ = ["LABELS", "PLANE_LABELS", "VARIABLE", "arm", "failpoint"]
 
 VARIABLE = "WEALD_FAILPOINT"
 
@@ -49,6 +50,17 @@ LABELS = (
     "pruned",
 )
 
+# Steps that are there only where workers refine.
+PLANE_LABELS = (
+    "lend",
+    "lend.done",
+    "adopt",
+    "adopt.done",
+    # Inside of the transaction that takes a round back: its leases are closed, what they brought
+    # is not written yet.
+    "commit.adopting",
+)
+
 _left: dict[str, int] = {}
 
 
@@ -64,9 +76,10 @@ def arm(order: str) -> None:
     if not order:
         return
     label, _, count = order.partition(":")
-    if label not in LABELS or not (count or "1").isdecimal() or count == "0":
+    labels = LABELS + PLANE_LABELS
+    if label not in labels or not (count or "1").isdecimal() or count == "0":
         raise ValueError(
-            f"{VARIABLE}={order!r} is not LABEL or LABEL:COUNT; labels: {', '.join(LABELS)}"
+            f"{VARIABLE}={order!r} is not LABEL or LABEL:COUNT; labels: {', '.join(labels)}"
         )
     _left[label] = int(count or "1")
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from .commit import AdoptionRow, LeaseRow
 from .errors import Fenced
+from .failpoints import failpoint
 from .schema import adoptions, leases, snapshots
 from .snapshot import decode, encode
 
@@ -37,6 +38,8 @@ def write_leases(
             connection.execute(sa.insert(leases), {"stream_id": stream_id, **asdict(row)})
         else:
             _close(connection, stream_id, row)
+    if adopted:
+        failpoint("commit.adopting")
     for each in adopted:
         record = {name: getattr(each, name) for name in AdoptionRow.__dataclass_fields__}
         record |= {"stream_id": stream_id, "payload": encode(each.payload)}

@@ -5,12 +5,13 @@
 
 Stream after stream is written in ``workers`` mode by a process beside two workers, while these
 happen at random: a worker is killed, or stopped for longer than a lease lasts and then goes on;
-Redis is flushed, or killed and started anew; the writer is killed at any instant, or inside of the
-transaction that takes leases back; returns come twice and in the wrong order. At the end of a
-stream: each record is there once and every account adds up; each lease was closed once, with one
-outcome; a replay from the newest snapshot and one from the very beginning come to the same model
-and random state, bit for bit, and to the clusters that SQL has; the forest and the partition pass
-their invariants. Leaves with 1 when anything was lost, applied twice or different.
+Redis is flushed, or killed and started anew; the writer is killed at any instant, or at a step of
+the taking back of leases, inside of its transaction too; returns come twice and in any order. At
+the end of a stream: each record is there once and every account adds up; each lease was closed
+once, with one outcome, and each round was taken back once; a replay from the newest snapshot and
+one from the very beginning come to the same model and random state, bit for bit, and to the
+clusters that SQL has; the forest and the partition pass their invariants. Leaves with 1 when
+anything was lost, applied twice or different.
 """
 
 # What is forked must have one thread, also in BLAS, which reads this as it is loaded.
@@ -25,7 +26,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -38,8 +39,8 @@ import redis
 from weald.cli.warmup import compile_kernels
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
-from weald.storage.failpoints import arm
-from weald.storage.lease_queue import LeaseQueue
+from weald.storage.failpoints import PLANE_LABELS, arm
+from weald.storage.lease_queue import LeaseQueue, Taken
 from weald.storage.settings import RedisSettings, StorageSettings
 from weald.storage.sql import SqlStore
 from weald.stream.engine import Engine
@@ -70,9 +71,8 @@ SETTINGS = WorkersSettings(
     deliveries=50,
 )
 # Between two faults, and what the writer waits before each batch, so that rounds fit in between.
-FAULT_SECONDS = 0.12
+FAULT_SECONDS = 0.25
 BATCH_SECONDS = 0.1
-WRITERS_SPARED = 0.7
 PATIENCE_SECONDS = 300.0
 FAULTS = (
     "worker killed",
@@ -80,23 +80,41 @@ FAULTS = (
     "redis flushed",
     "redis restarted",
     "writer killed",
-    "writer killed in the transaction",
+    "writer bound to die",
     "returns repeated and reordered",
 )
+# Where a writer is bound to die, beside the kills at any instant.
+STEPS = (*PLANE_LABELS, "commit.adopting", "commit.fenced", "commit.written")
+MID_ADOPTION = ("adopt", "adopt.done", "commit.adopting")
+RETURNS = f"weald:{{{NAME}}}:returns"
+# Copies of the last returns, to be given in again.
+COPIES = "copies"
+N_REPEATED = 6
+
+
+class Copying(LeaseQueue):
+    """A worker's queue that leaves a copy of each return."""
+
+    def give_back(self, worker: str, taken: Taken, payload: bytes | None) -> None:
+        super().give_back(worker, taken, payload)
+        key = ":".join(str(part) for part in taken.key)
+        fields: Any = {"key": key, "worker": worker} | ({"payload": payload} if payload else {})
+        self._client.xadd(COPIES, fields)
 
 
 class Paced(Watch):
-    """Waits before each batch."""
+    """Waits after each batch, and lets itself be bound to die at a step."""
 
-    def __init__(self) -> None:
+    def __init__(self, order: Path) -> None:
         super().__init__(Metrics(NAME), Health())
-
-    def phase(self, phase: str, assigned: int) -> None:
-        super().phase(phase, assigned)
+        self._order = order
 
     def standing(self, *rest: object) -> None:
         super().standing(*rest)  # type: ignore[arg-type]  # passed on as they are
         time.sleep(BATCH_SECONDS)
+        if self._order.exists():
+            arm(self._order.read_text())
+            self._order.unlink()
 
 
 def _fork(log: Path, task: Callable[[], None]) -> int:
@@ -117,6 +135,8 @@ class Scene:
     stopped: dict[int, float] = field(default_factory=dict)
     workers: list[int] = field(default_factory=list)
     writer: int = 0
+    bound: str = ""
+    kept: deque[dict[bytes, bytes]] = field(default_factory=lambda: deque(maxlen=N_REPEATED))
 
     def __post_init__(self) -> None:
         path = records_file(self.folder, N_RECORDS)
@@ -127,31 +147,31 @@ class Scene:
         self.redis_url = f"redis://127.0.0.1:{self.server.port}/0"
         self.redis = redis.Redis.from_url(self.redis_url)
         self.log = self.folder / "children.log"
+        self.order = self.folder / "order"
 
     def store(self) -> SqlStore:
         # Every snapshot is kept, and with it every round, for the replay from the beginning.
         url = f"sqlite:///{self.folder}/weald.db"
         return SqlStore(StorageSettings(url=url, busy_timeout_seconds=10.0, snapshots_kept=100_000))
 
-    def _queue(self) -> LeaseQueue:
-        settings = RedisSettings(url=self.redis_url, timeout_seconds=2.0, retries=0)
-        return LeaseQueue(settings, NAME)
+    def _settings(self) -> RedisSettings:
+        return RedisSettings(url=self.redis_url, timeout_seconds=2.0, retries=0)
 
     def _work(self) -> None:
-        Worker(self._queue(), SETTINGS, worker_name()).run()
+        Worker(Copying(self._settings(), NAME), SETTINGS, worker_name()).run()
 
-    def _write(self, order: str) -> None:
-        arm(order)
-        watch = Paced()
+    def _write(self) -> None:
+        watch = Paced(self.order)
         with self.store() as store:
             engine = Engine(self.plan, FileSource(self.plan.stream), store, watch=watch)
-            engine.refine_by(Refinery(SETTINGS, self._queue(), store, watch))
+            queue = LeaseQueue(self._settings(), NAME)
+            engine.refine_by(Refinery(SETTINGS, queue, store, watch))
             engine.run()
 
     def run(self) -> None:
         """Write the stream to its end, faults all the while."""
         self.workers = [_fork(self.log, self._work) for _ in range(N_WORKERS)]
-        self._start_writer("")
+        self.writer = _fork(self.log, self._write)
         deadline = time.monotonic() + PATIENCE_SECONDS
         try:
             while True:
@@ -165,7 +185,9 @@ class Scene:
                 if left is not None:
                     if left != -signal.SIGKILL:
                         raise RuntimeError(f"writer left with {left}:\n{self._tail()}")
-                    self._start_writer(self._order())
+                    self._note_death()
+                    self.writer = _fork(self.log, self._write)
+                self._copy()
                 self._fault()
         finally:
             for pid in [*self.workers, self.writer]:
@@ -176,17 +198,13 @@ class Scene:
     def _tail(self) -> str:
         return self.log.read_text(errors="replace")[-3000:]
 
-    def _start_writer(self, order: str) -> None:
-        if order:
-            self.faults["writer killed in the transaction"] += 1
-        self.writer = _fork(self.log, lambda: self._write(order))
-
-    def _order(self) -> str:
-        """After a kill every other writer is bound to die inside of a transaction."""
-        if self.draw.random() < 0.5:
-            return ""
-        label = self.draw.choice(["commit.fenced", "commit.history", "commit.written"])
-        return f"{label}:{self.draw.randint(2, 25)}"
+    def _note_death(self) -> None:
+        """Count a writer that died where it was bound to."""
+        if self.bound:
+            where = "mid-adoption" if self.bound in MID_ADOPTION else "in another step"
+            self.faults[f"writer killed {where}"] += 1
+        self.bound = ""
+        self.order.unlink(missing_ok=True)
 
     def _left(self, pid: int) -> int | None:
         found, status = os.waitpid(pid, os.WNOHANG)
@@ -216,10 +234,12 @@ class Scene:
             self.server.kill()
             self.server.start()
         elif kind == "writer killed":
-            # It needs a while to come back; too many of these, and no stream would ever end.
-            if self.draw.random() < WRITERS_SPARED:
-                return
             os.kill(self.writer, signal.SIGKILL)
+            self.bound = ""
+        elif kind == "writer bound to die":
+            self.bound = self.bound or self.draw.choice(STEPS)
+            self.order.write_text(self.bound)
+            return
         elif kind == "returns repeated and reordered":
             if not self._repeat_returns():
                 return
@@ -227,19 +247,23 @@ class Scene:
             return
         self.faults[kind] += 1
 
-    def _repeat_returns(self) -> bool:
-        key = f"weald:{{{NAME}}}:returns"
-        entries: Any = self.redis.xrange(key)
-        if not entries:
-            entries = [(b"", fields) for fields in self._kept[-4:]]
-        self._kept.extend(fields for entry, fields in entries if entry)
-        if entries and entries[0][0]:
-            self.redis.xdel(key, *(entry for entry, _ in entries))
-        for _, fields in [*reversed(entries), *entries]:
-            self.redis.xadd(key, fields)
-        return bool(entries)
+    def _copy(self) -> None:
+        """Keep what was returned lately; Redis may be flushed at any moment."""
+        entries: Any = self.redis.xrange(COPIES)
+        if entries:
+            self.redis.xdel(COPIES, *(entry for entry, _ in entries))
+        self.kept.extend(fields for _, fields in entries)
 
-    _kept: list[dict[bytes, bytes]] = field(default_factory=list)
+    def _repeat_returns(self) -> bool:
+        """Give the last returns in again, twice and in another order, those on the way included."""
+        waiting: Any = self.redis.xrange(RETURNS)
+        if waiting:
+            self.redis.xdel(RETURNS, *(entry for entry, _ in waiting))
+        returns = [*self.kept, *(fields for _, fields in waiting)] * 2
+        self.draw.shuffle(returns)
+        for fields in returns:
+            self.redis.xadd(RETURNS, fields)
+        return bool(returns)
 
     def check(self) -> Counter[str]:
         """Raise AssertionError for whatever is not whole; return the leases by outcome."""
@@ -248,6 +272,7 @@ class Scene:
             leases = store.leases(NAME)
             tokens = {(row.round_number, row.number): row.token for row in leases}
             assert len(tokens) == len(leases)
+            assert_each_round_once(store)
             newest = self._loaded(store)
             numbers = [each.number for each in store.snapshots(NAME)]
             store.delete_snapshots(NAME, numbers)
@@ -264,6 +289,18 @@ class Scene:
         # What the last writer had out when it ended is nobody's.
         writer.shard.forget_lent()
         return writer.shard
+
+
+def assert_each_round_once(store: SqlStore) -> None:
+    """What came back is there once, each atom once a round, with its leases closed."""
+    adoptions = store.adoptions(NAME, 0)
+    rounds = {each.round_number for each in adoptions}
+    assert len(rounds) == len(adoptions)
+    assert {row.round_number for row in store.leases(NAME, outcome="adopted")} <= rounds
+    assert not rounds & {row.round_number for row in store.leases(NAME, outcome="offered")}
+    for each in adoptions:
+        atoms = each.payload["atoms"]
+        assert len(np.unique(atoms)) == len(atoms)
 
 
 def stored_clusters(store: SqlStore) -> list[int]:
