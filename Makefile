@@ -71,13 +71,16 @@ $(VENV)/.dev: $(REQUIREMENTS) | $(BIN)/uv
 	@touch $@ $(VENV)/.demo
 
 # uv installs many times faster; pip stands in where only pip is configured for a private index.
+# Where Python may not write bytecode, it is made now: every start would compile every import anew.
 comma := ,
 define install
 echo "installing weald[$(1)$(if $(2),$(comma)$(2))] into $(VENV)" >&2; \
-$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt \
+{ $(BIN)/uv pip install --quiet $(if $(PYTHONDONTWRITEBYTECODE),--compile-bytecode) \
+	--python $(BIN)/python --constraint constraints.txt \
 	--editable '.[$(1)$(if $(2),$(comma)$(2))]' \
 || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	--editable '.[$(1)$(if $(2),$(comma)$(2))]'
+	--editable '.[$(1)$(if $(2),$(comma)$(2))]'; } \
+$(if $(PYTHONDONTWRITEBYTECODE),&& $(BIN)/python -m compileall -q $(ROOMS))
 endef
 
 $(BIN)/uv:

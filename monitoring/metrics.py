@@ -20,6 +20,7 @@ from .names import (
     REBALANCE_KINDS,
     RETRY_TARGETS,
     STEPS,
+    TRACES,
 )
 
 __all__ = ["Metrics"]
@@ -209,6 +210,21 @@ class Metrics:
         _check("step", step, STEPS)
         self._histograms["weald_step_seconds"].labels(self._stream, step).observe(seconds)
 
+    def scored(self, n: int, anomalies: int, drift: float | None) -> None:
+        """Count arrivals that were judged by those before them.
+
+        Parameters
+        ----------
+        n, anomalies : int
+            How many, and how many of them surprise more than nearly all before them.
+        drift : float or None
+            Distance of the newest surprises to those before, 0 to 1; None while not known.
+        """
+        self._add("weald_scored_observations_total", n)
+        self._add("weald_anomalies_total", anomalies)
+        if drift is not None:
+            self._set("weald_drift_ratio", drift)
+
     # The source.
 
     def partitions(self, assigned: int, paused: int) -> None:
@@ -269,6 +285,11 @@ class Metrics:
         self._add("weald_kernel_seconds_total", seconds, kernel)
         self._add("weald_kernel_log_joint_gain_nats_total", max(gain, 0.0), kernel)
         self._add("weald_kernel_log_joint_loss_nats_total", max(-gain, 0.0), kernel)
+
+    def mixing(self, trace: str, rhat: float) -> None:
+        """Tell the R-hat of the halves of one of `names.TRACES`."""
+        _check("trace", trace, TRACES)
+        self._set("weald_split_rhat_ratio", rhat, trace)
 
     # Refinement by workers.
 
@@ -351,6 +372,14 @@ class Metrics:
     def redis_publish_failed(self) -> None:
         """Count one failed send to Redis."""
         self._add("weald_redis_publish_failures_total", 1)
+
+    def redis_size(self, size_bytes: int) -> None:
+        """Tell the memory that the stream's statistics take in Redis."""
+        self._set("weald_redis_statistics_bytes", size_bytes)
+
+    def unsaved(self, observations: int) -> None:
+        """Tell how many observations came since the last snapshot."""
+        self._set("weald_unsaved_observations", observations)
 
     def snapshot(self, size_bytes: int) -> None:
         """Count one committed snapshot."""

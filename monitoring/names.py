@@ -23,6 +23,7 @@ __all__ = [
     "RETRY_TARGETS",
     "STEPS",
     "STEP_BUCKETS",
+    "TRACES",
     "TRANSACTION_BUCKETS",
     "Metric",
 ]
@@ -61,6 +62,7 @@ LEASE_OUTCOMES: Final = ("adopted", "expired", "parked", "abandoned")
 PHASES: Final = ("starting", "replaying", "warming_up", "standby", "running", "paused", "stopping")
 LINEAGE_KINDS: Final = ("birth", "split", "merge", "move", "retire")
 RETRY_TARGETS: Final = ("kafka", "sql", "redis")
+TRACES: Final = ("log_joint", "clusters")
 REBALANCE_KINDS: Final = ("assigned", "revoked", "lost")
 
 # A healthy step takes from under a millisecond (decode) to a second (poll's own timeout); thirty
@@ -104,6 +106,17 @@ METRICS: Final[tuple[Metric, ...]] = (
         LATENCY_BUCKETS,
     ),
     Metric("weald_last_commit_timestamp_seconds", "gauge", "When a batch was last committed."),
+    Metric("weald_scored_observations_total", "counter", "Arrivals whose surprise was judged."),
+    Metric(
+        "weald_anomalies_total",
+        "counter",
+        "Of those judged, the ones that surprise more than 99% of those before them.",
+    ),
+    Metric(
+        "weald_drift_ratio",
+        "gauge",
+        "Kolmogorov-Smirnov distance of the newest 128 surprises to those before, 0 to 1.",
+    ),
     # The source.
     Metric("weald_assigned_partitions", "gauge", "Partitions this process owns; 0 on standby."),
     Metric(
@@ -143,6 +156,12 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
     Metric("weald_log_joint_nats", "gauge", "Log joint of the chain after its last refinement."),
     Metric("weald_chain_clusters", "gauge", "Blocks of the partition being sampled."),
+    Metric(
+        "weald_split_rhat_ratio",
+        "gauge",
+        "R-hat of the halves of one trace over the last 64 refinements; log joint per observation.",
+        ("trace",),
+    ),
     Metric("weald_hyperparameter", "gauge", "Value in the chain, by name.", ("name",)),
     # Refinement by workers.
     Metric("weald_workers", "gauge", "Workers heard of lately."),
@@ -190,7 +209,17 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("weald_fenced_total", "counter", "Commits refused because a newer owner exists."),
     Metric("weald_redis_published_clusters_total", "counter", "Cluster statistics sent to Redis."),
     Metric("weald_redis_publish_failures_total", "counter", "Failed sends of statistics to Redis."),
+    Metric(
+        "weald_redis_statistics_bytes",
+        "gauge",
+        "Memory that this stream's statistics take in Redis, as Redis estimates it.",
+    ),
     Metric("weald_snapshots_total", "counter", "Snapshots committed."),
     Metric("weald_last_snapshot_timestamp_seconds", "gauge", "When the last was committed."),
     Metric("weald_last_snapshot_size_bytes", "gauge", "Encoded size of the last snapshot."),
+    Metric(
+        "weald_unsaved_observations",
+        "gauge",
+        "Observations that SQL holds beyond the last snapshot: what a restart replays.",
+    ),
 )

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from .base import Reader
 from .commit import ClusterRow
+from .errors import AccessDenied
 from .redis_client import answering, connect
 from .rows import from_bytes, to_bytes
 from .settings import RedisSettings, redacted
@@ -142,6 +143,19 @@ class RedisStatistics:
             return None
         epoch = int(found.pop(b"epoch"))
         return ShardStatistics(epoch, {int(field): _read(value) for field, value in found.items()})
+
+    def n_bytes(self, stream: str) -> int | None:
+        """Return the memory that the stream's statistics take in Redis, overhead included.
+
+        Estimated by the server from some of the fields. None where there are none, or where this
+        user may not ask.
+        """
+        try:
+            with answering(self._place):
+                found: int | None = self._client.memory_usage(_key(stream))
+        except AccessDenied:
+            return None
+        return found
 
     def ping(self) -> None:
         """Raise unless the server answers."""

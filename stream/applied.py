@@ -18,7 +18,7 @@ from ..storage.commit import (
 from ..storage.refinement_rows import AdoptionRow, LeaseRow
 from .publication import LineageEvent
 
-__all__ = ["Applied", "rounds_of"]
+__all__ = ["Applied"]
 
 Ids = NDArray[np.int64]
 
@@ -34,8 +34,8 @@ class Applied:
     lineage, publications, reassigned, rounds, certainties, departures
         In the order in which they happened.
     refinements : list of Refinement
-    n_rounds : list of int
-        Rounds of each refinement.
+    n_rounds, n_refined : list of int
+        Rounds of each refinement, and the observations that the model then held.
     leases, adoptions
         Leases offered or closed, and the round that was taken back.
     """
@@ -49,8 +49,16 @@ class Applied:
     departures: list[Departure] = field(default_factory=list)
     refinements: list[Refinement] = field(default_factory=list)
     n_rounds: list[int] = field(default_factory=list)
+    n_refined: list[int] = field(default_factory=list)
     leases: list[LeaseRow] = field(default_factory=list)
     adoptions: list[AdoptionRow] = field(default_factory=list)
+
+    def refined(self, refinement: Refinement, n_rounds: int, seq: int, n_held: int) -> None:
+        """Append a refinement after observation number `seq`, when the model held `n_held`."""
+        self.refinements.append(refinement)
+        self.n_rounds.append(n_rounds)
+        self.n_refined.append(n_held)
+        self.rounds += _rounds_of(seq, refinement)
 
     def extend(self, later: "Applied") -> None:
         """Append what happened later."""
@@ -58,7 +66,7 @@ class Applied:
             getattr(self, name).extend(happened)
 
 
-def rounds_of(seq: int, refinement: Refinement) -> list[RoundRow]:
+def _rounds_of(seq: int, refinement: Refinement) -> list[RoundRow]:
     """What a refinement after observation number `seq` did, kernel by kernel."""
     rows = []
     before = refinement.log_joint_before

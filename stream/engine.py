@@ -172,6 +172,8 @@ class Engine:
         self._held = Held()
 
     def _deliver(self, writer: Writer, held: Held, *, last: bool = False) -> None:
+        if writer.shard is not None:
+            self._watch.arriving(writer.shard, held)
         applied = writer.apply(held, time.time(), self._watch.step, last=last)
         self._delivery.deliver(writer, held, applied)
 

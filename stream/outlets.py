@@ -1,5 +1,6 @@
 """Where results go besides SQL. None of it is needed for correctness."""
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,9 @@ from .watch import Watch
 
 __all__ = ["Outlets", "Statistics"]
 
+# As often as Prometheus looks, or so.
+MEASURED_EVERY_SECONDS = 15.0
+
 
 class Statistics(Protocol):
     """Shows clusters' statistics to whoever reads them; `RedisStatistics` is one."""
@@ -25,6 +29,9 @@ class Statistics(Protocol):
 
     def rebuild(self, stream: str, reader: Reader) -> bool:
         """Show everything anew, from SQL."""
+
+    def n_bytes(self, stream: str) -> int | None:
+        """Memory that what is shown takes; None where it may not be asked for."""
 
 
 @dataclass
@@ -41,6 +48,7 @@ class Outlets:
     dead_letters: DeadLetterOutlet | None = None
     _backoff: Backoff = field(default_factory=lambda: Backoff(0.5, 15.0))
     _rest_until: float = 0.0
+    _measured_at: float = -math.inf
 
     def bury(self, commit: BatchCommit) -> None:
         """Send the commit's dead letters to their topic.
@@ -74,6 +82,10 @@ class Outlets:
             if outcome is Outcome.GAP:
                 statistics.rebuild(commit.stream, reader)
             watch.metrics.redis_published(len(commit.clusters))
+            if time.monotonic() - self._measured_at >= MEASURED_EVERY_SECONDS:
+                self._measured_at = time.monotonic()
+                if (size := statistics.n_bytes(commit.stream)) is not None:
+                    watch.metrics.redis_size(size)
 
     def show_all(self, stream: str, reader: Reader, watch: Watch) -> None:
         """Show everything from SQL: a former owner may have died before it could."""

@@ -27,7 +27,7 @@ from ..storage.commit import AdoptionRow, LeaseRow
 from ..storage.errors import SnapshotCorrupt, StorageUnavailable
 from ..storage.lease_queue import LeaseItem, LeaseQueue, LeaseReturn
 from ..storage.snapshot import decode, encode
-from .applied import Applied, rounds_of
+from .applied import Applied
 from .lease_rounds import packed
 from .retry import Backoff
 from .shard import Shard
@@ -280,9 +280,8 @@ class Refinery:
             refinement = shard.take_back(returns)
         self._spent = refinement.seconds
         refinement = replace(refinement, kernels=_reports(out))
-        applied = Applied(refinements=[refinement], n_rounds=[self._settings.sweeps])
-        applied.adoptions.append(row)
-        applied.rounds += rounds_of(shard.seq, refinement)
+        applied = Applied(adoptions=[row])
+        applied.refined(refinement, self._settings.sweeps, shard.seq, shard.roster.n_observations)
         outcomes: dict[Key, tuple[str, str | None]] = {
             key: ("adopted", worker) for key, (worker, _) in out.returned.items()
         }

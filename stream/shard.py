@@ -21,7 +21,7 @@ from ..mcmc.lending import Lent
 from ..mcmc.settings import RefinementSettings
 from ..storage.commit import Departure, PublicationRow, Reassignment
 from ..treecore.errors import ParameterError
-from .applied import Applied, rounds_of
+from .applied import Applied
 from .archive import Archive
 from .arrivals import Arrivals
 from .bounding import Bounding
@@ -346,9 +346,7 @@ class Shard:
         refinement = self.chain.refine(self.cadence.rounds)
         self._arrivals = None
         self._draws.add(self.chain.labels)
-        applied.refinements.append(refinement)
-        applied.n_rounds.append(self.cadence.rounds)
-        applied.rounds += rounds_of(self.seq, refinement)
+        applied.refined(refinement, self.cadence.rounds, self.seq, self.roster.n_observations)
 
     def _publish(self, applied: Applied, now: float) -> None:
         """Show the best partition that the refinement just before has seen.

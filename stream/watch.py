@@ -11,7 +11,10 @@ from ..storage.commit import BatchCommit, Reassignment
 from ..storage.failpoints import failpoint
 from .applied import Applied
 from .held import Held
+from .mixing import Mixing
+from .novelty import Novelty
 from .record import TopicPartition
+from .shard import Shard
 from .writer import Writer
 
 __all__ = ["Watch"]
@@ -40,6 +43,8 @@ class Watch:
         # Clusters are also born between two publications; they are counted with the next one.
         self._untold: Counter[str] = Counter()
         self._phase = ("starting", 0)
+        self._mixing = Mixing()
+        self._novelty = Novelty()
         # Broker's time of the last committed record of each partition.
         self._newest: dict[TopicPartition, float] = {}
 
@@ -91,6 +96,12 @@ class Watch:
         """Tell that something answers."""
         self.health.satisfied({"kafka": "source"}.get(target, target), "answers")
 
+    def arriving(self, shard: Shard, held: Held) -> None:
+        """Tell how new observations look that are about to be inserted."""
+        scores = self._novelty.score(shard, held.batch.values) if len(held) else None
+        if scores is not None:
+            self.metrics.scored(*scores)
+
     def committed(self, commit: BatchCommit, held: Held, applied: Applied, *, timed: bool) -> None:
         """Count everything that one commit carried.
 
@@ -121,9 +132,11 @@ class Watch:
         self.health.satisfied("sql", "the last transaction went through")
 
     def _modelled(self, applied: Applied) -> None:
-        for refinement, rounds in zip(applied.refinements, applied.n_rounds, strict=True):
+        refinements = zip(applied.refinements, applied.n_rounds, applied.n_refined, strict=True)
+        for refinement, rounds, n in refinements:
             log_joint = refinement.log_joint_after
             self.metrics.refined(rounds, log_joint, refinement.n_blocks)
+            self._mixing.add(log_joint, n, refinement.n_blocks)
             for kernel in refinement.kernels:
                 self.metrics.kernel_round(
                     kernel.name,
@@ -132,6 +145,8 @@ class Watch:
                     kernel.seconds,
                     kernel.log_joint_gain,
                 )
+        for name, value in self._mixing.rhat().items() if applied.refinements else ():
+            self.metrics.mixing(name, value)
         self._untold.update(event.kind for event in applied.lineage)
         for certainty in applied.certainties:
             self.metrics.certainty(*certainty.means)
@@ -163,6 +178,7 @@ class Watch:
             n = writer.shard.roster.n_observations
             self.metrics.model_size(n, len(writer.shard.table))
             chain = writer.shard.chain
+            self.metrics.unsaved(writer.unsaved)
             self.metrics.compaction(chain.n_atoms, chain.disruption, writer.shard.bounding.n_early)
             prior = writer.shard.chain.prior.parameters()
             self.metrics.model(writer.spec.family, writer.spec.prior, prior)

@@ -10,6 +10,8 @@ __all__ = ["DATA_QUALITY"]
 _POLLED = counter_rate("weald_records_polled_total", "stream")
 _DEAD = counter_rate("weald_dead_letters_total", "stream")
 _DUPLICATES = counter_rate("weald_duplicates_total", "stream")
+_SCORED = counter_rate("weald_scored_observations_total", "stream")
+_ANOMALIES = counter_rate("weald_anomalies_total", "stream")
 _INSERTED = counter_rate("weald_observations_inserted_total", "stream")
 
 _BAD = Row(
@@ -69,6 +71,21 @@ _LEDGER = Row(
 _DRIFT = Row(
     "Age and fit",
     [
+        Panel(
+            "Anomalies",
+            "Share of the judged arrivals that surprise the published clusters more than 99% of "
+            "the last thousand judged before them. About 1% while nothing changes; above 10% an "
+            "alert fires.",
+            "percentunit",
+            [Query(f"{_ANOMALIES} / ({_SCORED} > 0)", "{{stream}}")],
+        ),
+        Panel(
+            "Drift",
+            "Kolmogorov-Smirnov distance between the surprise of the newest 128 judged arrivals "
+            "and of up to 896 before. Chance alone stays below 0.15; 1 means no overlap.",
+            "percentunit",
+            [Query(largest("weald_drift_ratio", "stream"), "{{stream}}")],
+        ),
         Panel(
             "Age of events at commit",
             "From a record's own time to its commit. Compare with the time since the broker's "

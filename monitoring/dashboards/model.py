@@ -113,6 +113,14 @@ _FIT = Row(
             ],
         ),
         Panel(
+            "R-hat of the recent past",
+            "Of the older and the newer half of the last 64 refinements. Near 1: they look alike. "
+            "Above 1.1 for long: the chain still climbs, or the data changes. One chain's halves "
+            "prove no convergence.",
+            "short",
+            [Query(largest("weald_split_rhat_ratio", "stream, trace"), "{{stream}} {{trace}}")],
+        ),
+        Panel(
             "Hyperparameters",
             "Values in the chain, where they are learned.",
             "short",

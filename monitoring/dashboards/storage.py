@@ -58,6 +58,12 @@ _SNAPSHOTS = Row(
             "s",
             [Query(age("weald_last_snapshot_timestamp_seconds"), "{{stream}}")],
         ),
+        Panel(
+            "Journal",
+            "Observations that SQL holds beyond the last snapshot: a restart replays so many.",
+            "short",
+            [Query(largest("weald_unsaved_observations", "stream"), "{{stream}}")],
+        ),
     ],
 )
 
@@ -69,6 +75,13 @@ _REDIS = Row(
             "Statistics of changed clusters sent to Redis per second, after each commit.",
             "cps",
             [Query(counter_rate("weald_redis_published_clusters_total", "stream"), "{{stream}}")],
+        ),
+        Panel(
+            "Memory",
+            "What the statistics of this stream take in Redis, as Redis estimates it; asked for "
+            "every 15 s. Leases are not counted.",
+            "bytes",
+            [Query(largest("weald_redis_statistics_bytes", "stream"), "{{stream}}")],
         ),
         Panel(
             "Failed sends",

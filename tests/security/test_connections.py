@@ -189,6 +189,8 @@ def test_redis_lets_its_user_touch_weald_alone(home: Path, secure_redis: Server)
     with RedisStatistics(settings) as statistics:
         statistics.ping()
         assert statistics.publish("readings-2", 1, []) is not None
+        # Missing, and not forbidden.
+        assert statistics._client.memory_usage("weald:{readings-2}:statistics") is None
         with pytest.raises(redis.exceptions.NoPermissionError):
             statistics._client.set("other", 1)
         with pytest.raises(redis.exceptions.NoPermissionError):

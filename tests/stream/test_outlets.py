@@ -65,8 +65,12 @@ def same_as_sql(statistics: RedisStatistics, store: SqlStore) -> None:
 def test_redis_shows_what_sql_holds(tmp_path: Path, redis_url: str) -> None:
     store = new_store(tmp_path)
     with RedisStatistics(RedisSettings(url=redis_url)) as statistics:
+        assert statistics.n_bytes(NAME) is None
         run(plan_for(records_file(tmp_path, N)), store, outlets=Outlets(statistics))
         same_as_sql(statistics, store)
+        size = statistics.n_bytes(NAME)
+    assert size is not None
+    assert size > sum(row.statistics.nbytes for row in store.clusters(NAME))
 
 
 def test_a_restart_shows_what_the_last_owner_could_not(tmp_path: Path, redis_url: str) -> None:
