@@ -1,6 +1,6 @@
 """A service that runs for an hour while everything around it, and it itself, dies: the soak.
 
-    python -m benchmarks.soak --minutes 60                 an hour, 8 records a second
+    python -m benchmarks.soak --minutes 60 --window 4000   an hour, 8 records a second
     python -m benchmarks.soak --minutes 3 --rate 20 --output soak.json
 
 `weald run` reads a topic of Apache Kafka into PostgreSQL and shows its statistics in Redis; all are
@@ -8,11 +8,18 @@ real programs, started here. At even distances one fault after another strikes: 
 of the service, a PostgreSQL that is killed or away for a while, a Redis that is flushed or
 restarted, a broker that is killed, a burst of twenty times the rate for a sixtieth of the time.
 When all records are through, SQL is compared with what was sent and with an undisturbed run of the
-same observations, bit for bit, by the crash harness's own checks. The service's memory is sampled
-throughout.
+same observations, bit for bit, by the crash harness's own checks.
+
+PostgreSQL, and later Redis, is away for minutes once (`--outage`); what `/readyz` says meanwhile is
+among the figures.
+
+The service's memory is sampled throughout and told by the minute. With `--window` the model
+forgets, so it can and must stay flat: the median of the last third of the minutes is at most 2 %
+above that of the third before. Samples of a process's first minute do not count: it is loading.
 """
 
 import argparse
+import http.client
 import json
 import os
 import resource
@@ -31,12 +38,13 @@ from weald.mcmc.settings import RefinementSettings
 from weald.storage.errors import StorageError
 from weald.storage.settings import StorageSettings
 from weald.storage.sql import SqlReader
+from weald.stream.settings import MemorySettings
 
 from tests.crash.ledgers import Expected, faults
 from tests.servers.kafka import kafka_broker
 from tests.servers.postgresql import database, postgresql_server
 from tests.servers.redis import redis_server
-from tests.servers.server import Server
+from tests.servers.server import Server, free_port
 
 NAME, TOPIC, N_PARTITIONS = "soak", "soak", 4
 CADENCE = RefinementSettings(every_records=500, publish_every_records=1000, rounds=1)
@@ -47,6 +55,10 @@ N_FAULTS = 28
 AWAY_SECONDS = 10.0
 SAMPLE_SECONDS = 5.0
 FLUSH_SECONDS = 300.0
+SETTLED_SECONDS = 60.0
+FLAT_SHARE = 0.02
+# The faults instead of which PostgreSQL and Redis are away for long.
+LONG_POSTGRESQL, LONG_REDIS = 9, 17
 
 
 @dataclass
@@ -54,6 +66,7 @@ class Feed:
     """Sends observations of six clusters; remembers what it has sent."""
 
     bootstrap: str
+    memory: MemorySettings
     sent: list[int] = field(default_factory=lambda: [0] * N_PARTITIONS)
     n_dead: int = 0
 
@@ -99,7 +112,7 @@ class Feed:
         numbers = range(self.n_sent)
         keys = frozenset(f"k{i}" for i in numbers if i % BAD_EVERY != BAD_EVERY - 1)
         ends = dict(enumerate(self.sent))
-        return Expected(keys, self.n_dead, ends, CADENCE, concluded=False)
+        return Expected(keys, self.n_dead, ends, CADENCE, concluded=False, memory=self.memory)
 
 
 @dataclass
@@ -108,12 +121,15 @@ class Service:
 
     config: Path
     log: Path
+    port: int
     restarts: int = -1
+    started: float = 0.0
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it."""
         self.restarts += 1
+        self.started = time.monotonic()
         with self.log.open("ab") as log:
             command = [sys.executable, "-m", "weald.cli.main", "run", "--verbose"]
             self._process = subprocess.Popen(
@@ -134,6 +150,23 @@ class Service:
         assert self._process is not None
         status = self._process.poll()
         assert status is None, f"the service left with {status}; see {self.log}"
+
+    def unready(self) -> list[str]:
+        """What is not as it should be, by its own words."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5.0)
+        try:
+            connection.request("GET", "/readyz")
+            answer = connection.getresponse()
+            conditions = json.loads(answer.read())["conditions"]
+        except OSError:
+            return ["not started yet"]
+        finally:
+            connection.close()
+        return [
+            f"{answer.status}, {each['name']}: {each['reason']}"
+            for each in conditions
+            if not each["ok"]
+        ]
 
     def resident_megabytes(self) -> float:
         """Memory that it holds now."""
@@ -163,6 +196,7 @@ class Soak:
     samples: list[dict[str, float]] = field(default_factory=list)
     struck: list[str] = field(default_factory=list)
     longest_lag: int = 0
+    outages: list[dict[str, object]] = field(default_factory=list)
     _began: float = field(default_factory=time.monotonic)
     _sampled: float = 0.0
 
@@ -186,14 +220,43 @@ class Soak:
         n = self.inserted()
         if n is not None:
             self.longest_lag = max(self.longest_lag, self.feed.n_sent - self.feed.n_dead - n)
-            self.samples.append(
-                {
-                    "seconds": round(now - self._began, 1),
-                    "observations": n,
-                    "megabytes": round(self.service.resident_megabytes(), 1),
-                    "run": self.service.restarts,
-                }
-            )
+        # Where SQL does not answer nothing has come in since.
+        known = self.samples[-1]["observations"] if self.samples else 0
+        self.samples.append(
+            {
+                "seconds": round(now - self._began, 1),
+                "observations": known if n is None else n,
+                "megabytes": round(self.service.resident_megabytes(), 1),
+                "run": self.service.restarts,
+                "run_seconds": round(now - self.service.started, 1),
+            }
+        )
+
+    def outage(self, server: Server, seconds: float) -> None:
+        """Keep a server away for so long; note what the service says, and when it has caught up."""
+        behind, said = self.longest_lag, set()
+        server.stop()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.run(min(5.0, max(end - time.monotonic(), 0.0)), self.rate)
+            said.update(self.service.unready())
+        n_sent = self.feed.n_sent - self.feed.n_dead
+        server.start()
+        began = time.monotonic()
+        while self.service.unready() or (self.inserted() or 0) < n_sent:
+            assert time.monotonic() - began < FLUSH_SECONDS, f"{server.name} is back, nothing else"
+            self.run(0.5, self.rate)
+        caught_up = time.monotonic() - began
+        self.outages.append(
+            {
+                "server": server.name,
+                "seconds_away": round(seconds, 1),
+                "readyz": sorted(said),
+                "longest_lag_before": behind,
+                "longest_lag_now": self.longest_lag,
+                "seconds_until_caught_up": round(caught_up, 1),
+            }
+        )
 
     def inserted(self) -> int | None:
         """Observations in SQL; None while it does not answer."""
@@ -259,8 +322,9 @@ def strikes(
     ]
 
 
-def settings_text(kafka: str, url: str, redis: str) -> str:
+def settings_text(kafka: str, url: str, redis: str, port: int, memory: MemorySettings) -> str:
     """The service's ``weald.toml``."""
+    window = "" if memory.window_records is None else f"window_records = {memory.window_records}"
     return f"""
 [stream]
 name = "{NAME}"
@@ -268,6 +332,8 @@ snapshot_records = 2000
 [schema]
 fields = [{{name = "x", size = 3}}]
 key = "id"
+[memory]
+{window}
 [kafka]
 bootstrap_servers = "{kafka}"
 topic = "{TOPIC}"
@@ -284,31 +350,50 @@ url = "{url}"
 [redis]
 url = "redis://{redis}/0"
 [monitoring]
-port = 0
+port = {port}
 """
+
+
+def flatness(samples: list[dict[str, float]]) -> dict[str, object]:
+    """Tell by the minute how much memory was held, and whether it stayed flat."""
+    settled = [each for each in samples if each["run_seconds"] >= SETTLED_SECONDS]
+    by_minute: dict[int, list[float]] = {}
+    for each in settled:
+        by_minute.setdefault(int(each["seconds"] // 60), []).append(each["megabytes"])
+    if len(by_minute) < 3:
+        return {"megabytes_by_minute": {}, "flat": None}
+    minute = np.array(sorted(by_minute))
+    medians = np.array([np.median(by_minute[each]) for each in minute.tolist()])
+    last = np.array_split(np.arange(len(minute)), 3)
+    middle, end = (float(np.median(medians[part])) for part in last[1:])
+    late = np.concatenate(last[1:])
+    slope, error = float("nan"), float("nan")
+    if len(late) > 3:
+        (slope, _), covariance = np.polyfit(minute[late], medians[late], 1, cov=True)
+        error = float(np.sqrt(covariance[0, 0]))
+    return {
+        "megabytes_by_minute": dict(zip(minute.tolist(), medians.round(1).tolist(), strict=True)),
+        "megabytes_middle_third": round(middle, 1),
+        "megabytes_last_third": round(end, 1),
+        "megabytes_a_minute_late": [round(float(slope), 3), round(error, 3)],
+        "megabytes_highest": max(each["megabytes"] for each in samples),
+        "flat": end <= (1.0 + FLAT_SHARE) * middle,
+    }
 
 
 def told(soak: Soak, wrong: list[str], minutes: float) -> dict[str, object]:
     """The figures."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    n = np.array([each["observations"] for each in soak.samples])
-    megabytes = np.array([each["megabytes"] for each in soak.samples])
-    # A process that has just started has not loaded everything yet.
-    runs = np.array([each["run"] for each in soak.samples])
-    settled = np.array([np.sum(runs[:i] == run) >= 6 for i, run in enumerate(runs)])
-    slope = np.polyfit(n[settled], megabytes[settled], 1)[0] if settled.sum() > 2 else float("nan")
-    third = max(settled.sum() // 3, 1)
     return {
         "minutes": round(minutes, 1),
         "records_sent": soak.feed.n_sent,
         "dead_letters": soak.feed.n_dead,
+        "window_records": soak.feed.memory.window_records,
         "faults_struck": {name: soak.struck.count(name) for name in sorted(set(soak.struck))},
+        "outages": soak.outages,
         "service_starts": soak.service.restarts + 1,
         "longest_lag_records": soak.longest_lag,
-        "megabytes_first_third": round(float(megabytes[settled][:third].mean()), 1),
-        "megabytes_last_third": round(float(megabytes[settled][-third:].mean()), 1),
-        "megabytes_highest": float(megabytes.max()),
-        "bytes_per_observation": round(float(slope) * 2**20),
+        **flatness(soak.samples),
         "cpu_share_of_a_core": round((usage.ru_utime + usage.ru_stime) / (60 * minutes), 3),
         "wrong": wrong,
     }
@@ -321,6 +406,13 @@ def main() -> None:
     )
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--rate", type=float, default=8.0, help="records a second")
+    parser.add_argument("--window", type=int, help="observations that the model keeps")
+    parser.add_argument(
+        "--outage",
+        type=float,
+        default=0.0,
+        help="seconds for which PostgreSQL, and later Redis, is away once",
+    )
     parser.add_argument("--output", type=Path, help="also write figures and samples to this file")
     parser.add_argument("--log", type=Path, help="keep the service's log in this file")
     options = parser.parse_args()
@@ -332,21 +424,28 @@ def main() -> None:
         url = running.enter_context(database(postgresql, "soak"))
         redis = running.enter_context(redis_server(folder))
         kafka = running.enter_context(kafka_broker(folder))
-        config = folder / "weald.toml"
-        config.write_text(settings_text(kafka.address, url, redis.address))
-        service = Service(config, options.log or folder / "weald.log")
-        soak = Soak(Feed(kafka.address), service, url, options.rate)
+        config, port = folder / "weald.toml", free_port()
+        memory = MemorySettings(window_records=options.window)
+        config.write_text(settings_text(kafka.address, url, redis.address, port, memory))
+        service = Service(config, options.log or folder / "weald.log", port)
+        soak = Soak(Feed(kafka.address, memory), service, url, options.rate)
         service.start()
         running.callback(lambda: service._process and service._process.kill())  # noqa: SLF001  the last resort
         between = 60 * options.minutes / (N_FAULTS + 1)
         away = min(AWAY_SECONDS, between / 7)
         planned = strikes(soak, postgresql, redis, kafka)
+        long = {LONG_POSTGRESQL: postgresql, LONG_REDIS: redis} if options.outage else {}
         for number in range(N_FAULTS):
             passed = time.monotonic() - soak._began  # noqa: SLF001  the schedule follows its clock
             soak.run((number + 1) * between - passed, soak.rate)
             name, strike = planned[number % len(planned)]
+            if number in long:
+                name = f"{long[number].name} away for long"
             print(f"{time.monotonic() - began:7.0f} s  {name}", file=sys.stderr, flush=True)
-            strike(away)
+            if number in long:
+                soak.outage(long[number], options.outage)
+            else:
+                strike(away)
             soak.struck.append(name)
         soak.run(60 * options.minutes - (time.monotonic() - soak._began), soak.rate)  # noqa: SLF001
         expected = soak.drain()
@@ -357,7 +456,8 @@ def main() -> None:
         print(json.dumps(figures, indent=2))
         if options.output is not None:
             options.output.write_text(json.dumps(figures | {"samples": soak.samples}))
-    sys.exit(1 if wrong else 0)
+    grew = options.window is not None and figures["flat"] is False
+    sys.exit(1 if wrong or grew else 0)
 
 
 if __name__ == "__main__":

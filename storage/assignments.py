@@ -33,9 +33,9 @@ __all__ = [
     "changes",
     "in_bundle",
     "is_member",
-    "known_keys",
     "members",
     "newest",
+    "newest_of_keys",
     "observed",
     "shown",
     "shown_cluster",
@@ -177,21 +177,23 @@ def assignments(
     return [_observation_row(row, then.get(row.seq, row.shown), sure.get(row.seq)) for row in rows]
 
 
-def known_keys(connection: sa.Connection, stream_id: int, keys: Collection[str]) -> set[str]:
-    """Return those of the keys that an observation has."""
+def newest_of_keys(
+    connection: sa.Connection, stream_id: int, keys: Collection[str]
+) -> dict[str, int]:
+    """Return the number of the newest observation of each of the keys that one has."""
     walk_indexes(connection)
     asked = sorted(keys)
-    known: set[str] = set()
+    known: dict[str, int] = {}
     for start in range(0, len(asked), _CHUNK):
         statement = (
-            sa.select(observations.c.record_key)
+            sa.select(observations.c.record_key, sa.func.max(observations.c.seq))
             .where(
                 observations.c.stream_id == stream_id,
                 observations.c.record_key.in_(asked[start : start + _CHUNK]),
             )
-            .distinct()
+            .group_by(observations.c.record_key)
         )
-        known.update(connection.execute(statement).scalars())
+        known.update((key, seq) for key, seq in connection.execute(statement))
     return known
 
 

@@ -143,8 +143,8 @@ class Reader(Protocol):
     def newest_snapshot(self, stream: str) -> Snapshot | None:
         """Return the newest snapshot that is whole, or None; damaged ones are logged and passed."""
 
-    def known_keys(self, stream: str, keys: Collection[str]) -> set[str]:
-        """Return those of the keys that an observation has."""
+    def newest_of_keys(self, stream: str, keys: Collection[str]) -> dict[str, int]:
+        """Return the number of the newest observation of each of the keys that one has."""
 
     def snapshot(self, stream: str, number: int) -> Snapshot | None:
         """Return the snapshot of that number, or None.

@@ -26,7 +26,19 @@ __all__ = ["insert_observations", "mark_departed", "reassign", "upsert"]
 _LATER = {"left_seq", "bundle", "bundle_since"}
 _COLUMNS = tuple(column.name for column in observations.columns if column.name not in _LATER)
 _COPY = f"COPY {observations.name} ({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
-_COPY_TYPES = ("int4", "int8", "int4", "int8", "int8", "float8", "float8", "text", "bytea", "text")
+_COPY_TYPES = (
+    "int4",
+    "int8",
+    "int4",
+    "int8",
+    "int8",
+    "float8",
+    "float8",
+    "text",
+    "bytea",
+    "text",
+    "int8",
+)
 _INSERT = (
     f"INSERT INTO {observations.name} ({', '.join(_COLUMNS)}) "  # noqa: S608 - names of our own
     f"VALUES ({', '.join('?' * len(_COLUMNS))})"
@@ -97,6 +109,7 @@ def _tuples(
         block.key,
         rows_to_bytes(block.values),
         [None] * n if block.text is None else block.text,
+        [None] * n if block.replaces is None else [seq or None for seq in block.replaces.tolist()],
         strict=True,
     )
 

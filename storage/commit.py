@@ -126,6 +126,9 @@ class ObservationBlock:
         When the batch was received. Read back, that of the last row.
     text : list of (str or None), length n, optional
         What people are shown of records with a text; None where no record has one.
+    replaces : int64[n], optional
+        Number of the earlier observation with the same key that leaves the model for each; 0 for
+        those that replace none, None where none does.
     """
 
     seq: NDArray[np.int64]
@@ -138,6 +141,7 @@ class ObservationBlock:
     cluster: NDArray[np.int64]
     received_at: float
     text: list[str | None] | None = None
+    replaces: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.seq)

@@ -137,10 +137,10 @@ class SqlReader:
         with self._of(stream) as (connection, stream_id):
             return replay.newest_snapshot(connection, stream_id)
 
-    def known_keys(self, stream: str, keys: Collection[str]) -> set[str]:
-        """Return those of the keys that an observation has."""
+    def newest_of_keys(self, stream: str, keys: Collection[str]) -> dict[str, int]:
+        """Return the number of the newest observation of each of the keys that one has."""
         with self._of(stream) as (connection, stream_id):
-            return assignments.known_keys(connection, stream_id, keys)
+            return assignments.newest_of_keys(connection, stream_id, keys)
 
     def snapshot(self, stream: str, number: int) -> Snapshot | None:
         """Return the snapshot of that number, or None; ``SnapshotCorrupt`` for a damaged one."""

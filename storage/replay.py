@@ -112,4 +112,7 @@ def _block(topic: str, rows: list[Any], sources: dict[int, tuple[str, int]]) -> 
         text=[row.record_text for row in rows]
         if any(row.record_text is not None for row in rows)
         else None,
+        replaces=np.array([row.replaces or 0 for row in rows], dtype=np.int64)
+        if any(row.replaces is not None for row in rows)
+        else None,
     )

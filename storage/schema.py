@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 # Revision that these tables are. Kept here so that opening a database need not import Alembic.
-HEAD = "0008"
+HEAD = "0009"
 
 metadata = MetaData(
     naming_convention={
@@ -125,6 +125,8 @@ observations = Table(
     # the bundle's then, and the column here says what it was before.
     Column("bundle", BigInteger),
     Column("bundle_since", BigInteger),
+    # The earlier observation with the same key, which left the model for this one.
+    Column("replaces", BigInteger),
     UniqueConstraint("source_id", "record_offset"),
     Index("ix_observations_key", "stream_id", "record_key", "seq"),
     Index("ix_observations_cluster", "stream_id", "cluster", "seq"),

@@ -145,7 +145,6 @@ class Engine:
         self._limit.observe(len(kept), dead)
         self._held.add(messages, kept, (batch, dead), now)
         writer.reached(self._held.reached)
-        self._patience.until_done("sql", lambda: writer.leave_out_repeats(self._held))
         enough = max(self._plan.model.warmup_records, 1)
         if writer.shard is not None or len(self._held) >= enough:
             self._flush(writer)
@@ -156,9 +155,9 @@ class Engine:
             return False
         held = self._patience.until_done("sql", lambda: self._chances.take(writer.offsets))
         if held is not None:
-            self._patience.until_done("sql", lambda: writer.leave_out_repeats(held))
             # They say nothing about the records that come in: no limit on their share.
             writer.unfit(held)
+            self._patience.until_done("sql", lambda: writer.settle_repeats(held))
             self._deliver(writer, held)
         return held is not None
 
@@ -168,6 +167,7 @@ class Engine:
             self._patience.until_done("sql", lambda: writer.begin(self._held))
             self._ownership.show()
         self._limit.observe(0, writer.unfit(self._held))
+        self._patience.until_done("sql", lambda: writer.settle_repeats(self._held))
         self._deliver(writer, self._held, last=last)
         self._held = Held()
 

@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 from .roster import Roster
 from .settings import MemorySettings
 
-__all__ = ["LEAST_WEIGHT", "Forgetting", "load_memory", "saved_memory"]
+__all__ = ["LEAST_WEIGHT", "REPLACED_RECORDS", "Forgetting", "load_memory", "saved_memory"]
 
 Ids = NDArray[np.int64]
 
 # An observation that weighs less leaves the model (``tgmcmc-ibhc.md`` section 7).
 LEAST_WEIGHT = 1e-3
+# What was replaced leaves after each so many observations, and at refinements: together, since
+# every removal looks at all that is left.
+REPLACED_RECORDS = 100
 
 
 class Forgetting:
@@ -36,6 +39,7 @@ class Forgetting:
         self.settings = settings
         self._seq = 0
         self._clock = -np.inf
+        self._replaced: Ids = np.empty(0, dtype=np.int64)
 
     def advance(self, roster: Roster, seq: int) -> float:
         """Go on to observation number `seq`; returns by what factor all weights shrink."""
@@ -50,6 +54,20 @@ class Forgetting:
         elif self.settings.half_life_seconds is not None and np.isfinite(before):
             halvings = (self._clock - before) / self.settings.half_life_seconds
         return float(0.5**halvings)
+
+    @property
+    def replacing(self) -> bool:
+        """Whether any are to leave because they were replaced."""
+        return len(self._replaced) > 0
+
+    def replace(self, seqs: Ids) -> None:
+        """Note observations that are to leave because a later one has their key; 0 is none."""
+        self._replaced = np.concatenate([self._replaced, seqs[seqs > 0]])
+
+    def take_replaced(self) -> Ids:
+        """Return what was noted, once."""
+        replaced, self._replaced = self._replaced, np.empty(0, dtype=np.int64)
+        return replaced
 
     def leaving(self, roster: Roster, weights: NDArray[np.float64]) -> Ids:
         """Atoms that leave.
@@ -72,13 +90,16 @@ class Forgetting:
     def state(self) -> dict[str, NDArray[Any]]:
         """Arrays from which `restore` goes on."""
         stood = np.array([float(self._seq), self._clock])
-        return {"settings": saved_memory(self.settings), "stood": stood}
+        settings = saved_memory(self.settings)
+        return {"settings": settings, "stood": stood, "replaced": self._replaced}
 
     @classmethod
     def restore(cls, state: dict[str, NDArray[Any]]) -> "Forgetting":
         """Undo `state`."""
         forgetting = cls(load_memory(state["settings"]))
         forgetting._seq, forgetting._clock = int(state["stood"][0]), float(state["stood"][1])
+        # An earlier Weald replaced nothing.
+        forgetting._replaced = state.get("replaced", forgetting._replaced)
         return forgetting
 
 

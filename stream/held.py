@@ -65,11 +65,16 @@ class _Account:
 
 @dataclass
 class Held:
-    """Decoded records that wait for their commit: one poll's, or all of the warm-up's."""
+    """Decoded records that wait for their commit: one poll's, or all of the warm-up's.
+
+    ``replaces`` says of each observation in `batch` which earlier one leaves the model for it, 0
+    for none; it is known last, when no observation is left out any more.
+    """
 
     dead_letters: list[DeadLetter] = field(default_factory=list)
     received_at: float = 0.0
     taken_back: list[DeadLetterLike] = field(default_factory=list)
+    replaces: NDArray[np.int64] | None = None
     _batches: list[Batch] = field(default_factory=list)
     _messages: list[Message] = field(default_factory=list)
     _accounts: dict[TopicPartition, _Account] = field(default_factory=dict)
@@ -158,6 +163,10 @@ class Held:
             self._account(topic, partition, offsets[place]).taken_back += 1
         self._keep(messages, decoded, time.time())
 
+    def replace(self, earlier: NDArray[np.int64]) -> None:
+        """Let each observation of `batch` replace an earlier one, by number; 0 for none."""
+        self.replaces = earlier if earlier.any() else None
+
     def repeat(self, rows: Collection[int]) -> None:
         """Count observations as duplicates, by their index into `batch`, and leave them out."""
         if not rows:
@@ -209,6 +218,7 @@ class Held:
             event_time=batch.event_time,
             values=batch.values,
             text=batch.text,
+            replaces=self.replaces,
             cluster=clusters,
             received_at=self.received_at,
         )

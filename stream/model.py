@@ -56,6 +56,13 @@ class Plan:
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
 
+    def __post_init__(self) -> None:
+        if self.stream.duplicate_keys == "update" and self.memory.leaf_budget is not None:
+            raise ParameterError(
+                'stream.duplicate_keys = "update" takes single observations out of the model, and '
+                "memory.leaf_budget lets them become one with others: choose one of the two"
+            )
+
 
 def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:
     """Say what a new stream is; hyperparameters that the settings leave open follow the sample.

@@ -147,7 +147,9 @@ def replay(
         block = reader.observations(stream, shard.seq, limit) if limit > 0 else None
         if block is None or int(block.seq[0]) != shard.seq + 1:
             break
-        shard.apply(block.values, block.received_at, times=block.event_time)
+        shard.apply(
+            block.values, block.received_at, times=block.event_time, replaces=block.replaces
+        )
         breathe(len(block))
     if shard.seq != last:
         raise ReplayDiverged(

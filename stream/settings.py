@@ -115,9 +115,10 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         How many recent records the share is taken over.
     dead_letter_topic : bool
         Whether dead letters also go to the topic ``<topic>.dlq`` (Kafka only).
-    duplicate_keys : {"allow", "keep-first"}
-        What a record with a key that has come before is: an observation like any other, or a
-        duplicate, which is counted and left out. Records without a key are never duplicates. Goes
+    duplicate_keys : {"allow", "keep-first", "update"}
+        What a record with a key that has come before is: an observation like any other; a
+        duplicate, which is counted and left out; or an observation that replaces the one before,
+        which leaves the model and stays in SQL. Records without a key are never duplicates. Goes
         back as far as the rows that ``[retention]`` keeps.
     diverged : {"adopt", "stop"}
         What to do when replay after an unclean stop does not arrive at the partition that SQL
@@ -139,7 +140,7 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dead_letter_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
     dead_letter_window: Annotated[int, msgspec.Meta(ge=20)] = 1_000
     dead_letter_topic: bool = True
-    duplicate_keys: Literal["allow", "keep-first"] = "allow"
+    duplicate_keys: Literal["allow", "keep-first", "update"] = "allow"
     diverged: Literal["adopt", "stop"] = "adopt"
     takeover_seconds: Seconds = 60.0
 

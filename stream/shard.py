@@ -27,7 +27,7 @@ from .arrivals import Arrivals
 from .bounding import Bounding
 from .certainty import RecentDraws
 from .clusters import ClusterTable
-from .forgetting import Forgetting
+from .forgetting import REPLACED_RECORDS, Forgetting
 from .lease_rounds import LeaseRounds
 from .publication import LineageEvent, Moment, Published, publish
 from .roster import Roster
@@ -114,6 +114,7 @@ class Shard:
         step: Step = _untimed,
         *,
         times: NDArray[np.float64] | None = None,
+        replaces: Ids | None = None,
     ) -> Applied:
         """Insert observations, refining and publishing where their numbers say so.
 
@@ -127,15 +128,25 @@ class Shard:
         times : ndarray of float64, shape (n,), optional
             When each observation happened, by its record, in seconds since the epoch. Without
             them the stream's clock stands still.
+        replaces : ndarray of int64, shape (n,), optional
+            Number of the earlier observation that leaves for each; 0 for none.
         """
         applied = Applied()
         times = np.zeros(len(values)) if times is None else times
+        replaces = np.zeros(len(values), dtype=np.int64) if replaces is None else replaces
+        turns = [self.cadence.every_records]
+        if self.forgetting.replacing or replaces.any():
+            turns.append(REPLACED_RECORDS)
         start = 0
         while start < len(values):
-            stop = min(len(values), start + self._room())
+            # Every publication is at a refinement, too.
+            stop = min(len(values), start + min(turn - self.seq % turn for turn in turns))
             with step("insert"):
                 self._insert(values[start:stop], times[start:stop], now, applied)
+                self.forgetting.replace(replaces[start:stop])
             start = stop
+            if self.seq % REPLACED_RECORDS == 0:
+                self._let_replaced_go(applied, now)
             if self.seq % self.cadence.every_records == 0:
                 with step("refine"):
                     self._forget(applied, now)
@@ -257,10 +268,6 @@ class Shard:
         shard.bounding.next_bundle, shard.bounding.n_early = shown[4:]
         return shard
 
-    def _room(self) -> int:
-        """Observations until the next refinement; every publication is at one, too."""
-        return self.cadence.every_records - self.seq % self.cadence.every_records
-
     def _insert(
         self,
         values: NDArray[np.float64],
@@ -295,12 +302,18 @@ class Shard:
 
     def _forget(self, applied: Applied, now: float) -> None:
         """Let time pass: weights shrink, and what is too old or weighs too little leaves."""
+        self._let_replaced_go(applied, now)
         factor = self.forgetting.advance(self.roster, self.seq)
         weights = self.chain.atom_rows(self.roster.present)[:, 1] * factor
         self._leave(self.forgetting.leaving(self.roster, weights), applied, now)
         if factor < 1.0 and self.chain.n_atoms:
             self.chain.fade(factor)
             self._regroup(set(self.roster.cluster[self.roster.present].tolist()))
+
+    def _let_replaced_go(self, applied: Applied, now: float) -> None:
+        # Those that replace them are there by now, so a cluster of one keeps its id.
+        if len(replaced := self.forgetting.take_replaced()):
+            self.remove(replaced, applied, now)
 
     def _leave(self, atoms: Ids, applied: Applied, now: float) -> None:
         if len(atoms) == 0:

@@ -239,7 +239,9 @@ def _insert_later(store: Store, stream: str, shard: Shard, last: int, progress: 
         block = store.observations(stream, shard.seq, min(5_000, last - shard.seq))
         if block is None:
             raise ReplayDiverged(f"stream {stream!r}: SQL lacks observations after {shard.seq}")
-        shard.apply(block.values, block.received_at, times=block.event_time)
+        shard.apply(
+            block.values, block.received_at, times=block.event_time, replaces=block.replaces
+        )
         progress(len(block))
 
 

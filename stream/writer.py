@@ -203,22 +203,27 @@ class Writer:
         self._shard.archive = Archive(self._store, self._plan.stream.name)
         self._due = True
 
-    def leave_out_repeats(self, held: Held) -> None:
-        """Count those of a key that has come before as duplicates, where the settings say so."""
-        if self._plan.stream.duplicate_keys == "allow" or not len(held):
+    def settle_repeats(self, held: Held) -> None:
+        """Do with those of a key that has come before what the settings say.
+
+        Comes after `unfit`: a record that becomes a dead letter neither replaces another nor makes
+        a duplicate of the next.
+        """
+        policy = self._plan.stream.duplicate_keys
+        if self._spec is None or policy == "allow" or not len(held):
             return
         keys = held.batch.key
         asked = {key for key in keys if key is not None}
-        known: set[str] = set()
-        if self._spec is not None:
-            known = self._store.known_keys(self._spec.name, asked)
-        repeated = []
+        newest = self._store.newest_of_keys(self._spec.name, asked)
+        earlier = np.zeros(len(keys), dtype=np.int64)
         for i, key in enumerate(keys):
-            if key in known:
-                repeated.append(i)
-            elif key is not None:
-                known.add(key)
-        held.repeat(repeated)
+            if key is not None:
+                earlier[i] = newest.get(key, 0)
+                newest[key] = self._model().seq + 1 + i
+        if policy == "update":
+            held.replace(earlier)
+        else:
+            held.repeat(np.flatnonzero(earlier).tolist())
 
     def unfit(self, held: Held) -> list[DeadLetter]:
         """Set aside what the family cannot take."""
@@ -241,7 +246,9 @@ class Writer:
         """
         shard = self._model()
         applied = (
-            shard.apply(held.batch.values, now, step, times=held.batch.event_time)
+            shard.apply(
+                held.batch.values, now, step, times=held.batch.event_time, replaces=held.replaces
+            )
             if len(held)
             else Applied()
         )

@@ -6,16 +6,17 @@ right one for any number of partitions, whichever of them the broker happened to
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from weald.mcmc.settings import RefinementSettings
-from weald.storage.commit import ClusterRow, ObservationBlock
+from weald.storage.commit import ClusterRow, ObservationBlock, Reassignment
 from weald.storage.sql import SqlReader
 from weald.stream.applied import Applied
 from weald.stream.model import family_of, new_shard
+from weald.stream.settings import MemorySettings
 from weald.stream.shard import Shard
 
 __all__ = ["Expected", "faults", "undisturbed"]
@@ -38,6 +39,8 @@ class Expected:
     cadence : RefinementSettings
     concluded : bool
         Whether the source has an end, at which the stream is refined and published out of turn.
+    memory : MemorySettings
+        Windows or half-lives; no budget of leaves.
     """
 
     keys: frozenset[str]
@@ -45,6 +48,7 @@ class Expected:
     ends: dict[int, int]
     cadence: RefinementSettings
     concluded: bool = True
+    memory: MemorySettings = field(default_factory=MemorySettings)
 
 
 def faults(reader: SqlReader, stream: str, expected: Expected) -> list[str]:
@@ -92,7 +96,8 @@ def _model(reader: SqlReader, stream: str, sent: Expected) -> list[str]:
     calm, told = undisturbed(reader, stream, sent)
     stored = np.concatenate([block.cluster for block in _blocks(reader, stream)])
     comparisons = {
-        "clusters of the observations": (stored.tolist(), calm.clusters.tolist()),
+        "clusters of the observations": (stored.tolist(), _last_clusters(told).tolist()),
+        "observations that left": (_left(reader, stream), _departed(told)),
         "clusters' statistics": (
             _statistics(reader.clusters(stream)),
             _statistics(calm.table.take_changes(1)),
@@ -116,12 +121,31 @@ def _model(reader: SqlReader, stream: str, sent: Expected) -> list[str]:
 
 def undisturbed(reader: SqlReader, stream: str, sent: Expected) -> tuple[Shard, Applied]:
     """Run the stream's observations through a model of their own, from the first to the last."""
-    shard, told = new_shard(reader.spec(stream), sent.cadence), Applied()
+    shard, told = new_shard(reader.spec(stream), sent.cadence, sent.memory), Applied()
     for block in _blocks(reader, stream):
-        told.extend(shard.apply(block.values, 0.0, times=block.event_time))
+        told.extend(shard.apply(block.values, 0.0, times=block.event_time, replaces=block.replaces))
     if sent.concluded:
         told.extend(shard.conclude(0.0))
     return shard, told
+
+
+def _last_clusters(told: Applied) -> NDArray[np.int64]:
+    """The cluster of each observation that came, also of those that have left."""
+    clusters = np.concatenate(told.clusters)
+    for change in told.reassigned:
+        assert isinstance(change, Reassignment)
+        clusters[change.seq - 1] = change.cluster
+    return clusters
+
+
+def _departed(told: Applied) -> dict[int, int]:
+    return {seq: each.after_seq for each in told.departures for seq in each.seq.tolist()}
+
+
+def _left(reader: SqlReader, stream: str) -> dict[int, int]:
+    seqs = (block.seq.tolist() for block in _blocks(reader, stream))
+    rows = (row for block in seqs for row in reader.observed(stream, block))
+    return {row.seq: row.left_seq for row in rows if row.left_seq is not None}
 
 
 def _snapshot(reader: SqlReader, stream: str, calm: Shard, sent: Expected) -> list[str]:

@@ -31,6 +31,22 @@ def test_observations_come_back_bit_for_bit(store: SqlStore) -> None:
     assert found.values.tobytes() == block.values.tobytes()
 
 
+def test_what_replaces_what_comes_back(store: SqlStore) -> None:
+    """The number of the newest observation of a key, and what each has replaced."""
+    keys = ["a", "b", None, "a", "c", "b", "a"]
+    block = replace(
+        observations(1, 7), key=keys, replaces=np.array([0, 0, 0, 1, 0, 2, 4], dtype=np.int64)
+    )
+    store.commit(batch(1, 1, 7, observations=block))
+    assert store.newest_of_keys(STREAM, {"a", "b", "never"}) == {"a": 7, "b": 6}
+    found, none = store.observations(STREAM, 0, 1000), store.observations(STREAM, 4, 1)
+    assert found is not None
+    assert none is not None
+    assert found.replaces is not None
+    assert found.replaces.tolist() == [0, 0, 0, 1, 0, 2, 4]
+    assert none.replaces is None
+
+
 @pytest.mark.parametrize("limit", [1, 7, 100])
 def test_replay_does_not_depend_on_how_it_is_cut(store: SqlStore, limit: int) -> None:
     """Nor on how the commits were: 3 commits, read in pieces of ``limit``, from the middle."""
