@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..storage.commit import Reassignment
+
 __all__ = ["Roster"]
 
 Ids = NDArray[np.int64]
@@ -78,8 +80,18 @@ class Roster:
 
     def atoms_of(self, seqs: Ids) -> Ids:
         """Atoms of those observations that are in one of their own."""
+        if len(seqs) == 0:
+            return seqs
         present = self.present
         return present[np.isin(self.seq[present], seqs)]
+
+    def reassignment(self, publication: int, atoms: Ids) -> Reassignment:
+        """Say to SQL that a publication has given these atoms the clusters that they have now."""
+        numbers, clusters = self.seq[atoms], self.cluster[atoms]
+        single = numbers > 0
+        return Reassignment(
+            publication, numbers[single], clusters[single], -numbers[~single], clusters[~single]
+        )
 
     def state(self) -> Arrays:
         """Arrays from which `restore` makes the roster again."""

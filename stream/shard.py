@@ -19,7 +19,7 @@ from ..mcmc.leases import Budget
 from ..mcmc.ledger import Refinement
 from ..mcmc.lending import Lent
 from ..mcmc.settings import RefinementSettings
-from ..storage.commit import Departure, PublicationRow, Reassignment
+from ..storage.commit import Departure, PublicationRow
 from ..treecore.errors import ParameterError
 from .applied import Applied
 from .archive import Archive
@@ -146,7 +146,7 @@ class Shard:
                 self.forgetting.replace(replaces[start:stop])
             start = stop
             if self.seq % REPLACED_RECORDS == 0:
-                self._let_replaced_go(applied, now)
+                self.remove(self.forgetting.take_replaced(), applied, now)
             if self.seq % self.cadence.every_records == 0:
                 with step("refine"):
                     self._forget(applied, now)
@@ -302,18 +302,13 @@ class Shard:
 
     def _forget(self, applied: Applied, now: float) -> None:
         """Let time pass: weights shrink, and what is too old or weighs too little leaves."""
-        self._let_replaced_go(applied, now)
+        self.remove(self.forgetting.take_replaced(), applied, now)
         factor = self.forgetting.advance(self.roster, self.seq)
         weights = self.chain.atom_rows(self.roster.present)[:, 1] * factor
         self._leave(self.forgetting.leaving(self.roster, weights), applied, now)
         if factor < 1.0 and self.chain.n_atoms:
             self.chain.fade(factor)
             self._regroup(set(self.roster.cluster[self.roster.present].tolist()))
-
-    def _let_replaced_go(self, applied: Applied, now: float) -> None:
-        # Those that replace them are there by now, so a cluster of one keeps its id.
-        if len(replaced := self.forgetting.take_replaced()):
-            self.remove(replaced, applied, now)
 
     def _leave(self, atoms: Ids, applied: Applied, now: float) -> None:
         if len(atoms) == 0:
@@ -383,17 +378,7 @@ class Shard:
         self._arrivals = None
         self._regroup(touched)
         applied.lineage += events
-        numbers, clusters = roster.seq[present[changed]], published.clusters[changed]
-        single = numbers > 0
-        applied.reassigned.append(
-            Reassignment(
-                self.publication,
-                numbers[single],
-                clusters[single],
-                -numbers[~single],
-                clusters[~single],
-            )
-        )
+        applied.reassigned.append(roster.reassignment(self.publication, present[changed]))
         applied.publications.append(
             PublicationRow(
                 number=self.publication,

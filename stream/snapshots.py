@@ -16,6 +16,7 @@ from ..mcmc.settings import RefinementSettings
 from ..storage.base import Reader, Store
 from ..storage.commit import BatchCommit, Rewind, Snapshot
 from ..storage.errors import Fenced, SnapshotCorrupt, StreamConflict
+from .applied import Applied
 from .contingency import numbered, overlaps
 from .errors import ReplayDiverged
 from .record import TopicPartition
@@ -37,6 +38,8 @@ Progress = Callable[[int], None]
 
 # A cadence under which nothing is refined or published.
 NEVER = RefinementSettings(every_records=2**62, publish_every_records=2**62)
+# Rows of SQL in memory at a time.
+CHECKED_RECORDS = 5_000
 ATTEMPTS = 5
 
 
@@ -171,6 +174,7 @@ def revert_keeping(
         shard = usable(store, stream, number)
         position = store.position(stream)
         _insert_later(store, stream, shard, position.next_seq - 1, progress)
+        _let_go(store, stream, shard)
         adopt(store, stream, shard)
         shard.cadence = cadence
         owner = _owner()
@@ -247,3 +251,15 @@ def _insert_later(store: Store, stream: str, shard: Shard, last: int, progress: 
 
 def _owner() -> str:
     return f"weald-snapshot-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+
+
+def _let_go(store: Store, stream: str, shard: Shard) -> None:
+    """Take out of the model what has left it since, as SQL says: nobody sees it come back."""
+    seqs = shard.roster.seq[shard.roster.singles].tolist()
+    left = [
+        row.seq
+        for start in range(0, len(seqs), CHECKED_RECORDS)
+        for row in store.observed(stream, seqs[start : start + CHECKED_RECORDS])
+        if row.left_seq is not None
+    ]
+    shard.remove(np.array(left, dtype=np.int64), Applied(), 0.0)

@@ -1,6 +1,7 @@
 """A person's own snapshots: made beside the writer, checked, compared, and gone back to."""
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from weald.storage.sql import SqlStore
 from weald.stream import snapshots
 from weald.stream.model import Plan
 from weald.stream.recovery import usable
+from weald.stream.settings import MemorySettings
 
 from tests.stream.scenario import (
     CADENCE,
@@ -173,6 +175,53 @@ def test_two_are_compared_on_what_both_know(whole: SqlStore) -> None:
     last = usable(whole, NAME, newest).clusters[: first.seq]
     assert found.n_moved == (first.clusters != last).sum()
     assert sum(flow.n_observations for flow in found.flows) == found.n_moved
+
+
+def forgetful(folder: Path) -> tuple[Plan, SqlStore]:
+    """A stream with a window in which keys come again, run to its end, with all its snapshots."""
+    lines = [line_of(i % 300, row) for i, row in enumerate(values_of(N))]
+    path = write_lines(folder / "records.jsonl", lines)
+    plan = plan_for(path, snapshot_records=70, duplicate_keys="update")
+    plan = replace(plan, memory=MemorySettings(window_records=180))
+    store = new_store(folder)
+    store._settings = type(store._settings)(url=store._settings.url, snapshots_kept=100)
+    run(plan, store)
+    return plan, store
+
+
+def left(store: SqlStore) -> list[int | None]:
+    return [row.left_seq for row in store.observed(NAME, range(1, N + 1))]
+
+
+def test_what_was_forgotten_or_replaced_comes_back_with_the_snapshot(tmp_path: Path) -> None:
+    plan, store = forgetful(tmp_path)
+    before, gone, snapshot = outcome(store), left(store), middle(store)
+    old = usable(store, NAME, snapshot)
+    for info in store.snapshots(NAME):
+        snapshots.verify(store, NAME, info.number)
+    found = snapshots.compare(store, NAME, snapshot, store.snapshots(NAME)[0].number)
+    kept = [seq for seq, at in enumerate(gone, start=1) if at is None]
+    assert found.n_compared == len(set(kept) & set(old.roster.seq.tolist()))
+    assert snapshots.revert_dropping(store, NAME, snapshot) == N - old.seq
+    present = [seq for seq, at in enumerate(left(store), start=1) if at is None]
+    assert present == sorted(old.roster.seq[old.roster.singles].tolist())
+    run(plan, store)
+    assert outcome(store) == before
+    assert left(store) == gone
+
+
+def test_kept_results_do_not_bring_back_what_has_left(tmp_path: Path) -> None:
+    _, store = forgetful(tmp_path)
+    before, gone = outcome(store), left(store)
+    made = snapshots.revert_keeping(store, NAME, middle(store), CADENCE, silent)
+    snapshots.verify(store, NAME, made)
+    shard = usable(store, NAME, made)
+    present = [seq for seq, at in enumerate(gone, start=1) if at is None]
+    assert sorted(shard.roster.seq[shard.roster.singles].tolist()) == present
+    after = outcome(store)
+    assert (after.clusters, after.lineage) == (before.clusters, before.lineage)
+    assert [row[:2] for row in after.rows] == [row[:2] for row in before.rows]
+    assert left(store) == gone
 
 
 def test_a_kill_while_a_label_is_kept_changes_nothing(tmp_path: Path, undisturbed: Outcome) -> None:
