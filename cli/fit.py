@@ -163,8 +163,8 @@ def fit(
     With --family irm the file is a network and its vertices are clustered (infinite relational
     model): --param a and b for edges that are there or not, shape and rate with counts=true,
     directed=true where edges have a direction and the file does not say so, learn=true to learn
-    these. Kernels that take guides from other chains (the default, arm, sarm, bsm) run 8 of them
-    unless --chains asks for another number, 4 at least.
+    these. Kernels that take guides from other chains (the default, accord, arm, sarm, bsm) run 8 of
+    them unless --chains asks for another number, 4 at least.
     """
     if iterations is not None and seconds is not None:
         raise UsageError("give --iterations or --seconds, not both")

@@ -39,6 +39,8 @@ __all__ = [
 # The family whose rows may be sparse.
 SPARSE_FAMILY = "multinomial"
 _DEFAULT_ITERATIONS = 100
+# Share of a run in which guides out of the past are collected: the draws of it are discarded.
+_ADAPTING = 0.5
 # Draws kept of a chain for the consensus and the membership probabilities.
 _KEPT_DRAWS = 200
 # Pairs of rows whose being together is followed; every chain follows the same ones.
@@ -178,7 +180,9 @@ def sample(
     """Run chains side by side, in two halves of which one moves at a time.
 
     Guides of one half are the states of the other, so that the product of all posteriors is left
-    invariant. ``progress`` is told the share that is done.
+    invariant. Guides out of the past come from a history that grows until half is done, and stands
+    still from then on: the draws that count are those of kernels whose adaptation has ceased.
+    ``progress`` is told the share that is done.
     """
     recorders = [_Recorder(settings, position) for position, _ in chains]
     middle = (len(chains) + 1) // 2
@@ -196,7 +200,7 @@ def sample(
             for index in moving:
                 position, rng = chains[index]
                 position.guides = guides
-                if history is not None:
+                if history is not None and share < _ADAPTING:
                     history.note(index, position.labels())
                 position.resample(rng)
                 for kernel in kernels:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..treecore.errors import ParameterError
 from . import (
+    accord,
     arm,
     bsm,
     dm,
@@ -233,6 +234,7 @@ KERNELS: dict[str, Kernel] = {
         _burnin("subc-published", subc_published.FLAG, subc_published.PLAN),
         _one_scan("fsd", fsd, fsd.Plan()),
         _one_scan("gibbs-supc", gibbs_supc, gibbs_supc.Plan()),
+        *(_guided(*named, accord) for named in guided_names("accord", "exact")),
         *(_guided(*named, arm) for named in guided_names("arm", "exact")),
         *(_guided(*named, sarm) for named in guided_names("sarm", "exact")),
         *(_guided(*named, bsm) for named in guided_names("bsm", "exact")),

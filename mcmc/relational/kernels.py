@@ -6,7 +6,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from .. import arm, bsm, sarm, srm
+from .. import accord, arm, bsm, sarm, srm
 from ..kernels import Flag, Kernel, draw_guides, guided_names, moves_of
 from ..state import make_tally
 from . import gibbs, rgsm, sdds
@@ -63,10 +63,12 @@ NETWORK_KERNELS: dict[str, Kernel] = {
         _plain("rgsm", rgsm, rgsm.Plan()),
         _plain("sdds", sdds, sdds.Plan()),
         _plain("srm", srm, srm.PLAN),
+        *(_guided(*named, accord) for named in guided_names("accord", "exact")),
         *(_guided(*named, arm) for named in guided_names("arm", "exact")),
         *(_guided(*named, sarm) for named in guided_names("sarm", "exact")),
         *(_guided(*named, bsm) for named in guided_names("bsm", "exact")),
     )
 }
-# Split-merge-samplers, section 5.4: reconfiguration by a population, and Gibbs.
-NETWORK_SCHEDULES = {"auto": ("arm", "gibbs")}
+# Guides out of the past mix far better on networks than those of a population, and a fit stops
+# collecting them before the draws that it reports.
+NETWORK_SCHEDULES = {"auto": ("accord-history", "arm-history", "gibbs")}

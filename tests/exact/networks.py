@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln
-from weald.mcmc import arm, bsm, sarm, srm
+from weald.mcmc import accord, arm, bsm, sarm, srm
 from weald.mcmc.guides import Guides, make_guides
 from weald.mcmc.relational import gibbs, rgsm, sdds
 from weald.mcmc.relational.vertices import VertexState, make_vertex_state
@@ -220,6 +220,7 @@ PLAIN: dict[str, Step] = {
     "srm": plain(srm.sweep, srm.PLAN),
 }
 GUIDED: dict[str, tuple[Callable[..., None], Any]] = {
+    "accord": (accord.sweep, accord.PLAN),
     "arm": (arm.sweep, arm.PLAN),
     "sarm": (sarm.sweep, sarm.PLAN),
     "bsm": (bsm.sweep, bsm.Plan(0)),

@@ -31,7 +31,7 @@ def rings(rng: Generator, *, hidden: Any = None, within: float = 0.7) -> Network
 def test_kernels_with_guides_find_clumps(rng: Generator) -> None:
     truth = np.repeat(np.arange(K), 15)
     values = 9.0 * np.eye(K)[truth] + rng.normal(size=(N, K))
-    for names in (("arm", "gibbs"), ("arm-history", "gibbs")):
+    for names in (("arm", "gibbs"), ("arm-history", "gibbs"), ("accord", "gibbs")):
         settings = FitSettings(kernels=names, chains=4, iterations=15, init="one", seed=1)
         result = fit(values, settings, lambda: 0.0)
         assert result.n_clusters == K
@@ -45,7 +45,7 @@ def test_too_few_chains_to_guide_each_other() -> None:
 
 def test_claims() -> None:
     for kernels in (KERNELS, NETWORK_KERNELS):
-        for name in ("arm", "sarm", "bsm"):
+        for name in ("accord", "arm", "sarm", "bsm"):
             assert kernels[name].flag == "exact"
             assert kernels[f"{name}-history"].flag == "adaptive"
 
@@ -63,6 +63,19 @@ def test_history_gives_this_chains_past_and_somebody_elses(rng: Generator) -> No
     assert seconds == {(chain, at) for chain in (0, 1) for at in range(4, 8)}
 
 
+def test_the_past_is_collected_before_the_draws_that_count(
+    rng: Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[int] = []
+    monkeypatch.setattr(History, "note", lambda _, chain, __: noted.append(chain))
+    fit_network(
+        rings(rng),
+        FitSettings(family="irm", kernels=("auto",), chains=4, iterations=6),
+        lambda: 0.0,
+    )
+    assert noted == [0, 1, 2, 3] * 3
+
+
 def test_room_decides_nothing() -> None:
     """Sweeps that ask for more blocks than there is room for are done again with more."""
     network, prior = rings(Generator(PCG64(3)), within=0.1), build_prior("dp", {"alpha": 3000.0})
@@ -72,7 +85,7 @@ def test_room_decides_nothing() -> None:
         position = VertexPosition(beta_edges(), network, np.arange(N) % 3, prior)
         position._state = make_vertex_state(position.model, network, np.arange(N) % 3, room)
         position.guides = (np.arange(N) % 7, np.arange(N) % 5)
-        for name in ("gibbs", "arm", "sdds", "rgsm", "srm"):
+        for name in ("gibbs", "accord", "arm", "sdds", "rgsm", "srm"):
             NETWORK_KERNELS[name].sweep(rng, position)
         found.append(position.labels())
     np.testing.assert_array_equal(found[0], found[1])

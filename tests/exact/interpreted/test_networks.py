@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc import arm, reconfiguration, restricted, walk_notes
+from weald.mcmc import accord, arm, reconfiguration, restricted, walk_notes
 from weald.mcmc.reconfiguration import _walk
 from weald.mcmc.relational.vertices import VertexState, log_joint
 from weald.mcmc.walk_notes import Labels, Notes
@@ -77,7 +77,7 @@ def test_longer_paths(kernel: str) -> None:
     check(small, small.matrix(PLAIN[kernel]))
 
 
-@pytest.mark.parametrize("kernel", ["arm", "sarm", "bsm"])
+@pytest.mark.parametrize("kernel", ["accord", "arm", "sarm", "bsm"])
 @pytest.mark.parametrize("guides", GUIDES[4])
 def test_every_guided_kernel(kernel: str, guides: str) -> None:
     small = problem("binary")
@@ -85,7 +85,7 @@ def test_every_guided_kernel(kernel: str, guides: str) -> None:
     check(small, matrix, alone=False)
 
 
-@pytest.mark.parametrize("kernel", ["arm", "bsm"])
+@pytest.mark.parametrize("kernel", ["accord", "arm", "bsm"])
 @pytest.mark.parametrize("case", ["skewed", "hidden", "directed-counts"])
 def test_guided_on_other_likelihoods(kernel: str, case: str) -> None:
     small = problem(case)
@@ -93,9 +93,18 @@ def test_guided_on_other_likelihoods(kernel: str, case: str) -> None:
     check(small, matrix, alone=False)
 
 
-def test_random_order() -> None:
+@pytest.mark.parametrize("kernel", ["accord", "bsm"])
+def test_random_order(kernel: str) -> None:
     small = problem("binary")
-    matrix = small.matrix(guided(*GUIDED["bsm"], guides_of(GUIDES[4][0])), Paths)
+    matrix = small.matrix(guided(*GUIDED[kernel], guides_of(GUIDES[4][0])), Paths)
+    check(small, matrix, alone=False)
+
+
+@pytest.mark.parametrize("kernel", ["accord", "arm", "bsm"])
+def test_guided_on_five_vertices(kernel: str) -> None:
+    """One pair that the guides disagree on, and a piece of three: more pairs take a minute."""
+    small = larger(5)
+    matrix = small.matrix(guided(*GUIDED[kernel], guides_of("00111/01222")))
     check(small, matrix, alone=False)
 
 
@@ -168,6 +177,14 @@ def test_launch_from_the_present_state(monkeypatch: pytest.MonkeyPatch) -> None:
     small = problem("binary")
     monkeypatch.setattr(restricted, "_launch", refined)
     matrix = small.matrix(guided(*GUIDED["bsm"], guides_of("0000/0001")))
+    assert np.abs(small.target @ matrix - small.target).max() > 1e-3
+
+
+def test_pieces_that_join_their_like(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A piece that goes to another of its set is not found again."""
+    small = problem("binary")
+    monkeypatch.setattr(accord, "inf", 0.0)
+    matrix = small.matrix(guided(accord.sweep, accord.Plan(0), guides_of("0000/0122")))
     assert np.abs(small.target @ matrix - small.target).max() > 1e-3
 
 

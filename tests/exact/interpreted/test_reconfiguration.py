@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc import arm, bsm, sarm, srm
+from weald.mcmc import accord, arm, bsm, sarm, srm
 from weald.mcmc.guides import Guides, draw_disagreement, make_guides
 from weald.mcmc.state import State
 from weald.mcmc.walk_notes import make_notes
@@ -19,6 +19,7 @@ from tests.exact.interpreted.test_oracles import published
 TOLERANCE = 1e-12
 
 GUIDED: dict[str, tuple[Any, Any]] = {
+    "accord": (accord.sweep, accord.PLAN),
     "arm": (arm.sweep, arm.PLAN),
     "sarm": (sarm.sweep, sarm.PLAN),
     "bsm": (bsm.sweep, bsm.Plan(0)),
