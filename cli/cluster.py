@@ -132,13 +132,16 @@ def _for_table(answer: dict[str, Any]) -> dict[str, Any]:
     for row in answer.get("contrast", [])[:FEATURES_SHOWN]:
         own, rest = contrast_text(row)
         contrast.append({**row, "typical": own, "rest": rest})
-    return {
-        **{key: value for key, value in shown.items() if value is not None},
-        "share": f"{answer['share']:.1%}",
+    tables = {
         "contrast": contrast,
         **{key: answer.get(key, []) for key in told[1:]},
         "lineage": answer["lineage"][-LINEAGE_SHOWN:],
         "members": answer["members"],
+    }
+    return {
+        **{key: value for key, value in shown.items() if value is not None},
+        "share": f"{answer['share']:.1%}",
+        **{key: rows for key, rows in tables.items() if rows},
     }
 
 

@@ -101,15 +101,21 @@ def _schema(settings: Settings) -> Finding:
     from ..stream.schema import Schema
 
     schema = Schema.of(settings.schema)
-    return Finding("schema", "ok", ", ".join(schema.features))
+    names = [field.name for field in settings.schema.fields]
+    told = f" ({schema.dimension} numbers)" if schema.dimension > len(names) else ""
+    return Finding("schema", "ok", f"{', '.join(names)}{told}")
 
 
 def _database(settings: Settings) -> Finding:
     from ..storage import migrate
     from ..storage.settings import redacted
+    from .state import sqlite_file
 
+    url, file = redacted(settings.storage.url), sqlite_file(settings.storage.url)
+    if (file is not None and not file.exists()) or migrate.current(settings.storage) is None:
+        return Finding("database", "note", f"{url}: no tables yet; weald run makes them")
     migrate.check(settings.storage)
-    return Finding("database", "ok", redacted(settings.storage.url))
+    return Finding("database", "ok", url)
 
 
 def _source(settings: Settings) -> Finding:

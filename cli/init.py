@@ -127,6 +127,8 @@ def init(
         Proposal(proposal.fields, key or proposal.key, time or proposal.time, []),
         stream={"name": name, **_source(sample, topic, home)},
         kafka={"bootstrap_servers": bootstrap_servers, "topic": topic or "events"},
+        # A file is looked at where there may be no server at all.
+        redis=topic is not None or sample is None,
     )
     home.mkdir(parents=True, exist_ok=True)
     target.write_text(configuration(choices), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -18,6 +19,8 @@ LEAST_REPEATS = 3
 LEAST_WORDS = 3
 # Where the largest number is so many times the median, its logarithm tells more.
 SKEWED = 50.0
+# Fewer that follow each other may do so by chance.
+LEAST_COUNTED = 10
 _FLAGS = frozenset({"true", "false", "yes", "no"})
 _COUNTS = re.compile(r"(^|_)(n|num|count|counts|total|hits|requests|errors|retries|bytes)(_|$)")
 
@@ -74,6 +77,10 @@ def _numbers(filled: Sequence[Any]) -> list[float] | None:
 
 def _number(name: str, numbers: Sequence[float]) -> Verdict:
     whole = all(number >= 0 and number == int(number) for number in numbers)
+    if len(numbers) >= LEAST_COUNTED and all(
+        later == number + 1 for number, later in itertools.pairwise(numbers)
+    ):
+        return Verdict(None, "left out: numbers the records one by one")
     # Half the length, sorted: the statistics module would take as long to load as all commands.
     middle, largest = sorted(numbers)[len(numbers) // 2], max(numbers)
     last = name.rpartition(".")[2].lower()

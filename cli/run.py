@@ -20,6 +20,8 @@ from .output import note
 from .worker import working_threads
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..stream.engine import Engine
     from .settings import Settings
 
@@ -101,6 +103,7 @@ def run(
             running.enter_context(working_threads(settings, settings.workers.threads))
         with stopping_on_signals(ready.engine) as received:
             ready.engine.run()
+    _sum_up(settings, config)
     if signal.SIGINT in received:
         sys.exit(ExitCode.INTERRUPTED)
 
@@ -153,6 +156,26 @@ def _announce(settings: Settings, metrics_url: str | None) -> None:
     note(f"stream  {stream.name}, reading {origin}")
     if metrics_url is not None:
         note(f"metrics {metrics_url}")
+
+
+def _sum_up(settings: Settings, config: Path | None) -> None:
+    """Say what the stream came to, and how to look at it."""
+    from ..storage.errors import StorageError
+    from ..storage.sql import SqlStore
+
+    try:
+        with SqlStore(settings.storage) as store:
+            status = store.status(settings.stream.name)
+    except StorageError:
+        return  # no stream yet, or a database that has gone meanwhile: the run itself ended well
+    dead = "dead letter" if status.n_dead == 1 else "dead letters"
+    note(
+        f"so far  {status.n_received:,} received: {status.n_inserted:,} inserted, "
+        f"{status.n_duplicate:,} repeated, {status.n_dead:,} {dead}; {status.n_clusters:,} clusters"
+    )
+    where = "" if config is None else f" --config {config}"
+    look = f"; weald dlq list{where}" if status.n_dead else ""
+    note(f"Next: weald clusters{where}; weald report{where}{look}")
 
 
 def _announce_embedded(settings: Settings) -> None:

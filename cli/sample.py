@@ -55,10 +55,16 @@ def propose(path: Path) -> Proposal:
     if not records:
         raise UsageError(f"{path}: no records")
     columns = {name: [record.get(name) for record in records] for name in records[0]}
-    time = next((name for name in columns if name.rpartition(".")[2].lower() in TIME_NAMES), None)
+    reasons = []
+    time = None
+    for name in [each for each in columns if each.rpartition(".")[2].lower() in TIME_NAMES]:
+        odd = _no_time(columns[name])
+        if odd is None:
+            time = time or name
+        else:
+            reasons.append(f"{name}: not taken as the time: {odd}")
     key = _key(columns, time)
     fields: list[str | dict[str, Any]] = []
-    reasons = []
     for name, values in columns.items():
         if name in (key, time):
             role = "key" if name == key else "time"
@@ -123,6 +129,19 @@ def _flattened(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[st
             yield from _flattened(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
+
+
+def _no_time(values: list[Any]) -> str | None:
+    """Why a record of this time would be set aside, or None if all can be read."""
+    from ..stream.moments import time_of
+    from ..stream.refused import Refused
+
+    try:
+        for value in values:
+            time_of(value, text=True)
+    except Refused as refused:
+        return refused.detail
+    return None
 
 
 def _key(columns: Mapping[str, list[Any]], time: str | None) -> str | None:

@@ -1,11 +1,15 @@
 """Draw the figures of how-it-works.md by running what they show.
 
 Run it from the root of the repository, without compilation, which takes longer than so few points:
-``NUMBA_DISABLE_JIT=1 .venv/bin/python docs/figures.py``.
+``NUMBA_DISABLE_JIT=1 .venv/bin/python docs/figures.py``; names of kernels, and ``network-`` before
+those of networks, draw theirs alone.
 """
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,16 +17,26 @@ from matplotlib.figure import Figure
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import dendrogram
+from weald.mcmc.fit import FitSettings, fit
 from weald.mcmc.kernels import KERNELS, Kernel
 from weald.mcmc.position import Position
+from weald.mcmc.relational.fit import fit_network
+from weald.mcmc.relational.kernels import NETWORK_KERNELS
 from weald.mcmc.start import atoms_of, forest_labels, grow_forest
 from weald.treecore.family import FAMILIES
 from weald.treecore.guide import Guide, freeze
 from weald.treecore.prior import build_prior
+from weald.treecore.relational.network import Links, make_network
 
 FOLDER = Path(__file__).parent / "images"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e0a800", "#56b4e9", "#8c564b", "#7f6bd6")
 N, SWEEPS = 36, 40
+LIKE_THE_OTHERS: dict[str, Any] = {
+    "learn_hyper": False,
+    "iterations": SWEEPS,
+    "seed": 1,
+    "keep_labels": True,
+}
 
 
 def points() -> NDArray[np.float64]:
@@ -62,8 +76,8 @@ def save(figure: Figure, name: str) -> None:
     figure.savefig(FOLDER / f"{name}.png", dpi=110, facecolor="#ffffff")
 
 
-def main() -> None:
-    """Draw them all."""
+def main(only: set[str]) -> None:
+    """Draw those of these kernels, or all."""
     FOLDER.mkdir(exist_ok=True)
     values = points()
     family = FAMILIES["gaussian"].build({}, values)
@@ -88,36 +102,86 @@ def main() -> None:
     right.set_title("the guide: all trees joined at the top", fontsize=10)
     right.set_ylabel("log2 of leaves")
     save(figure, "ibhc")
-    for kernel in KERNELS.values():
-        moved(
-            kernel,
-            values,
-            lambda: Position(family, atoms, start, prior, lambda model: freeze(model, forest)),
-        )
+    for name, kernel in KERNELS.items():
+        if only and name not in only:
+            continue
+        if kernel.guided:
+            guided(name, values)
+        else:
+            moved(
+                kernel,
+                values,
+                lambda: Position(family, atoms, start, prior, lambda model: freeze(model, forest)),
+            )
+    for name in NETWORK_KERNELS:
+        if not only or f"network-{name}" in only:
+            on_network(name)
+
+
+Pane = Callable[[Axes, NDArray[np.int64]], None]
 
 
 def moved(kernel: Kernel, values: NDArray[np.float64], begin: Callable[[], Position]) -> None:
-    """Before, after the first sweep that changed anything, and the log joint from then on."""
+    """A kernel that needs no other chain, from one cluster."""
     rng = Generator(PCG64(1))
     position = begin()
-    before = position.labels()
-    trace, first, at = [position.log_joint()], None, 0
-    for sweep in range(1, SWEEPS + 1):
+    labels, trace = [position.labels()], [position.log_joint()]
+    for _ in range(SWEEPS):
         kernel.sweep(rng, position)
+        labels.append(position.labels())
         trace.append(position.log_joint())
-        if first is None and len(np.unique(position.labels())) > 1:
-            first, at = position.labels(), sweep
+    told(f"kernel-{kernel.name}", labels, trace, lambda at, each: scatter(at, values, each))
+
+
+def guided(name: str, values: NDArray[np.float64]) -> None:
+    """A kernel that takes guides from other chains: the first chain of a population."""
+    settings = FitSettings(kernels=(name,), init="random:5", chains=4, **LIKE_THE_OTHERS)
+    trace = fit(values, settings, perf_counter).traces[0]
+    told(
+        f"kernel-{name}",
+        trace.labels,
+        trace.log_joint,
+        lambda at, each: scatter(at, values, each),
+    )
+
+
+def on_network(name: str) -> None:
+    """A kernel of networks: the adjacency matrix in the order of the blocks."""
+    rng = np.random.default_rng(2)
+    group = rng.integers(0, 3, N)
+    share = np.where(group[:, None] == group, 0.6, 0.05)
+    links = np.triu(rng.random((N, N)) < share, 1).astype(np.float64)
+    source, target = np.nonzero(links)
+    network = make_network(N, Links(source, target, np.ones(len(source))))
+    settings = FitSettings(kernels=(name,), init="random:5", chains=4, **LIKE_THE_OTHERS)
+    trace = fit_network(network, settings, perf_counter).traces[0]
+
+    def adjacency(panel: Axes, labels: NDArray[np.int64]) -> None:
+        order = np.argsort(labels, kind="stable")
+        panel.imshow((links + links.T)[np.ix_(order, order)], cmap="Greys")
+        for edge in np.flatnonzero(np.diff(labels[order])) + 0.5:
+            panel.axhline(edge, color=COLOURS[1], linewidth=1)
+            panel.axvline(edge, color=COLOURS[1], linewidth=1)
+        panel.set(xticks=[], yticks=[])
+
+    told(f"network-{name}", trace.labels, trace.log_joint, adjacency)
+
+
+def told(name: str, labels: list[NDArray[np.int64]], trace: list[float], pane: Pane) -> None:
+    """Before, after the first sweep that changed anything, and the log joint from then on."""
+    changed = [at for at, each in enumerate(labels) if not np.array_equal(each, labels[0])]
+    at = changed[0] if changed else 0
     figure = Figure(figsize=(7.2, 2.3), layout="constrained")
     panels = figure.subplots(1, 3)
-    scatter(panels[0], values, before)
-    scatter(panels[1], values, before if first is None else first)
+    pane(panels[0], labels[0])
+    pane(panels[1], labels[at])
     panels[0].set_title("start", fontsize=10)
-    panels[1].set_title("no change" if first is None else f"after sweep {at}", fontsize=10)
+    panels[1].set_title(f"after sweep {at}" if changed else "no change", fontsize=10)
     panels[2].plot(trace, color=COLOURS[0], linewidth=1.2)
     panels[2].set_title("log joint by sweep", fontsize=10)
     panels[2].tick_params(labelsize=8)
-    save(figure, f"kernel-{kernel.name}")
+    save(figure, name)
 
 
 if __name__ == "__main__":
-    main()
+    main(set(sys.argv[1:]))

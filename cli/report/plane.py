@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,9 @@ __all__ = ["Plane", "plane_of"]
 
 # Data that have a place on the map are shown there.
 MAP = ("longitude", "latitude")
+# Clusters that are so much narrower than the whole are apart in any picture.
+LEAST_WITHIN = 0.1
+BUCKET = re.compile(r"\.\d+$")
 
 
 @dataclass(frozen=True)
@@ -53,11 +57,19 @@ def plane_of(
         return Plane(points, ("order", names[0]), "The one feature, in order of arrival.")
     if len(names) == 2:
         return Plane(values, (names[0], names[1]), "In the data's own coordinates.")
-    return _principal(values, clusters)
+    return _principal(values, clusters, _units(names))
 
 
-def _principal(values: NDArray[np.float64], clusters: NDArray[np.int64]) -> Plane:
-    """Project on the principal plane of the data, each feature scaled by its spread in a cluster.
+def _units(names: Sequence[str]) -> NDArray[np.int64]:
+    """Number of the unit of each feature: the counts that one text was hashed to share theirs."""
+    fields = [name.rpartition(".")[0] if BUCKET.search(name) else name for name in names]
+    return np.unique(fields, return_inverse=True)[1]
+
+
+def _principal(
+    values: NDArray[np.float64], clusters: NDArray[np.int64], units: NDArray[np.int64]
+) -> Plane:
+    """Project on the principal plane of the data, each unit scaled by its spread in a cluster.
 
     So the picture shows what separates clusters, not which unit is the smallest.
     """
@@ -67,10 +79,13 @@ def _principal(values: NDArray[np.float64], clusters: NDArray[np.int64]) -> Plan
     means = np.zeros((len(sizes), values.shape[1]))
     np.add.at(means, place, filled)
     means /= sizes[:, None]
-    within = np.sqrt(((filled - means[place]) ** 2).mean(axis=0))
-    # A feature that never varies within a cluster is scaled by its spread over all, if it has one.
-    spread = filled.std(axis=0)
-    scale = np.where(within > 1e-9 * np.maximum(spread, 1e-300), within, spread)
+    n_features = np.bincount(units)
+    within, spread = (
+        np.sqrt(np.bincount(units, weights=(apart**2).mean(axis=0)) / n_features)[units]
+        for apart in (filled - means[place], filled - filled.mean(axis=0))
+    )
+    # One that hardly varies within clusters would outweigh all others, and hide what they separate.
+    scale = np.maximum(within, LEAST_WITHIN * spread)
     scaled = (filled - filled.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
     _, singular, axes = np.linalg.svd(scaled, full_matrices=False)
     share = singular**2 / max(float((singular**2).sum()), 1e-300)

@@ -72,6 +72,12 @@ def test_one_cluster(form: str, weald: Command) -> None:
     assert set(answer["members"][0]) == {"key", "time", "x", "y"}
 
 
+def test_a_cluster_in_a_table_has_no_empty_parts(weald: Command) -> None:
+    told = weald("cluster", "1", "--members", "0", "--typical", "0").out.splitlines()
+    assert "lineage" in told
+    assert not {"members", "typical members", "borderline members"} & set(told)
+
+
 def test_clusters_are_filtered_sorted_and_paged(weald: Command) -> None:
     every = json.loads(weald("clusters", "--output", "json").out)
     ids = [row["cluster"] for row in every]

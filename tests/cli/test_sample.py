@@ -116,3 +116,20 @@ def test_lines_of_a_log_are_a_text(tmp_path: Path) -> None:
     path.write_text("".join(f"worker {i} has started in {i} s\n" for i in range(30)))
     proposal = propose(path)
     assert proposal.fields == [{"path": "line", "kind": "text"}]
+
+
+def test_a_time_that_no_run_could_read_is_not_proposed(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    rows = "".join(f"081109 2036{i:02},{1_700_000_000 + i},{i * 7 % 11}\n" for i in range(20))
+    path.write_text(f"timestamp,ts,x\n{rows}")
+    proposal = propose(path)
+    assert proposal.time == "ts"
+    assert proposal.fields == ["x"]
+    assert "'081109 203600' is no ISO 8601 time" in proposal.reasons[0]
+
+
+def test_the_number_of_a_record_is_no_feature(tmp_path: Path) -> None:
+    records: list[object] = [{"line": i, "x": i * 7 % 11} for i in range(1, 30)]
+    proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
+    assert proposal.fields == ["x"]
+    assert proposal.reasons[0] == "line: left out: numbers the records one by one"

@@ -1,5 +1,6 @@
 """The documents: what they tell people to type works, and the site builds without a network."""
 
+import itertools
 import re
 import shlex
 import subprocess
@@ -13,6 +14,8 @@ import pytest
 from typer.main import get_command
 from weald.cli.main import app, main
 from weald.cli.settings import load
+from weald.mcmc.kernels import KERNELS
+from weald.mcmc.relational.kernels import NETWORK_KERNELS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -30,37 +33,47 @@ def blocks(page: Path, language: str) -> list[str]:
     return [str(block) for block in found]
 
 
-def with_blocks(language: str) -> pytest.MarkDecorator:
-    pages = [page for page in PAGES if blocks(page, language)]
+def with_blocks(*languages: str) -> pytest.MarkDecorator:
+    pages = [page for page in PAGES if any(blocks(page, each) for each in languages)]
     return pytest.mark.parametrize("page", pages, ids=lambda page: page.stem)
 
 
-@with_blocks("python")
-def test_python_in_the_documents_runs(
+def steps(page: Path) -> list[tuple[str, str]]:
+    """What a reader does, in order: a program in Python, or commands; neighbours are one step."""
+    found = re.findall(
+        r"^```(python|console)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL
+    )
+    return [
+        (language, "\n".join(text for _, text in group))
+        for language, group in itertools.groupby(found, key=lambda each: str(each[0]))
+    ]
+
+
+@with_blocks("python", "console")
+def test_what_the_documents_say_to_do_works(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As a script of its own, the way a reader would; warnings are theirs to see.
     monkeypatch.chdir(tmp_path)
-    script = tmp_path / "page.py"
-    script.write_text("\n".join(blocks(page, "python")))
+    monkeypatch.setenv("WEALD__MONITORING__PORT", "0")
+    for language, text in steps(page):
+        if language == "python":
+            in_python(text, tmp_path / "page.py")
+            continue
+        lines = [line for line in text.splitlines() if line.startswith("$ weald ")]
+        assert lines
+        for line in lines:
+            with pytest.raises(SystemExit) as left:
+                main(shlex.split(line.removeprefix("$ weald ")))
+            assert not left.value.code, line
+
+
+def in_python(text: str, script: Path) -> None:
+    """Run it as a script of its own, the way a reader would; warnings are theirs to see."""
+    script.write_text(text)
     done = subprocess.run(
         [sys.executable, str(script)], capture_output=True, text=True, timeout=280, check=False
     )
     assert done.returncode == 0, done.stderr
-
-
-@with_blocks("console")
-def test_sessions_in_the_documents_run(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    lines = [line for block in blocks(page, "console") for line in block.splitlines()]
-    typed = [line.removeprefix("$ weald ") for line in lines if line.startswith("$ weald ")]
-    assert typed
-    for line in typed:
-        with pytest.raises(SystemExit) as left:
-            main(shlex.split(line))
-        assert not left.value.code, line
 
 
 @with_blocks("toml")
@@ -96,6 +109,14 @@ def test_commands_that_are_mentioned_exist(page: Path) -> None:
         known |= {name for parameter in command.params for name in parameter.secondary_opts}
         options = {word.partition("=")[0] for word in words if word.startswith("--")}
         assert options <= known | {"--help", "--version"}, f"{page}: weald {command.name} {words}"
+
+
+def test_every_kernel_has_a_figure() -> None:
+    shown = (DOCS / "how-it-works.md").read_text()
+    names = [f"kernel-{name}" for name in KERNELS] + [f"network-{name}" for name in NETWORK_KERNELS]
+    for name in names:
+        assert f"(images/{name}.png)" in shown
+        assert (DOCS / "images" / f"{name}.png").is_file()
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
