@@ -71,7 +71,7 @@ def in_python(text: str, script: Path) -> None:
     """Run it as a script of its own, the way a reader would; warnings are theirs to see."""
     script.write_text(text)
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=280, check=False
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=800, check=False
     )
     assert done.returncode == 0, done.stderr
 
