@@ -1,6 +1,7 @@
 """The SQL roles of `weald db roles`: what a reader may ask, and that it can write nothing."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +16,11 @@ from weald.storage.settings import StorageSettings
 from weald.storage.sql import SqlStore
 
 from tests.cli.conftest import N_BAD, N_GOOD, records, type_command
+from tests.cli.test_http import Service, serving
 from tests.servers.postgresql import administer
 from tests.servers.server import Server
 
+PLACES = {"cluster": "1", "key": "k1"}
 QUESTIONS = (
     ("status",),
     ("clusters",),
@@ -28,7 +31,14 @@ QUESTIONS = (
     ("lineage",),
     ("export", "assignments"),
     ("export", "lineage"),
+    ("export", "clusters"),
+    ("tree", "{cluster}"),
+    ("predict", "{home}/new.jsonl"),
+    ("report", "--out", "{home}/report.html"),
+    ("watch", "--looks", "1", "--output", "json"),
     ("snapshot", "list"),
+    ("snapshot", "verify"),
+    ("snapshot", "diff", "1", "1"),
     ("dlq", "list"),
     ("dlq", "show", "1"),
     ("db", "check"),
@@ -63,6 +73,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, urls: dict[str, str]) -> Path
     """A stream that the writer's role has filled."""
     home = tmp_path_factory.mktemp("roles")
     (home / "records.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records()))
+    (home / "new.jsonl").write_text('{"id": "new", "time": 1, "x": 0.5, "y": 1.5}\n')
     (home / "weald.toml").write_text(
         "[stream]\nname = 'pairs'\nsource = 'file'\npath = 'records.jsonl'\nbatch_records = 64\n"
         "[schema]\nfields = [{name = 'x'}, {name = 'y'}]\nkey = 'id'\ntime = 'time'\n"
@@ -79,9 +90,26 @@ def test_a_reader_may_ask_everything(
     home: Path, urls: dict[str, str], question: tuple[str, ...]
 ) -> None:
     options = ("--config", str(home), "--set", f"storage.url={urls['reader']}")
-    result = type_command(*question, *options)
+    largest = json.loads(type_command("clusters", "--output", "json", *options).out)[0]
+    named = {"home": home, "cluster": largest["cluster"]}
+    result = type_command(*(each.format(**named) for each in question), *options)
     assert result.code == 0, result.err
     assert result.out or question == ("db", "check")
+
+
+def test_the_server_of_answers_needs_no_more(home: Path, urls: dict[str, str]) -> None:
+    """Every path of `weald serve` that only asks, as its own description lists them."""
+    with serving(home, WEALD__STORAGE__URL=urls["reader"]) as address:
+        service = Service(address)
+        paths = service.ask("/openapi.json").json["paths"]
+        asked = [path for path, methods in paths.items() if "get" in methods]
+        assert len(asked) > 5
+        for path in asked:
+            if "events" not in path:
+                filled = re.sub(r"\{(\w+)\}", lambda found: PLACES[found[1]], path)
+                assert service.ask(filled).status == 200, path
+        record = {"id": "new", "time": 1, "x": 0.5, "y": 1.5}
+        assert service.post("/v1/predict", {"records": [record]}).status == 200
 
 
 def test_the_answers_are_whole(home: Path, urls: dict[str, str]) -> None:
