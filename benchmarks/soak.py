@@ -28,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -110,7 +111,7 @@ class Feed:
         self._producer.flush()
         self._producer.close()
         numbers = range(self.n_sent)
-        keys = frozenset(f"k{i}" for i in numbers if i % BAD_EVERY != BAD_EVERY - 1)
+        keys = Counter(f"k{i}" for i in numbers if i % BAD_EVERY != BAD_EVERY - 1)
         ends = dict(enumerate(self.sent))
         return Expected(keys, self.n_dead, ends, CADENCE, concluded=False, memory=self.memory)
 

@@ -46,12 +46,17 @@ def _settings(run: Run) -> str:
         "stream": msgspec.structs.asdict(plan.stream),
         "model": {"seed": plan.model.seed, "warmup_records": plan.model.warmup_records},
         "refinement": msgspec.structs.asdict(plan.refinement),
+        "memory": msgspec.structs.asdict(plan.memory),
+        "retention": msgspec.structs.asdict(plan.retention),
         "storage": {"url": run.database},
         "redis": {"enabled": False},
         "monitoring": {"enabled": False},
     }
-    lines = ["[schema]", f"fields = [{fields}]", f"key = {json.dumps(plan.schema.key)}"]
+    lines = ["[schema]", f"fields = [{fields}]"]
+    lines += [f"{name} = {json.dumps(getattr(plan.schema, name))}" for name in ("key", "time")]
     for section, settings in sections.items():
         lines.append(f"[{section}]")
-        lines += [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+        lines += [
+            f"{name} = {json.dumps(value)}" for name, value in settings.items() if value is not None
+        ]
     return "\n".join(lines) + "\n"

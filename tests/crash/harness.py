@@ -12,6 +12,9 @@ each observation there once, received = inserted + duplicates + dead letters, an
 lineage, publications, statistics and the model with its random state the same, bit for bit. The
 scene ``command`` kills the real ``weald run``.
 
+Of three streams one keeps everything; one has a window, and keys that come again replace what came
+before; and one has a window, and a retention that deletes rows all the while.
+
 Leaves with 1 when anything was lost, doubled or different.
 """
 
@@ -41,7 +44,7 @@ from weald.storage.sql import SqlReader
 from tests.crash.command import commanded
 from tests.crash.forked import forked
 from tests.crash.ledgers import faults
-from tests.crash.streams import Place, Records, SourceKind, embedded_broker, opened, records
+from tests.crash.streams import KINDS, Place, SourceKind, embedded_broker, opened
 from tests.servers.kafka import kafka_broker
 from tests.servers.postgresql import postgresql_server
 
@@ -96,7 +99,7 @@ def next_order(seen: Counter[str], draw: random.Random, *, first: bool) -> str:
 
 def play(place: Place, scene: str, n_kills: int, seed: int, seen: Counter[str]) -> Tally:
     """Kill writers of one stream after another until there were `n_kills`; add them to `seen`."""
-    tally, sent = Tally(scene), records(N_RECORDS)
+    tally = Tally(scene)
     draw = random.Random(seed)  # noqa: S311  nothing is protected
     began = time.monotonic()
     run = commanded if scene.startswith("command/") else forked
@@ -104,7 +107,8 @@ def play(place: Place, scene: str, n_kills: int, seed: int, seen: Counter[str]) 
     for number in count():
         if tally.n_kills >= n_kills:
             break
-        stream, expected = opened(place, sent, f"{prefix}_{number}")
+        kind = KINDS[number % len(KINDS)]
+        stream, expected = opened(place, N_RECORDS, f"{prefix}_{number}", kind)
         killed = 0
         ended = False
         while not ended and killed < KILLS_PER_STREAM and tally.n_kills < n_kills:
@@ -142,15 +146,18 @@ def tell(tally: Tally) -> None:
     )
 
 
-def warmed(folder: Path, sent: Records) -> None:
+def warmed(folder: Path) -> None:
     """Run one stream in this process, so that its children find everything loaded."""
     from tests.crash.forked import write
 
-    run, expected = opened(Place(folder, "file"), sent, "warm")
-    write(run, "")
-    with SqlReader(StorageSettings(url=run.database)) as reader:
-        wrong = faults(reader, run.plan.stream.name, expected)
-    assert not wrong, wrong
+    for kind in KINDS:
+        run, expected = opened(Place(folder, "file"), N_RECORDS, f"warm_{kind}", kind)
+        write(run, "")
+        with SqlReader(StorageSettings(url=run.database)) as reader:
+            wrong = faults(reader, run.plan.stream.name, expected)
+            n_rows = len(reader.observed(run.plan.stream.name, range(1, N_RECORDS)))
+        assert not wrong, wrong
+        assert (n_rows < expected.keys.total()) == (kind == "shedding"), n_rows
 
 
 def played(scenes: list[str], n_kills: int, seed: int) -> list[Tally]:
@@ -160,7 +167,7 @@ def played(scenes: list[str], n_kills: int, seed: int) -> list[Tally]:
     seen: Counter[str] = Counter()
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="weald-crashes-")))
-        warmed(folder, records(N_RECORDS))
+        warmed(folder)
         places: dict[str, str] = {}
         postgresql = None
         if any(scene.endswith("/postgresql") for scene in scenes):

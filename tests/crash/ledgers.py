@@ -19,9 +19,29 @@ from weald.stream.model import family_of, new_shard
 from weald.stream.settings import MemorySettings
 from weald.stream.shard import Shard
 
-__all__ = ["Expected", "faults", "undisturbed"]
+__all__ = ["Expected", "Shed", "faults", "undisturbed"]
 
 BLOCK = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class Shed:
+    """The good records of a stream of one partition, whose oldest rows SQL may have let go.
+
+    Parameters
+    ----------
+    key : list of str
+    values : ndarray of float64, shape (n, d)
+    times : ndarray of float64, shape (n,)
+    n_kept, n_publications : int
+        Rows and publications that must be there still.
+    """
+
+    key: list[str]
+    values: NDArray[np.float64]
+    times: NDArray[np.float64]
+    n_kept: int
+    n_publications: int
 
 
 @dataclass(frozen=True)
@@ -30,8 +50,8 @@ class Expected:
 
     Parameters
     ----------
-    keys : frozenset of str
-        Of the good records.
+    keys : Counter of str
+        How often a good record with each key was sent.
     n_dead : int
         Bad records.
     ends : dict of int to int
@@ -41,14 +61,17 @@ class Expected:
         Whether the source has an end, at which the stream is refined and published out of turn.
     memory : MemorySettings
         Windows or half-lives; no budget of leaves.
+    shed : Shed, optional
+        Where the retention lets rows go, what they were.
     """
 
-    keys: frozenset[str]
+    keys: Counter[str]
     n_dead: int
     ends: dict[int, int]
     cadence: RefinementSettings
     concluded: bool = True
     memory: MemorySettings = field(default_factory=MemorySettings)
+    shed: Shed | None = None
 
 
 def faults(reader: SqlReader, stream: str, expected: Expected) -> list[str]:
@@ -61,12 +84,16 @@ def faults(reader: SqlReader, stream: str, expected: Expected) -> list[str]:
 
 
 def _lost_or_doubled(reader: SqlReader, stream: str, expected: Expected) -> list[str]:
-    found = Counter(str(key) for block in _blocks(reader, stream) for key in block.key)
-    lost = expected.keys - found.keys()
-    doubled = [key for key, n in found.items() if n > 1]
-    unknown = found.keys() - expected.keys
-    sentences = {"lost": lost, "there more than once": doubled, "never sent": unknown}
-    return [f"{len(keys)} records {words}" for words, keys in sentences.items() if keys]
+    keys = [str(key) for block in _blocks(reader, stream) for key in block.key]
+    sent = expected.keys
+    wrong = []
+    if expected.shed is not None:
+        if len(keys) < expected.shed.n_kept:
+            wrong.append(f"only {len(keys)} rows of {expected.shed.n_kept} are kept")
+        sent = Counter(expected.shed.key[-len(keys) :])
+    found = Counter(keys)
+    sentences = {"lost": sent - found, "there too often, or never sent": found - sent}
+    return wrong + [f"{each.total()} records {words}" for words, each in sentences.items() if each]
 
 
 def _accounts(reader: SqlReader, stream: str, expected: Expected) -> list[str]:
@@ -80,10 +107,9 @@ def _accounts(reader: SqlReader, stream: str, expected: Expected) -> list[str]:
     n_inserted, n_dead = (
         sum(getattr(row, of) for row in ledger) for of in ("n_inserted", "n_dead")
     )
-    if (n_inserted, n_dead) != (len(expected.keys), expected.n_dead):
-        wrong.append(
-            f"{n_inserted} inserted and {n_dead} dead of {len(expected.keys)} good records"
-        )
+    n_good = expected.keys.total()
+    if (n_inserted, n_dead) != (n_good, expected.n_dead):
+        wrong.append(f"{n_inserted} inserted and {n_dead} dead of {n_good} good records")
     if sum(reader.dead_letter_counts(stream).values()) != expected.n_dead:
         wrong.append("the table of dead letters does not hold each bad record once")
     ends = {row.partition: row.next_offset for row in ledger}
@@ -95,20 +121,36 @@ def _accounts(reader: SqlReader, stream: str, expected: Expected) -> list[str]:
 def _model(reader: SqlReader, stream: str, sent: Expected) -> list[str]:
     calm, told = undisturbed(reader, stream, sent)
     stored = np.concatenate([block.cluster for block in _blocks(reader, stream)])
-    comparisons = {
-        "clusters of the observations": (stored.tolist(), _last_clusters(told).tolist()),
-        "observations that left": (_left(reader, stream), _departed(told)),
+    first = calm.seq - len(stored) + 1
+    lineage = [(e.kind, e.publication, e.seq, e.cluster, e.parents) for e in reader.lineage(stream)]
+    publications = [(e.number, e.seq, e.log_joint) for e in reader.publications(stream)]
+    n_lineage, n_publications = len(told.lineage), len(told.publications)
+    if sent.shed is not None:
+        n_lineage = len(lineage)
+        n_publications = max(len(publications), min(sent.shed.n_publications, n_publications))
+    comparisons: dict[str, tuple[object, object]] = {
+        "clusters of the observations": (
+            stored.tolist(),
+            _last_clusters(told)[first - 1 :].tolist(),
+        ),
+        "observations that left": (_left(reader, stream), _departed(told, first)),
         "clusters' statistics": (
             _statistics(reader.clusters(stream)),
             _statistics(calm.table.take_changes(1)),
         ),
         "lineage": (
-            [(e.kind, e.publication, e.seq, e.cluster, e.parents) for e in reader.lineage(stream)],
-            [(e.kind, e.publication, e.seq, e.cluster, e.parents) for e in told.lineage],
+            lineage,
+            [
+                (e.kind, e.publication, e.seq, e.cluster, e.parents)
+                for e in told.lineage[len(told.lineage) - n_lineage :]
+            ],
         ),
         "publications": (
-            [(e.number, e.seq, e.log_joint) for e in reader.publications(stream)],
-            [(e.number, e.seq, e.log_joint) for e in told.publications],
+            publications,
+            [
+                (e.number, e.seq, e.log_joint)
+                for e in told.publications[len(told.publications) - n_publications :]
+            ],
         ),
     }
     wrong = [
@@ -122,8 +164,13 @@ def _model(reader: SqlReader, stream: str, sent: Expected) -> list[str]:
 def undisturbed(reader: SqlReader, stream: str, sent: Expected) -> tuple[Shard, Applied]:
     """Run the stream's observations through a model of their own, from the first to the last."""
     shard, told = new_shard(reader.spec(stream), sent.cadence, sent.memory), Applied()
-    for block in _blocks(reader, stream):
-        told.extend(shard.apply(block.values, 0.0, times=block.event_time, replaces=block.replaces))
+    if sent.shed is not None:
+        told.extend(shard.apply(sent.shed.values, 0.0, times=sent.shed.times))
+    else:
+        for block in _blocks(reader, stream):
+            told.extend(
+                shard.apply(block.values, 0.0, times=block.event_time, replaces=block.replaces)
+            )
     if sent.concluded:
         told.extend(shard.conclude(0.0))
     return shard, told
@@ -138,8 +185,9 @@ def _last_clusters(told: Applied) -> NDArray[np.int64]:
     return clusters
 
 
-def _departed(told: Applied) -> dict[int, int]:
-    return {seq: each.after_seq for each in told.departures for seq in each.seq.tolist()}
+def _departed(told: Applied, first: int) -> dict[int, int]:
+    departed = ((seq, each.after_seq) for each in told.departures for seq in each.seq.tolist())
+    return {seq: after for seq, after in departed if seq >= first}
 
 
 def _left(reader: SqlReader, stream: str) -> dict[int, int]:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,35 +11,51 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.storage.migrate import upgrade
-from weald.storage.settings import StorageSettings
+from weald.storage.settings import RetentionSettings, StorageSettings
 from weald.stream.model import Plan
-from weald.stream.settings import FieldSettings, KafkaSettings, SchemaSettings, StreamSettings
+from weald.stream.settings import (
+    FieldSettings,
+    KafkaSettings,
+    MemorySettings,
+    SchemaSettings,
+    StreamSettings,
+)
 
 from tests.crash.forked import Run, aside
-from tests.crash.ledgers import Expected
+from tests.crash.ledgers import Expected, Shed
 from tests.servers.postgresql import administer
 from tests.servers.server import Server
 
-__all__ = ["Place", "Records", "SourceKind", "embedded_broker", "opened", "records"]
+__all__ = ["KINDS", "Place", "Records", "SourceKind", "embedded_broker", "opened", "records"]
 
 SourceKind = Literal["file", "embedded", "kafka"]
 
 N_PARTITIONS = 4
-SCHEMA = SchemaSettings(fields=(FieldSettings("x"), FieldSettings("y")), key="id")
+SCHEMA = SchemaSettings(fields=(FieldSettings("x"), FieldSettings("y")), key="id", time="t")
 MODEL = ModelSettings(seed=7, warmup_records=60)
 CADENCE = RefinementSettings(every_records=100, publish_every_records=200, rounds=1)
 # One record in so many cannot be decoded.
 BAD_EVERY = 50
+# Where keys come again, they do after so many records.
+N_KEYS = 480
+WINDOW = MemorySettings(window_records=250)
+RETENTION = RetentionSettings(observations=200, publications=2)
+# What a stream may be: everything kept; a window, and records that replace others; a window, and a
+# retention that deletes rows all the while (of a source with one partition, whose order is known).
+KINDS = ("whole", "updates", "shedding")
 
 
 @dataclass(frozen=True)
 class Records:
-    """What is sent, and how many of it is bad."""
+    """What is sent, and the good ones of it: keys, values, times."""
 
     lines: tuple[bytes, ...]
-    keys: frozenset[str]
+    keys: list[str]
+    values: NDArray[np.float64]
+    times: NDArray[np.float64]
 
     @property
     def n_dead(self) -> int:
@@ -66,23 +83,26 @@ class Place:
     bootstrap: str = ""
 
 
-def records(n: int) -> Records:
+def records(n: int, n_keys: int | None = None) -> Records:
     """Points of five clusters in the plane as JSON, with bad records among them."""
     draw = np.random.default_rng(3)
     centres = np.array([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0], [20.0, 20.0], [10.0, 10.0]])
-    rows = (centres[draw.integers(5, size=n)] + draw.normal(size=(n, 2))).tolist()
+    rows = centres[draw.integers(5, size=n)] + draw.normal(size=(n, 2))
     lines, keys = [], []
-    for i, (x, y) in enumerate(rows):
+    good = [i for i in range(n) if i % BAD_EVERY != BAD_EVERY - 1]
+    for i, (x, y) in enumerate(rows.tolist()):
         if i % BAD_EVERY == BAD_EVERY - 1:
             lines.append(b'{"id": "bad", "x": "far"}')
         else:
-            lines.append(json.dumps({"id": f"k{i}", "x": x, "y": y}).encode())
-            keys.append(f"k{i}")
-    return Records(tuple(lines), frozenset(keys))
+            keys.append(f"k{i % (n_keys or n)}")
+            record = {"id": keys[-1], "x": x, "y": y, "t": 1e9 + i}
+            lines.append(json.dumps(record).encode())
+    return Records(tuple(lines), keys, rows[good], 1e9 + np.array(good, dtype=np.float64))
 
 
-def opened(place: Place, sent: Records, name: str) -> tuple[Run, Expected]:
-    """Send the records to a new file or topic, and make a new database for what comes of them."""
+def opened(place: Place, n_records: int, name: str, kind: str = "whole") -> tuple[Run, Expected]:
+    """Send records to a new file or topic, and make a new database for what comes of them."""
+    sent = records(n_records, N_KEYS if kind == "updates" else None)
     stream = StreamSettings(
         name=name,
         source="file" if place.source == "file" else "kafka",
@@ -91,13 +111,21 @@ def opened(place: Place, sent: Records, name: str) -> tuple[Run, Expected]:
         poll_seconds=0.05,
         snapshot_records=150,
         takeover_seconds=0.0,
+        duplicate_keys="update" if kind == "updates" else "allow",
     )
-    plan = Plan(stream, SCHEMA, MODEL, CADENCE)
+    memory = MemorySettings() if kind == "whole" else WINDOW
+    sheds = kind == "shedding" and place.source == "file"
+    retention = RETENTION if sheds else RetentionSettings()
+    plan = Plan(stream, SCHEMA, MODEL, CADENCE, retention, memory)
     kafka = None if place.source == "file" else _kafka(place, name)
     database = _database(place, name)
     ends = _send(sent, stream.path, kafka)
     run = Run(plan, database, place.folder / f"{name}.log", kafka, ends)
-    return run, Expected(sent.keys, sent.n_dead, ends, CADENCE)
+    shed = Shed(sent.keys, sent.values, sent.times, retention.observations, retention.publications)
+    expected = Expected(
+        Counter(sent.keys), sent.n_dead, ends, CADENCE, memory=memory, shed=shed if sheds else None
+    )
+    return run, expected
 
 
 def _database(place: Place, name: str) -> str:
