@@ -194,6 +194,7 @@ def fit(
         return
     if hide or links is not None or picture is not None:
         raise UsageError("--hide, --links and --picture are for networks: --family irm")
+    from ..treecore.family import spec_of
     from .belief import held_out_density
     from .fit_report import tell, write_assignments, write_trace
     from .load import load_table
@@ -207,7 +208,8 @@ def fit(
         if out is not None:
             write_assignments(out, result)
         if trace is not None:
-            write_trace(trace, result, settings, table.names)
+            params = spec_of(result.family).parameters(result.family)
+            write_trace(trace, result, settings, table.names, params)
     held_out = None
     if test is not None:
         held_out = held_out_density(table, load_table(test, table.names), result)
@@ -221,15 +223,15 @@ def _fit_network(
     asked: tuple[float, Path | None, Path | None],
     form: Form,
 ) -> None:
-    from .fit_network import NetworkRequest, fit_file, write_vertices
+    from .fit_network import NetworkRequest, edge_parameters, fit_file, write_vertices
     from .fit_report import write_trace
 
-    result, names = fit_file(data, settings, NetworkRequest(*asked), form)
+    result, names, posed = fit_file(data, settings, NetworkRequest(*asked), form)
     out, trace = files
     if out is not None:
         write_vertices(out, result, names)
     if trace is not None:
-        write_trace(trace, result, settings, names)
+        write_trace(trace, result, settings, names, edge_parameters(result), **posed)
 
 
 def parse_parameters(texts: list[str]) -> dict[str, Any]:

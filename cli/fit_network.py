@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from ..treecore.relational.network import Network
     from .load_network import LoadedNetwork
 
-__all__ = ["N_CHAINS", "NetworkRequest", "area_under_curve", "fit_file", "write_vertices"]
+__all__ = [
+    "N_CHAINS",
+    "NetworkRequest",
+    "area_under_curve",
+    "edge_parameters",
+    "fit_file",
+    "write_vertices",
+]
 
 CLUSTERS_SHOWN = 20
 NAMES_SHOWN = 4
@@ -61,8 +68,11 @@ class _Posed:
 
 def fit_file(
     path: Path, settings: FitSettings, request: NetworkRequest, form: Form
-) -> tuple[FitResult, list[str]]:
-    """Fit, tell the summary on standard output, write what is asked; the names of the vertices."""
+) -> tuple[FitResult, list[str], dict[str, bool]]:
+    """Fit, tell the summary on standard output and write what is asked.
+
+    Returns the fit, the names of the vertices, and how the file was read: ``directed``, ``counts``.
+    """
     from ..mcmc.kernels import kernels_named
     from ..mcmc.relational.fit import blocks_of, fit_network, predict_links
     from ..mcmc.relational.kernels import NETWORK_KERNELS, NETWORK_SCHEDULES
@@ -108,7 +118,13 @@ def fit_file(
             block_picture(edges, blocks.label, title, directed=posed.directed)
         )
     _tell(summary, form)
-    return result, loaded.names
+    return result, loaded.names, {"directed": posed.directed, "counts": posed.counts}
+
+
+def edge_parameters(result: FitResult) -> dict[str, float]:
+    """Hyperparameters of the edges, as the first chain left them."""
+    params = result.family._asdict().items()
+    return {name: value for name, value in params if isinstance(value, float)}
 
 
 def _pose(
@@ -223,14 +239,13 @@ def _summary(
     from .fit_report import adjusted_rand_index, kernel_rows
 
     best = max(result.traces, key=lambda trace: trace.best_log_joint)
-    params = result.family._asdict().items()
     summary: dict[str, Any] = {
         "n_vertices": len(loaded.names),
         "n_edges": int((loaded.links.weight > 0).sum()) - loaded.n_loops,
         "directed": posed.directed,
         "counts": posed.counts,
         "family": settings.family,
-        "params": {name: value for name, value in params if isinstance(value, float)},
+        "params": edge_parameters(result),
         "prior": settings.prior,
         "hyper": {name: float(np.mean(values)) for name, values in best.hyper.items()},
         "seed": settings.seed,

@@ -96,7 +96,12 @@ def write_assignments(path: Path, result: FitResult) -> None:
 
 
 def write_trace(
-    path: Path, result: FitResult, settings: FitSettings, features: Sequence[str]
+    path: Path,
+    result: FitResult,
+    settings: FitSettings,
+    features: Sequence[str],
+    params: dict[str, Any],
+    **more: Any,
 ) -> None:
     """Write every iteration of every chain as ``.npz``.
 
@@ -104,7 +109,7 @@ def write_trace(
     its rest is -1 in ``labels`` and ``n_clusters`` and NaN elsewhere, and ``n_iterations`` says
     how many it made. ``proposed``, ``accepted`` and ``mean_log_ratio`` have one column for each
     of ``moves``, and ``hyper`` one for each of ``hyper_names``. ``about`` is JSON: family and prior
-    with their parameters, and the names of the features.
+    with their parameters, the names of the features, and what ``more`` there is to say.
     """
     traces = result.traces
     moves = [(kernel.name, part) for kernel in result.kernels for part in kernel.parts]
@@ -113,10 +118,11 @@ def write_trace(
     names = list(traces[0].hyper)
     about = {
         "family": settings.family,
-        "params": spec_of(result.family).parameters(result.family),
+        "params": params,
         "prior": settings.prior,
         "prior_params": settings.prior_params,
         "features": list(features),
+        **more,
     }
     arrays: dict[str, NDArray[Any]] = {
         "about": np.array(json.dumps(about)),

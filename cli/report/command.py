@@ -15,12 +15,13 @@ from ..output import Column, Form, note, number, write_record
 
 if TYPE_CHECKING:
     from .page import Section
-    from .subject import Subject
+    from .subject import NetworkSubject, Sampled, Subject
 
 __all__ = ["add_to", "write_report"]
 
 ANOMALIES_SHOWN = 15
 LARGEST_SHOWN = 30
+VERTICES_SHOWN = 6
 DEFAULT_LIMIT = 20_000
 
 
@@ -32,6 +33,8 @@ def add_to(app: typer.Typer) -> None:
             "weald report --out today.html --pictures pictures/",
             "weald fit points.npz --chains 4 --trace trace.npz "
             "&& weald report points.npz --trace trace.npz",
+            "weald fit edges.csv --family irm --trace trace.npz "
+            "&& weald report edges.csv --trace trace.npz",
         )
     )(report)
 
@@ -96,7 +99,7 @@ def _subject(
     trace: Path | None,
     limit: int,
     where: tuple[Path | None, list[str] | None, str | None],
-) -> Subject:
+) -> Sampled:
     if data is not None and trace is not None:
         from .of_fit import subject_of_fit
 
@@ -108,7 +111,7 @@ def _subject(
         return subject_of_stream(state, limit)
 
 
-def write_report(subject: Subject, out: Path, pictures: Path | None) -> list[str]:
+def write_report(subject: Sampled, out: Path, pictures: Path | None) -> list[str]:
     """Write the page, and the pictures where a folder is given; return the pictures' paths.
 
     Raises
@@ -136,7 +139,49 @@ def write_report(subject: Subject, out: Path, pictures: Path | None) -> list[str
     return written
 
 
-def _sections(subject: Subject) -> list[Section]:
+def _sections(subject: Sampled) -> list[Section]:
+    from .subject import NetworkSubject, Subject
+
+    shared = [_diagnostics(subject), _moves(subject)]
+    if isinstance(subject, NetworkSubject):
+        return [_blocks(subject), *shared]
+    if isinstance(subject, Subject):
+        return [*_clusters(subject), *shared, _anomalies(subject)]
+    return shared
+
+
+def _blocks(subject: NetworkSubject) -> Section:
+    import numpy as np
+
+    from .page import Section
+
+    rows = []
+    for k in subject.largest[:LARGEST_SHOWN]:
+        inside = np.flatnonzero(subject.clusters == k)
+        closest = int(np.argmax(subject.mean[k]))
+        rows.append(
+            {
+                "block": k,
+                "size": len(inside),
+                "within": float(subject.mean[k, k]),
+                "closest": closest,
+                "to_closest": float(subject.mean[k, closest]),
+                "vertices": ", ".join(subject.keys[int(v)] for v in inside[:VERTICES_SHOWN]),
+            }
+        )
+    columns = (
+        Column("block", "block", "right"),
+        Column("size", "vertices", "right"),
+        Column("within", "edge within", "right", number),
+        Column("closest", "closest block", "right"),
+        Column("to_closest", "edge to it", "right", number),
+        Column("vertices", "some of them"),
+    )
+    remark = "Expected edges, by the partition that the report shows."
+    return Section("Largest blocks", remark, columns, rows)
+
+
+def _clusters(subject: Subject) -> list[Section]:
     from ...treecore.family import spec_of
     from ..describe import LINEAGE_COLUMNS, cluster_columns
     from .page import Section
@@ -159,13 +204,10 @@ def _sections(subject: Subject) -> list[Section]:
     return [
         Section("Largest clusters", remark, columns, clusters),
         Section("Newest events", "Births apart.", LINEAGE_COLUMNS, subject.events),
-        _diagnostics(subject),
-        _moves(subject),
-        _anomalies(subject),
     ]
 
 
-def _diagnostics(subject: Subject) -> Section:
+def _diagnostics(subject: Sampled) -> Section:
     from .diagnostics import diagnose
     from .page import Section
 
@@ -189,7 +231,7 @@ def _diagnostics(subject: Subject) -> Section:
     return Section("Convergence", remark, columns, rows)
 
 
-def _moves(subject: Subject) -> Section:
+def _moves(subject: Sampled) -> Section:
     from .page import Section
 
     rows = [

@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 
 from ..errors import NotFoundError, UsageError
 from ..load import load_table
-from .subject import Chains, Subject
+from .subject import Chains, NetworkSubject, Sampled, Subject
 
 __all__ = ["subject_of_fit"]
 
 # Draws kept for the matrix, evenly spread over the second half of all chains.
 DRAWS = 200
+NETWORKS = "irm"
 NEEDED = {"about", "labels", "log_joint", "n_clusters", "hyper", "hyper_names", "n_iterations"}
 
 
-def subject_of_fit(data: Path, trace: Path, limit: int) -> Subject:
+def subject_of_fit(data: Path, trace: Path, limit: int) -> Sampled:
     """Read a fit again: the file that was fitted, and what ``weald fit --trace`` wrote.
 
     Raises
@@ -30,21 +31,84 @@ def subject_of_fit(data: Path, trace: Path, limit: int) -> Subject:
     UsageError
         If the trace is not one, or of another file.
     """
+    saved = _load(trace)
+    about = json.loads(str(saved["about"]))
+    if about["family"] == NETWORKS:
+        return _network(data, trace, saved, about)
+    return _observations(data, trace, limit, saved, about)
+
+
+def _network(
+    data: Path, trace: Path, saved: dict[str, NDArray[Any]], about: dict[str, Any]
+) -> NetworkSubject:
+    from ...mcmc.relational.fit import blocks_of
+    from ...treecore.relational.edges import beta_edges, gamma_edges
+    from ...treecore.relational.network import make_network
+    from ..load_network import load_network
+
+    loaded = load_network(data)
+    labels, n = saved["labels"], len(loaded.names)
+    _same_size(data, trace, labels.shape[2], n)
+    chain, best = _best(saved)
+    directed, counts = about["directed"], about["counts"]
+    network = make_network(n, loaded.links, directed=directed, counts=counts)
+    family = (gamma_edges if counts else beta_edges)(**about["params"])
+    blocks = blocks_of(family, network, labels[chain, best].astype(np.int64))
+    real = (loaded.links.weight > 0) & (loaded.links.source != loaded.links.target)
+    return NetworkSubject(
+        title=f"{len(blocks.mean)} blocks of {n} vertices",
+        subtitle=f"fit of {data.name}, infinite relational model, prior {about['prior']}",
+        facts={
+            "vertices": str(n),
+            "edges": str(int(real.sum())),
+            "blocks": str(len(blocks.mean)),
+            **_facts(saved, chain, best),
+        },
+        keys=loaded.names,
+        clusters=blocks.label,
+        draws=_draws(labels, saved["n_iterations"]),
+        chains=_chains(saved, [str(name) for name in saved["hyper_names"]]),
+        moves=_moves(saved),
+        edges=(loaded.links.source[real], loaded.links.target[real]),
+        directed=directed,
+        mean=blocks.mean,
+    )
+
+
+def _same_size(data: Path, trace: Path, traced: int, found: int) -> None:
+    if traced != found:
+        raise UsageError(
+            f"{trace} is of {traced} rows, {data} has {found}",
+            next_step=f"weald fit {data} --trace {trace}",
+        )
+
+
+def _best(saved: dict[str, NDArray[Any]]) -> tuple[int, int]:
+    """Chain and iteration of the highest log joint."""
+    chain, best = np.unravel_index(np.nanargmax(saved["log_joint"]), saved["log_joint"].shape)
+    return int(chain), int(best)
+
+
+def _facts(saved: dict[str, NDArray[Any]], chain: int, best: int) -> dict[str, str]:
+    return {
+        "chains": str(saved["labels"].shape[0]),
+        "iterations": ", ".join(map(str, saved["n_iterations"].tolist())),
+        "best log joint": f"{saved['log_joint'][chain, best]:.1f}",
+    }
+
+
+def _observations(
+    data: Path, trace: Path, limit: int, saved: dict[str, NDArray[Any]], about: dict[str, Any]
+) -> Subject:
     from ...stream.predictive import Predictive
     from ...treecore.family import FAMILIES
     from ...treecore.prior import build_prior
     from ...treecore.totals import add_observations, empty_totals
 
-    saved = _load(trace)
-    about = json.loads(str(saved["about"]))
     table = load_table(data, about["features"] or None)
     labels = saved["labels"]
-    if labels.shape[2] != len(table.values):
-        raise UsageError(
-            f"{trace} is of {labels.shape[2]} rows, {data} has {len(table.values)}",
-            next_step=f"weald fit {data} --trace {trace}",
-        )
-    chain, best = np.unravel_index(np.nanargmax(saved["log_joint"]), saved["log_joint"].shape)
+    _same_size(data, trace, labels.shape[2], len(table.values))
+    chain, best = _best(saved)
     family = FAMILIES[about["family"]].build(about["params"], table.values)
     ids, place, sizes = np.unique(labels[chain, best], return_inverse=True, return_counts=True)
     rank = np.empty(len(ids), dtype=np.int64)
@@ -62,9 +126,7 @@ def subject_of_fit(data: Path, trace: Path, limit: int) -> Subject:
         facts={
             "observations": str(len(clusters)),
             "clusters": str(len(ids)),
-            "chains": str(labels.shape[0]),
-            "iterations": ", ".join(map(str, saved["n_iterations"].tolist())),
-            "best log joint": f"{saved['log_joint'][chain, best]:.1f}",
+            **_facts(saved, chain, best),
         },
         names=table.names,
         values=table.values[kept],

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .blocks import draw_blocks
 from .flow import draw_flow, flow_of
 from .plane import plane_of
 from .relations import co_clustering, linkage_of, log_densities
-from .subject import Subject
+from .subject import NetworkSubject, Sampled, Subject
 from .theme import COLOURS, DARK, LIGHT, MARKERS, Theme
 
 __all__ = ["Picture", "pictures_of"]
@@ -51,8 +52,16 @@ class Picture:
     dark: bytes
 
 
-def pictures_of(subject: Subject) -> list[Picture]:
+def pictures_of(subject: Sampled) -> list[Picture]:
     """Draw every picture that the subject has something for."""
+    if isinstance(subject, Subject):
+        return _pictures_of_observations(subject)
+    found = [_blocks(subject)] if isinstance(subject, NetworkSubject) else []
+    together = _together(subject)
+    return [*found, _traces(subject), *([] if together is None else [together])]
+
+
+def _pictures_of_observations(subject: Subject) -> list[Picture]:
     found = [_clusters(subject)]
     if len(subject.history) > 1:
         found.append(_flow(subject))
@@ -130,6 +139,18 @@ def _clusters(subject: Subject) -> Picture:
     return _picture("clusters", "Clusters", caption, draw, HEIGHT + 0.5)
 
 
+def _blocks(subject: NetworkSubject) -> Picture:
+    def draw(figure: Any, theme: Theme) -> None:
+        panel = figure.subplots()
+        draw_blocks(panel, subject.edges, subject.clusters, directed=subject.directed, theme=theme)
+
+    caption = (
+        "A dot for each edge, with the vertices in the order of their blocks, the largest first. "
+        "Between two lines vertices link alike."
+    )
+    return _picture("blocks", "Blocks", caption, draw, WIDTH)
+
+
 def _flow(subject: Subject) -> Picture:
     flow = flow_of(subject.history, subject.largest)
 
@@ -170,7 +191,7 @@ def _tree(subject: Subject) -> Picture:
     return _picture("tree", "Top of the forest", caption, draw, height)
 
 
-def _traces(subject: Subject) -> Picture:
+def _traces(subject: Sampled) -> Picture:
     chains = subject.chains
 
     def draw(figure: Any, theme: Theme) -> None:
@@ -196,7 +217,7 @@ def _traces(subject: Subject) -> Picture:
     return _picture("traces", "Traces", caption, draw, 1.5 + 1.35 * len(chains.values))
 
 
-def _together(subject: Subject) -> Picture | None:
+def _together(subject: Sampled) -> Picture | None:
     found = co_clustering(subject, np.random.default_rng(0))
     if found is None:
         return None

@@ -14,7 +14,7 @@ from ...treecore.forest import add_leaf, add_root, empty_forest
 from ...treecore.guide import Guide, freeze
 from ...treecore.partition import Model, make_atoms
 from ...treecore.prior import PartitionPrior
-from .subject import Subject
+from .subject import Sampled, Subject
 
 __all__ = ["CoClustering", "co_clustering", "linkage_of", "log_densities"]
 
@@ -77,7 +77,7 @@ def _linkage(guide: Guide, k: int) -> NDArray[np.float64]:
     return linkage
 
 
-def co_clustering(subject: Subject, rng: np.random.Generator) -> CoClustering | None:
+def co_clustering(subject: Sampled, rng: np.random.Generator) -> CoClustering | None:
     """Compare a sample of the observations with each other; None where nothing was drawn."""
     t, m = subject.draws.shape
     if t < 2 or m < 2:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ...stream.predictive import Predictive
     from ...treecore.prior import PartitionPrior
 
-__all__ = ["Chains", "Shown", "Subject"]
+__all__ = ["Chains", "NetworkSubject", "Sampled", "Shown", "Subject"]
 
 Labels = NDArray[np.int64]
 
@@ -55,30 +55,20 @@ class Chains:
     stationary: bool
 
 
-@dataclass(frozen=True)
-class Subject:
-    """Everything that the pictures and the page are made of.
+@dataclass(frozen=True, kw_only=True)
+class Sampled:
+    """What every report has: a partition, and the draws and moves that led to it.
 
     Parameters
     ----------
     title, subtitle : str
     facts : mapping of str to str
         Headline numbers by name.
-    names : sequence of str, length d
-        The features.
-    values : float64[n, d]
     keys : sequence of str, length n
-        How people call the observations.
+        How people call the observations, or the vertices of a network.
     clusters : int64[n]
-    predictive : Predictive
-        The clusters' statistics, largest first.
-    prior : PartitionPrior
     draws : int64[t, m]
         Partitions that the chain drew, each of the same first m of these observations.
-    history : sequence of Shown
-        Publications, oldest first; empty for a fit.
-    events : sequence of mapping
-        Lineage, newest last, as ``weald lineage`` tells it; empty for a fit.
     chains : Chains
     moves : sequence of mapping
         ``move``, ``proposed``, ``accepted`` of each kind of move.
@@ -87,20 +77,65 @@ class Subject:
     title: str
     subtitle: str
     facts: Mapping[str, str]
-    names: Sequence[str]
-    values: NDArray[np.float64]
     keys: Sequence[str]
     clusters: Labels
-    predictive: Predictive
-    prior: PartitionPrior
     draws: NDArray[np.int64]
     chains: Chains
+    moves: Sequence[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def largest(self) -> list[int]:
+        """The clusters that exist, largest first."""
+        ids, sizes = np.unique(self.clusters, return_counts=True)
+        order: list[int] = ids[np.argsort(-sizes, kind="stable")].tolist()
+        return order
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject(Sampled):
+    """Everything that the pictures and the page of observations are made of.
+
+    Parameters
+    ----------
+    names : sequence of str, length d
+        The features.
+    values : float64[n, d]
+    predictive : Predictive
+        The clusters' statistics, largest first.
+    prior : PartitionPrior
+    history : sequence of Shown
+        Publications, oldest first; empty for a fit.
+    events : sequence of mapping
+        Lineage, newest last, as ``weald lineage`` tells it; empty for a fit.
+    """
+
+    names: Sequence[str]
+    values: NDArray[np.float64]
+    predictive: Predictive
+    prior: PartitionPrior
     history: Sequence[Shown] = ()
     events: Sequence[Mapping[str, Any]] = ()
-    moves: Sequence[Mapping[str, Any]] = field(default_factory=list)
 
     @property
     def largest(self) -> list[int]:
         """The clusters that exist, largest first."""
         ids: list[int] = self.predictive.clusters.tolist()
         return ids
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSubject(Sampled):
+    """A network whose vertices were clustered; clusters are numbered from 0, largest first.
+
+    Parameters
+    ----------
+    edges : int64[m], int64[m]
+        Sources and targets.
+    directed : bool
+    mean : float64[k, k]
+        Expected edge from a vertex of one block to one of another.
+    """
+
+    edges: tuple[Labels, Labels]
+    directed: bool
+    mean: NDArray[np.float64]

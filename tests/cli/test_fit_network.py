@@ -51,6 +51,28 @@ def test_from_edges_to_blocks(friends: tuple[Path, Any], tmp_path: Path, weald: 
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_report_of_a_network(friends: tuple[Path, Any], tmp_path: Path, weald: Command) -> None:
+    path, trace, page = friends[0], tmp_path / "t.npz", tmp_path / "r.html"
+    arguments = ["fit", str(path), "--family", "irm", "--iterations", "20", "--chains", "4"]
+    assert weald(*arguments, "--param", "learn=true", "--trace", str(trace)).code == 0
+    drawn = ["--out", str(page), "--pictures", str(tmp_path / "p"), "--output", "json"]
+    result = weald("report", str(path), "--trace", str(trace), *drawn)
+    assert result.code == 0, result.err
+    told = json.loads(result.out)
+    assert told["vertices"] == str(N)
+    # That of the highest log joint is shown, which may have a vertex apart.
+    assert int(told["blocks"]) in (K, K + 1)
+    pictures = {Path(name).stem.removesuffix("-dark") for name in told["pictures"]}
+    assert pictures == {"blocks", "traces", "together"}
+    text = page.read_text()
+    assert all(words in text for words in ("Largest blocks", "accord-history", "edge_a", "p0"))
+    short = tmp_path / "short.csv"
+    short.write_text("source,target\na,b")
+    result = weald("report", str(short), "--trace", str(trace))
+    assert result.code == 2
+    assert f"is of {N} rows" in result.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
