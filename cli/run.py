@@ -156,6 +156,10 @@ def _announce(settings: Settings, metrics_url: str | None) -> None:
     note(f"stream  {stream.name}, reading {origin}")
     if metrics_url is not None:
         note(f"metrics {metrics_url}")
+    from ..treecore.compile import cache_directory
+
+    if not cache_directory().is_dir():
+        note("kernels are compiled at the first records, this once: a minute or so")
 
 
 def _sum_up(settings: Settings, config: Path | None) -> None:
