@@ -7,8 +7,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,15 +16,15 @@ import typer
 from .errors import ExitCode, NotReadyError
 from .options import Config, Set, example, open_settings
 from .output import note
+from .signals import stopping_on_signals
 from .worker import working_threads
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..stream.engine import Engine
     from .settings import Settings
 
-__all__ = ["add_to", "stopping_on_signals"]
+__all__ = ["add_to"]
 
 
 class SourceKind(StrEnum):
@@ -101,37 +100,11 @@ def run(
         _announce(settings, ready.metrics_url)
         if embedded and settings.refinement.mode == "workers":
             running.enter_context(working_threads(settings, settings.workers.threads))
-        with stopping_on_signals(ready.engine) as received:
+        with stopping_on_signals(ready.engine.stop, "the batch") as received:
             ready.engine.run()
     _sum_up(settings, config)
     if signal.SIGINT in received:
         sys.exit(ExitCode.INTERRUPTED)
-
-
-@contextmanager
-def stopping_on_signals(engine: Engine) -> Iterator[list[int]]:
-    """Let SIGTERM and the first Ctrl-C finish the batch; a second Ctrl-C stops at once.
-
-    Yields
-    ------
-    list of int
-        The signals received so far.
-    """
-    received: list[int] = []
-
-    def stop(number: int, _: object) -> None:
-        if number == signal.SIGINT and number in received:
-            raise KeyboardInterrupt
-        received.append(number)
-        note(f"{signal.Signals(number).name}: finishing the batch")
-        engine.stop()
-
-    before = {each: signal.signal(each, stop) for each in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield received
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 def _check_source(settings: Settings) -> None:

@@ -49,16 +49,32 @@ def status(
 
     The account of each partition adds up: received = inserted + duplicate + dead letters. A new
     stream has none until its first model.warmup_records observations are there; until then this
-    says how many a running Weald has. Leases are those of the last rounds by what became of them,
-    where workers refine; `weald watch` shows the workers, too.
+    says how many a running Weald has. The lag (records of the topic that SQL does not hold yet) and
+    the number of workers are known while the writer runs on this machine. Leases are those of the
+    last rounds by what became of them, where workers refine; `weald watch` names the workers.
     """
     told = _at_once(config, set_, stream) or _in_full(config, set_, stream)
+    told |= _of_the_writer(config, set_, stream)
     answer = {key: _shown(key, value) for key, value in told.items()}
     answer["partitions"] = [
         {**row, "updated_at": iso_time(row["updated_at"])} for row in told["partitions"]
     ]
     tables = {"partitions": LEDGER_COLUMNS, "last_refinement": ROUND_COLUMNS}
     write_record(_brief(answer) if output is Form.table else answer, output, tables=tables)
+
+
+def _of_the_writer(
+    config: Path | None, set_: list[str] | None, stream: str | None
+) -> dict[str, Any]:
+    """What SQL does not know; nothing where no writer runs."""
+    from .running import running
+
+    settings = open_settings(config, set_, {"stream.name": stream}).settings
+    found = running(settings)
+    if found is None:
+        return {}
+    lag = {"lag_records": found.lag_records, "lag_seconds": found.lag_seconds}
+    return lag | ({"workers": found.n_workers} if settings.refinement.mode == "workers" else {})
 
 
 def _at_once(

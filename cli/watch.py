@@ -13,6 +13,7 @@ import typer
 from .options import Config, Output, Set, StreamName, example
 from .output import Form, number
 from .plane import plane_of
+from .running import running
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -96,6 +97,7 @@ def _look(state: State) -> dict[str, Any]:
         sums["seconds"] += row.seconds
         sums["gain"] += row.log_joint_after - row.log_joint_before
         log_joint = row.log_joint_after
+    writer = running(state.loaded.settings)
     return {
         "time": now,
         "stream": state.stream,
@@ -104,6 +106,8 @@ def _look(state: State) -> dict[str, Any]:
         "duplicate": glance.n_duplicate,
         "dead": glance.n_dead,
         "records_per_second": None,
+        "lag_records": None if writer is None else writer.lag_records,
+        "lag_seconds": None if writer is None else writer.lag_seconds,
         "last_commit_seconds_ago": None
         if glance.committed_at is None
         else now - glance.committed_at,
@@ -139,6 +143,8 @@ def _drawn(look: dict[str, Any]) -> RenderableType:
         ("records received", "received"),
         ("records per second", "records_per_second"),
         ("dead letters", "dead"),
+        ("records behind", "lag_records"),
+        ("seconds behind", "lag_seconds"),
         ("last commit, seconds ago", "last_commit_seconds_ago"),
         ("clusters", "clusters"),
         ("publication", "publication"),

@@ -15,6 +15,7 @@ import typer
 from .errors import ExitCode
 from .options import Config, Set, example, open_settings
 from .output import note
+from .signals import stopping_on_signals
 
 if TYPE_CHECKING:
     from ..stream.worker import Done, Worker
@@ -57,7 +58,10 @@ def worker(
     _check(settings)
     if settings.workers.nice:
         os.nice(settings.workers.nice)
-    with working_threads(settings, threads, quiet=quiet) as working, _stopping(working) as received:
+    with (
+        working_threads(settings, threads, quiet=quiet) as working,
+        stopping_on_signals(working.stop, "the leases in hand") as received,
+    ):
         note(f"{threads} at work for stream {settings.stream.name}; leases through redis")
         for thread in working.threads:
             thread.join()
@@ -119,22 +123,3 @@ def _check(settings: Settings) -> None:
             "workers get their leases through Redis, which is switched off",
             next_step="--set redis.enabled=true",
         )
-
-
-@contextmanager
-def _stopping(working: _Working) -> Iterator[list[int]]:
-    received: list[int] = []
-
-    def stop(number: int, _: object) -> None:
-        if number == signal.SIGINT and number in received:
-            raise KeyboardInterrupt
-        received.append(number)
-        note(f"{signal.Signals(number).name}: finishing the leases in hand")
-        working.stop()
-
-    before = {each: signal.signal(each, stop) for each in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield received
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

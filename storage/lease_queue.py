@@ -112,11 +112,11 @@ class LeaseQueue:
         """Put leases up, after SQL has them."""
         with answering(self._place):
             self._make_group()
+            pipe = self._client.pipeline(transaction=True)
             for item in items:
-                pipe = self._client.pipeline(transaction=True)
                 pipe.hset(self._bytes, _field(item.key), item.payload)
                 pipe.xadd(self._leases, {"key": _field(item.key)})
-                pipe.execute()
+            pipe.execute()
 
     def returned(self) -> list[LeaseReturn]:
         """Return what came back since the last call."""

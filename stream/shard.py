@@ -91,14 +91,14 @@ class Shard:
         Raises
         ------
         ParameterError
-            When the budget is too small for the cadence, or workers are to refine what shrinks
-            or is compacted under their hands.
+            When the budget is too small for the cadence, or workers are to refine atoms that are
+            compacted under their hands.
         """
         Bounding.check(memory.leaf_budget, cadence.every_records)
-        shrinks = memory.half_life_records or memory.half_life_seconds or memory.leaf_budget
-        if cadence.mode == "workers" and shrinks:
+        if cadence.mode == "workers" and memory.leaf_budget is not None:
             raise ParameterError(
-                'half-lives and a leaf budget (section [memory]) need refinement.mode = "inline"'
+                'memory.leaf_budget needs refinement.mode = "inline": compaction makes one atom of '
+                "many while workers hold them. Windows and half-lives go with workers"
             )
         self.cadence, self.forgetting.settings = cadence, memory
 

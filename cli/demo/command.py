@@ -106,7 +106,7 @@ def _replay(settings: Settings, bundled: BundledStream, limit: int | None) -> No
     """Run the engine on the replayed stream until all of it is in SQL."""
     from .. import service as root
     from ..progress import counting
-    from ..run import stopping_on_signals
+    from ..signals import stopping_on_signals
     from .bounded import BoundedSource
     from .replay import Replay
 
@@ -125,7 +125,7 @@ def _replay(settings: Settings, bundled: BundledStream, limit: int | None) -> No
         note(f"metrics         {ready.metrics_url}")
         advance = open_things.enter_context(counting("records", total))
         source.received = lambda n: advance(n, "")
-        received = open_things.enter_context(stopping_on_signals(ready.engine))
+        received = open_things.enter_context(stopping_on_signals(ready.engine.stop, "the batch"))
         ready.engine.run()
     if received:
         raise KeyboardInterrupt

@@ -56,10 +56,10 @@ def quantile(q: float, metric: str, by: str = "", where: str = "") -> str:
     return f"histogram_quantile({q}, sum by ({labels}) (rate({buckets}[$__rate_interval])))"
 
 
-def time_share(metric: str, by: str) -> str:
+def time_share(metric: str, by: str = "", where: str = "") -> str:
     """Share of wall time that a histogram of durations accounts for."""
-    sums = _series(metric, "histogram", suffix="_sum")
-    return f"sum by ({by}) (rate({sums}[$__rate_interval]))"
+    sums = _series(metric, "histogram", where, "_sum")
+    return f"{_by(by)} (rate({sums}[$__rate_interval]))"
 
 
 def process(metric: str) -> str:

@@ -3,9 +3,11 @@
 from typing import Final
 
 from .panels import Dashboard, Panel, Query, Row
-from .queries import counter_rate, largest
+from .queries import counter_rate, largest, time_share
 
 __all__ = ["WORKERS"]
+
+_REFINING = "refine|lend|adopt"
 
 _LEASES = Row(
     "Workers",
@@ -15,6 +17,23 @@ _LEASES = Row(
             "Workers heard of lately, where refinement.mode is workers.",
             "short",
             [Query(largest("weald_workers", "stream"), "{{stream}}")],
+        ),
+        Panel(
+            "Cores at work",
+            "Cores that each takes: the writer's steps from decoding to the commit, its steps that "
+            "give leases out and take them back or refine inline, and the kernels, in workers or "
+            "inline. Refinement should take what ingestion leaves.",
+            "short",
+            [
+                Query(
+                    time_share("weald_step_seconds", "", f'step!~"poll|{_REFINING}"'), "ingestion"
+                ),
+                Query(
+                    time_share("weald_step_seconds", "", f'step=~"{_REFINING}"'),
+                    "refinement: writer",
+                ),
+                Query(counter_rate("weald_kernel_seconds_total"), "refinement: kernels"),
+            ],
         ),
         Panel(
             "Leases",

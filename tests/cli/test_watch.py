@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from weald.monitoring.exporter import Exporter
+from weald.monitoring.health import Health
+from weald.monitoring.metrics import Metrics
+from weald.monitoring.settings import MonitoringSettings
 from weald.storage.lease_queue import LeaseItem, LeaseQueue
 from weald.storage.settings import RedisSettings
 
@@ -43,6 +47,26 @@ def test_workers_are_seen(weald: Command, redis_url: str) -> None:
         queue.take("somebody", 10.0, 0.001)
     (row,) = json.loads(weald(*ask).out)["workers"]
     assert (row["name"], row["n_held"]) == ("somebody", 0)
+
+
+@pytest.mark.usefixtures("at_home")
+def test_lag_and_workers_of_a_running_writer(weald: Command) -> None:
+    stream = json.loads(weald("status", "--output", "json").out)["name"]
+    metrics = Metrics(stream, reasons=[], version="0")
+    metrics.held(3)
+    metrics.partition_lag("topic", 0, 40, 2.5)
+    metrics.partition_lag("topic", 1, 2, 7.0)
+    metrics.workers(2)
+    with Exporter(MonitoringSettings(port=0), metrics.registry, Health()) as exporter:
+        port = exporter.url.rpartition(":")[2]
+        sets = (f"monitoring.port={port}", "refinement.mode=workers", "redis.enabled=false")
+        ask = (*(each for one in sets for each in ("--set", one)), "--output", "json")
+        told = json.loads(weald("status", *ask).out)
+        look = json.loads(weald("watch", "--looks", "1", *ask).out)
+    assert (told["lag_records"], told["lag_seconds"], told["workers"]) == (42, 7.0, 2)
+    assert (look["lag_records"], look["lag_seconds"], look["workers"]) == (42, 7.0, None)
+    # Nobody is there any more.
+    assert "lag_records" not in json.loads(weald("status", *ask).out)
 
 
 def test_a_worker_parks_what_cannot_be_worked_on_and_leaves(clean: Path, redis_url: str) -> None:

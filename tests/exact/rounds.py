@@ -155,26 +155,46 @@ def optimistic_matrix(rounds: Rounds, states: list[Shape]) -> NDArray[np.float64
     return matrix
 
 
-def stale_counts_matrix(small: Problem, shards: list[Ids]) -> NDArray[np.float64]:
-    """Wrong: shards of the atoms are scanned at once, each against the counts as they began.
+def own_labels(start: Any, returned: Any, mine: Ids, number: int) -> tuple[int, ...]:
+    """Where a worker's own atoms go that saw the other atoms as they were at the start.
 
-    A block that a shard opens is its own.
+    Into the block of those of the others that it put them beside. A block of its own atoms only is
+    the one that its first atom was in at the start if that atom was the first there and nobody
+    else's atom was; any other is new, and this worker's (``number``).
     """
+    n, own = len(start), set(mine.tolist())
+    labels = []
+    for atom in mine:
+        block = [i for i in range(n) if returned[i] == returned[atom]]
+        others = [i for i in block if i not in own]
+        was = [i for i in range(n) if start[i] == start[block[0]]]
+        if others:
+            labels.append(int(start[others[0]]))
+        elif was[0] == block[0] and own.issuperset(was):
+            labels.append(int(start[was[0]]))
+        else:
+            labels.append(n * (number + 1) + block[0])
+    return tuple(labels)
+
+
+def stale_counts_matrix(small: Problem, shards: list[Ids]) -> NDArray[np.float64]:
+    """Wrong: shards of the atoms are scanned at once, each against the counts as they began."""
     index = {state: at for at, state in enumerate(small.states)}
     matrix = np.zeros((len(small.states), len(small.states)))
 
-    def scan(rng: Any, state: Shape, atoms: Ids) -> tuple[int, ...]:
+    def scan(rng: Any, state: Shape, atoms: Ids, number: int) -> tuple[int, ...]:
         held = small.prepare(state)
         gibbs.sweep(rng, held, small.model, atoms)
-        return tuple(held.partition.label[atoms].tolist())
+        return own_labels(state, held.partition.label, atoms, number)
 
     for at, state in enumerate(small.states):
-        n_blocks = max(state) + 1
         ends = []
-        for number, atoms in enumerate(shards, start=1):
+        for number, atoms in enumerate(shards):
             found = Ends()
-            for outcome, p in Paths().every_outcome(partial(scan, state=state, atoms=atoms)):
-                found[tuple(k if k < n_blocks else k + 10 * number for k in outcome)] += p
+            for outcome, p in Paths().every_outcome(
+                partial(scan, state=state, atoms=atoms, number=number)
+            ):
+                found[outcome] += p
             ends.append(found)
         for parts in product(*(found.items() for found in ends)):
             labels = np.empty(len(state), dtype=np.int64)

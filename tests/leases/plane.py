@@ -1,27 +1,32 @@
-"""Rounds on a small posterior through a real Redis and SQL, with workers that run at once.
+"""Rounds on small posteriors through a real Redis and SQL, with workers that run at once.
 
-What the service does, without a stream: the partition of five observations is dealt out, offered in
-SQL and then in Redis, taken by worker threads, given back, checked against SQL's tokens, and taken
-over. ``Form`` names the ways of doing it wrong that must show in the long run.
+What the service does, without a stream of records: the partition of a few observations is dealt
+out, offered in SQL and then in Redis, taken by worker threads, given back, checked against SQL's
+tokens, and taken over. Many independent partitions, *copies*, go through each round together, so
+that a transaction serves all of them. ``Form`` names the ways of doing it wrong that must show in
+the long run.
 """
 
+import json
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from weald.mcmc import gibbs, lease_work
+from weald.mcmc.kernels import Kernel
 from weald.mcmc.lease_work import Returned
 from weald.mcmc.leases import Budget, Lease, Pair, coin_groups, make_lease, pair_groups
+from weald.mcmc.position import Position
 from weald.storage.commit import BatchCommit, LeaseRow, StreamSpec
 from weald.storage.errors import Fenced
-from weald.storage.lease_queue import LeaseItem, LeaseQueue, LeaseReturn
+from weald.storage.lease_queue import LeaseItem, LeaseQueue
 from weald.storage.migrate import upgrade
 from weald.storage.settings import RedisSettings, StorageSettings
 from weald.storage.snapshot import decode, encode
@@ -30,13 +35,13 @@ from weald.stream.worker import Worker
 from weald.stream.worker_settings import WorkersSettings
 
 from tests.exact.cases import Problem
-from tests.exact.rounds import Rounds, shape_of
+from tests.exact.rounds import Rounds, own_labels, shape_of
 
 Ids = NDArray[np.int64]
 Key = tuple[int, int, int]
 OWNER = "exactness"
-# How often a worker sleeps through its round, where that is what is tested.
-SLEEPS = 0.5
+WAIT_SECONDS = 120.0
+POLL_SECONDS = 0.002
 
 
 class Form(StrEnum):
@@ -56,20 +61,34 @@ class Form(StrEnum):
         return self in {Form.COINS, Form.PAIRS, Form.LATE}
 
 
-class Plane:
-    """One partition, its writer, and ``n_workers`` workers on threads of their own."""
+@dataclass(frozen=True)
+class Dealt:
+    """A lease of one of the copies."""
 
-    def __init__(self, small: Problem, form: Form, rng: Generator) -> None:
+    copy: int
+    number: int
+    atoms: Ids
+    lease: Lease
+
+
+class Plane:
+    """Copies of one problem's partition, their writer, and workers on threads of their own."""
+
+    def __init__(
+        self, small: Problem, form: Form, n_workers: int, n_copies: int, rng: Generator
+    ) -> None:
         self._rounds = Rounds(small, ("dp", {"alpha": 1.0}))
         self._form = form
+        self._n = n_workers
         self._rng = rng
-        self.labels: Ids = np.array(small.states[0], dtype=np.int64)
-        self._round = 0
-        self._asleep: deque[tuple[Key, Ids, Returned]] = deque()
+        # Exact draws: a right form stays there from the first round on.
+        start = rng.choice(len(small.states), size=n_copies, p=small.target)
+        self.labels: list[Ids] = [np.array(small.states[at], dtype=np.int64) for at in start]
+        self._round_number = 0
         self.n_fenced = 0
 
     @contextmanager
-    def running(self, folder: Path, redis_url: str, n_workers: int) -> Iterator[None]:
+    def running(self, folder: Path, redis_url: str) -> Iterator[None]:
         """Connect, and start the workers."""
         settings = StorageSettings(url=f"sqlite:///{folder}/leases.db")
         upgrade(settings)
@@ -78,13 +97,14 @@ class Plane:
         self._epoch = self._store.claim(OWNER, OWNER, 0, takeover=True).epoch
         stream = f"{OWNER}-{self._rng.integers(2**62)}"
         redis = RedisSettings(url=redis_url)
-        self._n = n_workers
         self._queue = LeaseQueue(redis, stream)
-        queues = [LeaseQueue(redis, stream) for _ in range(n_workers)]
+        queues = [LeaseQueue(redis, stream) for _ in range(self._n)]
         workers = [
             Worker(queue, WorkersSettings(), f"worker-{at}") for at, queue in enumerate(queues)
         ]
         threads = [threading.Thread(target=worker.run, daemon=True) for worker in workers]
+        kernels = lease_work.lease_kernels
+        lease_work.lease_kernels = _scans_of
         for thread in threads:
             thread.start()
         try:
@@ -94,111 +114,144 @@ class Plane:
                 worker.stop()
             for thread in threads:
                 thread.join()
+            lease_work.lease_kernels = kernels
             for queue in [self._queue, *queues]:
                 queue.close()
             self._store.close()
+
+    def turn(self) -> None:
+        """One round of every copy; where workers fall asleep, two of them.
+
+        The last lease of the first is given up then, and comes back after the second.
+        """
+        if self._form not in {Form.LATE, Form.NO_TOKEN}:
+            self._round()
+            return
+        asleep = self._round(last_sleeps=True)
+        self._round()
+        for key, dealt, answer in asleep:
+            if self._form is Form.NO_TOKEN:
+                self._write(dealt, answer.labels)
+            else:
+                self._late(key, dealt)
+
+    def _round(self, *, last_sleeps: bool = False) -> list[tuple[Key, Dealt, Returned]]:
+        """Deal out, have it worked on, take over; return the leases that were given up."""
+        self._round_number += 1
+        token = self._epoch + 1
+        dealt = [each for copy in range(len(self.labels)) for each in self._deal(copy)]
+        keys: list[Key] = [(self._round_number, at, token) for at in range(len(dealt))]
+        leases = dict(zip(keys, dealt, strict=True))
+        self._commit([self._row(key, "offered", each) for key, each in leases.items()])
+        self._queue.offer(
+            [LeaseItem(key, encode(each.lease.arrays())) for key, each in leases.items()]
+        )
+        answers = self._wait(set(leases))
+        asleep = [key for key, each in leases.items() if last_sleeps and each.number == self._n - 1]
+        self._commit(
+            [
+                self._row(key, "expired" if key in asleep else "adopted", each)
+                for key, each in leases.items()
+            ]
+        )
+        start = [each.copy() for each in self.labels]
+        for key, each in leases.items():
+            if key not in asleep:
+                self._take(each, answers[key].labels, start[each.copy])
+        return [(key, leases[key], answers[key]) for key in asleep]
+
+    def _deal(self, copy: int) -> list[Dealt]:
+        """The leases of one copy's round."""
+        form, labels, rng, n = self._form, self.labels[copy], self._rng, self._n
+        everything = np.arange(labels.shape[0], dtype=np.int64)
+        groups: list[tuple[Ids, int] | Pair]
+        scans = [everything.tolist()] * n
+        if form is Form.PAIRS:
+            groups = list(pair_groups(rng, labels, n))
+        elif form is Form.OPTIMISTIC:
+            groups = [pair_groups(rng, labels, 1)[0] for _ in range(n)]
+        elif form is Form.STALE_COUNTS:
+            groups = [(everything, 1) for _ in range(n)]
+            scans = [shard_of(everything, number, n).tolist() for number in range(n)]
+        else:
+            groups = [(atoms, n) for atoms in coin_groups(rng, labels, n)]
+        found = []
+        for number, group in enumerate(groups):
+            atoms = group.atoms if isinstance(group, Pair) else group[0]
+            if atoms.shape[0] == 0:
+                continue
+            scan = json.dumps(scans[number][: atoms.shape[0]])
+            budget = Budget(scan, 1, int(rng.integers(2**63)))
+            made = make_lease(self._rounds.model, self._rounds.guide, labels, group, budget)
+            if form is Form.PLAIN_ALPHA:
+                made = replace(made, log_share=0.0)
+            found.append(Dealt(copy, number, atoms, made))
+        return found
+
+    def _take(self, dealt: Dealt, returned: Ids, start: Ids) -> None:
+        now = self.labels[dealt.copy]
+        if self._form is Form.STALE_COUNTS:
+            self._write_shard(dealt, returned, start)
+            return
+        changed = _blocks(start, dealt.atoms) != _blocks(now, dealt.atoms)
+        if not (self._form is Form.OPTIMISTIC and changed):
+            self._write(dealt, returned)
+
+    def _late(self, key: Key, dealt: Dealt) -> None:
+        """SQL refuses a return whose lease is closed, and nothing of it is written."""
+        try:
+            self._commit([self._row(key, "adopted", dealt)])
+        except Fenced:
+            self.n_fenced += 1
+
+    def _write(self, dealt: Dealt, returned: Ids) -> None:
+        labels = self.labels[dealt.copy]
+        labels[dealt.atoms] = returned + labels.max() + 10
+        self.labels[dealt.copy] = np.array(shape_of(labels), dtype=np.int64)
+
+    def _write_shard(self, dealt: Dealt, returned: Ids, start: Ids) -> None:
+        """Each worker's own atoms go where it put them among the others as they were."""
+        labels = self.labels[dealt.copy]
+        mine = shard_of(dealt.atoms, dealt.number, self._n)
+        labels[mine] = own_labels(start, returned, mine, dealt.number)
+        if dealt.number == self._n - 1:
+            self.labels[dealt.copy] = np.array(shape_of(labels), dtype=np.int64)
+
+    def _wait(self, keys: set[Key]) -> dict[Key, Returned]:
+        came: dict[Key, Returned] = {}
+        deadline = time.monotonic() + WAIT_SECONDS
+        while len(came) < len(keys):
+            assert time.monotonic() < deadline, f"no answer for {keys - set(came)}"
+            for back in self._queue.returned():
+                assert back.key in keys
+                came[back.key] = Returned.from_arrays(decode(back.payload or b""))
+            time.sleep(POLL_SECONDS)
+        return came
 
     def _commit(self, rows: list[LeaseRow]) -> None:
         self._store.commit(BatchCommit(OWNER, OWNER, 0, self._epoch + 1, leases=rows))
         self._epoch += 1
 
-    def _deal(self) -> list[tuple[Ids, Lease]]:
-        """The round's leases with their atoms."""
-        form, labels, rng = self._form, self.labels, self._rng
-        groups: list[tuple[Ids, int] | Pair]
-        if form is Form.PAIRS:
-            groups = list(pair_groups(rng, labels, self._n))
-        elif form is Form.OPTIMISTIC:
-            groups = [pair_groups(rng, labels, 1)[0] for _ in range(self._n)]
-        elif form is Form.STALE_COUNTS:
-            everything = np.arange(labels.shape[0], dtype=np.int64)
-            groups = [(everything, 1) for _ in range(self._n)]
-        else:
-            dealt = coin_groups(rng, labels, self._n)
-            groups = [(atoms, self._n) for atoms in dealt if atoms.shape[0]]
-        leases = []
-        for group in groups:
-            budget = Budget("gibbs", 1, int(rng.integers(2**63)))
-            made = make_lease(self._rounds.model, self._rounds.guide, labels, group, budget)
-            atoms = group.atoms if isinstance(group, Pair) else group[0]
-            spoilt = form is Form.PLAIN_ALPHA
-            leases.append((atoms, replace(made, log_share=0.0) if spoilt else made))
-        return leases
+    def _row(self, key: Key, outcome: str, dealt: Dealt) -> LeaseRow:
+        closed = None if outcome == "offered" else 1.0
+        return LeaseRow(*key, outcome, len(dealt.atoms), 0.0, closed)
 
-    def turn(self) -> None:
-        """One round."""
-        self._round += 1
-        token = self._epoch + 1
-        leases = {(self._round, at, token): made for at, made in enumerate(self._deal())}
-        self._commit([self._row(key, "offered", atoms) for key, (atoms, _) in leases.items()])
-        self._queue.offer(
-            [LeaseItem(key, encode(lease.arrays())) for key, (_, lease) in leases.items()]
-        )
-        late = self._asleep.popleft() if self._asleep else None
-        came = self._wait(set(leases))
-        slept = None
-        if self._form in {Form.LATE, Form.NO_TOKEN} and self._rng.random() < SLEEPS:
-            slept = max(came)
-        start = self.labels.copy()
-        for key in sorted(came):
-            atoms, _ = leases[key]
-            answer = Returned.from_arrays(decode(came[key].payload or b""))
-            if key == slept:
-                # Given up: its worker sleeps. It answers after the next round.
-                self._asleep.append((key, atoms, answer))
-                self._commit([self._row(key, "expired", atoms)])
-            else:
-                self._take(key, atoms, answer, start)
-        if late is not None:
-            key, atoms, answer = late
-            if self._form is Form.NO_TOKEN:
-                self._write(atoms, answer.labels)
-            else:
-                self._late(key, atoms)
 
-    def _take(self, key: Key, atoms: Ids, answer: Returned, start: Ids) -> None:
-        self._commit([self._row(key, "adopted", atoms)])
-        if self._form is Form.OPTIMISTIC:
-            if (_blocks(start, atoms)) == (_blocks(self.labels, atoms)):
-                self._write(atoms, answer.labels)
-        elif self._form is Form.STALE_COUNTS:
-            self._write_shard(key[1], answer.labels, start)
-        else:
-            self._write(atoms, answer.labels)
+def shard_of(atoms: Ids, number: int, n: int) -> Ids:
+    """Every n-th atom: what one worker has to itself where counts are stale."""
+    return atoms[atoms % n == number]
 
-    def _late(self, key: Key, atoms: Ids) -> None:
-        """SQL refuses a return whose lease is closed, and nothing of it is written."""
-        try:
-            self._commit([self._row(key, "adopted", atoms)])
-        except Fenced:
-            self.n_fenced += 1
 
-    def _write(self, atoms: Ids, labels: Ids) -> None:
-        self.labels[atoms] = labels + self.labels.max() + 10
-        self.labels = np.array(shape_of(self.labels), dtype=np.int64)
+def _scans_of(names: str) -> list[Kernel]:
+    """Gibbs on the atoms that the budget lists, in place of kernels."""
+    visited = np.array(json.loads(names), dtype=np.int64)
 
-    def _write_shard(self, number: int, labels: Ids, start: Ids) -> None:
-        """Each worker's own atoms go where it put them among the others as they were."""
-        n = labels.shape[0]
-        mine = np.flatnonzero(np.arange(n) % self._n == number)
-        others = np.setdiff1d(np.arange(n), mine)
-        for atom in mine:
-            there = [i for i in others if labels[i] == labels[atom]]
-            own = 1000 * (number + 1) + int(labels[atom])
-            self.labels[atom] = start[there[0]] if there else own
-        if number == self._n - 1:
-            self.labels = np.array(shape_of(self.labels), dtype=np.int64)
+    def sweep(rng: Generator, position: Position) -> NDArray[np.float64]:
+        gibbs.sweep(rng, position.flat(), position.model, visited)
+        n = float(visited.shape[0])
+        return np.array([[n, n, 0.0]])
 
-    def _wait(self, keys: set[Key]) -> dict[Key, LeaseReturn]:
-        came: dict[Key, LeaseReturn] = {}
-        deadline = time.monotonic() + 60.0
-        while set(came) != keys:
-            assert time.monotonic() < deadline, f"no answer for {keys - set(came)}"
-            came |= {back.key: back for back in self._queue.returned() if back.key in keys}
-        return came
-
-    def _row(self, key: Key, outcome: str, atoms: Ids) -> LeaseRow:
-        return LeaseRow(*key, outcome, len(atoms), 0.0, None if outcome == "offered" else 1.0)
+    return [Kernel("gibbs", "exact", ("gibbs",), sweep)]
 
 
 def _blocks(labels: Ids, atoms: Ids) -> set[frozenset[int]]:

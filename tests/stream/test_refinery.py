@@ -14,8 +14,10 @@ from weald.storage.sql import SqlStore
 from weald.stream.engine import Engine
 from weald.stream.file_source import FileSource
 from weald.stream.refinery import Refinery
+from weald.stream.settings import MemorySettings
 from weald.stream.worker import Done, Worker
 from weald.stream.worker_settings import WorkersSettings
+from weald.treecore.errors import ParameterError
 
 from tests.stream.scenario import (
     NAME,
@@ -60,6 +62,7 @@ class Plane:
         self,
         on_poll: Callable[[int], None] = lambda _: None,
         before: Callable[[str, int], None] = lambda _name, _count: None,
+        memory: MemorySettings | None = None,
     ) -> None:
         def hook(name: str, count: int) -> None:
             before(name, count)
@@ -68,7 +71,8 @@ class Plane:
                 self.work()
 
         plan = plan_for(self._path, batch_records=40, snapshot_records=300, diverged="stop")
-        plan = replace(plan, refinement=msgspec.structs.replace(plan.refinement, mode="workers"))
+        mode = msgspec.structs.replace(plan.refinement, mode="workers")
+        plan = replace(plan, refinement=mode, memory=memory or MemorySettings())
         watch = Hook(hook)
         engine = Engine(plan, FileSource(plan.stream), self.store, watch=watch)
         engine.refine_by(Refinery(SETTINGS, self._queue(), self.store, watch))
@@ -122,6 +126,32 @@ def test_again_from_the_beginning(plane: Plane) -> None:
     plane.store.delete_snapshots(NAME, [each.number for each in plane.store.snapshots(NAME)])
     plane.run()
     assert outcome(plane.store) == before
+
+
+@pytest.mark.parametrize("memory", [{"window_records": 220}, {"half_life_records": 60.0}])
+def test_a_stream_that_forgets_while_leases_are_out(plane: Plane, memory: dict[str, Any]) -> None:
+    settings = msgspec.convert(memory, MemorySettings)
+    plane.run(memory=settings)
+    assert_exactly_once_but_gone(plane.store)
+    before = outcome(plane.store)
+    assert plane.outcomes()["adopted"] >= 6
+    plane.store.delete_snapshots(NAME, [each.number for each in plane.store.snapshots(NAME)])
+    # Loading raises ReplayDiverged if the rounds and what left do not fall into their places.
+    plane.run(memory=settings)
+    assert outcome(plane.store) == before
+
+
+def assert_exactly_once_but_gone(store: SqlStore) -> None:
+    """Every record is there once; clusters count those that the model still holds."""
+    keys = outcome(store).keys
+    assert sorted(str(key) for key in keys) == sorted(f"k{i}" for i in range(N))
+    held = sum(row.n_observations for row in store.clusters(NAME))
+    assert 0 < held < N
+
+
+def test_a_leaf_budget_needs_inline_refinement(plane: Plane) -> None:
+    with pytest.raises(ParameterError, match=r"leaf_budget needs refinement\.mode"):
+        plane.run(memory=MemorySettings(leaf_budget=2_000))
 
 
 def test_redis_is_flushed_at_every_turn_but_a_few(plane: Plane) -> None:

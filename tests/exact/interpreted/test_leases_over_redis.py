@@ -1,29 +1,21 @@
 """Concurrent workers over a real Redis and SQL: the short form of ``tests.leases.exactness``.
 
-A right form is further from the posterior's mean number of clusters than it may be in one run of
-two thousand; the full concentration is off by eight errors at this length.
+The right form is no further on its way to the wrong law than chance explains in all but one run of
+two thousand, the wrong one no nearer to the posterior.
 """
 
 import pytest
 
 from tests.exact.cases import problem
-from tests.leases.exactness import MOST_ERRORS, Found, measure
+from tests.leases.exactness import measure
 from tests.leases.plane import Form
 
-N_ROUNDS = 200
 
-
-def errors(found: Found) -> float:
-    return abs(found.n_clusters - found.true_clusters) / found.n_clusters_error
-
-
-@pytest.mark.parametrize(("form", "n_workers"), [(Form.COINS, 2), (Form.LATE, 4)])
-def test_right_forms(redis_url: str, form: Form, n_workers: int) -> None:
-    found = measure(problem("bernoulli", "dp", 5), form, n_workers, N_ROUNDS, redis_url)
-    assert errors(found) < MOST_ERRORS
+@pytest.mark.parametrize(
+    ("form", "n_visits", "forgotten"), [(Form.LATE, 200, 0), (Form.PLAIN_ALPHA, 300, 4)]
+)
+def test_two_workers(redis_url: str, form: Form, n_visits: int, forgotten: int) -> None:
+    small = problem("bernoulli", "dp", 3)
+    found = measure(small, form, 2, n_visits, redis_url, forgotten)
+    assert found.as_it_should_be, found.line()
     assert (found.n_fenced > 0) == (form is Form.LATE)
-
-
-def test_the_full_concentration(redis_url: str) -> None:
-    found = measure(problem("bernoulli", "dp", 5), Form.PLAIN_ALPHA, 4, N_ROUNDS, redis_url)
-    assert errors(found) > MOST_ERRORS
