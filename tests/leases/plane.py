@@ -239,7 +239,8 @@ class Plane:
 
 def shard_of(atoms: Ids, number: int, n: int) -> Ids:
     """Every n-th atom: what one worker has to itself where counts are stale."""
-    return atoms[atoms % n == number]
+    mine: Ids = atoms[atoms % n == number]
+    return mine
 
 
 def _scans_of(names: str) -> list[Kernel]:
