@@ -30,7 +30,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,6 +58,7 @@ SAMPLE_SECONDS = 5.0
 FLUSH_SECONDS = 300.0
 SETTLED_SECONDS = 60.0
 FLAT_SHARE = 0.02
+PATIENT_STARTS = 3
 # The faults instead of which PostgreSQL and Redis are away for long.
 LONG_POSTGRESQL, LONG_REDIS = 9, 17
 
@@ -188,12 +189,15 @@ class Soak:
         Of the database.
     rate : float
         Records a second.
+    output : Path or None
+        What was seen so far is kept there.
     """
 
     feed: Feed
     service: Service
     url: str
     rate: float
+    output: Path | None = None
     samples: list[dict[str, float]] = field(default_factory=list)
     struck: list[str] = field(default_factory=list)
     longest_lag: int = 0
@@ -233,6 +237,10 @@ class Soak:
             }
         )
 
+        if self.output is not None:
+            seen = {"samples": self.samples, "outages": self.outages, "struck": self.struck}
+            self.output.write_text(json.dumps(seen))
+
     def outage(self, server: Server, seconds: float) -> None:
         """Keep a server away for so long; note what the service says, and when it has caught up."""
         behind, said = self.longest_lag, set()
@@ -242,7 +250,7 @@ class Soak:
             self.run(min(5.0, max(end - time.monotonic(), 0.0)), self.rate)
             said.update(self.service.unready())
         n_sent = self.feed.n_sent - self.feed.n_dead
-        server.start()
+        back(server)
         began = time.monotonic()
         while self.service.unready() or (self.inserted() or 0) < n_sent:
             assert time.monotonic() - began < FLUSH_SECONDS, f"{server.name} is back, nothing else"
@@ -281,6 +289,15 @@ class Soak:
         return expected
 
 
+def back(server: Server) -> None:
+    """Start a server again; beside others' work that takes longer than a test would wait."""
+    for _ in range(PATIENT_STARTS):
+        with suppress(TimeoutError):
+            server.start()
+            return
+    server.start()
+
+
 def strikes(
     soak: Soak, postgresql: Server, redis: Server, kafka: Server
 ) -> list[tuple[str, Callable[[float], None]]]:
@@ -298,7 +315,7 @@ def strikes(
         def strike(seconds: float) -> None:
             (server.kill if kill else server.stop)()
             soak.run(seconds, soak.rate)
-            server.start()
+            back(server)
 
         return strike
 
@@ -429,7 +446,7 @@ def main() -> None:
         memory = MemorySettings(window_records=options.window)
         config.write_text(settings_text(kafka.address, url, redis.address, port, memory))
         service = Service(config, options.log or folder / "weald.log", port)
-        soak = Soak(Feed(kafka.address, memory), service, url, options.rate)
+        soak = Soak(Feed(kafka.address, memory), service, url, options.rate, options.output)
         service.start()
         running.callback(lambda: service._process and service._process.kill())  # noqa: SLF001  the last resort
         between = 60 * options.minutes / (N_FAULTS + 1)

@@ -23,6 +23,7 @@ from kafka.errors import (
 from kafka.structs import OffsetAndMetadata
 
 from .errors import SourceError, SourceUnavailable
+from .inflation import OversizedBatchError, limit_batches
 from .kafka_options import client_options, overhearing
 from .record import Message, TopicPartition
 from .settings import KafkaSettings
@@ -77,6 +78,7 @@ class KafkaSource:
         self._recorder = _Recorder(assignor)
         self._paused = False
         self._process = uuid.uuid4().hex[:12]
+        limit_batches(settings.batch_max_bytes)
         with overhearing() as overheard, _translated(settings, overheard):
             self._consumer = KafkaConsumer(
                 **client_options(settings, f"weald-{stream}"),
@@ -238,6 +240,11 @@ def _translated(settings: KafkaSettings, overheard: object = "") -> Iterator[Non
         yield
     except KafkaConfigurationError as error:
         raise SourceError(f"[kafka] cannot be used for {place}: {error}") from error
+    except OversizedBatchError as error:
+        raise SourceError(
+            f"{place}: {error}. Raise the limit, or take the batch out of the topic "
+            "(kafka-delete-records)"
+        ) from error
     except UnsupportedCodecError as error:
         raise SourceError(f"{place}: {error}. pip install 'weald[compression]'") from error
     except KafkaError as error:

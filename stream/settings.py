@@ -209,6 +209,8 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fetch_max_bytes, max_partition_fetch_bytes : int
         Most bytes that one answer of a broker, and one partition in it, may have: the memory that
         unread records take. A single record that is longer still comes, alone.
+    batch_max_bytes : int
+        Most bytes to which one compressed batch may grow; the service stops at one that is larger.
     security_protocol : {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}
         Whether the connection is encrypted (SSL) and whether this client names itself (SASL).
     sasl_mechanism : {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}, optional
@@ -234,6 +236,7 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     connect_timeout_seconds: Annotated[float, msgspec.Meta(gt=0)] = 15.0
     fetch_max_bytes: Positive = 16_777_216
     max_partition_fetch_bytes: Positive = 1_048_576
+    batch_max_bytes: Positive = 268_435_456
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
     sasl_username: str | None = None

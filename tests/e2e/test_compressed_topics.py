@@ -51,6 +51,32 @@ def test_every_codec_is_read(kafka_bootstrap: str, kafka_topic: Callable[..., st
     assert [message.offset for message in found] == list(range(len(found)))
 
 
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
+def test_a_batch_that_grows_without_measure_stops_at_the_limit(
+    kafka_bootstrap: str, kafka_topic: Callable[..., str], codec: str
+) -> None:
+    """A few kilobytes on the wire, thirty million in memory: never more than the limit of them."""
+    topic = kafka_topic()
+    producer = KafkaProducer(
+        bootstrap_servers=kafka_bootstrap, compression_type=codec, max_request_size=40_000_000
+    )
+    producer.send(topic, b" " * 30_000_000)
+    producer.close()
+    for limit in (1_000_000, 40_000_000):
+        settings = KafkaSettings(
+            bootstrap_servers=kafka_bootstrap, topic=topic, group=str(limit), batch_max_bytes=limit
+        )
+        source = KafkaSource(settings, topic)
+        try:
+            if limit == 1_000_000:
+                with pytest.raises(SourceError, match=r"kafka\.batch_max_bytes"):
+                    read(source, 1)
+            else:
+                assert [len(message.value or b"") for message in read(source, 1)] == [30_000_000]
+        finally:
+            source.close()
+
+
 def test_a_codec_that_is_not_installed_is_named(
     kafka_bootstrap: str, kafka_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
