@@ -186,7 +186,7 @@ def test_every_third_party_import_is_declared() -> None:
         declared += project["optional-dependencies"][extra]
     names = {re.split(r"[\[<>=!~ ]", item)[0].lower().replace("-", "_") for item in declared}
     # Import names that differ from the name they are installed by, or come with another.
-    names |= {"kafka", "mpl_toolkits", "llvmlite", "mako", "click", "sklearn"}
+    names |= {"kafka", "mpl_toolkits", "llvmlite", "mako", "click", "sklearn", "lz4", "zstandard"}
     libraries = {module.partition(".")[0] for path in FILES for module in imported_modules(path)}
     unknown = libraries - names - set(sys.stdlib_module_names) - {"weald"}
     assert not unknown, "imported but not declared in pyproject.toml"
