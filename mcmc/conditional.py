@@ -4,6 +4,9 @@ Given every block's weight and parameters the labels of the atoms are independen
 are drawn together from one matrix product. Blocks are numbered 0 to k - 1 here.
 """
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
@@ -90,22 +93,44 @@ def draw_labels(
     log_weights: Matrix,
     natural: Matrix,
 ) -> Labels:
-    """A block for each atom, with probability proportional to weight ** size times likelihood."""
-    labels = np.empty(rows.shape[0], dtype=np.int64)
-    for start in range(0, rows.shape[0], _CHUNK):
+    """A block for each atom, with probability proportional to weight ** size times likelihood.
+
+    Chunks of atoms are worked on by all cores at once. Their draws are made beforehand, so the
+    labels do not depend on how many cores there are.
+    """
+    n = rows.shape[0]
+    uniform = rng.random((n,))
+    labels = np.empty(n, dtype=np.int64)
+
+    def label(start: int) -> None:
         part = slice(start, start + _CHUNK)
         log_p = rows[part] @ natural.T
         log_p += sizes[part, None] * log_weights
-        labels[part] = choose_each(rng, log_p)
+        labels[part] = _chosen(uniform[part], log_p)
+
+    starts = range(0, n, _CHUNK)
+    n_threads = min(len(starts), os.cpu_count() or 1)
+    if n_threads <= 1:
+        for start in starts:
+            label(start)
+        return labels
+    # Threads do: NumPy lets go of the interpreter's lock, and rows need not travel.
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(label, starts))
     return labels
 
 
 def choose_each(rng: Generator, log_p: Matrix) -> Labels:
     """One column for each row, with log probabilities up to a constant; overwrites ``log_p``."""
+    uniform = rng.random((log_p.shape[0],))
+    return _chosen(uniform, log_p)
+
+
+def _chosen(uniform: Matrix, log_p: Matrix) -> Labels:
     log_p -= log_p.max(axis=1, keepdims=True)
     np.exp(log_p, out=log_p)
     np.cumsum(log_p, axis=1, out=log_p)
-    threshold = rng.random(log_p.shape[0]) * log_p[:, -1]
+    threshold = uniform * log_p[:, -1]
     # Strictly below the last sum, or rounding could choose a column beyond it.
     threshold = np.minimum(threshold, np.nextafter(log_p[:, -1], 0.0))
     return np.asarray((log_p <= threshold[:, None]).sum(axis=1), dtype=np.int64)

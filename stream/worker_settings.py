@@ -20,7 +20,9 @@ class WorkersSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sweeps
         Sweeps of each kernel on a lease: its length, which is never a time.
     kernels
-        Comma-joined names of exact kernels, as of `weald fit --kernel`.
+        Comma-joined names of exact kernels, as of `weald fit --kernel`. The default moves parts of
+        trees; ``sdds`` adds smart-dumb splits and merges. With ``leases`` at 1 a lease is the whole
+        partition, and ``subc`` sweeps over all of it with all cores of the worker's machine.
     lease_seconds
         Without a sign of life for so long, a lease is given to another worker. Workers beat four
         times as often.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc import fsd, gibbs_supc, slice, subc, subc_burnin, subc_published  # noqa: A004
+from weald.mcmc import conditional, fsd, gibbs_supc, slice, subc, subc_burnin, subc_published  # noqa: A004
 from weald.mcmc.conditional import choose_each, compact
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.base import log_marginal, log_marginal_sum
@@ -214,3 +214,20 @@ def test_fsd_refuses_more_blocks_than_components() -> None:
     posed = problem("bernoulli", "dp", 5)
     with pytest.raises(ParameterError, match="3 components"):
         _fsd(3)(np.random.default_rng(9), posed.atoms, np.arange(5), posed.model)
+
+
+def test_labels_do_not_depend_on_how_many_cores_draw_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(2)
+    rows, natural = draw.normal(size=(5_000, 4)), draw.normal(size=(7, 4))
+    sizes, log_weights = np.ones(5_000, dtype=np.int64), draw.normal(size=7)
+
+    def labels(chunk: int, cores: int) -> Labels:
+        monkeypatch.setattr(conditional, "_CHUNK", chunk)
+        monkeypatch.setattr("os.cpu_count", lambda: cores)
+        rng = np.random.default_rng(11)
+        return conditional.draw_labels(rng, rows, sizes, log_weights, natural)
+
+    alone = labels(10_000, 1)
+    assert len(np.unique(alone)) == 7
+    for chunk, cores in ((400, 1), (400, 4), (7, 3)):
+        np.testing.assert_array_equal(labels(chunk, cores), alone)
