@@ -282,7 +282,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=2000.0, help="records a second, for speed")
     parser.add_argument("--calm-rate", type=float, default=250.0, help="the same, for latency")
     parser.add_argument("--calm-records", type=int, default=5_000)
-    parser.add_argument("--rounds", type=int, nargs="*", default=[10, 14, 20], help="of inline")
+    parser.add_argument("--rounds", type=int, nargs="*", default=[14, 20], help="of inline")
     parser.add_argument("--sweeps", type=int, help="of a lease; by default that of [workers]")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", choices=["speed", "latency"])
