@@ -277,6 +277,8 @@ def latency(runs: Sequence[Run], values: Values, rate: float, repeat: int) -> No
 
 def main() -> None:
     """Measure both and print."""
+    from weald.cli.warmup import compile_kernels
+
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--records", type=int, default=10_000)
     parser.add_argument("--rate", type=float, default=2000.0, help="records a second, for speed")
@@ -289,6 +291,8 @@ def main() -> None:
     asked = parser.parse_args()
     data = Path(os.environ.get("WEALD_DATA", "../shared/data"), "tgmcmc_10k.npz")
     values = np.load(data)["X"][: asked.records]
+    # Once here: the processes of each run find them compiled.
+    compile_kernels(FAMILY)
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
         kafka, redis = kafka_broker(folder), redis_server(folder)
