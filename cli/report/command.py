@@ -192,6 +192,7 @@ def _clusters(subject: Subject) -> list[Section]:
     clusters = []
     for cluster, row in zip(subject.largest[:LARGEST_SHOWN], statistics, strict=False):
         told = {"cluster": cluster, "size": round(float(row[0])), "share": row[0] / total}
+        told["description"] = subject.descriptions.get(cluster, "")
         for each in spec_of(family).describe(family, row, subject.names):
             told[f"features.{each.name}"] = {"centre": each.centre, "spread": each.spread}
         clusters.append(told)
@@ -200,7 +201,9 @@ def _clusters(subject: Subject) -> list[Section]:
         if len(subject.largest) > LARGEST_SHOWN
         else ""
     )
-    columns = [each for each in cluster_columns(subject.names) if each.key != "stability"]
+    columns = [each for each in cluster_columns(subject.told) if each.key != "stability"]
+    if subject.descriptions:
+        columns.append(Column("description", "description"))
     return [
         Section("Largest clusters", remark, columns, clusters),
         Section("Newest events", "Births apart.", LINEAGE_COLUMNS, subject.events),
@@ -258,12 +261,14 @@ def _anomalies(subject: Subject) -> Section:
     for at in np.argsort(density, kind="stable")[:ANOMALIES_SHOWN].tolist():
         values = dict(zip(subject.names, subject.values[at].tolist(), strict=True))
         told = {"key": subject.keys[at], "cluster": int(subject.clusters[at])}
+        told["text"] = subject.texts[at] if subject.texts else ""
         rows.append({**told, "log_density": float(density[at]), **values})
     columns = [
         Column("key", "observation"),
         Column("cluster", "cluster", "right"),
         Column("log_density", "log density", "right", lambda value: f"{value:.1f}"),
-        *(Column(name, name, "right", number) for name in subject.names),
+        *([Column("text", "text")] if subject.texts else []),
+        *(Column(name, name, "right", number) for name in subject.told),
     ]
     remark = "The observations that the clusters explain least."
     return Section("Least like anything", remark, columns, rows)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..describe import lineage_record
 from ..errors import NotReadyError
+from ..portrait import Portraits
 from ..predictive import Predictive
 from .subject import Chains, Shown, Subject
 
@@ -23,6 +24,8 @@ __all__ = ["subject_of_stream"]
 BLOCK = 10_000
 COLUMNS = 8
 EVENTS_SHOWN = 30
+# As many clusters as the page lists.
+DESCRIBED = 30
 NOT_YET = -1
 
 
@@ -58,6 +61,8 @@ def subject_of_stream(state: State, limit: int) -> Subject:
             "publications": str(status.publication),
         },
         names=state.features,
+        texts=[text or "" for block in blocks for text in block.text or ()],
+        descriptions=_descriptions(state, found.clusters.clusters.tolist()),
         values=np.concatenate([block.values for block in blocks]),
         keys=[
             key or f"#{at}"
@@ -73,6 +78,13 @@ def subject_of_stream(state: State, limit: int) -> Subject:
         events=told[-EVENTS_SHOWN:],
         moves=_moves(reader.rounds(stream)),
     )
+
+
+def _descriptions(state: State, largest: Sequence[int]) -> dict[int, str]:
+    if not state.schema.has_text:
+        return {}
+    portraits = Portraits(state, ())
+    return {cluster: portraits.description(cluster) for cluster in largest[:DESCRIBED]}
 
 
 def _blocks(state: State, after: int) -> list[ObservationBlock]:

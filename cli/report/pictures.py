@@ -210,6 +210,7 @@ def _traces(subject: Sampled) -> Picture:
             panel.set_ylabel(name)
             panel.grid(visible=True, color=theme.faint, alpha=0.35, linewidth=0.5)
         panels[-1].set_xlabel(chains.step)
+        panels[-1].xaxis.get_major_locator().set_params(integer=True)
 
     caption = "What was followed, one line a chain." + (
         " The shaded beginning is left out of draws and diagnostics." if chains.burnt else ""

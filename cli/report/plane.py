@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .subject import BUCKET
 
 __all__ = ["Plane", "plane_of"]
 
@@ -15,7 +16,6 @@ __all__ = ["Plane", "plane_of"]
 MAP = ("longitude", "latitude")
 # Clusters that are so much narrower than the whole are apart in any picture.
 LEAST_WITHIN = 0.1
-BUCKET = re.compile(r"\.\d+$")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,11 @@ if TYPE_CHECKING:
     from ...stream.predictive import Predictive
     from ...treecore.prior import PartitionPrior
 
-__all__ = ["Chains", "NetworkSubject", "Sampled", "Shown", "Subject"]
+__all__ = ["BUCKET", "Chains", "NetworkSubject", "Sampled", "Shown", "Subject"]
 
 Labels = NDArray[np.int64]
+# Name of one of the counts that a text was hashed to.
+BUCKET = re.compile(r"\.\d+$")
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,10 @@ class Subject(Sampled):
     ----------
     names : sequence of str, length d
         The features.
+    texts : sequence of str, length n or none
+        What was hashed to counts, where observations have such.
+    descriptions : mapping of int to str
+        Of the largest clusters where observations have texts, what their lines have in common.
     values : float64[n, d]
     predictive : Predictive
         The clusters' statistics, largest first.
@@ -110,6 +117,8 @@ class Subject(Sampled):
     """
 
     names: Sequence[str]
+    texts: Sequence[str] = ()
+    descriptions: Mapping[int, str] = field(default_factory=dict)
     values: NDArray[np.float64]
     predictive: Predictive
     prior: PartitionPrior
@@ -121,6 +130,11 @@ class Subject(Sampled):
         """The clusters that exist, largest first."""
         ids: list[int] = self.predictive.clusters.tolist()
         return ids
+
+    @property
+    def told(self) -> list[str]:
+        """The features that mean something by themselves: not the counts of a hashed text."""
+        return [name for name in self.names if not (self.texts and BUCKET.search(name))]
 
 
 @dataclass(frozen=True, kw_only=True)

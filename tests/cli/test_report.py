@@ -60,6 +60,15 @@ def test_a_flow_loses_and_invents_nobody(rng: np.random.Generator) -> None:
     assert one.n == ((history[1].clusters == 2) & (history[2].clusters == 2)).sum()
 
 
+def test_the_counts_of_one_text_are_scaled_alike() -> None:
+    """Else a word that came once would outweigh those that tell the kinds of lines apart."""
+    clusters = np.repeat([0, 1], 50)
+    counts = np.column_stack([clusters == 0, clusters == 1, np.arange(100) == 7]).astype(float)
+    plane = plane_of(counts, clusters, ["line.0", "line.1", "line.2"])
+    apart = abs(plane.points[clusters == 0, 0].mean() - plane.points[clusters == 1, 0].mean())
+    assert apart > 5 * plane.points[clusters == 0, 0].std()
+
+
 def test_the_plane_shows_what_separates_clusters(rng: np.random.Generator) -> None:
     clusters = rng.integers(0, 3, size=600)
     # Clusters differ in the second feature; the first has a thousand times its unit.
