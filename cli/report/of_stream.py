@@ -61,7 +61,7 @@ def subject_of_stream(state: State, limit: int) -> Subject:
             "publications": str(status.publication),
         },
         names=state.features,
-        texts=[text or "" for block in blocks for text in block.text or ()],
+        texts=_texts(blocks) if state.schema.has_text else (),
         descriptions=_descriptions(state, found.clusters.clusters.tolist()),
         values=np.concatenate([block.values for block in blocks]),
         keys=[
@@ -85,6 +85,10 @@ def _descriptions(state: State, largest: Sequence[int]) -> dict[int, str]:
         return {}
     portraits = Portraits(state, ())
     return {cluster: portraits.description(cluster) for cluster in largest[:DESCRIBED]}
+
+
+def _texts(blocks: Sequence[ObservationBlock]) -> list[str]:
+    return [text or "" for block in blocks for text in block.text or [None] * len(block.seq)]
 
 
 def _blocks(state: State, after: int) -> list[ObservationBlock]:
