@@ -107,6 +107,8 @@ def assign(
     with reading(config, set_, stream) as state:
         found = state.reader.assignments(state.stream, keys, as_of=moment, limit=history)
         rows = [row_of(each, state) for each in found]
+        if top:
+            state.require_values("no values to weigh clusters by")
         if top and found:
             for row, more in zip(rows, _weighed(state, found, top), strict=True):
                 row.update(more)
@@ -155,7 +157,6 @@ def _weighed(state: State, found: list[Any], top: int) -> Iterator[dict[str, Any
 
 def row_of(observation: Any, state: State) -> dict[str, Any]:
     """Return an observation as a row."""
-    columns = zip(state.features, state.schema.kinds, observation.values.tolist(), strict=True)
     text = {"text": observation.text} if state.schema.has_text else {}
     return {
         "key": observation.key,
@@ -168,7 +169,6 @@ def row_of(observation: Any, state: State) -> dict[str, Any]:
         "offset": observation.offset,
         "seq": observation.seq,
         "left_seq": observation.left_seq,
-        # Hashed counts mean nothing without the text that they came of.
-        "values": {name: value for name, kind, value in columns if kind != "text"},
+        "values": state.values(observation.values.tolist()),
         **text,
     }

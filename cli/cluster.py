@@ -84,7 +84,7 @@ def _answer(state: State, found: Any, n_members: int) -> dict[str, Any]:
     from .describe import cluster_record, lineage_record
 
     reader, stream = state.reader, state.stream
-    record = cluster_record(state, found, reader.status(stream).n_inserted)
+    record = cluster_record(state, found, state.n_clustered)
     newest = reader.members(stream, found.cluster, limit=n_members) if n_members else []
     events = reader.lineage(stream, cluster=found.cluster)
     return {
@@ -101,8 +101,7 @@ def _member(state: State, member: Any) -> dict[str, Any]:
     row = {"key": member.key, "time": iso_time(member.event_time)}
     if state.schema.has_text:
         row["text"] = member.text
-    values = zip(state.features, state.schema.kinds, member.values.tolist(), strict=True)
-    return row | {name: value for name, kind, value in values if kind != "text"}
+    return row | state.values(member.values.tolist())
 
 
 def _portrait(state: State, cluster_id: int, typical: int) -> dict[str, Any]:
@@ -149,11 +148,7 @@ def _tables(state: State) -> dict[str, list[Column]]:
     from .describe import LINEAGE_COLUMNS
 
     text = [Column("text", "text")] if state.schema.has_text else []
-    shown = [
-        Column(name, name, "right", lambda value: f"{value:.7g}")
-        for name, kind in zip(state.features, state.schema.kinds, strict=True)
-        if kind != "text"
-    ]
+    shown = [Column(name, name, "right", lambda value: f"{value:.7g}") for name in state.columns]
     fits = [
         Column("key", "key"),
         Column("seq", "observation", "right"),

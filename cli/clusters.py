@@ -144,7 +144,7 @@ def clusters(
 def _rows(state: State, everything: Sequence[Any]) -> list[Row]:
     from .describe import cluster_record
 
-    total = state.reader.status(state.stream).n_inserted
+    total = state.n_clustered
     born = state.reader.births(state.stream)
     arrived = state.reader.arrivals(state.stream, newest=NEWEST)
     n_arrived = sum(arrived.values())

@@ -115,7 +115,9 @@ def _total(state: State, what: What) -> int | None:
 
 
 def _assignments(state: State) -> Iterator[Rows]:
-    reader, stream, features = state.reader, state.stream, state.features
+    from ..storage.rows import offset_of_record
+
+    reader, stream = state.reader, state.stream
     after = 0
     while (block := reader.observations(stream, after, BLOCK)) is not None:
         seqs = block.seq.tolist()
@@ -133,6 +135,8 @@ def _assignments(state: State) -> Iterator[Rows]:
         )
         rows = []
         for seq, partition, offset, key, event_time, cluster, text, values in columns:
+            if state.network and key is None:
+                continue  # an edge: vertices are in clusters
             known = sure.get(seq)
             row = {
                 "seq": seq,
@@ -143,14 +147,11 @@ def _assignments(state: State) -> Iterator[Rows]:
                 "event_time": iso_time(event_time),
                 "topic": block.topic,
                 "partition": partition,
-                "offset": offset,
+                "offset": offset_of_record(offset),
             }
             if state.schema.has_text:
                 row["text"] = text
-            shown = zip(features, state.schema.kinds, values, strict=True)
-            # Hashed counts mean nothing without the text that they came of.
-            row |= {name: value for name, kind, value in shown if kind != "text"}
-            rows.append(row)
+            rows.append(row | state.values(values))
         yield rows
         after = seqs[-1]
 
@@ -159,7 +160,7 @@ def _clusters(state: State) -> Iterator[Rows]:
     from .describe import cluster_record, flattened
     from .output import Form
 
-    n_total = state.reader.status(state.stream).n_inserted
+    n_total = state.n_clustered
     born = state.reader.births(state.stream)
     found = state.reader.clusters(state.stream, include_retired=True)
     rows = [

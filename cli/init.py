@@ -34,6 +34,7 @@ topic = {topic}
 
 [schema]
 # What makes an observation: numbers unless `kind` says count, flag, category, text or time.
+# Two fields of kind vertex make a record an edge of a network (docs/networks.md).
 # `path` reaches into nested records: path = "reading.celsius"
 fields = [
 {fields}

@@ -46,8 +46,8 @@ class Portraits:
     @cached_property
     def _features(self) -> dict[int, dict[str, Feature]]:
         """Summaries of every live cluster's features, without the buckets of texts."""
-        schema = self._state.schema
-        shown = {n for n, kind in zip(schema.features, schema.kinds, strict=True) if kind != "text"}
+        state = self._state
+        shown = set(state.features if state.network else state.columns)
         return {
             row.cluster: {
                 each.name: {"centre": each.centre, "spread": each.spread, "n": each.n}
@@ -123,10 +123,13 @@ class Portraits:
     def anomaly(self, cluster: int) -> float | None:
         """Return how surprising the cluster's newest observations are, between 0 and 1.
 
-        The mean share of the stream's newest observations that are less surprising.
+        The mean share of the stream's newest observations that are less surprising; None of a
+        network's, which are not surprising one by one.
         """
         import numpy as np
 
+        if self._state.network:
+            return None
         members = self._state.reader.members(self._state.stream, cluster, limit=LOOKED_AT)
         if not members:
             return None
@@ -138,7 +141,7 @@ class Portraits:
         import numpy as np
         from scipy.special import logsumexp
 
-        if not members:
+        if not members or self._state.network:
             return []
         values = np.stack([each.values for each in members])
         log_joint = self.predictive.clusters.log_joint(values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
+
+class _Unknown(NamedTuple):
+    """A row that names a vertex which is not there."""
+
+    offset: int
+    reason: str
+    detail: str
+
+
 Decoded = tuple["Batch", list[str | None], list["DeadLetter"]]
 
 COLUMNS = (
@@ -27,6 +36,16 @@ COLUMNS = (
     Column("probability", "probability", "right"),
     Column("new_probability", "of a new one", "right"),
     Column("log_density", "log density", "right"),
+)
+
+
+EDGE_COLUMNS = (
+    Column("row", "row", "right"),
+    Column("source", "source"),
+    Column("target", "target"),
+    Column("source_cluster", "its cluster", "right"),
+    Column("target_cluster", "its cluster", "right"),
+    Column("edge", "expected edge", "right"),
 )
 
 
@@ -61,14 +80,18 @@ def predict(
     The records are decoded by the stream's own schema. An empty cluster means that a new one is
     more probable than any that exists; `log_density` is the log predictive density of the record,
     which is low for one unlike anything seen. Rows count from 0, as offsets do.
+
+    Where the stream is a network, a record names two vertices, and the answer is the edge to expect
+    between them by their clusters: its probability, or the mean count.
     """
     from .state import reading
 
     if data != "-" and not Path(data).is_file():
         raise NotFoundError(f"{data}: no such file")
     with reading(config, set_, stream) as state:
-        rows, refused = _predict(state, data)
-    write_rows(rows, COLUMNS, output)
+        network = state.network
+        rows, refused = _predict_edges(state, data) if network else _predict(state, data)
+    write_rows(rows, EDGE_COLUMNS if network else COLUMNS, output)
     for letter in refused[:10]:
         note(f"row {letter.offset} refused: {letter.reason}: {letter.detail}")
     if refused:
@@ -86,6 +109,37 @@ def _predict(state: State, data: str) -> tuple[list[dict[str, Any]], list[DeadLe
         answers = predictive(batch.values)
         for offset, key, answer in zip(batch.offset.tolist(), keys, answers, strict=True):
             rows.append({"row": offset, "key": key, **answer})
+    return rows, refused
+
+
+def _predict_edges(
+    state: State, data: str
+) -> tuple[list[dict[str, Any]], list[DeadLetter | _Unknown]]:
+    from ..stream.snapshots import shown_network
+    from ..treecore.relational.edges import edge_mean
+
+    shard = shown_network(state.reader, state.stream)
+    likelihood = state.family.edges
+    rows: list[dict[str, Any]] = []
+    refused: list[DeadLetter | _Unknown] = []
+    for batch, _, letters in _batches(state, data):
+        refused += letters
+        for offset, (source, target) in zip(batch.offset.tolist(), batch.ends or (), strict=True):
+            first, second = shard.cluster_of(source), shard.cluster_of(target)
+            if first is None or second is None:
+                name = source if first is None else target
+                refused.append(_Unknown(offset, "unknown", f"no vertex {name!r} in the model"))
+                continue
+            rows.append(
+                {
+                    "row": offset,
+                    "source": source,
+                    "target": target,
+                    "source_cluster": first,
+                    "target_cluster": second,
+                    "edge": float(edge_mean(likelihood, *shard.edge_totals(first, second))),
+                }
+            )
     return rows, refused
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import NotFoundError, NotReadyError
+from .errors import NotFoundError, NotReadyError, UsageError
 from .options import open_settings
 
 if TYPE_CHECKING:
@@ -56,26 +56,61 @@ class State:
         return Schema.of(msgspec.convert(self.spec.schema, SchemaSettings))
 
     @property
+    def network(self) -> bool:
+        """Whether the stream is of edges: vertices are clustered then, which have no values."""
+        return self.schema.network
+
+    @property
     def features(self) -> tuple[str, ...]:
-        """Names of the features, in the order of an observation's values."""
-        return self.schema.features
+        """Names of the features that clusters are described by."""
+        return ("edges",) if self.network else self.schema.features
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the numbers that an observation is shown with."""
+        if self.network:
+            return ()
+        # Hashed counts mean nothing without the text that they came of.
+        named = zip(self.schema.features, self.schema.kinds, strict=True)
+        return tuple(name for name, kind in named if kind != "text")
+
+    def values(self, values: list[float]) -> dict[str, float]:
+        """Return the numbers of an observation that people are shown, by name."""
+        columns = set(self.columns)
+        if not columns:
+            return {}
+        named = zip(self.schema.features, values, strict=True)
+        return {name: value for name, value in named if name in columns}
+
+    @property
+    def n_clustered(self) -> int:
+        """How many there are to be in clusters: observations, or vertices."""
+        if self.network:
+            return sum(each.n_observations for each in self.reader.clusters(self.stream))
+        return self.reader.status(self.stream).n_inserted
+
+    def require_values(self, what: str) -> None:
+        """Raise UsageError where the stream is a network, which has nothing of the kind."""
+        if self.network:
+            raise UsageError(
+                f"stream {self.stream} is a network, whose vertices have {what}",
+                next_step="weald clusters    lists its clusters; weald predict FILE weighs edges",
+            )
 
     @cached_property
     def family(self) -> Any:
         """The family with the hyperparameters that the stream runs with."""
-        import numpy as np
+        from ..stream.model import family_of
 
-        from ..treecore.family import FAMILIES
-
-        spec = FAMILIES[self.spec.family]
-        return spec.build(self.spec.family_params, np.empty((0, len(self.features))))
+        return family_of(self.spec)
 
     def describe(self, cluster: ClusterRow) -> list[FeatureSummary]:
         """Return one summary per feature, in the data's own units."""
-        from ..treecore.family import FAMILIES
+        from ..stream.model import family_named
 
-        spec = FAMILIES[self.spec.family]
-        return spec.describe(self.family, cluster.statistics, self.features)
+        return family_named(self.spec.family).describe(
+            self.family, cluster.statistics, self.features
+        )
 
 
 @contextmanager

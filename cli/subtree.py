@@ -69,6 +69,7 @@ class Forest:
         NotReadyError
             If it has none.
         """
+        state.require_values("edges and hang on no tree")
         snapshot = state.reader.newest_snapshot(state.stream)
         if snapshot is None:
             raise NotReadyError(
@@ -173,6 +174,8 @@ class _Restricted:
 
 def parts_of(state: State, cluster: int, n_parts: int) -> list[dict[str, Any]]:
     """Return the sub-structure of a cluster: its tree cut into parts; nothing without a tree."""
+    if state.network:
+        return []
     try:
         forest = Forest.of(state)
     except NotReadyError:

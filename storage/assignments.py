@@ -18,7 +18,7 @@ from .answers import ObservationRow, Shown, Sureness
 from .base import AsOf
 from .certainty import sureness_of
 from .database import walk_indexes
-from .rows import from_bytes
+from .rows import from_bytes, offset_of_record
 from .schema import (
     assignment_changes,
     bundle_changes,
@@ -66,7 +66,7 @@ def _observation_row(row: Any, cluster: int, sure: Sureness | None) -> Observati
         seq=row.seq,
         topic=row.topic,
         partition=row.partition,
-        offset=row.record_offset,
+        offset=offset_of_record(row.record_offset),
         key=row.record_key,
         event_time=row.event_at,
         received_at=row.received_at,
@@ -144,8 +144,9 @@ def observed(
 
 
 def newest(connection: sa.Connection, stream_id: int, limit: int) -> list[ObservationRow]:
-    """Return the newest observations, newest first."""
-    rows = connection.execute(_observation_select(stream_id).limit(limit)).all()
+    """Return the newest observations that are in a cluster, newest first."""
+    clustered = _observation_select(stream_id).where(observations.c.cluster > 0)
+    rows = connection.execute(clustered.limit(limit)).all()
     sure = sureness_of(connection, stream_id, (row.seq for row in rows))
     return [_observation_row(row, row.shown, sure.get(row.seq)) for row in rows]
 

@@ -79,7 +79,9 @@ def _key_problem(block: ObservationBlock) -> str | None:
 def _inserted(block: ObservationBlock | None) -> Counter[Source]:
     counts: Counter[Source] = Counter()
     if block is not None and len(block):
-        partitions, n = np.unique(block.partition, return_counts=True)
+        # Vertices of a network come with a record, and have offsets below 0 themselves.
+        records = block.partition[block.offset >= 0]
+        partitions, n = np.unique(records, return_counts=True)
         for partition, count in zip(partitions.tolist(), n.tolist(), strict=True):
             counts[block.topic, partition] = count
     return counts

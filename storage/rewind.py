@@ -27,6 +27,9 @@ from .writer import write_clusters
 
 __all__ = ["rewind"]
 
+# Vertices of a network came with a record and are in nobody's account.
+is_record = observations.c.record_offset >= 0
+
 
 def rewind(connection: sa.Connection, back: Rewind) -> int:
     """Undo what came after the snapshot; return how many observations that took out.
@@ -113,7 +116,7 @@ def _move_offsets_back(connection: sa.Connection, stream_id: int, back: Rewind) 
         replayed = connection.execute(
             sa.select(sa.func.count())
             .select_from(observations)
-            .where(*later, observations.c.record_offset < next_offset)
+            .where(*later, is_record, observations.c.record_offset < next_offset)
         ).scalar_one()
         if replayed:
             raise StreamConflict(
@@ -121,7 +124,8 @@ def _move_offsets_back(connection: sa.Connection, stream_id: int, back: Rewind) 
                 "snapshot was made; the topic would not be asked for them again. Keep the later "
                 "results, or choose a later snapshot"
             )
-        inserted = connection.execute(sa.delete(observations).where(*later)).rowcount
+        inserted = connection.execute(sa.delete(observations).where(*later, is_record)).rowcount
+        connection.execute(sa.delete(observations).where(*later))
         dead = connection.execute(
             sa.delete(dead_letters).where(
                 dead_letters.c.stream_id == stream_id,
@@ -148,7 +152,9 @@ def _first_offset(connection: sa.Connection, source_id: int) -> int:
     """Where a partition began that was not known yet when the snapshot was made."""
     firsts = [
         connection.execute(
-            sa.select(sa.func.min(table.c.record_offset)).where(table.c.source_id == source_id)
+            sa.select(sa.func.min(table.c.record_offset)).where(
+                table.c.source_id == source_id, table.c.record_offset >= 0
+            )
         ).scalar_one()
         for table in (observations, dead_letters)
     ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["from_bytes", "matrix_from_bytes", "rows_to_bytes", "to_bytes"]
+__all__ = ["from_bytes", "matrix_from_bytes", "offset_of_record", "rows_to_bytes", "to_bytes"]
 
 _FLOAT64 = np.dtype("<f8")
 
@@ -41,3 +41,11 @@ def matrix_from_bytes(rows: Sequence[bytes]) -> NDArray[np.float64]:
     if not rows:
         return np.empty((0, 0), dtype=np.float64)
     return from_bytes(b"".join(rows)).reshape(len(rows), -1)
+
+
+def offset_of_record(offset: int) -> int:
+    """Offset of the record that a row came with: a vertex of a network has one below 0.
+
+    It is -2 o - 1 for the source of the record at o, and -2 o - 2 for its target.
+    """
+    return offset if offset >= 0 else (-offset - 1) // 2

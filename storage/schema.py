@@ -106,6 +106,8 @@ offsets = Table(
 
 # Source: the row of ``offsets``, which names topic and partition; two integers then are the
 # identity of an observation. No foreign key to it: the commit looks every source up anyway.
+# Of a network both edges and vertices have a row: an edge is in cluster 0, which is none, and a
+# vertex, whose key is its name, has an offset below 0 that says which record brought it.
 observations = Table(
     "observations",
     metadata,

@@ -34,6 +34,7 @@ def arrivals(connection: sa.Connection, stream_id: int, newest: int) -> dict[int
         .where(
             observations.c.stream_id == stream_id,
             observations.c.seq > _last_seq(connection, stream_id) - newest,
+            observations.c.cluster > 0,  # the edges of a network are in none
         )
         .group_by(shown_cluster)
     )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .contingency import numbered, overlaps
+from .roster import Roster
 
 __all__ = ["Arrivals"]
 
@@ -46,6 +47,12 @@ class Arrivals:
         homes[cells.row[order]] = ids[cells.column[order]]
         self._homes = dict(zip(blocks.tolist(), homes.tolist(), strict=True))
         self._next_cluster = next_cluster
+
+    @classmethod
+    def settled(cls, slots: Ids, roster: Roster, next_cluster: int) -> "Arrivals":
+        """Where the blocks' arrivals go, by the block slot of every atom by its id (n)."""
+        present = roster.present
+        return cls(slots[present], roster.cluster[present], next_cluster, roster.size[present])
 
     def place(self, slots: NDArray[np.integer]) -> tuple[Ids, list[int]]:
         """Assign arrivals, in order.

@@ -30,7 +30,7 @@ class ClusterTable:
     """
 
     def __init__(self, family: Any) -> None:
-        self._family = family
+        self.family = family
         self._totals = Column(empty_totals(family, 0))
         self._slots: dict[int, int] = {}
         self._born: dict[int, int] = {}
@@ -104,7 +104,7 @@ class ClusterTable:
         born : mapping of int to int
             For each cluster the publication when it was born.
         """
-        self._totals = Column(empty_totals(self._family, 0))
+        self._totals = Column(empty_totals(self.family, 0))
         self._slots, self._free, self._retired = {}, [], []
         self.add(clusters, rows, 0)
         self._born = {cluster: born.get(cluster, 0) for cluster in self._slots}
@@ -120,7 +120,7 @@ class ClusterTable:
         if ids.tolist() != sorted(self._slots):
             return ["the statistics are not those of the clusters that are shown"]
         kept = self._totals.rows[[self._slots[cluster] for cluster in ids.tolist()]]
-        fresh = empty_totals(self._family, len(ids))
+        fresh = empty_totals(self.family, len(ids))
         add_rows(rows, places.astype(np.int64), fresh)
         scale = STATISTICS_TOLERANCE * (1.0 + np.abs(fresh).max(axis=0))
         if (kept[:, 0] != fresh[:, 0]).any() or (np.abs(kept - fresh) > scale).any():
@@ -137,7 +137,7 @@ class ClusterTable:
         """
         dirty = sorted(self._dirty)
         totals = self._totals.rows[[self._slots[cluster] for cluster in dirty]]
-        marginals = log_marginals(self._family, totals).tolist()
+        marginals = log_marginals(self.family, totals).tolist()
         rows = [
             _row(cluster, total, marginal, version, self._born[cluster])
             for cluster, total, marginal in zip(dirty, totals, marginals, strict=True)
@@ -181,7 +181,7 @@ class ClusterTable:
             return known
         if not self._free:
             self._free.append(len(self._totals))
-            self._totals.extend(empty_totals(self._family, 1))
+            self._totals.extend(empty_totals(self.family, 1))
         slot = self._free.pop()
         self._totals.rows[slot] = 0.0
         self._slots[cluster] = slot
@@ -194,7 +194,7 @@ class ClusterTable:
         self._free.append(slot)
         self._dirty.discard(cluster)
         total = self._totals.rows[slot].copy()
-        marginal = float(log_marginals(self._family, total[np.newaxis])[0])
+        marginal = float(log_marginals(self.family, total[np.newaxis])[0])
         row = _row(cluster, total, marginal, 0, born, publication)
         self._retired.append(row)
         return row.n_observations

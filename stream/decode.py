@@ -73,6 +73,9 @@ def decode(
         text=[record.text for record, good in zip(parsed, sound, strict=True) if good]
         if schema.has_text
         else None,
+        ends=[record.ends for record, good in zip(parsed, sound, strict=True) if good]
+        if schema.network
+        else None,
     )
     dead = [
         set_aside(message, (verdict.reason, verdict.detail), received_at)

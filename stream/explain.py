@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from .features import vertex_name
 from .moments import LATEST_TIME, NO_TIME, time_of
 from .record import Reason
 from .refused import LONGEST_DETAIL, Refused
@@ -37,12 +38,16 @@ _ANY = msgspec.json.Decoder()
 
 
 class Parsed(NamedTuple):
-    """What one record says: d numbers, a key, a time (NaN where it has none), and its text."""
+    """What one record says: d numbers, a key, a time (NaN where it has none), and its text.
+
+    Of an edge also the names of its ends.
+    """
 
     numbers: Sequence[float]
     key: str | None
     time: float
     text: str | None = None
+    ends: tuple[str, ...] = ()
 
 
 def parse(value: bytes, broker: str | None, schema: Schema) -> Parsed:
@@ -66,7 +71,11 @@ def parse(value: bytes, broker: str | None, schema: Schema) -> Parsed:
         _refuse_unknown(members, schema)
     numbers: list[float] = []
     texts: list[str] = []
+    ends: list[str] = []
     for field in schema.fields:
+        if field.kind == "weight" and _found(members, field.path) is None:
+            numbers.extend((1.0,))
+            continue
         raw = _required(members, field.path, field.name)
         if field.read is None:
             numbers.extend(_numbers(raw, field, schema))
@@ -75,16 +84,21 @@ def parse(value: bytes, broker: str | None, schema: Schema) -> Parsed:
         numbers.extend(field.read(member))
         if field.kind == "text":
             texts.append(member)
+        elif field.kind == "vertex":
+            ends.append(vertex_name(member, field.name))
+    if ends and ends[0] == ends[1]:
+        detail = f"an edge from {_cut(repr(ends[0]))} to itself: the model has none"
+        raise Refused(Reason.UNFIT, detail)
     text = shown_text(texts)
     key = broker
     if schema.key is not None:
         name = ".".join(schema.key)
         key = checked_key(_plain(_required(members, schema.key, name), name))
     if schema.time is None:
-        return Parsed(numbers, key, NO_TIME, text)
+        return Parsed(numbers, key, NO_TIME, text, tuple(ends))
     found = _found(members, schema.time)
     time = None if found is None else _plain(found, ".".join(schema.time))
-    return Parsed(numbers, key, time_of(time, text=schema.text), text)
+    return Parsed(numbers, key, time_of(time, text=schema.text), text, tuple(ends))
 
 
 def shown_text(texts: Sequence[str]) -> str | None:

@@ -21,11 +21,13 @@ _FAMILY = {
 
 
 def choose_family(schema: Schema) -> tuple[str, dict[str, Any]]:
-    """Return a family of ``weald.treecore.family.FAMILIES`` and its parameters.
+    """Return a family of ``weald.treecore.family.FAMILIES`` and its parameters; ``irm`` for edges.
 
     One kind of field gets its own family; several get ``mixed``, with one part for each kind and
     one for each text.
     """
+    if schema.network:
+        return "irm", {}
     parts: list[dict[str, Any]] = []
     at: dict[str, dict[str, Any]] = {}
     start = 0

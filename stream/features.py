@@ -18,9 +18,13 @@ from .refused import Refused, cut
 from .settings import FieldSettings
 from .words import counts_of
 
-__all__ = ["Reader", "column_names", "reader_of", "stated_type"]
+__all__ = ["NETWORK_KINDS", "Reader", "column_names", "reader_of", "stated_type", "vertex_name"]
 
 Reader = Callable[[Any], Sequence[float]]
+
+# Of the fields of an edge; their columns say nothing to people.
+NETWORK_KINDS = frozenset({"vertex", "weight"})
+LONGEST_NAME = 512
 
 BUCKETS = 256  # of a text
 LEVELS = 32  # of a category whose values are not listed
@@ -67,13 +71,10 @@ def reader_of(settings: FieldSettings) -> Reader | None:
         return lambda value: counts_of(_text(value, name), size, kind)
     if settings.kind == "category":
         return _category(settings)
-    if settings.kind == "flag":
-        return lambda value: (_flag(value, name),)
-    if settings.kind == "count":
-        return lambda value: (_count(value, name),)
     if settings.kind == "time":
         return _cycles(settings)
-    return None
+    single = _SINGLE.get(settings.kind)
+    return None if single is None else lambda value: (single(value, name),)
 
 
 def stated_type(settings: FieldSettings, *, text: bool) -> Any:
@@ -143,6 +144,34 @@ def _count(value: Any, name: str) -> float:
     return number
 
 
+def vertex_name(value: Any, name: str) -> str:
+    """Name of a vertex, the value of field `name`.
+
+    Raises
+    ------
+    Refused
+        When it is neither text nor an integer, is empty or too long, or has a NUL.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise _wrong(value, name, "the name of a vertex, text or an integer")
+    text = str(value)
+    if len(text) > LONGEST_NAME or "\0" in text:
+        why = "has a NUL" if "\0" in text else f"is longer than {LONGEST_NAME} characters"
+        raise Refused(Reason.BAD_KEY, f"field {name!r}: the name {cut(repr(text))} {why}")
+    return text
+
+
+def _weight(value: Any, name: str) -> float:
+    if value is None or value == "":
+        return 1.0
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise _wrong(value, name, "a number")
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        raise _wrong(value, name, "a number") from None
+
+
 def _cycles(settings: FieldSettings) -> Reader:
     name = settings.name
     turns = [PERIODS[each] for each in settings.periods]
@@ -161,3 +190,12 @@ def _wrong(value: Any, name: str, expected: str) -> Refused:
     missing = value is None or value == ""
     reason = Reason.MISSING_VALUE if missing else Reason.WRONG_TYPE
     return Refused(reason, f"field {name!r} should be {expected}, is {cut(repr(value))}")
+
+
+def _no_number(_value: Any, _name: str) -> float:
+    """Of a vertex: the number of its own row comes to stand here once it is known."""
+    return 0.0
+
+
+# Kinds of one number each.
+_SINGLE = {"flag": _flag, "count": _count, "vertex": _no_number, "weight": _weight}

@@ -44,10 +44,7 @@ class Forgetting:
     def advance(self, roster: Roster, seq: int) -> float:
         """Go on to observation number `seq`; returns by what factor all weights shrink."""
         before, n_new = self._clock, seq - self._seq
-        recent = roster.time[: roster.end][roster.seq[: roster.end] > self._seq]
-        if len(recent):
-            self._clock = max(before, float(np.median(recent)))
-        self._seq = seq
+        self.go_on(seq, roster.time[: roster.end][roster.seq[: roster.end] > self._seq])
         halvings = 0.0
         if self.settings.half_life_records is not None:
             halvings = n_new / self.settings.half_life_records
@@ -69,6 +66,23 @@ class Forgetting:
         replaced, self._replaced = self._replaced, np.empty(0, dtype=np.int64)
         return replaced
 
+    def go_on(self, seq: int, recent: NDArray[np.float64]) -> None:
+        """Go on to number `seq`, since which things of these times have come."""
+        if len(recent):
+            self._clock = max(self._clock, float(np.median(recent)))
+        self._seq = seq
+
+    @property
+    def stood(self) -> int:
+        """Number of the observation at the last refinement."""
+        return self._seq
+
+    @property
+    def horizon(self) -> float:
+        """The time before which things leave."""
+        window = self.settings.window_seconds
+        return -np.inf if window is None else self._clock - window
+
     def leaving(self, roster: Roster, weights: NDArray[np.float64]) -> Ids:
         """Atoms that leave.
 
@@ -82,8 +96,7 @@ class Forgetting:
         leaves = weights < LEAST_WEIGHT
         if self.settings.window_records is not None:
             leaves |= roster.seq[atoms] <= self._seq - self.settings.window_records
-        if self.settings.window_seconds is not None:
-            leaves |= roster.time[atoms] < self._clock - self.settings.window_seconds
+        leaves |= roster.time[atoms] < self.horizon
         # What was compacted before there was a window has no number and no time: it stays.
         return atoms[leaves & (roster.seq[atoms] > 0)]
 

@@ -176,6 +176,10 @@ class Held:
             self._account(batch.topic, int(batch.partition[i])).kept -= 1
         self._batches = [batch.without(rows)]
 
+    def spread(self, rows: Batch) -> None:
+        """Put in place of the batch the rows that it becomes; the account counts records."""
+        self._batches = [rows]
+
     def refuse(self, reasons: Mapping[int, str]) -> list[DeadLetter]:
         """Turn observations that the family cannot take into dead letters.
 
@@ -223,6 +227,12 @@ class Held:
             received_at=self.received_at,
         )
 
+    def event_times(self) -> NDArray[np.float64]:
+        """When each record happened, by itself."""
+        batch = self.batch
+        # What a record brought besides itself has an offset below 0.
+        return batch.event_time[batch.offset >= 0]
+
     def broker_times(self) -> NDArray[np.float64]:
         """Broker's timestamps of what is held, in seconds, unknown ones left out."""
         known = [message.timestamp_ms for message in self._messages if message.timestamp_ms >= 0]
@@ -255,5 +265,8 @@ def _joined(batches: Sequence[Batch]) -> Batch:
         values=np.concatenate([batch.values for batch in batches]),
         text=[text for batch in batches for text in batch.text or ()]
         if all(batch.text is not None for batch in batches)
+        else None,
+        ends=[ends for batch in batches for ends in batch.ends or ()]
+        if all(batch.ends is not None for batch in batches)
         else None,
     )

@@ -8,13 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mcmc.chain import Chain
+from ..mcmc.relational.chain import NetworkChain
 from ..mcmc.settings import ModelSettings, RefinementSettings
-from ..storage.commit import StreamSpec
+from ..storage.commit import Arrays, StreamSpec
 from ..storage.settings import RetentionSettings
 from ..treecore.errors import ParameterError
 from ..treecore.family import FAMILIES, FamilySpec
 from ..treecore.prior import PRIORS, build_prior
+from ..treecore.relational.family import IRM
 from .family_choice import choose_family
+from .network_shard import NetworkShard
 from .schema import Schema
 from .settings import MemorySettings, SchemaSettings, StreamSettings
 from .shard import Shard
@@ -22,10 +25,12 @@ from .shard import Shard
 __all__ = [
     "Plan",
     "chosen_family",
+    "family_named",
     "family_of",
     "free_shard",
     "new_shard",
     "prior_parameters",
+    "restored_shard",
     "spec_from_sample",
     "spec_on_record",
     "unfit",
@@ -79,7 +84,7 @@ def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:
         When the settings name a family, a prior or a parameter that does not exist.
     """
     name, params = chosen_family(plan.model, plan.schema)
-    family = _family_named(name)
+    family = family_named(name)
     return _spec(plan, name, family.parameters(family.build(params, sample)))
 
 
@@ -88,7 +93,7 @@ def spec_on_record(plan: Plan, stored: StreamSpec) -> StreamSpec:
     name, params = chosen_family(plan.model, plan.schema)
     if name != stored.family:
         return _spec(plan, name, params)
-    family = _family_named(name)
+    family = family_named(name)
     merged = {**stored.family_params, **plan.model.params}
     wanted = _spec(plan, name, family.parameters(family.build(merged, _no_sample(plan.schema))))
     # The same schema may have been written down by a version that spelt out less, or more.
@@ -99,16 +104,24 @@ def spec_on_record(plan: Plan, stored: StreamSpec) -> StreamSpec:
 def family_of(spec: StreamSpec) -> Any:
     """Build the family from what SQL keeps; the sample it once came from is not needed again."""
     sample = _no_sample(_schema_of(spec))
-    return _family_named(spec.family).build(spec.family_params, sample)
+    return family_named(spec.family).build(spec.family_params, sample)
 
 
 def new_shard(
     spec: StreamSpec, cadence: RefinementSettings, memory: MemorySettings | None = None
 ) -> Shard:
     """Make an empty shard of a stream."""
-    family = family_of(spec)
-    chain = Chain.start(family, build_prior(spec.prior, spec.prior_params), seed=spec.seed)
-    return Shard(chain, family, cadence, memory)
+    family, prior = family_of(spec), build_prior(spec.prior, spec.prior_params)
+    if spec.family == IRM.name:
+        network = NetworkChain.start(family, prior, seed=spec.seed)
+        return NetworkShard(network, family, cadence, memory)
+    return Shard(Chain.start(family, prior, seed=spec.seed), family, cadence, memory)
+
+
+def restored_shard(spec: StreamSpec, arrays: Arrays) -> Shard:
+    """Make the shard that a snapshot's arrays are of."""
+    kind = NetworkShard if spec.family == IRM.name else Shard
+    return kind.restore(arrays, family_of(spec))
 
 
 def free_shard(
@@ -125,7 +138,7 @@ def free_shard(
         When the settings name a family, a prior or a parameter that does not exist.
     """
     name = "gaussian" if model.family == AUTO else model.family
-    family = _family_named(name).build(model.params, sample)
+    family = family_named(name).build(model.params, sample)
     prior = build_prior(model.prior, prior_parameters(model))
     return Shard(Chain.start(family, prior, seed=model.seed), family, cadence, memory)
 
@@ -147,7 +160,7 @@ def unfit(spec: StreamSpec, values: NDArray[np.float64]) -> dict[int, str]:
     spec : StreamSpec
     values : ndarray of float64, shape (n, d)
     """
-    validate, family = _family_named(spec.family).validate, family_of(spec)
+    validate, family = family_named(spec.family).validate, family_of(spec)
     refused: dict[int, str] = {}
     start = 0
     while (verdict := validate(family, values[start:])) is not None:
@@ -163,13 +176,24 @@ def _schema_of(spec: StreamSpec) -> SchemaSettings:
 
 def chosen_family(model: ModelSettings, schema: SchemaSettings) -> tuple[str, dict[str, Any]]:
     """Name of the family, and what the settings or the schema say of its parameters."""
-    if model.family != AUTO:
-        return model.family, dict(model.params)
-    name, params = choose_family(Schema.of(schema))
-    return name, {**params, **model.params}
+    compiled = Schema.of(schema)
+    if model.family == AUTO:
+        name, params = choose_family(compiled)
+        return name, {**params, **model.params}
+    if compiled.network is not (model.family == IRM.name):
+        raise ParameterError(
+            f"model.family is {model.family!r}: family 'irm' goes with records of edges, which "
+            "have two fields of kind 'vertex' under [schema], and no other family does"
+        )
+    return model.family, dict(model.params)
 
 
 def _spec(plan: Plan, family: str, family_params: dict[str, Any]) -> StreamSpec:
+    if family == IRM.name and plan.stream.duplicate_keys != "allow":
+        raise ParameterError(
+            "stream.duplicate_keys: records of a network have no keys. An edge that has come "
+            "before changes nothing, or adds to the count where params.counts = true"
+        )
     prior = build_prior(plan.model.prior, prior_parameters(plan.model))
     # Limits on records may change; what is a record's key, time and numbers may not.
     schema = msgspec.to_builtins(plan.schema)
@@ -184,9 +208,14 @@ def _spec(plan: Plan, family: str, family_params: dict[str, Any]) -> StreamSpec:
     )
 
 
-def _family_named(name: str) -> FamilySpec:
+def family_named(name: str) -> FamilySpec:
+    """Specification of a family, that of networks among them; raises ParameterError."""
+    if name == IRM.name:
+        return IRM
     if name not in FAMILIES:
-        raise ParameterError(f"unknown family {name!r}; known: {', '.join(sorted(FAMILIES))}")
+        raise ParameterError(
+            f"unknown family {name!r}; known: {', '.join(sorted([*FAMILIES, IRM.name]))}"
+        )
     return FAMILIES[name]
 
 

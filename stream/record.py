@@ -84,6 +84,8 @@ class Batch:
     values : ndarray of float64, shape (n, d)
     text : list of (str or None), length n, optional
         What people are shown of records with a text; None where the schema has no text.
+    ends : list of tuple of str, length n, optional
+        Names of an edge's source and target; None where records are no edges.
     """
 
     topic: str
@@ -93,6 +95,7 @@ class Batch:
     event_time: NDArray[np.float64]
     values: NDArray[np.float64]
     text: list[str | None] | None = None
+    ends: list[tuple[str, ...]] | None = None
 
     def __len__(self) -> int:
         return len(self.key)
@@ -111,6 +114,9 @@ class Batch:
             text=None
             if self.text is None
             else [text for text, keep in zip(self.text, kept, strict=True) if keep],
+            ends=None
+            if self.ends is None
+            else [ends for ends, keep in zip(self.ends, kept, strict=True) if keep],
         )
 
 

@@ -21,7 +21,7 @@ from ..storage.commit import Arrays, StreamSpec
 from ..storage.errors import SnapshotCorrupt
 from .errors import ReplayDiverged
 from .lease_rounds import RoundsAgain
-from .model import family_of, new_shard
+from .model import new_shard, restored_shard
 from .publication import Published
 from .record import TopicPartition
 from .settings import MemorySettings
@@ -72,7 +72,7 @@ def usable(reader: Reader, stream: str, number: int) -> Shard:
     if snapshot is None:
         raise SnapshotCorrupt(f"there is no snapshot {number}")
     try:
-        shard = Shard.restore(snapshot.payload, family_of(reader.spec(stream)))
+        shard = restored_shard(reader.spec(stream), snapshot.payload)
     except (KeyError, ValueError, IndexError, TypeError) as error:
         raise SnapshotCorrupt(
             f"its arrays are not those that this version writes ({error!r})"
@@ -148,7 +148,11 @@ def replay(
         if block is None or int(block.seq[0]) != shard.seq + 1:
             break
         shard.apply(
-            block.values, block.received_at, times=block.event_time, replaces=block.replaces
+            block.values,
+            block.received_at,
+            times=block.event_time,
+            replaces=block.replaces,
+            keys=block.key,
         )
         breathe(len(block))
     if shard.seq != last:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import SchemaError
-from .features import Reader, column_names, reader_of, stated_type
+from .features import NETWORK_KINDS, Reader, column_names, reader_of, stated_type
 from .settings import FieldSettings, SchemaSettings
 
 __all__ = ["Field", "Scaling", "Schema"]
@@ -142,6 +142,7 @@ class Schema:
         fields = tuple(_field(each) for each in settings.fields)
         _refuse_repeats("name", [field.name for field in fields])
         _refuse_repeats("path", [".".join(field.path) for field in fields])
+        _check_edges(settings, [field.kind for field in fields])
         # A CSV column may have any name; nothing is nested in it.
         key, time = (
             (name,) if text and name else _path(name) for name in (settings.key, settings.time)
@@ -168,6 +169,11 @@ class Schema:
     def scalar(self) -> bool:
         """Whether every field is a single plain number."""
         return all(field.size is None and field.read is None for field in self.fields)
+
+    @property
+    def network(self) -> bool:
+        """Whether a record is an edge between two vertices."""
+        return self.fields[0].kind == "vertex"
 
     @property
     def has_text(self) -> bool:
@@ -207,6 +213,21 @@ def _refuse_repeats(noun: str, values: list[str]) -> None:
         raise SchemaError(f"the schema declares the {noun} {repeated[0]!r} twice")
 
 
+def _check_edges(settings: SchemaSettings, kinds: list[str]) -> None:
+    """Raise SchemaError for fields of an edge that are not two vertices and perhaps a weight."""
+    if not NETWORK_KINDS & set(kinds):
+        return
+    if kinds not in (["vertex", "vertex"], ["vertex", "vertex", "weight"]):
+        raise SchemaError(
+            "a record of a network has two fields of kind 'vertex', its source and its target, "
+            f"and perhaps one of kind 'weight' after them: not {', '.join(kinds)}"
+        )
+    if settings.key is not None:
+        raise SchemaError(
+            "a record of a network has no key of its own: `weald assign` asks for vertices by name"
+        )
+
+
 def _compile(
     settings: SchemaSettings,
     fields: tuple[Field, ...],
@@ -214,6 +235,8 @@ def _compile(
     *,
     text: bool,
 ) -> Callable[[bytes], msgspec.Struct] | None:
+    if fields[0].kind in NETWORK_KINDS:
+        return None
     key, time = named
     paths = [field.path for field in fields] + [path for path in named if path is not None]
     if any(len(path) > 1 for path in paths) or len(set(paths)) < len(paths):

@@ -27,9 +27,11 @@ class FieldSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
         Name of the feature; the field is looked up by it unless `path` is given.
     path : str, optional
         Where the value is inside the record, dotted: ``"reading.celsius"``, ``"x.0"``.
-    kind : {"number", "count", "flag", "category", "text", "time"}
+    kind : {"number", "count", "flag", "category", "text", "time", "vertex", "weight"}
         What it holds. A text becomes hashed counts, a time the sines and cosines of its place in
-        each of `periods`, a category the number of its level.
+        each of `periods`, a category the number of its level. Two vertices make a record an edge
+        of a network, from the first to the second, and a weight (1 where it is missing) may say
+        how much of one.
     size : int, optional
         Length of an array of numbers (a single one when absent), buckets of a text (256), or
         levels into which the values of a category are hashed (32).
@@ -48,7 +50,9 @@ class FieldSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     name: Annotated[str, msgspec.Meta(min_length=1)]
     path: Annotated[str, msgspec.Meta(min_length=1)] | None = None
     size: Positive | None = None
-    kind: Literal["number", "count", "flag", "category", "text", "time"] = "number"
+    kind: Literal["number", "count", "flag", "category", "text", "time", "vertex", "weight"] = (
+        "number"
+    )
     scale: Literal["linear", "log"] = "linear"
     center: float = 0.0
     spread: Annotated[float, msgspec.Meta(gt=0)] = 1.0

@@ -5,8 +5,7 @@ time or at the end of a batch; so a stream that is cut into other batches, or ki
 arrives at the same partition, bit for bit.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,20 +30,17 @@ from .forgetting import REPLACED_RECORDS, Forgetting
 from .lease_rounds import LeaseRounds
 from .publication import LineageEvent, Moment, Published, publish
 from .roster import Roster
+from .rows import Rows
 from .settings import MemorySettings
 from .soundness import cadence_of, cadence_row
+from .steps import Step, untimed
 
-__all__ = ["Shard", "Step"]
+__all__ = ["Arrays", "Shard"]
 
 Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
-Step = Callable[[str], AbstractContextManager[None]]
 
 CHAIN, TABLE, DRAWS, ROSTER, MEMORY = "chain.", "clusters.", "draws.", "roster.", "memory."
-
-
-def _untimed(_: str) -> AbstractContextManager[None]:
-    return nullcontext()
 
 
 class Shard:
@@ -111,10 +107,11 @@ class Shard:
         self,
         values: NDArray[np.float64],
         now: float,
-        step: Step = _untimed,
+        step: Step = untimed,
         *,
         times: NDArray[np.float64] | None = None,
         replaces: Ids | None = None,
+        keys: Sequence[str | None] = (),
     ) -> Applied:
         """Insert observations, refining and publishing where their numbers say so.
 
@@ -130,9 +127,11 @@ class Shard:
             them the stream's clock stands still.
         replaces : ndarray of int64, shape (n,), optional
             Number of the earlier observation that leaves for each; 0 for none.
+        keys : sequence of str or None, length n, optional
+            Names of vertices, where the rows are those of a network.
         """
         applied = Applied()
-        times = np.zeros(len(values)) if times is None else times
+        rows = Rows(values, np.zeros(len(values)) if times is None else times, keys)
         replaces = np.zeros(len(values), dtype=np.int64) if replaces is None else replaces
         turns = [self.cadence.every_records]
         if self.forgetting.replacing or replaces.any():
@@ -142,7 +141,7 @@ class Shard:
             # Every publication is at a refinement, too.
             stop = min(len(values), start + min(turn - self.seq % turn for turn in turns))
             with step("insert"):
-                self._insert(values[start:stop], times[start:stop], now, applied)
+                self._insert(rows.part(start, stop), now, applied)
                 self.forgetting.replace(replaces[start:stop])
             start = stop
             if self.seq % REPLACED_RECORDS == 0:
@@ -174,7 +173,7 @@ class Shard:
         self._draws.add(self.chain.labels)
         return refinement
 
-    def conclude(self, now: float, step: Step = _untimed) -> Applied:
+    def conclude(self, now: float, step: Step = untimed) -> Applied:
         """Refine and publish out of turn, at the end of a finite source.
 
         Where workers refine, the chain is published as it stands: the forest, which guides inline
@@ -204,6 +203,11 @@ class Shard:
         What happened is added to `applied`. Clusters without any left are retired.
         """
         self._leave(self.roster.atoms_of(seqs), applied, now)
+
+    @property
+    def numbers(self) -> Ids:
+        """Numbers of the rows that the model holds, each for itself."""
+        return self.roster.seq[self.roster.singles]
 
     @property
     def unpublished(self) -> bool:
@@ -256,9 +260,8 @@ class Shard:
     @classmethod
     def restore(cls, state: Arrays, family: Any) -> "Shard":
         """Undo `state`; cadence and memory are those under which it was saved, for the replay."""
-        chain = Chain.restore(taken_from(state, CHAIN))
-        shard = cls(chain, family, cadence_of(state["cadence"]))
-        shard.table = ClusterTable.restore(family, taken_from(state, TABLE))
+        shard = cls(cls.chain_of(taken_from(state, CHAIN)), family, cadence_of(state["cadence"]))
+        shard.table = ClusterTable.restore(shard.table.family, taken_from(state, TABLE))
         shard._draws = RecentDraws.restore(taken_from(state, DRAWS))
         shard.roster = Roster.restore(taken_from(state, ROSTER))
         shard.forgetting = Forgetting.restore(taken_from(state, MEMORY))
@@ -268,23 +271,22 @@ class Shard:
         shard.bounding.next_bundle, shard.bounding.n_early = shown[4:]
         return shard
 
-    def _insert(
-        self,
-        values: NDArray[np.float64],
-        times: NDArray[np.float64],
-        now: float,
-        applied: Applied,
-    ) -> None:
+    @classmethod
+    def chain_of(cls, saved: Arrays) -> Any:
+        """The chain whose state this is."""
+        return Chain.restore(saved)
+
+    def _homes(self) -> Arrivals:
+        """Where the blocks' arrivals go until something else is published."""
         if self._arrivals is None:
-            present = self.roster.present
-            self._arrivals = Arrivals(
-                self.chain.labels[present],
-                self.roster.cluster[present],
-                self._next_cluster,
-                self.roster.size[present],
-            )
+            self._arrivals = Arrivals.settled(self.chain.labels, self.roster, self._next_cluster)
+        return self._arrivals
+
+    def _insert(self, rows: Rows, now: float, applied: Applied) -> None:
+        values, times, _ = rows
+        arrivals = self._homes()
         atoms = self.chain.insert(values)
-        clusters, born = self._arrivals.place(self.chain.labels[atoms])
+        clusters, born = arrivals.place(self.chain.labels[atoms])
         applied.lineage += [
             LineageEvent(
                 "birth", self.publication, self.seq + i + 1, now, int(clusters[i]), (), 1, 0

@@ -19,6 +19,7 @@ from ..storage.errors import Fenced, SnapshotCorrupt, StreamConflict
 from .applied import Applied
 from .contingency import numbered, overlaps
 from .errors import ReplayDiverged
+from .network_shard import NetworkShard
 from .record import TopicPartition
 from .recovery import (
     adopt,
@@ -32,7 +33,16 @@ from .recovery import (
 from .settings import MemorySettings
 from .shard import Shard
 
-__all__ = ["Difference", "Flow", "compare", "create", "revert_dropping", "revert_keeping", "verify"]
+__all__ = [
+    "Difference",
+    "Flow",
+    "compare",
+    "create",
+    "revert_dropping",
+    "revert_keeping",
+    "shown_network",
+    "verify",
+]
 
 Progress = Callable[[int], None]
 
@@ -227,6 +237,28 @@ def compare(reader: Reader, stream: str, earlier: int, later: int) -> Difference
     return Difference(n, int((old != new).sum()), after.seq - before.seq, information, flows)
 
 
+def shown_network(reader: Reader, stream: str) -> NetworkShard:
+    """The network that a stream holds, its vertices in the clusters that are shown now.
+
+    The newest snapshot and what came after it, unrefined.
+
+    Raises
+    ------
+    ReplayDiverged
+        When SQL lacks rows that it counts.
+    """
+    spec = reader.spec(stream)
+    shard, _ = restored(reader, spec, (NEVER, MemorySettings()))
+    if not isinstance(shard, NetworkShard):
+        raise TypeError(f"stream {stream!r} is no network")
+    _insert_later(reader, stream, shard, reader.position(stream).next_seq - 1, lambda _: None)
+    settings = shard.forgetting.settings
+    if settings.window_records is not None or settings.window_seconds is not None:
+        _let_go(reader, stream, shard)
+    adopt(reader, stream, shard)
+    return shard
+
+
 def _refuse_compacted(reader: Reader, stream: str) -> None:
     """Raise StreamConflict where SQL knows of bundles: it does not know which there were before."""
     status = reader.status(stream)
@@ -237,14 +269,18 @@ def _refuse_compacted(reader: Reader, stream: str) -> None:
         )
 
 
-def _insert_later(store: Store, stream: str, shard: Shard, last: int, progress: Progress) -> None:
+def _insert_later(store: Reader, stream: str, shard: Shard, last: int, progress: Progress) -> None:
     shard.cadence = NEVER
     while shard.seq < last:
         block = store.observations(stream, shard.seq, min(5_000, last - shard.seq))
         if block is None:
             raise ReplayDiverged(f"stream {stream!r}: SQL lacks observations after {shard.seq}")
         shard.apply(
-            block.values, block.received_at, times=block.event_time, replaces=block.replaces
+            block.values,
+            block.received_at,
+            times=block.event_time,
+            replaces=block.replaces,
+            keys=block.key,
         )
         progress(len(block))
 
@@ -253,9 +289,9 @@ def _owner() -> str:
     return f"weald-snapshot-{os.getpid()}-{uuid.uuid4().hex[:12]}"
 
 
-def _let_go(store: Store, stream: str, shard: Shard) -> None:
+def _let_go(store: Reader, stream: str, shard: Shard) -> None:
     """Take out of the model what has left it since, as SQL says: nobody sees it come back."""
-    seqs = shard.roster.seq[shard.roster.singles].tolist()
+    seqs = shard.numbers.tolist()
     left = [
         row.seq
         for start in range(0, len(seqs), CHECKED_RECORDS)

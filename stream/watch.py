@@ -12,6 +12,7 @@ from ..storage.failpoints import failpoint
 from .applied import Applied
 from .held import Held
 from .mixing import Mixing
+from .network_shard import NetworkShard
 from .novelty import Novelty
 from .record import TopicPartition
 from .shard import Shard
@@ -98,7 +99,9 @@ class Watch:
 
     def arriving(self, shard: Shard, held: Held) -> None:
         """Tell how new observations look that are about to be inserted."""
-        scores = self._novelty.score(shard, held.batch.values) if len(held) else None
+        # A vertex surprises nobody by itself.
+        judged = len(held) and not isinstance(shard, NetworkShard)
+        scores = self._novelty.score(shard, held.batch.values) if judged else None
         if scores is not None:
             self.metrics.scored(*scores)
 
@@ -121,12 +124,12 @@ class Watch:
         metrics.duplicates(sum(advance.n_duplicate for advance in advances))
         for reason, n in Counter(letter.reason for letter in commit.dead_letters).items():
             metrics.dead_letter(reason, n)
-        n = len(held)
+        n = sum(advance.n_inserted for advance in advances)
         metrics.batch_decoded(n)
         metrics.batch_committed(
             n,
             since_broker=now - held.broker_times(),
-            since_event=now - held.batch.event_time if n and timed else (),
+            since_event=now - held.event_times() if n and timed else (),
         )
         self._modelled(applied)
         self.health.satisfied("sql", "the last transaction went through")

@@ -20,9 +20,11 @@ from .archive import Archive
 from .errors import ReplayDiverged
 from .held import Held
 from .model import Plan, new_shard, spec_from_sample, spec_on_record, unfit
+from .network_shard import NetworkShard
 from .record import DeadLetter, TopicPartition
 from .recovery import adopt, first_difference, replay, restored, with_offsets
-from .shard import Shard, Step
+from .shard import Shard
+from .steps import Step
 
 __all__ = ["Claim", "Writer"]
 
@@ -245,13 +247,15 @@ class Writer:
             The source has ended: refine and publish out of turn.
         """
         shard = self._model()
-        applied = (
-            shard.apply(
-                held.batch.values, now, step, times=held.batch.event_time, replaces=held.replaces
+        applied = Applied()
+        if len(held) and isinstance(shard, NetworkShard):
+            rows, applied = shard.digest(held.batch, now, step)
+            held.spread(rows)
+        elif len(held):
+            batch = held.batch
+            applied = shard.apply(
+                batch.values, now, step, times=batch.event_time, replaces=held.replaces
             )
-            if len(held)
-            else Applied()
-        )
         if last:
             applied.extend(shard.conclude(now, step))
         return applied

@@ -27,7 +27,12 @@ IMPURE_MODULES = {
     *("select", "socket", "sqlite3", "subprocess", "tempfile", "threading", "time", "urllib"),
 }
 # Kernels report the seconds that they took, and the cache of compiled code lies in a folder.
-IMPURE_EXCEPTIONS = {"treecore/compile.py", "mcmc/chain.py", "mcmc/lease_work.py"}
+IMPURE_EXCEPTIONS = {
+    "treecore/compile.py",
+    "mcmc/chain.py",
+    "mcmc/relational/chain.py",
+    "mcmc/lease_work.py",
+}
 ONLY_IMPORTERS = {
     "kafka": {"stream", "cli"},
     "confluent_kafka": {"cli"},

@@ -66,7 +66,7 @@ def stream_of(state: State) -> Stream:
 def clusters_of(state: State, *, retired: bool, limit: int, cursor: str | None = None) -> Clusters:
     """Return a page of clusters, largest first."""
     epoch = epoch_of(state)
-    total = state.reader.status(state.stream).n_inserted
+    total = state.n_clustered
     rows = state.reader.clusters(state.stream, include_retired=retired)
     if cursor is not None:
         size, last = (int(part) for part in cursor.split("-"))
@@ -87,7 +87,7 @@ def cluster_of(state: State, cluster: int) -> Cluster:
     found = state.reader.cluster(state.stream, cluster)
     if found is None:
         raise RefusedError(HTTPStatus.NOT_FOUND, f"there never was a cluster {cluster}")
-    return _cluster(state, found, state.reader.status(state.stream).n_inserted)
+    return _cluster(state, found, state.n_clustered)
 
 
 def _cluster(state: State, row: ClusterRow, total: int) -> Cluster:
@@ -145,6 +145,8 @@ def events_after(state: State, place: int | None) -> tuple[int, list[dict[str, A
 def points_of(state: State, *, limit: int) -> Points:
     """Return the newest observations in two dimensions."""
     position = state.reader.position(state.stream)
+    if state.network:
+        return Points(position.epoch, ("", ""), "The vertices of a network have no places.", [])
     after = max(0, position.next_seq - 1 - limit)
     blocks = []
     while (block := state.reader.observations(state.stream, after, limit)) is not None:
@@ -164,6 +166,8 @@ def points_of(state: State, *, limit: int) -> Points:
 def predictions_of(state: State, question: Question) -> Predictions:
     """Say where records would go, by the stream's own schema; nothing is stored or learned."""
     epoch = epoch_of(state)
+    if state.network:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "a network: ask `weald predict` for edges")
     declared = msgspec.convert(state.spec.schema, SchemaSettings)
     schema = Schema.of(msgspec.structs.replace(declared, key=None, time=None))
     batch, letters = decode(_messages(question.records), schema)

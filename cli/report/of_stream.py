@@ -38,6 +38,7 @@ def subject_of_stream(state: State, limit: int) -> Subject:
         If the stream has no clusters yet.
     """
     reader, stream = state.reader, state.stream
+    state.require_values("no values to draw")
     found = Predictive.of(state)
     status = reader.status(stream)
     first = max(0, reader.position(stream).next_seq - 1 - limit)

@@ -21,6 +21,7 @@ from weald.stream.model import Plan
 from weald.stream.outlets import Outlets
 from weald.stream.settings import KafkaSettings, StreamSettings
 
+from tests.stream import network
 from tests.stream.scenario import CADENCE, MODEL, NAME, SCHEMA
 
 
@@ -35,6 +36,8 @@ class Orders(msgspec.Struct, frozen=True):
     kafka : KafkaSettings
     step : str
         Failpoint at whose `count`-th passing the process kills itself; "" for never.
+    edges : bool
+        Whether records are the edges of a network.
     """
 
     database: str
@@ -42,6 +45,7 @@ class Orders(msgspec.Struct, frozen=True):
     kafka: KafkaSettings = KafkaSettings()
     step: str = ""
     count: int = 0
+    edges: bool = False
 
 
 def main() -> None:
@@ -60,6 +64,8 @@ def main() -> None:
         source = FileSource(orders.stream)
     store = SqlStore(StorageSettings(url=orders.database, busy_timeout_seconds=5.0))
     plan = Plan(orders.stream, SCHEMA, MODEL, CADENCE)
+    if orders.edges:
+        plan = Plan(orders.stream, network.SCHEMA, network.MODEL, network.CADENCE)
     engine = Engine(plan, source, store, outlets)
     signal.signal(signal.SIGTERM, lambda *_: engine.stop())
     engine.run()

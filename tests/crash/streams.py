@@ -197,6 +197,7 @@ def embedded_broker() -> Iterator[str]:
         yield broker.stdout.readline().strip()
     finally:
         broker.stdin.close()
+        broker.stdout.close()
         broker.wait()
 
 

@@ -30,8 +30,11 @@ __all__ = [
     "log_ties",
     "log_ties_alone",
     "open_slot",
+    "recount",
     "regard",
+    "regard_newcomer",
     "seat",
+    "tie",
     "unseat",
 ]
 
@@ -161,6 +164,50 @@ def regard(
         ties.within[1] /= 2.0
     ties.looked_at[0] = n
     ties.looked_at[1] = _NOBODY
+
+
+@inner
+def regard_newcomer(
+    network: Network, partition: Partition, ties: Ties, v: int, known: tuple[int, int, float]
+) -> None:
+    """Look at a vertex that no row of the network holds yet, with the one edge known of it.
+
+    ``known`` is the column (SENT, RECEIVED), the other vertex, and the edge; nothing else of v has
+    been seen, so that to all others there is none.
+    """
+    _forget(partition, ties)
+    column, other, edge = known
+    k = partition.label[other]
+    if k >= 0:
+        ties.toward[column if network.directed[0] else SENT, k] = edge
+    ties.looked_at[0] = 1
+    ties.looked_at[1] = v
+
+
+@inner
+def tie(
+    model: Model, network: Network, partition: Partition, ties: Ties, edge: tuple[int, int, float]
+) -> None:
+    """Add to the edge between two vertices that are in blocks: source, target, what to add."""
+    source, target, amount = edge
+    k, other = partition.label[source], partition.label[target]
+    size = partition.n_members[k]
+    n_pairs = _n_pairs(network, size, partition.n_members[other], k == other)
+    ties.total[k, other] += amount
+    value = log_pair(model.family, ties.total[k, other], n_pairs - ties.hidden[k, other])
+    ties.log_value[k, other] = value
+    if not network.directed[0]:
+        ties.total[other, k] = ties.total[k, other]
+        ties.log_value[other, k] = value
+
+
+@compiled
+def recount(model: Model, network: Network, partition: Partition, ties: Ties) -> None:
+    """Work out again what all pairs of blocks contribute, from their sums of edges."""
+    model, network = by_reference(model), by_reference(network)
+    partition, ties = by_reference(partition), by_reference(ties)
+    for at in range(partition.n_blocks[0]):
+        _refresh(model, network, partition, ties, partition.slots[at])
 
 
 @inner

@@ -1,0 +1,118 @@
+"""The infinite relational model of a stream: what its settings say, what its records may be.
+
+It is no member of ``FAMILIES``: its clusters are not judged one by one, and what arrives are edges.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from ..compile import implements
+from ..errors import ParameterError
+from ..family.base import FamilySpec, FeatureSummary, log_marginal, statistics_width, workspace
+from ..rows import Rows
+from .edges import BetaEdges, GammaEdges, beta_edges, gamma_edges
+
+__all__ = ["DEGREE", "IRM", "Relational", "VertexTotals"]
+
+# Columns of a vertex's statistics row, and of a cluster's: vertices, their weight, their edges.
+DEGREE = 2
+_N_COLUMNS = 3
+# Of an edge's record: the places of its ends, and its weight where the schema declares one.
+_WEIGHT = 2
+
+
+class Relational(NamedTuple):
+    """Likelihood of the edges, and whether they have a direction."""
+
+    edges: BetaEdges | GammaEdges
+    directed: bool
+
+    @property
+    def counts(self) -> bool:
+        """Whether edges are counts."""
+        return isinstance(self.edges, GammaEdges)
+
+
+class VertexTotals(NamedTuple):
+    """What is summed over the vertices of a cluster: how many, and the edges that they have.
+
+    Takes a family's place where clusters are tabulated. The likelihood is of pairs of clusters, so
+    none of them has one of its own.
+    """
+
+    n_columns: int = _N_COLUMNS
+
+
+@implements(statistics_width, VertexTotals)
+def _width(_family: VertexTotals) -> int:
+    return _N_COLUMNS
+
+
+@implements(workspace, VertexTotals)
+def _workspace(_family: VertexTotals) -> Rows:
+    return np.zeros((1, _N_COLUMNS))
+
+
+@implements(log_marginal, VertexTotals)
+def _no_marginal(_family: VertexTotals, _rows: Rows, _i: int, _work: Rows) -> float:
+    return 0.0
+
+
+def _flag(params: dict[str, Any], name: str) -> bool:
+    value = params.pop(name, False)
+    if not isinstance(value, bool):
+        raise ParameterError(f"irm: {name} must be true or false, got {value!r}")
+    return value
+
+
+def _build(parameters: Mapping[str, Any], _sample: NDArray[np.float64]) -> Relational:
+    params = dict(parameters)
+    directed, counts = _flag(params, "directed"), _flag(params, "counts")
+    known = {"shape", "rate"} if counts else {"a", "b"}
+    unknown = sorted(params.keys() - known)
+    if unknown:
+        names = ", ".join(sorted(known | {"counts", "directed"}))
+        raise ParameterError(
+            f"irm: a stream has no parameter {unknown[0]!r} "
+            f"{'with' if counts else 'without'} counts = true: {names}"
+        )
+    return Relational(gamma_edges(**params) if counts else beta_edges(**params), directed)
+
+
+def _parameters(family: Relational) -> dict[str, Any]:
+    edges = family.edges._asdict().items()
+    numbers = {name: value for name, value in edges if isinstance(value, float)}
+    return {"directed": family.directed, "counts": family.counts, **numbers}
+
+
+def _validate(family: Relational, values: NDArray[np.float64]) -> tuple[int, str] | None:
+    if values.shape[1] <= _WEIGHT:
+        return None
+    weight = values[:, _WEIGHT]
+    good = weight > 0
+    if family.counts:
+        good &= weight == np.floor(weight)
+    wrong = np.flatnonzero(~good)
+    if not len(wrong):
+        return None
+    wanted = "a whole number from 1" if family.counts else "above 0"
+    return int(wrong[0]), f"the weight {float(weight[wrong[0]])!r} of an edge is not {wanted}"
+
+
+def _describe(
+    family: Relational, row: NDArray[np.float64], _names: Sequence[str]
+) -> list[FeatureSummary]:
+    mean = float(row[DEGREE] / row[0]) if row[0] > 0 else 0.0
+    kind = "count" if family.counts else "number"
+    return [FeatureSummary("edges", kind, mean, None, round(float(row[0])))]
+
+
+def _draw(_family: Relational, _row: NDArray[np.float64], _rng: Generator, _size: int) -> Any:
+    raise ParameterError("irm: a single vertex has no distribution: its edges depend on all others")
+
+
+IRM = FamilySpec("irm", Relational, _build, _parameters, _validate, _describe, _draw)
