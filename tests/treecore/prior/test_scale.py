@@ -1,8 +1,5 @@
-"""A million observations: finite, consistent and quick."""
+"""A million observations: finite and consistent. How quick: `benchmarks/priors.py`."""
 
-import os
-import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -30,9 +27,6 @@ PRIORS: dict[str, PartitionPrior] = {
 }
 
 every_prior = pytest.mark.parametrize("name", PRIORS)
-timed = pytest.mark.skipif(
-    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="times are those of compiled code"
-)
 
 
 def sizes() -> NDArray[np.int64]:
@@ -40,17 +34,6 @@ def sizes() -> NDArray[np.int64]:
     spread = np.maximum(1, (N // 12) // np.arange(1, N_BLOCKS + 1))
     spread[0] += N - spread.sum()
     return spread.astype(np.int64)
-
-
-def shortest(action: Callable[[], object]) -> float:
-    """Seconds of the quickest of several runs: what the code costs on a machine that is shared."""
-    action()
-    times = []
-    for _ in range(15):
-        began = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - began)
-    return min(times)
 
 
 @every_prior
@@ -83,33 +66,6 @@ def test_tables_keep_their_digits(name: str) -> None:
     weights = np.append(join, opening)
     share = np.exp(opening - np.logaddexp.reduce(weights))
     assert share == pytest.approx(np.exp(prior.log_predictive(blocks)[-1]), rel=1e-7)
-
-
-@timed
-@every_prior
-def test_log_probability_within_50_ms(name: str) -> None:
-    prior, blocks = PRIORS[name], sizes()
-    assert shortest(lambda: prior.log_probability(blocks)) < 0.050
-
-
-@timed
-@every_prior
-def test_tables_for_50000_blocks_within_20_ms(name: str) -> None:
-    counts = iter(range(N, 2 * N))
-    # Another n each time: what was tabulated before is of no use.
-    assert shortest(lambda: PRIORS[name].seating(next(counts), N_BLOCKS)) < 0.020
-
-
-@timed
-@every_prior
-def test_repeated_tables_within_100_us(name: str) -> None:
-    assert shortest(lambda: PRIORS[name].seating(N, 10_000)) < 100e-6
-
-
-@timed
-def test_another_auxiliary_within_100_us() -> None:
-    priors = iter([NormalizedGeneralizedGamma(log_u=0.1 * i) for i in range(100)])
-    assert shortest(lambda: next(priors).seating(N, 10_000)) < 100e-6
 
 
 @every_prior
