@@ -1,9 +1,15 @@
-"""The choice of what a chain makes one atom of, by the rule of ``tgmcmc-ibhc.md`` section 7."""
+"""The choice of what a chain makes one atom of, by the rule of ``tgmcmc-ibhc.md`` section 7.
+
+Subtrees whose atoms are all in one block come first. Where they are too few, as where clusters
+overlap, leaves of one block that are no neighbours are joined in pairs, as far as the budget needs
+it: any number down to one atom for each block can be had.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from ..treecore.compaction import (
     Judgement,
@@ -13,6 +19,12 @@ from ..treecore.compaction import (
     restore,
 )
 from ..treecore.forest import Forest
+from ..treecore.joining import (
+    disjoint_pairs,
+    join_leaves,
+    leaves_in_order,
+    log_dissimilarities,
+)
 from ..treecore.partition import Model
 from .state import State
 
@@ -30,7 +42,7 @@ class Compacted(NamedTuple):
     Attributes
     ----------
     atom:
-        The id of the one that stands for all.
+        The id of the one that stands for all, the largest of them.
     members:
         What they were, int64 (n), that one first.
     doubt:
@@ -98,7 +110,7 @@ def compact(
     state: State,
     groups: Ids,
     doubt: NDArray[np.float64],
-    n_saved: int,
+    fewer: tuple[int, int],
 ) -> Compaction:
     """Make fewer atoms of a forest and its partition.
 
@@ -112,22 +124,75 @@ def compact(
     doubt:
         By atom id: estimated probability that an atom's observations are not in one cluster;
         brought up to date.
-    n_saved:
-        How many atoms fewer there should be.
+    fewer:
+        How many atoms fewer there should be, and must be: beyond the subtrees, leaves are joined
+        only as far as they must.
     """
     first_model, model = models
     order = forest_order(forest)
     judged = judge_nodes(model, forest, order, groups)
-    nodes, n_early = choose_nodes(forest, order, judged, n_saved)
+    nodes, n_early = choose_nodes(forest, order, judged, fewer[0])
     members = np.empty(order.shape[0], dtype=np.int64)
+    before = state.atoms.size.copy()
     start = collapse(forest, state.atoms, state.partition, nodes, members)
     restore(first_model, forest, forest_order(forest))
-    compacted = []
-    bounds = zip(nodes.tolist(), start[:-1].tolist(), start[1:].tolist(), strict=True)
-    for v, low, high in bounds:
+    stands = np.arange(groups.shape[1])
+    made = [members[start[:-1]]]
+    for v, low, high in zip(nodes.tolist(), start[:-1].tolist(), start[1:].tolist(), strict=True):
         parts = members[low:high]
         total = float(judged.total[v] + doubt[parts].sum())
         doubt[parts] = 0.0
         doubt[parts[0]] = total
-        compacted.append(Compacted(int(parts[0]), parts, total))
-    return Compaction(compacted, n_early)
+        stands[parts] = parts[0]
+    missing = fewer[1] - int(start[-1]) + nodes.shape[0]
+    while missing > 0:
+        kept, gone, pair_doubt = _nearest_pairs(model, forest, before, groups[0], missing)
+        if kept.size == 0:
+            break
+        join_leaves(first_model, forest, state.atoms, state.partition, kept, gone)
+        doubt[kept] += pair_doubt + doubt[gone]
+        doubt[gone] = 0.0
+        stands[gone] = kept
+        made.append(kept)
+        missing -= kept.size
+        n_early += kept.size
+    return Compaction(_gathered(stands, np.concatenate(made), doubt), n_early)
+
+
+def _nearest_pairs(
+    model: Model, forest: Forest, size: Ids, group: Ids, most: int
+) -> tuple[Ids, Ids, NDArray[np.float64]]:
+    """Up to ``most`` pairs of atoms that follow each other in one group, the surest first.
+
+    Of each pair the atom of the larger ``size`` stays. Returns those that stay, those that go, and
+    ``1 - P(h)`` of each pair.
+    """
+    leaves = leaves_in_order(forest)
+    leaves = leaves[np.argsort(group[forest.atom[leaves]], kind="stable")]
+    group = group[forest.atom[leaves]]
+    alike = np.flatnonzero((group[1:] == group[:-1]) & (group[1:] >= 0))
+    first, second = leaves[alike], leaves[alike + 1]
+    log_d = log_dissimilarities(model, forest, first, second)
+    ranked = np.argsort(log_d, kind="stable")
+    chosen = disjoint_pairs(first, second, ranked, most)
+    a, b = forest.atom[first[chosen]], forest.atom[second[chosen]]
+    swap = (size[b] > size[a]) | ((size[b] == size[a]) & (b < a))
+    return np.where(swap, b, a), np.where(swap, a, b), expit(log_d[chosen])
+
+
+def _gathered(stands: Ids, made: Ids, doubt: NDArray[np.float64]) -> list[Compacted]:
+    """What became one atom, from the atom that each was added to, in the order they were made."""
+    while True:
+        above = stands[stands]
+        if (above == stands).all():
+            break
+        stands = above
+    moved = np.flatnonzero(stands != np.arange(stands.size))
+    moved = moved[np.argsort(stands[moved], kind="stable")]
+    kept, start = np.unique(stands[moved], return_index=True)
+    parts = dict(zip(kept.tolist(), np.split(moved, start[1:]), strict=False))
+    return [
+        Compacted(atom, np.concatenate([[atom], parts[atom]]), float(doubt[atom]))
+        for atom in dict.fromkeys(made.tolist())
+        if atom in parts
+    ]

@@ -102,7 +102,7 @@ class Holdings:
         """
         return min(float(self._doubt.sum()), 1.0)
 
-    def compact(self, n_atoms: int, tags: NDArray[np.int64]) -> Compaction:
+    def compact(self, n_atoms: int, tags: NDArray[np.int64], n_most: int) -> Compaction:
         """Make fewer atoms of those that are there, where they are in one block.
 
         The partition stays. What is sampled from then on is the posterior given that the
@@ -112,19 +112,23 @@ class Holdings:
         ----------
         n_atoms : int
             How many should be left. More are where more than so many subtrees are in several
-            blocks: the partition is never bent to save memory.
+            blocks.
         tags : ndarray of int64, shape (n,)
             By atom id: only atoms with equal tags become one.
+        n_most : int
+            How many may be left: to get there leaves are joined that are in one block, but are no
+            neighbours in the forest. More are where there are more blocks and tags: the partition
+            is never bent to save memory.
         """
-        n_saved = self.n_atoms - n_atoms
-        if n_saved <= 0:
+        fewer = self.n_atoms - n_atoms, self.n_atoms - n_most
+        if fewer[0] <= 0:
             return Compaction([], 0)
         present = self._present()
         groups = np.full((2, self._ids.end), -1, dtype=np.int64)
         groups[0, present] = numbered_pairs(self.labels[present], tags[present])
         groups[1, present] = numbered_pairs(groups[0, present], self._company.groups(present))
         models = self._model(self._first_prior, 0), self._model(self.prior, 0)
-        done = compact(models, self._forest, self._state, groups, self._doubt, n_saved)
+        done = compact(models, self._forest, self._state, groups, self._doubt, fewer)
         stand = np.array([each.atom for each in done.compacted], dtype=np.int64)
         members = [each.members[1:] for each in done.compacted]
         self._give_back(np.concatenate([np.empty(0, dtype=np.int64), *members]))

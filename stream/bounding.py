@@ -46,10 +46,13 @@ class Bounding:
             )
 
     def compact(
-        self, chain: Chain, roster: Roster, publication: int, budget: int
+        self, chain: Chain, roster: Roster, publication: int, budget: int, room: int
     ) -> tuple[list[Bundled], Ids]:
-        """Make fewer atoms; returns the bundles, and the ids that no atom has any more."""
-        done = chain.compact(int(_LEFT * budget), roster.cluster[: roster.end])
+        """Make fewer atoms, so that there is room for so many more within the budget.
+
+        Returns the bundles, and the ids that no atom has any more.
+        """
+        done = chain.compact(int(_LEFT * budget), roster.cluster[: roster.end], budget - room)
         self.n_early += done.n_early
         made = []
         for each in done.compacted:

@@ -328,10 +328,10 @@ class Shard:
 
     def _compact(self, applied: Applied) -> None:
         """Make room for the observations until the next refinement."""
-        budget = self.forgetting.settings.leaf_budget
-        if budget is None or self.chain.n_atoms + self.cadence.every_records <= budget:
+        budget, room = self.forgetting.settings.leaf_budget, self.cadence.every_records
+        if budget is None or self.chain.n_atoms + room <= budget:
             return
-        made, gone = self.bounding.compact(self.chain, self.roster, self.publication, budget)
+        made, gone = self.bounding.compact(self.chain, self.roster, self.publication, budget, room)
         self._draws.forget(gone)
         applied.reassigned += made
         if (archive := self.archive) is not None:

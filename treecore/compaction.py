@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .balance import restore_node
-from .compile import compiled
+from .compile import compiled, inner
 from .forest import Forest, free_node, log_hypothesis, refresh_leaf, refresh_node
 from .partition import Atoms, Model, Partition, unlink
 from .reference import by_reference
@@ -24,10 +24,12 @@ from .rows import clear_row, copy_row
 __all__ = [
     "Judgement",
     "collapse",
+    "drop_atom",
     "forest_order",
     "judge_nodes",
     "recompute",
     "restore",
+    "take_leaf",
 ]
 
 _NONE = -1
@@ -138,6 +140,27 @@ def judge_nodes(
     return judged
 
 
+@inner
+def drop_atom(atoms: Atoms, partition: Partition, i: int) -> None:
+    """Strike atom i, whose statistics another of its block now has."""
+    unlink(partition, i)
+    partition.following[i] = _NONE
+    partition.preceding[i] = _NONE
+    clear_row(atoms.rows, i)
+    atoms.size[i] = 0
+    atoms.single[i] = 1
+    atoms.log_marginal[i] = 0.0
+
+
+@inner
+def take_leaf(forest: Forest, atoms: Atoms, i: int, v: int) -> None:
+    """Let atom i be what the leaf v is, which stands for several observations."""
+    copy_row(atoms.rows, i, forest.rows, v)
+    atoms.size[i] = forest.size[v]
+    atoms.single[i] = 0
+    atoms.log_marginal[i] = forest.log_marginal[v]
+
+
 @compiled
 def collapse(
     forest: Forest,
@@ -184,21 +207,12 @@ def collapse(
         kept = members[start[at]]
         for j in range(start[at] + 1, n):
             i = members[j]
-            unlink(partition, i)
-            partition.following[i] = _NONE
-            partition.preceding[i] = _NONE
-            clear_row(atoms.rows, i)
-            atoms.size[i] = 0
-            atoms.single[i] = 1
-            atoms.log_marginal[i] = 0.0
+            drop_atom(atoms, partition, i)
         forest.left[v] = _NONE
         forest.right[v] = _NONE
         forest.atom[v] = kept
         forest.leaf[kept] = v
-        copy_row(atoms.rows, kept, forest.rows, v)
-        atoms.size[kept] = forest.size[v]
-        atoms.single[kept] = 0
-        atoms.log_marginal[kept] = forest.log_marginal[v]
+        take_leaf(forest, atoms, kept, v)
     start[nodes.shape[0]] = n
     return start
 

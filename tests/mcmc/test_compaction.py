@@ -40,7 +40,7 @@ class Stream:
 
     def compact(self, n_atoms: int) -> None:
         labels, n_before = self.chain.labels, self.chain.n_atoms
-        done = self.chain.compact(n_atoms, np.zeros(len(labels), dtype=np.int64))
+        done = self.chain.compact(n_atoms, np.zeros(len(labels), dtype=np.int64), n_atoms)
         for each in done.compacted:
             parts = each.members.tolist()
             assert parts[0] == each.atom
@@ -49,7 +49,7 @@ class Stream:
             rows = [r for i in parts for r in self.held.pop(i)]
             self.held[each.atom] = rows
             assert self.chain.labels[each.atom] == labels[each.atom]
-        assert n_atoms <= self.chain.n_atoms <= max(n_before, n_atoms)
+        assert self.chain.n_atoms == min(n_before, max(n_atoms, self.chain.n_blocks))
         assert 0 <= done.n_early <= max(n_before - n_atoms, 0)
 
     def expand(self, atom: int) -> None:
@@ -123,14 +123,16 @@ def restricted(full: dict[Shape, float], i: int, j: int) -> dict[Shape, float]:
     return {shape: p / total for shape, p in whole.items()}
 
 
-def compacted_pair(values: Values, prior: str = "dp") -> Chain:
-    """A chain whose first two observations have become one atom, numbered 0."""
+def compacted_pair(values: Values, prior: str = "dp", other: int = 1) -> Chain:
+    """A chain whose first observation and another have become one atom, numbered 0."""
     parameters = {"dp": {"alpha": 1.0}, "pitman-yor": {"alpha": 0.5, "discount": 0.1}}
     chain = small_chain(values, (prior, {**parameters[prior], "learn": False}))
     chain.insert(values)
-    together(chain, [0, 1])
-    done = chain.compact(len(values) - 1, np.array([0, 0, 1, 2, 3]))
-    assert [each.members.tolist() for each in done.compacted] == [[0, 1]]
+    together(chain, [0, other])
+    tags = np.arange(len(values))
+    tags[other] = 0
+    done = chain.compact(len(values) - 1, tags, len(values) - 1)
+    assert [each.members.tolist() for each in done.compacted] == [[0, other]]
     return chain
 
 
@@ -140,6 +142,14 @@ def test_what_is_sampled_is_the_restricted_table(prior: str) -> None:
     expected = restricted(posterior(chain, GAUSS_1), 0, 1)
     assert len(expected) == 15
     found, noise = total_variation(chain, [0, 0, 2, 3, 4], expected, 2000)
+    assert found < 1.5 * noise
+
+
+def test_a_pair_of_no_neighbours() -> None:
+    """The first and the last of five on a line: no subtree of the forest holds just these two."""
+    chain = compacted_pair(GAUSS_1, other=4)
+    expected = restricted(posterior(chain, GAUSS_1), 0, 4)
+    found, noise = total_variation(chain, [0, 1, 2, 3, 0], expected, 2000)
     assert found < 1.5 * noise
 
 
@@ -203,12 +213,19 @@ def test_a_torn_partition_is_never_bent() -> None:
     chain = started("dp", values)
     chain.insert(values)
     chain.refine(rounds=3)
-    chain.compact(1, np.arange(60))
+    chain.compact(1, np.arange(60), 1)
     assert chain.n_atoms == 60
     before = chain.labels
-    chain.compact(1, np.zeros(60, dtype=np.int64))
+    alike = np.zeros(60, dtype=np.int64)
+    # Subtrees alone, and then as far as it must be.
+    chain.compact(1, alike, 60)
+    assert chain.n_blocks < chain.n_atoms < 60
+    middle = (chain.n_blocks + chain.n_atoms) // 2
+    chain.compact(1, alike, middle)
+    assert chain.n_atoms == middle
+    chain.compact(1, alike, 1)
     after = chain.labels
-    assert chain.n_blocks <= chain.n_atoms < 60
+    assert chain.n_atoms == chain.n_blocks
     assert (after[after >= 0] == before[after >= 0]).all()
     assert chain.n_observations == 60
 
