@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mcmc.settings import RefinementSettings
-from ..storage.answers import Shown, SnapshotInfo
+from ..storage.answers import SnapshotInfo
 from ..storage.base import Reader
 from ..storage.commit import Arrays, StreamSpec
 from ..storage.errors import SnapshotCorrupt
@@ -40,9 +40,11 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
+Ids = NDArray[np.int64]
+
 # Rows in memory at a time, whatever there is to replay or to compare.
 REPLAY_RECORDS = 5_000
-COMPARED_RECORDS = 50_000
+COMPARED_RECORDS = 5_000
 OFFSETS = "offsets"
 
 
@@ -171,27 +173,33 @@ def first_difference(
     is called with 0 now and then: on a long stream this takes a while, too.
     """
     own, clusters = shard.roster.seq[shard.roster.singles], shard.clusters
-    for seq, cluster in _shown(reader, stream, shard.publication, shard.seq):
+    for here, cluster in _shown(reader, stream, shard.publication, own):
         if breathe is not None:
             breathe(0)
-        # What has left the model, or is in a bundle, is nobody's but SQL's to know.
-        _, here, there = np.intersect1d(own, seq, assume_unique=True, return_indices=True)
-        different = np.flatnonzero(clusters[here] != cluster[there])
+        different = np.flatnonzero(clusters[here] != cluster)
         if len(different):
             return int(own[here[different[0]]])
     return None
 
 
-def _shown(reader: Reader, stream: str, publication: int, last: int) -> Iterator[Shown]:
-    after = 0
+def _shown(reader: Reader, stream: str, publication: int, own: Ids) -> Iterator[tuple[Ids, Ids]]:
+    """Yield places in ``own`` (numbers of observations, in any order) and their clusters in SQL.
+
+    What has left the model, or is in a bundle, is nobody's but SQL's to know, and passed over.
+    """
+    order = np.argsort(own)
+    rising = own[order]
+    after, last = 0, int(rising[-1]) if len(rising) else 0
     while after < last:
-        limit = min(COMPARED_RECORDS, last - after)
-        seq, cluster = reader.shown(stream, publication, after, limit)
-        within: NDArray[np.bool_] = seq <= last
-        if not within.any():
+        seq, cluster = reader.shown(stream, publication, after, COMPARED_RECORDS)
+        if not len(seq):
             return
         after = int(seq[-1])
-        yield Shown(seq[within], cluster[within])
+        low, high = np.searchsorted(rising, (seq[0], after + 1))
+        _, here, there = np.intersect1d(
+            rising[low:high], seq, assume_unique=True, return_indices=True
+        )
+        yield order[low + here], cluster[there]
 
 
 def adopt(reader: Reader, stream: str, shard: Shard) -> None:
@@ -215,8 +223,7 @@ def adopt(reader: Reader, stream: str, shard: Shard) -> None:
     number, covered = (newest[-1].number, newest[-1].seq) if newest else (0, 0)
     rows = reader.clusters(stream, include_retired=True)
     own, clusters = shard.roster.seq[shard.roster.singles], shard.clusters.copy()
-    for seq, cluster in _shown(reader, stream, number, shard.seq):
-        _, here, there = np.intersect1d(own, seq, assume_unique=True, return_indices=True)
-        clusters[here] = cluster[there]
+    for here, cluster in _shown(reader, stream, number, own):
+        clusters[here] = cluster
     published = Published(number, clusters, max((row.cluster for row in rows), default=0) + 1)
     shard.adopt(published, covered, {row.cluster: row.born_publication for row in rows})
