@@ -7,7 +7,8 @@ count that was not tabulated before and at the same one again.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,10 @@ def least(action: Callable[[], object]) -> float:
     return 1e3 * min(times)
 
 
+def _seating_of_next(prior: PartitionPrior, counts: Iterator[int]) -> object:
+    return prior.seating(next(counts), N_BLOCKS)
+
+
 def main() -> None:
     """Print a line for each prior."""
     blocks = sizes()
@@ -58,9 +63,9 @@ def main() -> None:
     print(f"{'prior':<12}{'log probability':>17}{'new tables':>12}{'tables again':>14}")
     for name, prior in PRIORS.items():
         counts = iter(range(N, 2 * N))
-        probability = least(lambda prior=prior: prior.log_probability(blocks))  # type: ignore[misc]
-        new = least(lambda prior=prior, at=counts: prior.seating(next(at), N_BLOCKS))  # type: ignore[misc]
-        again = least(lambda prior=prior: prior.seating(N, N_BLOCKS))  # type: ignore[misc]
+        probability = least(partial(prior.log_probability, blocks))
+        new = least(partial(_seating_of_next, prior, counts))
+        again = least(partial(prior.seating, N, N_BLOCKS))
         print(f"{name:<12}{probability:>17.2f}{new:>12.2f}{again:>14.4f}")
 
 

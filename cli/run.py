@@ -138,11 +138,11 @@ def _announce(settings: Settings, metrics_url: str | None) -> None:
 def _sum_up(settings: Settings, config: Path | None) -> None:
     """Say what the stream came to, and how to look at it."""
     from ..storage.errors import StorageError
-    from ..storage.sql import SqlStore
+    from ..storage.reader import SqlReader
 
     try:
-        with SqlStore(settings.storage) as store:
-            status = store.status(settings.stream.name)
+        with SqlReader(settings.storage) as reader:
+            status = reader.status(settings.stream.name)
     except StorageError:
         return  # no stream yet, or a database that has gone meanwhile: the run itself ended well
     dead = "dead letter" if status.n_dead == 1 else "dead letters"

@@ -65,22 +65,18 @@ class State:
         """Names of the features that clusters are described by."""
         return ("edges",) if self.network else self.schema.features
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the numbers that an observation is shown with."""
+    @cached_property
+    def columns(self) -> dict[str, int]:
+        """Names of the numbers that an observation is shown with, and their places among all."""
         if self.network:
-            return ()
+            return {}
         # Hashed counts mean nothing without the text that they came of.
-        named = zip(self.schema.features, self.schema.kinds, strict=True)
-        return tuple(name for name, kind in named if kind != "text")
+        named = enumerate(zip(self.schema.features, self.schema.kinds, strict=True))
+        return {name: place for place, (name, kind) in named if kind != "text"}
 
     def values(self, values: list[float]) -> dict[str, float]:
         """Return the numbers of an observation that people are shown, by name."""
-        columns = set(self.columns)
-        if not columns:
-            return {}
-        named = zip(self.schema.features, values, strict=True)
-        return {name: value for name, value in named if name in columns}
+        return {name: values[place] for name, place in self.columns.items()}
 
     @property
     def n_clustered(self) -> int:

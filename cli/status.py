@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from .options import Config, Output, Set, StreamName, example, open_settings
 from .output import Column, Form, iso_time, write_record
+
+if TYPE_CHECKING:
+    from .settings import Settings
 
 __all__ = ["add_to"]
 
@@ -53,8 +56,9 @@ def status(
     the number of workers are known while the writer runs on this machine. Leases are those of the
     last rounds by what became of them, where workers refine; `weald watch` names the workers.
     """
-    told = _at_once(config, set_, stream) or _in_full(config, set_, stream)
-    told |= _of_the_writer(config, set_, stream)
+    settings = open_settings(config, set_, {"stream.name": stream}).settings
+    told = _at_once(settings) or _in_full(config, set_, stream)
+    told |= _of_the_writer(settings)
     answer = {key: _shown(key, value) for key, value in told.items()}
     answer["partitions"] = [
         {**row, "updated_at": iso_time(row["updated_at"])} for row in told["partitions"]
@@ -63,13 +67,10 @@ def status(
     write_record(_brief(answer) if output is Form.table else answer, output, tables=tables)
 
 
-def _of_the_writer(
-    config: Path | None, set_: list[str] | None, stream: str | None
-) -> dict[str, Any]:
+def _of_the_writer(settings: Settings) -> dict[str, Any]:
     """What SQL does not know; nothing where no writer runs."""
     from .running import running
 
-    settings = open_settings(config, set_, {"stream.name": stream}).settings
     found = running(settings)
     if found is None:
         return {}
@@ -77,14 +78,11 @@ def _of_the_writer(
     return lag | ({"workers": found.n_workers} if settings.refinement.mode == "workers" else {})
 
 
-def _at_once(
-    config: Path | None, set_: list[str] | None, stream: str | None
-) -> dict[str, Any] | None:
+def _at_once(settings: Settings) -> dict[str, Any] | None:
     """Answer without loading what most commands need; None where that does not lead."""
     from ..storage.glance import glance_at
     from .state import sqlite_file
 
-    settings = open_settings(config, set_, {"stream.name": stream}).settings
     file = sqlite_file(settings.storage.url)
     return None if file is None else glance_at(file, settings.stream.name, ROUNDS_SHOWN)
 

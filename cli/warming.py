@@ -33,7 +33,7 @@ def explained(
             raise
         raise NotReadyError(
             f"stream {settings.stream.name} is warming up: {writer.n_held} of {needed} "
-            "observations have "
-            "come, which set the family's parameters; nothing is stored before that",
+            "observations have come, which set the family's parameters; nothing is stored before "
+            "that",
             next_step="wait, or begin with fewer: weald run --set model.warmup_records=50",
         ) from error

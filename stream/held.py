@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..storage.commit import DeadLetterLike, ObservationBlock, OffsetAdvance
 from .decode import set_aside
-from .record import Batch, DeadLetter, Message, Reason, TopicPartition
+from .record import Batch, DeadLetter, Message, Reason, TopicPartition, joined
 
 __all__ = ["Held", "fresh", "message_of"]
 
@@ -97,7 +97,7 @@ class Held:
     def batch(self) -> Batch:
         """All observations, in order of arrival."""
         if len(self._batches) != 1:
-            self._batches = [_joined(self._batches)]
+            self._batches = [joined(self._batches)]
         return self._batches[0]
 
     def add(
@@ -253,20 +253,3 @@ class Held:
         for letter in dead:
             self._account(letter.topic, letter.partition).dead += 1
         self.dead_letters += dead
-
-
-def _joined(batches: Sequence[Batch]) -> Batch:
-    return Batch(
-        topic=batches[0].topic if batches else "",
-        partition=np.concatenate([batch.partition for batch in batches]),
-        offset=np.concatenate([batch.offset for batch in batches]),
-        key=[key for batch in batches for key in batch.key],
-        event_time=np.concatenate([batch.event_time for batch in batches]),
-        values=np.concatenate([batch.values for batch in batches]),
-        text=[text for batch in batches for text in batch.text or ()]
-        if all(batch.text is not None for batch in batches)
-        else None,
-        ends=[ends for batch in batches for ends in batch.ends or ()]
-        if all(batch.ends is not None for batch in batches)
-        else None,
-    )

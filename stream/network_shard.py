@@ -19,8 +19,8 @@ from ..treecore.errors import ParameterError
 from ..treecore.relational.family import DEGREE, VertexTotals
 from .applied import Applied
 from .edges import NO_CLUSTER, rows_of
-from .publication import LineageEvent
-from .record import Batch
+from .publication import births
+from .record import Batch, joined
 from .rows import Rows
 from .settings import MemorySettings
 from .shard import Arrays, Shard
@@ -102,15 +102,7 @@ class NetworkShard(Shard):
             pieces.append(rows)
             done = self.apply(rows.values, now, step, times=rows.event_time, keys=rows.key)
             applied.extend(done)
-        whole = Batch(
-            topic=batch.topic,
-            partition=np.concatenate([each.partition for each in pieces]),
-            offset=np.concatenate([each.offset for each in pieces]),
-            key=[key for each in pieces for key in each.key],
-            event_time=np.concatenate([each.event_time for each in pieces]),
-            values=np.concatenate([each.values for each in pieces]),
-        )
-        return whole, applied
+        return joined(pieces), applied
 
     def cluster_of(self, name: str) -> int | None:
         """Published cluster of a vertex; None for one that is not in the model."""
@@ -171,12 +163,7 @@ class NetworkShard(Shard):
         at = np.flatnonzero(atoms >= 0)
         vertices = atoms[at]
         placed, born = arrivals.place(self.network.labels[vertices])
-        applied.lineage += [
-            LineageEvent(
-                "birth", self.publication, int(seqs[at[i]]), now, int(placed[i]), (), 1, n_moved=0
-            )
-            for i in born
-        ]
+        applied.lineage += births(self.publication, seqs[at[born]], placed[born], now)
         clusters = np.full(len(atoms), NO_CLUSTER, dtype=np.int64)
         clusters[at] = placed
         applied.clusters.append(clusters)
@@ -218,7 +205,4 @@ class NetworkShard(Shard):
         self._draws.forget(atoms)
         self._arrivals = None  # a block may have lost the members that tied it to its cluster
         # Those that stay have fewer edges.
-        applied.lineage += [
-            LineageEvent("retire", self.publication, self.seq, now, cluster, (), size, n_moved=0)
-            for cluster, size in self._regroup(touched)
-        ]
+        applied.lineage += self._retirements(touched, now)

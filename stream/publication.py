@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from .contingency import Overlaps, canonical_labels, numbered, overlaps
 
-__all__ = ["LineageEvent", "Moment", "Published", "match", "publish"]
+__all__ = ["LineageEvent", "Moment", "Published", "births", "match", "publish"]
 
 Ids = NDArray[np.int64]
 Kind = Literal["birth", "split", "merge", "move", "retire"]
@@ -65,6 +65,14 @@ class LineageEvent:
     parents: tuple[int, ...]
     size: int
     n_moved: int
+
+
+def births(publication: int, seqs: Ids, clusters: Ids, now: float) -> list[LineageEvent]:
+    """Events of clusters that began with these observations, between two publications."""
+    return [
+        LineageEvent("birth", publication, seq, now, cluster, (), 1, n_moved=0)
+        for seq, cluster in zip(seqs.tolist(), clusters.tolist(), strict=True)
+    ]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 A batch is columnar: after decoding no Python object exists per observation, except for its key.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..storage.commit import STORED_BYTES
 
-__all__ = ["STORED_BYTES", "Batch", "DeadLetter", "Message", "Reason", "TopicPartition"]
+__all__ = ["STORED_BYTES", "Batch", "DeadLetter", "Message", "Reason", "TopicPartition", "joined"]
 
 
 class TopicPartition(NamedTuple):
@@ -118,6 +118,24 @@ class Batch:
             if self.ends is None
             else [ends for ends, keep in zip(self.ends, kept, strict=True) if keep],
         )
+
+
+def joined(batches: Sequence[Batch]) -> Batch:
+    """All rows of batches of one topic, in their order; texts and ends where each has them."""
+    return Batch(
+        topic=batches[0].topic if batches else "",
+        partition=np.concatenate([batch.partition for batch in batches]),
+        offset=np.concatenate([batch.offset for batch in batches]),
+        key=[key for batch in batches for key in batch.key],
+        event_time=np.concatenate([batch.event_time for batch in batches]),
+        values=np.concatenate([batch.values for batch in batches]),
+        text=[text for batch in batches for text in batch.text or ()]
+        if all(batch.text is not None for batch in batches)
+        else None,
+        ends=[ends for batch in batches for ends in batch.ends or ()]
+        if all(batch.ends is not None for batch in batches)
+        else None,
+    )
 
 
 @dataclass(frozen=True)

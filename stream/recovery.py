@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..mcmc.settings import RefinementSettings
 from ..storage.answers import SnapshotInfo
 from ..storage.base import Reader
-from ..storage.commit import Arrays, StreamSpec
+from ..storage.commit import Arrays, ObservationBlock, StreamSpec
 from ..storage.errors import SnapshotCorrupt
 from .errors import ReplayDiverged
 from .lease_rounds import RoundsAgain
@@ -30,6 +30,7 @@ from .soundness import faults_of
 
 __all__ = [
     "adopt",
+    "apply_stored",
     "first_difference",
     "offsets_in",
     "replay",
@@ -149,19 +150,24 @@ def replay(
         block = reader.observations(stream, shard.seq, limit) if limit > 0 else None
         if block is None or int(block.seq[0]) != shard.seq + 1:
             break
-        shard.apply(
-            block.values,
-            block.received_at,
-            times=block.event_time,
-            replaces=block.replaces,
-            keys=block.key,
-        )
+        apply_stored(shard, block)
         breathe(len(block))
     if shard.seq != last:
         raise ReplayDiverged(
             f"stream {stream!r}: SQL counts {last} observations, but not all that came after "
             f"number {shard.seq} are there. Restore the database from a backup"
         )
+
+
+def apply_stored(shard: Shard, block: ObservationBlock) -> None:
+    """Apply observations that SQL holds, as they were applied when they came."""
+    shard.apply(
+        block.values,
+        block.received_at,
+        times=block.event_time,
+        replaces=block.replaces,
+        keys=block.key,
+    )
 
 
 def first_difference(

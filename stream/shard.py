@@ -28,7 +28,7 @@ from .certainty import RecentDraws
 from .clusters import ClusterTable
 from .forgetting import REPLACED_RECORDS, Forgetting
 from .lease_rounds import LeaseRounds
-from .publication import LineageEvent, Moment, Published, publish
+from .publication import LineageEvent, Moment, Published, births, publish
 from .roster import Roster
 from .rows import Rows
 from .settings import MemorySettings
@@ -287,15 +287,10 @@ class Shard:
         arrivals = self._homes()
         atoms = self.chain.insert(values)
         clusters, born = arrivals.place(self.chain.labels[atoms])
-        applied.lineage += [
-            LineageEvent(
-                "birth", self.publication, self.seq + i + 1, now, int(clusters[i]), (), 1, 0
-            )
-            for i in born
-        ]
+        seqs = self.seq + 1 + np.arange(len(values))
+        applied.lineage += births(self.publication, seqs[born], clusters[born], now)
         applied.clusters.append(clusters)
         self._next_cluster += len(born)
-        seqs = self.seq + 1 + np.arange(len(values))
         self.roster.enter(atoms, seqs, times, clusters)
         if self.archive is not None and self.forgetting.settings.leaf_budget is not None:
             self.archive.arrived(self.seq + 1, values, times)
@@ -321,7 +316,11 @@ class Shard:
         for part in (self.chain.remove, self.roster.leave, self._draws.forget):
             part(atoms)
         self._arrivals = None  # a block may have lost the members that tied it to its cluster
-        applied.lineage += [
+        applied.lineage += self._retirements(touched, now)
+
+    def _retirements(self, touched: set[int], now: float) -> list[LineageEvent]:
+        """Renew the table's rows of these clusters; events of those that have no member left."""
+        return [
             LineageEvent("retire", self.publication, self.seq, now, cluster, (), size, n_moved=0)
             for cluster, size in self._regroup(touched)
         ]

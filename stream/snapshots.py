@@ -22,7 +22,10 @@ from .errors import ReplayDiverged
 from .network_shard import NetworkShard
 from .record import TopicPartition
 from .recovery import (
+    COMPARED_RECORDS,
+    REPLAY_RECORDS,
     adopt,
+    apply_stored,
     first_difference,
     offsets_in,
     replay,
@@ -48,8 +51,6 @@ Progress = Callable[[int], None]
 
 # A cadence under which nothing is refined or published.
 NEVER = RefinementSettings(every_records=2**62, publish_every_records=2**62)
-# Rows of SQL in memory at a time.
-CHECKED_RECORDS = 5_000
 ATTEMPTS = 5
 
 
@@ -272,16 +273,10 @@ def _refuse_compacted(reader: Reader, stream: str) -> None:
 def _insert_later(store: Reader, stream: str, shard: Shard, last: int, progress: Progress) -> None:
     shard.cadence = NEVER
     while shard.seq < last:
-        block = store.observations(stream, shard.seq, min(5_000, last - shard.seq))
+        block = store.observations(stream, shard.seq, min(REPLAY_RECORDS, last - shard.seq))
         if block is None:
             raise ReplayDiverged(f"stream {stream!r}: SQL lacks observations after {shard.seq}")
-        shard.apply(
-            block.values,
-            block.received_at,
-            times=block.event_time,
-            replaces=block.replaces,
-            keys=block.key,
-        )
+        apply_stored(shard, block)
         progress(len(block))
 
 
@@ -294,8 +289,8 @@ def _let_go(store: Reader, stream: str, shard: Shard) -> None:
     seqs = shard.numbers.tolist()
     left = [
         row.seq
-        for start in range(0, len(seqs), CHECKED_RECORDS)
-        for row in store.observed(stream, seqs[start : start + CHECKED_RECORDS])
+        for start in range(0, len(seqs), COMPARED_RECORDS)
+        for row in store.observed(stream, seqs[start : start + COMPARED_RECORDS])
         if row.left_seq is not None
     ]
     shard.remove(np.array(left, dtype=np.int64), Applied(), 0.0)

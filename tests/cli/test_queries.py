@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from weald.cli.errors import ExitCode
+from weald.cli.options import open_settings
 from weald.storage.base import AsOf
 
 from .conftest import N_BAD, N_GOOD, Command
@@ -203,10 +204,10 @@ def test_status_accounts_for_every_record(form: str, weald: Command) -> None:
 def test_the_shortcut_of_status_tells_what_the_long_way_tells() -> None:
     from weald.cli.status import _at_once, _in_full
 
-    at_once = _at_once(None, None, None)
+    at_once = _at_once(open_settings(None, None).settings)
     assert at_once is not None
     assert at_once == _in_full(None, None, None)
-    assert _at_once(None, None, "other") is None
+    assert _at_once(open_settings(None, None, {"stream.name": "other"}).settings) is None
 
 
 def test_status_loads_nothing_heavy(filled: Path) -> None:

@@ -5,35 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.random import Generator
-from numpy.typing import NDArray
-from weald.treecore.prior import (
-    DirichletProcess,
-    MixtureOfFiniteMixtures,
-    NormalizedGeneralizedGamma,
-    PartitionPrior,
-    PitmanYor,
-    UniformAssignment,
-)
 
-N = 1_000_000
-N_BLOCKS = 50_000
-
-PRIORS: dict[str, PartitionPrior] = {
-    "dp": DirichletProcess(alpha=2.0),
-    "pitman-yor": PitmanYor(alpha=1.0, discount=0.4),
-    "nggp": NormalizedGeneralizedGamma(alpha=1.0, sigma=0.5),
-    "mfm": MixtureOfFiniteMixtures(gamma=1.0, mean=9.0),
-    "emm": UniformAssignment(mu=10.0, sigma=2.0, kmax=60_000),
-}
+from benchmarks.priors import N_BLOCKS, PRIORS, N, sizes
 
 every_prior = pytest.mark.parametrize("name", PRIORS)
-
-
-def sizes() -> NDArray[np.int64]:
-    """A few large blocks and many small ones."""
-    spread = np.maximum(1, (N // 12) // np.arange(1, N_BLOCKS + 1))
-    spread[0] += N - spread.sum()
-    return spread.astype(np.int64)
 
 
 @every_prior
