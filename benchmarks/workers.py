@@ -31,7 +31,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ Values = NDArray[np.float64]
 
 FAMILY = "gaussian"
 N_WORKERS = 2
+WORKERS = f"{N_WORKERS} workers"
 # A mode that is not there so long after the last record does not get there.
 PATIENCE_SECONDS = 25.0
 
@@ -57,13 +58,13 @@ class Run:
     folder: str
     n: int
     d: int
-    mode: str
+    mode: Literal["inline", "workers"]
     rounds: int
     sweeps: int | None
     target: float | None
 
     def __str__(self) -> str:
-        return "2 workers" if self.mode == "workers" else f"inline, {self.rounds} rounds"
+        return WORKERS if self.mode == "workers" else f"inline, {self.rounds} rounds"
 
 
 def _settings(run: Run) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def _settings(run: Run) -> dict[str, Any]:
         "stream": StreamSettings(name=run.topic, poll_seconds=0.05),
         "schema": SchemaSettings(fields=fields, key="id"),
         "model": ModelSettings(seed=1, family=FAMILY),
-        "refinement": RefinementSettings(mode=run.mode, rounds=run.rounds),  # type: ignore[arg-type]  # one of the two
+        "refinement": RefinementSettings(mode=run.mode, rounds=run.rounds),
         "kafka": KafkaSettings(
             bootstrap_servers=run.bootstrap,
             topic=run.topic,
@@ -256,7 +257,7 @@ def speed(runs: Sequence[Run], values: Values, rate: float, repeat: int) -> None
     medians = {name: median(took) for name, took in seconds.items()}
     for name, took in medians.items():
         print(f"{name:18} median {took:.1f} s of {repeat}")
-    workers = medians.pop("2 workers")
+    workers = medians.pop(WORKERS)
     best = min(medians, key=lambda name: medians[name])
     print(f"workers take {workers / medians[best]:.2f} times as long as {best}", flush=True)
 
@@ -301,7 +302,15 @@ def main() -> None:
             running.callback(server.stop)
         redis_url = f"redis://127.0.0.1:{redis.port}/0"
         plain = Run(
-            f"127.0.0.1:{kafka.port}", redis_url, "", "", *values.shape, "", 5, asked.sweeps, None
+            f"127.0.0.1:{kafka.port}",
+            redis_url,
+            "",
+            "",
+            *values.shape,
+            "inline",
+            5,
+            asked.sweeps,
+            None,
         )
         if asked.only != "latency":
             target = level(values)

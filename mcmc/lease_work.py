@@ -15,27 +15,15 @@ from ..treecore.prior.base import log_size
 from . import sams
 from .kernels import Kernel, gibbs_on, kernels_named
 from .leases import Lease
+from .ledger import KernelReport, Ledger
 from .position import Position
 from .restriction import regrow
 from .state import NULL, make_tally
 
-__all__ = ["KernelTrace", "Returned", "lease_kernels", "work"]
+__all__ = ["Returned", "lease_kernels", "work"]
 
 # A bounded number of single atoms a sweep, as inline.
 _GIBBS_ATOMS = 1000
-
-
-@dataclass(frozen=True)
-class KernelTrace:
-    """What one move did in a lease; ``seconds`` are the worker's, ``log_joint_gain`` in nats."""
-
-    name: str
-    flag: str
-    proposed: int
-    accepted: int
-    sum_log_ratio: float
-    log_joint_gain: float
-    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,18 +31,18 @@ class Returned:
     """A new partition of the lease's atoms: canonical labels (u), and what each kernel did."""
 
     labels: NDArray[np.int64]
-    kernels: tuple[KernelTrace, ...]
+    kernels: tuple[KernelReport, ...]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything as plain arrays, for :meth:`from_arrays`."""
-        traces = json.dumps([asdict(each) for each in self.kernels]).encode()
-        return {"labels": self.labels, "kernels": np.frombuffer(traces, dtype=np.uint8)}
+        reports = json.dumps([asdict(each) for each in self.kernels]).encode()
+        return {"labels": self.labels, "kernels": np.frombuffer(reports, dtype=np.uint8)}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
         """Undo :meth:`arrays`."""
-        traces = json.loads(arrays["kernels"].tobytes())
-        return cls(arrays["labels"], tuple(KernelTrace(**each) for each in traces))
+        reports = json.loads(arrays["kernels"].tobytes())
+        return cls(arrays["labels"], tuple(KernelReport(**each) for each in reports))
 
 
 def lease_kernels(names: str) -> list[Kernel]:
@@ -106,23 +94,10 @@ def work(lease: Lease, rng: Any = None) -> Returned:
     source = Generator(PCG64(lease.budget.seed)) if rng is None else rng
     position = _position(lease)
     kernels = [_pair_kernel(lease)] if len(lease.anchors) else lease_kernels(lease.budget.kernels)
-    reached = _log_weight(position)
-    rows: dict[str, list[float]] = {}
-    flags: dict[str, str] = {}
+    ledger = Ledger(_log_weight(position))
     for _ in range(lease.budget.sweeps):
         for kernel in kernels:
             began = time.perf_counter()
             tally = kernel.sweep(source, position)
-            before, reached = reached, _log_weight(position)
-            share = 1.0 / len(kernel.parts)
-            spent = (time.perf_counter() - began) * share
-            for name, moves in zip(kernel.parts, tally, strict=True):
-                flags[name] = kernel.flag
-                row = rows.setdefault(name, [0.0] * 5)
-                for at, value in enumerate((*moves, (reached - before) * share, spent)):
-                    row[at] += float(value)
-    traces = tuple(
-        KernelTrace(name, flags[name], int(row[0]), int(row[1]), row[2], row[3], row[4])
-        for name, row in rows.items()
-    )
-    return Returned(position.labels(), traces)
+            ledger.note(kernel, tally, _log_weight(position), time.perf_counter() - began)
+    return Returned(position.labels(), ledger.reports())

@@ -20,7 +20,7 @@ from numpy.random import PCG64, Generator, SeedSequence
 
 from ..mcmc.lease_work import Returned
 from ..mcmc.leases import Budget
-from ..mcmc.ledger import KernelReport
+from ..mcmc.ledger import added
 from ..mcmc.lending import Lent
 from ..storage.base import Store
 from ..storage.commit import AdoptionRow, LeaseRow
@@ -279,7 +279,10 @@ class Refinery:
         with self._watch.step("adopt"):
             refinement = shard.take_back(returns)
         self._spent = refinement.seconds
-        refinement = replace(refinement, kernels=_reports(out))
+        answers = [answer for _, answer in out.returned.values()]
+        refinement = replace(
+            refinement, kernels=added(each for answer in answers for each in answer.kernels)
+        )
         applied = Applied(adoptions=[row])
         applied.refined(refinement, self._settings.sweeps, shard.seq, shard.roster.n_observations)
         outcomes: dict[Key, tuple[str, str | None]] = {
@@ -309,28 +312,3 @@ def _answer(back: LeaseReturn, lent: Lent) -> Returned | None:
         _log.warning("the labels of lease %s by %s are no partition", back.key, back.worker)
         return None
     return answer
-
-
-def _reports(out: _Out) -> tuple[KernelReport, ...]:
-    """What each kernel did over all leases of a round."""
-    names: dict[str, list[float]] = {}
-    flags: dict[str, str] = {}
-    for _, answer in out.returned.values():
-        for trace in answer.kernels:
-            flags[trace.name] = trace.flag
-            row = names.setdefault(trace.name, [0.0] * 5)
-            values = (trace.proposed, trace.accepted, trace.sum_log_ratio)
-            for at, value in enumerate((*values, trace.log_joint_gain, trace.seconds)):
-                row[at] += value
-    return tuple(
-        KernelReport(
-            name,
-            flags[name],
-            int(row[0]),
-            int(row[1]),
-            row[2] / row[0] if row[0] else float("nan"),
-            row[3],
-            row[4],
-        )
-        for name, row in names.items()
-    )
