@@ -18,7 +18,8 @@ demo: $(VENV)/.demo ## replay a real stream through a Kafka topic and look at it
 	@$(BIN)/weald demo $(ARGS)
 
 test: lint types audit servers ## check style, types and imports, and run every test on real servers
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	@# More processes than cores: many tests wait for servers, or for a kernel that another compiles.
+	$(BIN)/python -m pytest -n 4 --dist loadfile
 
 unit: $(VENV)/.dev ## run the tests alone (ARGS="tests/mcmc -k gibbs")
 	$(BIN)/python -m pytest $(ARGS)

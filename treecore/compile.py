@@ -9,9 +9,12 @@ Numba keys its cache by each file's own time stamp and so misses a change in a c
 another file. The cache folder is therefore named after a hash of every source that is compiled.
 """
 
+import fcntl
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,6 +50,7 @@ os.environ["NUMBA_CACHE_DIR"] = str(cache_directory())
 
 import numba  # noqa: E402 - the cache folder must be named before numba reads it
 from numba.core import types  # noqa: E402 - as above
+from numba.core.compiler_lock import global_compiler_lock  # noqa: E402 - as above
 from numba.core.registry import CPUDispatcher  # noqa: E402 - as above
 from numba.extending import overload  # noqa: E402 - as above
 from numpy import ndarray  # noqa: E402 - as above
@@ -58,24 +62,73 @@ numba.config.CACHE_DIR = str(cache_directory())  # type: ignore[attr-defined]  #
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 
-def compiled(function: F) -> F:
-    """Compile a function, keep the result on disk, and run it without the interpreter lock."""
-    return numba.njit(cache=True, **_OPTIONS)(function)
+@cache
+def _lock_file() -> int | None:
+    try:
+        cache_directory().mkdir(parents=True, exist_ok=True)
+        return os.open(cache_directory() / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None  # a folder that is only read: there is nothing to share
 
 
-class _Inner(CPUDispatcher):
+@contextmanager
+def _first_or_after(place: int) -> Iterator[None]:
+    """Hold one byte of the cache's lock file, so that other processes wait for what is made here.
+
+    A caller compiles what it calls while it holds its own byte. Processes that hold bytes wait for
+    deeper callees only, so none ever waits for itself.
+    """
+    file = _lock_file()
+    if file is None:
+        yield
+        return
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX, 1, place)
+    except OSError:
+        yield  # a file system without locks: compiled twice at worst
+        return
+    try:
+        yield
+    finally:
+        fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
+
+
+class _Shared(CPUDispatcher):
+    """A dispatcher whose function is compiled by one process, whatever number of them wants it."""
+
+    def compile(self, sig: Any) -> Any:
+        name = f"{self.py_func.__module__}.{self.py_func.__qualname__}"
+        place = int.from_bytes(hashlib.sha256(name.encode()).digest()[:6], "big")
+        # Of this process one thread at most is in there: locks of files do not part threads.
+        with global_compiler_lock, _first_or_after(place):
+            return super().compile(sig)
+
+
+class _Inner(_Shared):
     """A dispatcher without entry points for Python: called from there, the source itself runs."""
 
     def __call__(self, *args: Any) -> Any:
         return self.py_func(*args)
 
 
+def _dispatcher(function: F, kind: type[_Shared], **options: Any) -> F:
+    dispatcher = numba.njit(cache=True, **_OPTIONS, **options)(function)
+    if isinstance(dispatcher, CPUDispatcher):
+        dispatcher.__class__ = kind
+    return dispatcher
+
+
+def compiled(function: F) -> F:
+    """Compile a function, keep the result on disk, and run it without the interpreter lock.
+
+    Processes that want the same function at the same time wait for the first to have compiled it.
+    """
+    return _dispatcher(function, _Shared)
+
+
 def _without_entry(function: F, **options: Any) -> F:
     entryless: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    dispatcher = numba.njit(cache=True, **_OPTIONS, **entryless, **options)(function)
-    if isinstance(dispatcher, CPUDispatcher):
-        dispatcher.__class__ = _Inner
-    return dispatcher
+    return _dispatcher(function, _Inner, **entryless, **options)
 
 
 def inner(function: F) -> F:
