@@ -15,7 +15,7 @@ from ..treecore.rows import clear_row
 from . import gibbs
 from .state import State
 
-__all__ = ["arrive", "depart", "joint_weights", "replace_block"]
+__all__ = ["arrive", "depart", "joint_weights", "log_alone", "replace_block"]
 
 
 @compiled
@@ -45,6 +45,19 @@ def arrive(
         atoms.log_marginal[i] = forest.log_marginal[leaf]
         insert_tree(forest_model, forest, leaf, PREDICTIVE)
         gibbs.step(rng, state, model, i)
+
+
+@compiled
+def log_alone(model: Model, state: State, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log marginal likelihood of each of the observations (n, d) alone, none of which stays."""
+    model, state = by_reference(model), by_reference(state)
+    rows = state.atoms.rows
+    found = np.empty(values.shape[0])
+    for r in range(values.shape[0]):
+        # The last atom row is kept free for questions.
+        observe(model.family, values, r, rows, rows.shape[0] - 1)
+        found[r] = log_marginal(model.family, rows, rows.shape[0] - 1, model.work)
+    return found
 
 
 @compiled

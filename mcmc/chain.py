@@ -20,9 +20,9 @@ from ..treecore.family import FAMILIES, spec_of
 from ..treecore.family.base import statistics_width, workspace
 from ..treecore.forest import empty_forest
 from ..treecore.guide import Guide, freeze
-from ..treecore.partition import Atoms, Model
+from ..treecore.partition import Atoms, Model, require_finite
 from ..treecore.prior import PartitionPrior, build_prior
-from .arrival import arrive, depart, joint_weights
+from .arrival import arrive, depart, joint_weights, log_alone
 from .atom_ids import AtomIds
 from .company import Company
 from .gibbs import sweep as gibbs_sweep
@@ -89,9 +89,12 @@ class Chain(Holdings):
         refused = spec_of(self.family).validate(self.family, values)
         if refused is not None:
             raise ObservationError(f"observation {refused[0]}: {refused[1]}")
-        n, ids = values.shape[0], self._ids.take(values.shape[0])
-        self._reserve(self._ids.end)
+        n = values.shape[0]
         forest_model = self._model(self._first_prior, n)
+        # Before anything is reserved: a refused batch leaves the chain as it was, bit for bit.
+        require_finite(log_alone(forest_model, self._state, values))
+        ids = self._ids.take(n)
+        self._reserve(self._ids.end)
         # A prior that is no product weighs blocks by how many observations there are: each arrival
         # needs a table of its own, or its block would depend on how the stream was cut.
         stride = n if forest_model.seating.is_product else 1

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compile import compiled, inner
+from .errors import ObservationError
 from .family.base import (
     fill_predictive,
     log_marginal,
@@ -42,6 +43,7 @@ __all__ = [
     "open_block",
     "place",
     "rebuild_rows",
+    "require_finite",
     "set_log_marginal",
     "unlink",
 ]
@@ -113,11 +115,30 @@ def _describe_atoms(family: Any, atoms: Atoms, work: Rows) -> None:
         atoms.single[i] = is_single(atoms.rows, i)
 
 
+def require_finite(log_marginal: NDArray[np.float64]) -> None:
+    """Raise ObservationError for the first of these observations (n) whose density is no number.
+
+    Kernels compare densities, and follow pointers that they found by comparing: none is ever to see
+    what compares to nothing.
+    """
+    if np.isfinite(log_marginal).all():
+        return
+    at = int(np.flatnonzero(~np.isfinite(log_marginal))[0])
+    raise ObservationError(
+        f"observation {at}: its log density under the family is {log_marginal[at]}: "
+        "scale the values, or give the family less extreme parameters"
+    )
+
+
 def make_atoms(family: Any, rows: Rows, size: NDArray[np.int64], work: Rows) -> Atoms:
-    """Atoms from their statistics rows; ``size`` int64 (n), observations in each."""
+    """Atoms from their statistics rows; ``size`` int64 (n), observations in each.
+
+    Raises ObservationError where the family has no finite density for one of them.
+    """
     n = size.shape[0]
     atoms = Atoms(size, rows, np.empty(n), np.zeros(n, dtype=np.uint8))
     _describe_atoms(family, atoms, work)
+    require_finite(atoms.log_marginal)
     return atoms
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from weald.mcmc.chain import Chain
+from weald.mcmc.fit import FitSettings, run_chain
 from weald.treecore.errors import ObservationError
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.base import log_marginal, observe, statistics_width
@@ -114,6 +115,19 @@ def test_a_bad_observation_leaves_the_chain_as_it_was() -> None:
     with pytest.raises(ObservationError, match="observation 3"):
         chain.insert(bad)
     assert same(chain, other)
+
+
+def test_a_density_that_is_no_number_reaches_no_kernel() -> None:
+    """The family takes such values by their scale, but their squares are beyond float64."""
+    values = clumps(5, 8) * 1e155
+    parameters = {"mean": 0.0, "kappa": 0.5, "psi": 1e307}
+    family = FAMILIES["gaussian"].build(parameters, values)
+    chain, other = (Chain.start(family, build_prior("dp", {}), seed=1) for _ in range(2))
+    with pytest.raises(ObservationError, match=r"observation 0: its log density .* is (nan|-?inf)"):
+        chain.insert(values)
+    assert same(chain, other)
+    with pytest.raises(ObservationError, match="observation 0: its log density"):
+        run_chain(values, FitSettings(params=parameters), 0, lambda: 0.0)
 
 
 def test_an_empty_chain() -> None:
