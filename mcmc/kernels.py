@@ -34,7 +34,9 @@ from . import (
     subc_burnin,
     subc_published,
     tgmcmc,
+    tgmcmc_published,
 )
+from .cluster_trees import Trees, labels_of_trees, make_trees
 from .guides import Guides, make_guides
 from .position import Position
 from .state import NULL, make_tally, record
@@ -167,6 +169,21 @@ def _burnin(name: str, flag: Flag, plan: subc_burnin.Plan) -> Kernel:
     return Kernel(name, flag, (name,), sweep)
 
 
+def _tgmcmc_published(rng: Generator, position: Position) -> Tally:
+    """Keeps the clusters' trees as long as nobody else moves the blocks."""
+    name, labels, model = "tgmcmc-published", position.labels(), position.model
+    kept: tuple[Trees, Any] | None = position.kept.get(name)
+    if kept is None or not np.array_equal(kept[1], labels):
+        kept = make_trees(position.family, position.atoms, labels, model), None
+    tally = np.zeros((2, 3))
+    tgmcmc_published.sweep(rng, model, kept[0], tgmcmc_published.PLAN, tally)
+    found = np.empty(position.n_atoms, dtype=np.int64)
+    labels_of_trees(kept[0], found)
+    position.set_labels(found)
+    position.kept[name] = kept[0], position.labels()
+    return tally
+
+
 def draw_guides(rng: Generator, name: str, position: Any) -> Guides | None:
     """Two of the partitions that guide a chain, or None where there are not two.
 
@@ -221,6 +238,12 @@ KERNELS: dict[str, Kernel] = {
     for kernel in (
         Kernel("gibbs", "exact", ("gibbs",), _gibbs),
         Kernel("tgmcmc", "exact", tgmcmc.KERNELS, _tgmcmc),
+        Kernel(
+            "tgmcmc-published",
+            tgmcmc_published.FLAG,
+            tgmcmc_published.PARTS,
+            _tgmcmc_published,
+        ),
         _pairwise("rsm", rsm, rsm.Plan(_PROPOSALS)),
         _pairwise("rgsm", rgsm, rgsm.Plan()),
         _pairwise("sams", sams, sams.Plan(_PROPOSALS)),

@@ -26,7 +26,14 @@ from .forest import (
 from .partition import Model
 from .rows import is_single
 
-__all__ = ["CUT_BUDGET", "PREDICTIVE", "PUBLISHED", "insert_tree", "remove_atom"]
+__all__ = [
+    "CUT_BUDGET",
+    "PREDICTIVE",
+    "PUBLISHED",
+    "insert_tree",
+    "place_published",
+    "remove_atom",
+]
 
 PREDICTIVE = 0
 PUBLISHED = 1
@@ -52,7 +59,7 @@ def _nearest_root(model: Model, forest: Forest, x: int) -> int:
 
 
 @inner
-def _place_published(model: Model, forest: Forest, root: int, x: int) -> int:
+def place_published(model: Model, forest: Forest, root: int, x: int) -> int:
     """Step 2 as printed: the node beside which x goes."""
     v = root
     while forest.left[v] != _NONE:
@@ -135,7 +142,7 @@ def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
             add_root(forest, tree)
             continue
         if rule == PUBLISHED:
-            beside = _place_published(model, forest, root, tree)
+            beside = place_published(model, forest, root, tree)
         else:
             beside = _place_predictive(model, forest, root, tree)
         node = join(forest, beside, tree)
