@@ -223,7 +223,8 @@ def _fit_network(
     asked: tuple[float, Path | None, Path | None],
     form: Form,
 ) -> None:
-    from .fit_network import NetworkRequest, edge_parameters, fit_file, write_vertices
+    from ..treecore.relational.edges import edge_numbers
+    from .fit_network import NetworkRequest, fit_file, write_vertices
     from .fit_report import write_trace
 
     result, names, posed = fit_file(data, settings, NetworkRequest(*asked), form)
@@ -231,7 +232,7 @@ def _fit_network(
     if out is not None:
         write_vertices(out, result, names)
     if trace is not None:
-        write_trace(trace, result, settings, names, edge_parameters(result), **posed)
+        write_trace(trace, result, settings, names, edge_numbers(result.family), **posed)
 
 
 def parse_parameters(texts: list[str]) -> dict[str, Any]:

@@ -23,7 +23,6 @@ __all__ = [
     "N_CHAINS",
     "NetworkRequest",
     "area_under_curve",
-    "edge_parameters",
     "fit_file",
     "write_vertices",
 ]
@@ -119,12 +118,6 @@ def fit_file(
         )
     _tell(summary, form)
     return result, loaded.names, {"directed": posed.directed, "counts": posed.counts}
-
-
-def edge_parameters(result: FitResult) -> dict[str, float]:
-    """Hyperparameters of the edges, as the first chain left them."""
-    params = result.family._asdict().items()
-    return {name: value for name, value in params if isinstance(value, float)}
 
 
 def _pose(
@@ -236,30 +229,17 @@ def _write_links(path: Path, loaded: LoadedNetwork, posed: _Posed, result: FitRe
 def _summary(
     loaded: LoadedNetwork, posed: _Posed, settings: FitSettings, result: FitResult
 ) -> dict[str, Any]:
-    from .fit_report import adjusted_rand_index, kernel_rows
+    from ..treecore.relational.edges import edge_numbers
+    from .fit_report import summary_of_fit
 
-    best = max(result.traces, key=lambda trace: trace.best_log_joint)
-    summary: dict[str, Any] = {
+    about = {
         "n_vertices": len(loaded.names),
         "n_edges": int((loaded.links.weight > 0).sum()) - loaded.n_loops,
         "directed": posed.directed,
         "counts": posed.counts,
-        "family": settings.family,
-        "params": edge_parameters(result),
-        "prior": settings.prior,
-        "hyper": {name: float(np.mean(values)) for name, values in best.hyper.items()},
-        "seed": settings.seed,
-        "chains": len(result.traces),
-        "iterations": [len(trace.log_joint) for trace in result.traces],
-        "seconds": max(trace.seconds[-1] for trace in result.traces),
-        "n_clusters": result.n_clusters,
-        "consensus": settings.consensus,
-        "log_joint_start": best.start_log_joint,
-        "log_joint": best.best_log_joint,
     }
-    if loaded.truth is not None:
-        summary["adjusted_rand_index"] = adjusted_rand_index(result.labels, loaded.truth)
-    return {**summary, "kernels": kernel_rows(result)}
+    params = edge_numbers(result.family)
+    return {**about, **summary_of_fit(settings, result, params, loaded.truth)}
 
 
 def _clusters(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "KERNEL_COLUMNS",
     "adjusted_rand_index",
-    "kernel_rows",
+    "summary_of_fit",
     "tell",
     "write_assignments",
     "write_trace",
@@ -163,13 +163,20 @@ def adjusted_rand_index(one: NDArray[np.int64], other: NDArray[np.int64]) -> flo
     return 1.0 if largest == expected else (both - expected) / (largest - expected)
 
 
-def _summary(table: Table, settings: FitSettings, result: FitResult) -> dict[str, Any]:
+def summary_of_fit(
+    settings: FitSettings,
+    result: FitResult,
+    params: dict[str, Any],
+    truth: NDArray[np.int64] | None,
+) -> dict[str, Any]:
+    """Return what every fit tells of itself, whatever its data are.
+
+    ``params`` are the family's, ``truth`` labels to compare the clusters with.
+    """
     best = max(result.traces, key=lambda trace: trace.best_log_joint)
     summary: dict[str, Any] = {
-        "n_observations": table.values.shape[0],
-        "n_features": table.values.shape[1],
         "family": settings.family,
-        "params": spec_of(result.family).parameters(result.family),
+        "params": params,
         "prior": settings.prior,
         "hyper": {name: float(np.mean(values)) for name, values in best.hyper.items()},
         "seed": settings.seed,
@@ -181,18 +188,24 @@ def _summary(table: Table, settings: FitSettings, result: FitResult) -> dict[str
         "log_joint_start": best.start_log_joint,
         "log_joint": best.best_log_joint,
     }
-    if table.truth is not None:
+    if truth is not None:
         labels = result.labels.astype(np.int64)
-        summary["adjusted_rand_index"] = adjusted_rand_index(labels, table.truth)
+        summary["adjusted_rand_index"] = adjusted_rand_index(labels, truth)
+    return {**summary, "kernels": _kernel_rows(result)}
+
+
+def _summary(table: Table, settings: FitSettings, result: FitResult) -> dict[str, Any]:
+    params = spec_of(result.family).parameters(result.family)
     return {
-        **summary,
-        "kernels": kernel_rows(result),
+        "n_observations": table.values.shape[0],
+        "n_features": table.values.shape[1],
+        **summary_of_fit(settings, result, params, table.truth),
         "diagnostics": diagnostics(result),
         "clusters": _clusters(table, result),
     }
 
 
-def kernel_rows(result: FitResult) -> list[dict[str, Any]]:
+def _kernel_rows(result: FitResult) -> list[dict[str, Any]]:
     """Return one row for each move of each kernel: proposed, accepted, mean log ratio."""
     rows = []
     for kernel in result.kernels:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -120,6 +121,12 @@ def _predict_edges(
 
     shard = shown_network(state.reader, state.stream)
     likelihood = state.family.edges
+
+    @cache
+    def expected(first: int, second: int) -> float:
+        # The totals of a pair of clusters take a pass over all edges.
+        return float(edge_mean(likelihood, *shard.edge_totals(first, second)))
+
     rows: list[dict[str, Any]] = []
     refused: list[DeadLetter | _Unknown] = []
     for batch, _, letters in _batches(state, data):
@@ -137,7 +144,7 @@ def _predict_edges(
                     "target": target,
                     "source_cluster": first,
                     "target_cluster": second,
-                    "edge": float(edge_mean(likelihood, *shard.edge_totals(first, second))),
+                    "edge": expected(first, second),
                 }
             )
     return rows, refused

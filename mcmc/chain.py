@@ -7,7 +7,7 @@ observations were cut into batches, and across :meth:`Chain.state` and :meth:`Ch
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -36,20 +36,64 @@ from .growing import (
     under,
 )
 from .holdings import Holdings
-from .kernels import KERNELS, gibbs_on
+from .kernels import KERNELS, Kernel, gibbs_on
 from .leases import Budget, coin_groups, concurrency, make_lease
 from .ledger import Ledger, Refinement
 from .lending import Lending, Lent, merged_labels
 from .position import Position
 from .state import set_labels
 
-__all__ = ["Chain"]
+__all__ = ["Chain", "Walk"]
 
 _FIRST_CAPACITY = 1024
 # A bounded number of single atoms a round: refinement must not slow down as the stream goes on.
 _SCHEDULE = (KERNELS["tgmcmc"], gibbs_on(1000))
 
 Arrays = dict[str, NDArray[Any]]
+
+
+class Walk:
+    """A refinement under way; its clock starts when it is made.
+
+    Parameters
+    ----------
+    scale : PartitionPrior
+        Prior under which log joints are reported.
+    """
+
+    def __init__(self, scale: PartitionPrior) -> None:
+        self._began = time.perf_counter()
+        self._scale = scale
+        self._before = self._best = 0.0
+        self._ledger = Ledger(0.0)
+        self.best_labels: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+
+    def rounds(
+        self, rng: Generator, position: Any, schedule: Sequence[Kernel], n_rounds: int
+    ) -> Iterator[None]:
+        """Update the hyperparameters and run every kernel, so many times; stop after each round.
+
+        ``best_labels`` are those of best log joint up to then, in the order of ``position``.
+        """
+        self._before = self._best = position.log_joint(self._scale)
+        self.best_labels = position.labels()
+        self._ledger = Ledger(self._before)
+        for _ in range(n_rounds):
+            position.resample(rng)
+            for kernel in schedule:
+                started = time.perf_counter()
+                tally = kernel.sweep(rng, position)
+                reached = position.log_joint(self._scale)
+                self._ledger.note(kernel, tally, reached, time.perf_counter() - started)
+                if reached > self._best:
+                    self._best, self.best_labels = reached, position.labels()
+            yield
+
+    def refinement(self, n_blocks: int) -> Refinement:
+        """What was done up to now."""
+        seconds = time.perf_counter() - self._began
+        after, reports = self._ledger.log_joint, self._ledger.reports()
+        return Refinement(self._before, after, self._best, n_blocks, reports, seconds)
 
 
 class Chain(Holdings):
@@ -167,28 +211,15 @@ class Chain(Holdings):
 
     def refine(self, rounds: int = 1) -> Refinement:
         """Rounds of hyperparameter updates and every kernel; deterministic given the RNG."""
-        began = time.perf_counter()
-        if self.n_atoms == 0:
-            return Refinement(0.0, 0.0, 0.0, 0, (), 0.0)
-        position = self._position()
-        before = best = position.log_joint(self._first_prior)
-        self._best = self._by_id(position.labels())
-        ledger = Ledger(before)
-        present = self._present()
-        for _ in range(rounds):
-            position.use_prior(position.prior.resample(self._rng, position.sizes()))
-            for kernel in _SCHEDULE:
-                started = time.perf_counter()
-                tally = kernel.sweep(self._rng, position)
-                reached = position.log_joint(self._first_prior)
-                ledger.note(kernel, tally, reached, time.perf_counter() - started)
-                if reached > best:
-                    best, self._best = reached, self._by_id(position.labels())
-            self._company.note(present, position.labels())
-        self.prior = position.prior
-        self._settle(self._by_id(position.labels()))
-        seconds = time.perf_counter() - began
-        return Refinement(before, ledger.log_joint, best, self.n_blocks, ledger.reports(), seconds)
+        walk = Walk(self._first_prior)
+        if self.n_atoms:
+            position, present = self._position(), self._present()
+            for _ in walk.rounds(self._rng, position, _SCHEDULE, rounds):
+                self._company.note(present, position.labels())
+            self._best = self._by_id(walk.best_labels)
+            self.prior = position.prior
+            self._settle(self._by_id(position.labels()))
+        return walk.refinement(self.n_blocks)
 
     def lend(self, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
         """Deal the blocks out by coins to ``n_leases`` leases, as far as the prior allows.

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["from_bytes", "matrix_from_bytes", "offset_of_record", "rows_to_bytes", "to_bytes"]
+__all__ = [
+    "from_bytes",
+    "matrix_from_bytes",
+    "offset_of_end",
+    "offset_of_record",
+    "rows_to_bytes",
+    "to_bytes",
+]
 
 _FLOAT64 = np.dtype("<f8")
 
@@ -43,9 +50,15 @@ def matrix_from_bytes(rows: Sequence[bytes]) -> NDArray[np.float64]:
     return from_bytes(b"".join(rows)).reshape(len(rows), -1)
 
 
-def offset_of_record(offset: int) -> int:
-    """Offset of the record that a row came with: a vertex of a network has one below 0.
+def offset_of_end(offset: int, side: int) -> int:
+    """Return an offset for the vertex that came with the edge at ``offset``, as its ``side``.
 
-    It is -2 o - 1 for the source of the record at o, and -2 o - 2 for its target.
+    It is below 0, so that each row has an identity of its own: -2 o - 1 for the source (side 0) of
+    the record at o, and -2 o - 2 for its target (side 1).
     """
+    return -2 * offset - 1 - side
+
+
+def offset_of_record(offset: int) -> int:
+    """Return the offset of the record that a row came with; undo ``offset_of_end``."""
     return offset if offset >= 0 else (-offset - 1) // 2

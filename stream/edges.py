@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ..storage.rows import offset_of_end
 from .record import Batch
 
 __all__ = ["NO_CLUSTER", "rows_of"]
@@ -36,8 +37,7 @@ def rows_of(
     Returns
     -------
     Batch
-        The rows. A vertex has the offset of the record that brought it, below 0 so that the two
-        have an identity each: -2 o - 1 for the source of the record at o, -2 o - 2 for its target.
+        The rows. A vertex has an offset that tells the record that brought it, and as which end.
     int
         The first record that was not taken.
     """
@@ -61,7 +61,7 @@ def rows_of(
             if number is None:
                 number = new[name] = seq + len(record)
                 record.append(at)
-                offset.append(-2 * place - 1 - side)
+                offset.append(offset_of_end(place, side))
                 key.append(name)
                 ends.append((0, 0))
             pair.append(number)

@@ -11,7 +11,6 @@ the rows were cut into batches, and across :meth:`NetworkChain.state` and :meth:
 """
 
 import json
-import time
 from typing import Any, Self
 
 import numpy as np
@@ -23,8 +22,9 @@ from ...treecore.prior import PartitionPrior, build_prior
 from ...treecore.relational.family import IRM, Relational
 from ...treecore.relational.network import Links, Network, make_network
 from ..atom_ids import AtomIds
+from ..chain import Walk
 from ..growing import taken_from, under
-from ..ledger import Ledger, Refinement
+from ..ledger import Refinement
 from .arrival import EDGE, RECEIVER, SENDER, arrive
 from .edge_ledger import EdgeLedger
 from .growing import (
@@ -240,36 +240,28 @@ class NetworkChain:
 
     def refine(self, rounds: int = 1) -> Refinement:
         """Rounds of hyperparameter updates and every kernel; deterministic given the RNG."""
-        began = time.perf_counter()
-        if self.n_atoms == 0:
-            return Refinement(0.0, 0.0, 0.0, 0, (), 0.0)
-        present = self._present()
-        position = self._position(present)
-        before = best = position.log_joint(self._first_prior)
-        self._best = self._by_id(present, position.labels())
-        ledger = Ledger(before)
-        for _ in range(rounds):
-            position.resample(self._rng)
-            for kernel in _SCHEDULE:
-                started = time.perf_counter()
-                tally = kernel.sweep(self._rng, position)
-                reached = position.log_joint(self._first_prior)
-                ledger.note(kernel, tally, reached, time.perf_counter() - started)
-                if reached > best:
-                    best, self._best = reached, self._by_id(present, position.labels())
-        self.prior = position.prior
-        self._settle(present, position.labels())
-        seconds = time.perf_counter() - began
-        return Refinement(before, ledger.log_joint, best, self.n_blocks, ledger.reports(), seconds)
+        walk = Walk(self._first_prior)
+        if self.n_atoms:
+            present = self._present()
+            position = self._position(present)
+            for _ in walk.rounds(self._rng, position, _SCHEDULE, rounds):
+                pass
+            self._best = self._by_id(present, walk.best_labels)
+            self.prior = position.prior
+            self._settle(present, position.labels())
+        return walk.refinement(self.n_blocks)
 
     def _settle(self, present: Ids, labels: Ids) -> None:
         """Take over a partition (canonical labels), with everything summed afresh."""
         links, n = self._edges.links(), len(self._state.members)
-        self._degree[:] = 0.0
-        np.add.at(self._degree, links.source, links.weight)
-        np.add.at(self._degree, links.target, links.weight)
+        self._sum_degrees(links)
         model = self._model(len(present), int(labels.max(initial=-1)) + 1)
         self._state = settled_vertices(self.family, model, (present, labels), links, n)
+
+    def _sum_degrees(self, links: Links) -> None:
+        self._degree[:] = 0.0
+        for ends in (links.source, links.target):
+            np.add.at(self._degree, ends, links.weight)
 
     # Forgetting.
 
@@ -354,9 +346,7 @@ class NetworkChain:
         chain._seated[:end] = saved["seated"]
         chain._atom_of = dict(saved["vertices"].tolist())
         chain._edges.restore(taken_from(saved, "edges_"))
-        links = chain._edges.links()
-        np.add.at(chain._degree, links.source, links.weight)
-        np.add.at(chain._degree, links.target, links.weight)
+        chain._sum_degrees(chain._edges.links())
         model = chain._model(chain.n_atoms, int(saved["n_blocks"][0]))
         chain._state = restored_vertices(family, model, saved)
         return chain

@@ -96,13 +96,18 @@ class EdgeLedger:
 
     def links(self) -> Links:
         """The edge of each pair that has one, each pair once."""
+        keys, _, weight = self._summed()
+        source, target = np.divmod(keys, _MOST_ATOMS)
+        return Links(source, target, weight)
+
+    def _summed(self) -> tuple[Ids, Ids, NDArray[np.float64]]:
+        """Keys of the pairs that have an edge, which of them each row is about, their edges."""
         rows = self.rows()
         keys, at = np.unique(self._key(rows.source, rows.target), return_inverse=True)
         weight = np.ones(len(keys))
         if self.counts:
             weight = np.bincount(at, weights=rows.weight, minlength=len(keys)).astype(np.float64)
-        source, target = np.divmod(keys, _MOST_ATOMS)
-        return Links(source, target, weight)
+        return keys, at, weight
 
     def leave(self, gone: NDArray[np.bool_]) -> Ids:
         """Strike out records, by their place in `rows`; returns their numbers."""
@@ -113,14 +118,13 @@ class EdgeLedger:
     def merge(self) -> None:
         """Keep one row a pair, as new as the newest of its records."""
         rows = self.rows()
-        keys, at = np.unique(self._key(rows.source, rows.target), return_inverse=True)
-        if len(keys) == len(rows.seq):
+        keys, at, weight = self._summed()
+        if len(keys) == len(at):
             return
         newest = np.zeros(len(keys), dtype=np.int64)
         newest[at] = np.arange(len(at))  # the last one written stays
         merged = rows.at(newest)
         if self.counts:
-            weight = np.bincount(at, weights=rows.weight, minlength=len(keys)).astype(np.float64)
             merged = merged._replace(weight=weight)
         self._take(merged.at(np.argsort(merged.seq)))
 

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...treecore.partition import Model, empty_partition
+from ...treecore.partition import Model
 from ...treecore.relational.family import Relational
 from ...treecore.relational.network import Links, Network
 from ...treecore.relational.ties import empty_ties, recount
 from .arrival import seat_blocks
-from .vertices import VertexState, room_for
+from .vertices import VertexState, room_for, unseated_vertices
 
 __all__ = [
     "empty_vertices",
@@ -40,14 +40,7 @@ def empty_vertices(family: Relational, n: int, room: int) -> VertexState:
         np.array([int(family.directed)], dtype=np.int64),
         np.zeros(1),
     )
-    return VertexState(
-        network,
-        empty_partition(family.edges, n),
-        empty_ties(n, room),
-        np.zeros(n + 4),
-        np.zeros(n, dtype=np.int64),
-        np.zeros(n, dtype=np.int64),
-    )
+    return unseated_vertices(family.edges, network, n, room)
 
 
 def more_vertices(family: Relational, state: VertexState, n: int) -> VertexState:

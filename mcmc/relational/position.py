@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ...treecore.partition import Model
 from ...treecore.prior.base import PartitionPrior
 from ...treecore.prior.sequential import canonical_labels
+from ...treecore.relational.edges import edge_numbers
 from ...treecore.relational.network import Network
 from ...treecore.relational.ties import log_likelihood
 from ..guides import History
@@ -96,8 +97,7 @@ class VertexPosition:
         """Numbers that a trace shows."""
         found = {k: v for k, v in self.prior.parameters().items() if isinstance(v, float)}
         if self.learn:
-            edges = self.family._asdict().items()
-            found |= {f"edge_{name}": value for name, value in edges if isinstance(value, float)}
+            found |= {f"edge_{name}": value for name, value in edge_numbers(self.family).items()}
         return found
 
     def labels(self) -> Labels:

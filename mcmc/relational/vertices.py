@@ -36,7 +36,7 @@ from ..reseating import (
     take_out,
 )
 
-__all__ = ["VertexState", "log_joint", "make_vertex_state", "room_for"]
+__all__ = ["VertexState", "log_joint", "make_vertex_state", "room_for", "unseated_vertices"]
 
 _LEAST_ROOM = 32
 
@@ -58,6 +58,21 @@ def room_for(n_blocks: int) -> int:
     return max(_LEAST_ROOM, n_blocks + n_blocks // 2 + 8)
 
 
+def unseated_vertices(family: Any, network: Network, n: int, room: int) -> VertexState:
+    """State with room for n vertices and so many blocks, none of which is there.
+
+    ``family`` is the edge likelihood.
+    """
+    return VertexState(
+        network,
+        empty_partition(family, n),
+        empty_ties(n, room),
+        np.zeros(n + 4),
+        np.zeros(n, dtype=np.int64),
+        np.zeros(n, dtype=np.int64),
+    )
+
+
 def make_vertex_state(
     model: Model, network: Network, labels: NDArray[np.int64], room: int | None = None
 ) -> VertexState:
@@ -68,14 +83,7 @@ def make_vertex_state(
     n = network.n_vertices
     canonical = canonical_labels(labels)
     capacity = room_for(int(canonical.max(initial=-1)) + 1) if room is None else room
-    state = VertexState(
-        network,
-        empty_partition(model.family, n),
-        empty_ties(n, min(capacity, n + 1)),
-        np.zeros(n + 4),
-        np.zeros(n, dtype=np.int64),
-        np.zeros(n, dtype=np.int64),
-    )
+    state = unseated_vertices(model.family, network, n, min(capacity, n + 1))
     _seat_all(model, state, canonical)
     return state
 

@@ -16,7 +16,15 @@ from ..errors import ParameterError
 from ..family.base import predictive_width, register_dense, statistics_width
 from ..family.gamma import log_rising, rising_table
 
-__all__ = ["BetaEdges", "GammaEdges", "beta_edges", "edge_mean", "gamma_edges", "log_pair"]
+__all__ = [
+    "BetaEdges",
+    "GammaEdges",
+    "beta_edges",
+    "edge_mean",
+    "edge_numbers",
+    "gamma_edges",
+    "log_pair",
+]
 
 
 class BetaEdges(NamedTuple):
@@ -75,6 +83,12 @@ def gamma_edges(shape: Any = 1.0, rate: Any = 1.0) -> GammaEdges:
     """Check the hyperparameters and make the likelihood of counts; raises ParameterError."""
     shape, rate = _positive("shape", shape), _positive("rate", rate)
     return GammaEdges(shape, rate, rising_table(np.array([shape])))
+
+
+def edge_numbers(family: BetaEdges | GammaEdges) -> dict[str, float]:
+    """Hyperparameters of the likelihood by their names."""
+    fields = family._asdict().items()
+    return {name: value for name, value in fields if isinstance(value, float)}
 
 
 @implements(log_pair, BetaEdges)

@@ -14,7 +14,7 @@ from ..compile import implements
 from ..errors import ParameterError
 from ..family.base import FamilySpec, FeatureSummary, log_marginal, statistics_width, workspace
 from ..rows import Rows
-from .edges import BetaEdges, GammaEdges, beta_edges, gamma_edges
+from .edges import BetaEdges, GammaEdges, beta_edges, edge_numbers, gamma_edges
 
 __all__ = ["DEGREE", "IRM", "Relational", "VertexTotals"]
 
@@ -84,9 +84,8 @@ def _build(parameters: Mapping[str, Any], _sample: NDArray[np.float64]) -> Relat
 
 
 def _parameters(family: Relational) -> dict[str, Any]:
-    edges = family.edges._asdict().items()
-    numbers = {name: value for name, value in edges if isinstance(value, float)}
-    return {"directed": family.directed, "counts": family.counts, **numbers}
+    flags = {"directed": family.directed, "counts": family.counts}
+    return {**flags, **edge_numbers(family.edges)}
 
 
 def _validate(family: Relational, values: NDArray[np.float64]) -> tuple[int, str] | None:
