@@ -14,23 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from weald.mcmc import dm, emm, gibbs, rgsm, rm, rsm, sams, sdds, ss
 from weald.mcmc.entities import entity_seating, make_entities
+from weald.mcmc.start import atoms_of
 from weald.mcmc.state import MERGE, SPLIT, make_state, make_tally
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import observe, statistics_width, workspace
-from weald.treecore.partition import Atoms, Model, make_atoms
+from weald.treecore.family.base import workspace
+from weald.treecore.partition import Model
 from weald.treecore.prior import build_prior
-from weald.treecore.prior.base import Seating
 
-# Probabilities of a one: Jain and Neal (2000), table 1.
-EXAMPLE_1 = np.array(
-    [
-        [0.95, 0.95, 0.95, 0.95, 0.95, 0.95],
-        [0.05, 0.05, 0.05, 0.05, 0.95, 0.95],
-        [0.95, 0.05, 0.05, 0.95, 0.95, 0.95],
-        [0.05, 0.05, 0.05, 0.05, 0.05, 0.05],
-        [0.95, 0.95, 0.95, 0.95, 0.05, 0.05],
-    ]
-)
+from .papers.simulated import N_KINDS, attributes, mentions
+
 N = 100
 STEPS = 20_000
 
@@ -56,16 +48,6 @@ ENTITY_PLANS = {
 }
 
 
-def describe(family: Any, seating: Seating, values: NDArray[np.float64]) -> tuple[Atoms, Model]:
-    """One atom an observation, and the model."""
-    n = values.shape[0]
-    rows = np.zeros((n, statistics_width(family)))
-    for i in range(n):
-        observe(family, values, i, rows, i)
-    model = Model(family=family, seating=seating, work=workspace(family))
-    return make_atoms(family, rows, np.ones(n, np.int64), model.work), model
-
-
 def seconds(run: Callable[[], None]) -> float:
     """Processor time of the fastest of three runs."""
     best = np.inf
@@ -87,10 +69,11 @@ def example_1(name: str) -> str:
     """A kernel on Jain and Neal's example."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 5, N).astype(np.int64)
-    values = (rng.random((N, 6)) < EXAMPLE_1[truth]).astype(np.float64)
+    values = (rng.random((N, 6)) < attributes(6)[truth]).astype(np.float64)
     family = FAMILIES["bernoulli"].build({"a": 1.0, "b": 1.0}, values)
-    atoms, model = describe(family, build_prior("dp", {"alpha": 1.0}).seating(N, N), values)
-    state = make_state(family, atoms, truth)
+    seating = build_prior("dp", {"alpha": 1.0}).seating(N, N)
+    model = Model(family, seating, workspace(family))
+    state = make_state(family, atoms_of(family, values), truth)
     live = np.arange(N, dtype=np.int64)
     for _ in range(200):
         gibbs.sweep(rng, state, model, live)
@@ -101,13 +84,13 @@ def example_1(name: str) -> str:
     return report(name, spent, tally)
 
 
-def mentions(name: str, n: int, n_entities: int) -> str:
+def entities(name: str, n: int, n_entities: int) -> str:
     """A kernel on n mentions of 10 kinds; each of the first entities holds some kinds whole."""
     rng = np.random.default_rng(0)
-    kinds = rng.integers(0, 10, n)
-    family = FAMILIES["categorical"].build({"beta": 0.001, "levels": 10}, kinds[:, None] * 1.0)
-    atoms, model = describe(family, entity_seating(n), kinds[:, None] * 1.0)
-    state = make_state(family, atoms, (kinds % n_entities).astype(np.int64))
+    kinds = mentions(rng, n)
+    family = FAMILIES["categorical"].build({"beta": 0.001, "levels": N_KINDS}, kinds[:, None] * 1.0)
+    model = Model(family, entity_seating(n), workspace(family))
+    state = make_state(family, atoms_of(family, kinds[:, None] * 1.0), kinds % n_entities)
     prior: Any = build_prior("emm", {"mu": 0.5, "sigma": 1.0, "kmax": 400})
     live = np.arange(n, dtype=np.int64)
     held = make_entities(n_entities, prior.log_entities(), live)
@@ -124,4 +107,4 @@ if __name__ == "__main__":
         print(example_1(kernel))
     for kernel in ENTITY_PLANS:
         for size, start in ((100, 10), (500, 1), (500, 5), (500, 10), (500, 20)):
-            print(mentions(kernel, size, start))
+            print(entities(kernel, size, start))
