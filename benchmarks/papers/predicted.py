@@ -1,0 +1,98 @@
+"""Chains followed by what they predict: held-out density and clusters of some size."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from weald.mcmc.gibbs import seating_weights
+from weald.mcmc.kernels import Kernel
+from weald.mcmc.position import Position
+from weald.mcmc.state import State, set_labels
+from weald.treecore.compile import compiled
+from weald.treecore.family.base import workspace
+from weald.treecore.partition import Atoms, Model, empty_partition
+from weald.treecore.prior.base import log_new_block, log_size
+from weald.treecore.reference import by_reference
+
+__all__ = ["LEAST_SHARE", "HeldOut", "Path", "follow"]
+
+# Of the observations: what is smaller does not count as a cluster.
+LEAST_SHARE = 1 / 200
+
+
+@compiled
+def _held_out_density(state: State, model: Model, first: int, log_total: float) -> float:
+    """Mean log predictive density of the atoms from ``first`` on, which are in no block."""
+    state, model = by_reference(state), by_reference(model)
+    n = state.partition.label.shape[0]
+    total = 0.0
+    for i in range(first, n):
+        alone = log_new_block(model.seating, state.partition.n_blocks[0])
+        alone += state.atoms.log_marginal[i] + log_size(model.seating, state.atoms.size[i])
+        k = seating_weights(state, model, i, alone) + 1
+        largest = state.log_weights[:k].max()
+        total += largest + np.log(np.exp(state.log_weights[:k] - largest).sum()) - log_total
+    return float(total / (n - first))
+
+
+class HeldOut:
+    """Observations kept from the chains, and how well a partition of the others predicts them."""
+
+    def __init__(self, family: Any, everything: Atoms, n_seen: int) -> None:
+        self._family, self._atoms, self._n_seen = family, everything, n_seen
+
+    def density(self, position: Position) -> float:
+        """Mean log predictive density; under a Dirichlet process."""
+        n, atoms = self._atoms.size.shape[0], self._atoms
+        labels = np.full(n, -1, dtype=np.int64)
+        labels[: self._n_seen] = position.labels()
+        integers = (np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64))
+        state = State(
+            atoms,
+            empty_partition(self._family, n, atoms.rows),
+            np.zeros(n + 4),
+            *integers,
+            np.zeros(n, dtype=np.int8),
+        )
+        set_labels(atoms, state.partition, labels)
+        alpha = position.prior.parameters()["alpha"]
+        model = Model(self._family, position.prior.seating(n, n), workspace(self._family))
+        return float(_held_out_density(state, model, self._n_seen, np.log(alpha + self._n_seen)))
+
+
+@dataclass
+class Path:
+    """A chain after each sweep.
+
+    Processor seconds since the start, held-out log density of an observation, log joint, and the
+    number of clusters of some size (``LEAST_SHARE``).
+    """
+
+    seconds: NDArray[np.float64]
+    density: NDArray[np.float64]
+    log_joint: NDArray[np.float64]
+    clusters: NDArray[np.float64]
+
+    def late(self) -> NDArray[np.bool_]:
+        """Where the second half of the time is."""
+        return np.asarray(self.seconds >= self.seconds[-1] / 2.0)
+
+
+def follow(
+    kernels: list[Kernel], position: Position, rng: Generator, held: HeldOut, seconds: float
+) -> Path:
+    """Cycle through kernels, and look after each sweep."""
+    rows, spent = [], 0.0
+    while spent < seconds:
+        for kernel in kernels:
+            began = time.process_time()
+            position.resample(rng)
+            kernel.sweep(rng, position)
+            spent += time.process_time() - began
+            large = position.sizes() >= LEAST_SHARE * position.n_atoms
+            joint = position.log_joint()
+            rows.append((spent, held.density(position), joint, large.sum()))
+    return Path(*np.array(rows, dtype=float).T)
