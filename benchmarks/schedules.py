@@ -1,0 +1,174 @@
+"""Time to the best single kernel's result, for ``auto`` and single kernels, on six data sets.
+
+    python -m benchmarks.schedules            medians over 5 seeds (some twenty minutes of a core)
+    python -m benchmarks.schedules --quick    small ones of the sets, 2 seeds, a minute or two
+
+As ``weald fit`` does: a tenth of the observations (1000 at most) is held out, chains start from
+IBHC's trees on the others, families and priors are the default ones, and the concentration is
+learned. The time is the processor's, of the kernels and of the guide, which tree-guided ones build;
+growing the trees is the same for all.
+
+The best single kernel is the one with the highest held-out log density in the second half of its
+runs. Its result is arrived at when the held-out density reaches the 5th percentile of what the best
+kernel's chains have there, and the number of clusters (of at least 1/200 of the observations) is in
+the central 90 %; each widened by a little (``SLACK``). A kernel that arrives in no more than half
+of the runs has no median.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.sparse import load_npz
+from weald.mcmc.kernels import kernels_named
+from weald.mcmc.start import atoms_of
+from weald.treecore.prior import build_prior
+
+from .papers.chains import DATA, Problem, arguments, problem, reporting, source
+from .papers.predicted import HeldOut, Path, follow
+from .papers.simulated import ring
+
+SINGLE = ("gibbs", "tgmcmc", "sams", "sdds", "rgsm")
+HELD_OUT, MOST_HELD_OUT = 0.1, 1000
+# Nats of an observation's log density, and clusters.
+SLACK = (0.003, 1)
+ALLOWED = 1.5
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A data set, its family, and how long a chain runs (processor seconds)."""
+
+    values: Callable[[Generator], Any]
+    family: str
+    seconds: float
+    params: dict[str, Any] | None = None
+
+
+def circle(deviation: float, n: int) -> Callable[[Generator], NDArray[np.float64]]:
+    """Ten Gaussian clusters in the plane."""
+    return lambda rng: ring(rng, deviation, n)
+
+
+def stored(name: str) -> Callable[[Generator], NDArray[np.float64]]:
+    """A stored table."""
+    return lambda _: np.load(DATA / name)["X"].astype(np.float64)
+
+
+SETS: dict[str, Setting] = {
+    "toy": Setting(stored("tgmcmc_toy.npz"), "gaussian", 0.5),
+    "10k": Setting(stored("tgmcmc_10k.npz"), "gaussian", 4.0),
+    "semeion": Setting(stored("digits_semeion_binary_1593.npz"), "bernoulli", 3.0),
+    "ap": Setting(lambda _: load_npz(DATA / "text_ap_2246x10473.npz"), "multinomial", 8.0),
+    "separated": Setting(circle(1.0, 100_000), "gaussian", 6.0),
+    "overlapping": Setting(circle(2.0, 100_000), "gaussian", 6.0),
+}
+QUICK: dict[str, Setting] = {
+    "toy": Setting(stored("tgmcmc_toy.npz"), "gaussian", 0.3),
+    "separated": Setting(circle(1.0, 10_000), "gaussian", 1.0),
+    "overlapping": Setting(circle(2.0, 10_000), "gaussian", 1.0),
+}
+
+
+def prepared(setting: Setting, seed: int) -> tuple[Problem, HeldOut]:
+    """Observations in a random order, some of them held out, and the trees of the others."""
+    rng = source(seed)
+    values = setting.values(rng)
+    n = values.shape[0]
+    n_seen = n - min(round(HELD_OUT * n), MOST_HELD_OUT)
+    values = values[rng.permutation(n)]
+    prior = build_prior("dp", {"alpha": 1.0, "learn": True})
+    here = problem(setting.family, setting.params or {}, prior, values[:n_seen])
+    return here, HeldOut(here.family, atoms_of(here.family, values), n_seen)
+
+
+def arrivals(
+    paths: dict[str, list[Path]],
+) -> tuple[str, tuple[float, float, float], dict[str, list[float]]]:
+    """The best single kernel, its band (least density, fewest and most clusters), and times."""
+    late = {
+        name: np.concatenate([path.density[path.late()] for path in found])
+        for name, found in paths.items()
+    }
+    best = max(SINGLE, key=lambda name: float(np.median(late[name])))
+    clusters = np.concatenate([path.clusters[path.late()] for path in paths[best]])
+    least = float(np.percentile(late[best], 5)) - SLACK[0]
+    fewest, most = np.percentile(clusters, [5, 95]) + np.array([-SLACK[1], SLACK[1]])
+    hits: dict[str, list[float]] = {}
+    for name, found in paths.items():
+        hits[name] = []
+        for path in found:
+            inside = (path.clusters >= fewest) & (path.clusters <= most)
+            at = np.flatnonzero(inside & (path.density >= least))
+            hits[name].append(float(path.seconds[at[0]]) if at.size else np.inf)
+    return best, (least, float(fewest), float(most)), hits
+
+
+def compare(name: str, setting: Setting, seeds: int) -> list[dict[str, Any]]:
+    """Print one data set's table; returns its rows."""
+    everyone = ("auto", *SINGLE)
+    paths: dict[str, list[Path]] = {kernel: [] for kernel in everyone}
+    n = 0
+    for seed in range(seeds):
+        here, held = prepared(setting, seed)
+        n = here.n
+        start = here.forest_labels()
+        for kernel in everyone:
+            kernels = kernels_named(kernel)
+            if seed == 0:
+                follow(kernels, here.chain(start), source(0), held, 1e-9)
+            path = follow(kernels, here.chain(start), source(seed, 1), held, setting.seconds)
+            paths[kernel].append(path)
+    best, band, hits = arrivals(paths)
+    medians = {kernel: float(np.median(found)) for kernel, found in hits.items()}
+    print(
+        f"\n{name}: {n:,} observations, {seeds} seeds, {setting.seconds:g} s each; the best is"
+        f" {best}: density at least {band[0]:.4f}, clusters {band[1]:.0f} to {band[2]:.0f}"
+    )
+    fastest = min(medians[kernel] for kernel in SINGLE)
+    rows = []
+    for kernel in everyone:
+        late = np.concatenate([path.density[path.late()] for path in paths[kernel]])
+        clusters = np.concatenate([path.clusters[path.late()] for path in paths[kernel]])
+        row = {
+            "set": name,
+            "kernel": kernel,
+            "seconds": medians[kernel],
+            "to_best": medians[kernel] / medians[best],
+            "to_fastest": medians[kernel] / fastest,
+            "arrived": int(np.isfinite(hits[kernel]).sum()),
+            "density": float(np.median(late)),
+            "clusters": float(np.median(clusters)),
+        }
+        print(
+            f"{kernel:>8} | {row['seconds']:8.3f} s | {row['to_best']:6.2f} of the best's"
+            f" | {row['to_fastest']:6.2f} of the fastest's | arrived {row['arrived']}/{seeds}"
+            f" | held out {row['density']:.4f} | {row['clusters']:.0f} clusters",
+            flush=True,
+        )
+        rows.append(row)
+    return rows
+
+
+def main() -> None:
+    """Print a table for each data set, and whether ``auto`` keeps to what is asked of it."""
+    parser = arguments(__doc__)
+    parser.add_argument("--sets", help="some of them, by their names")
+    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    sets = QUICK if options.quick else SETS
+    seeds = options.seeds or (2 if options.quick else 5)
+    with reporting(options.output) as rows:
+        for name in options.sets.split(",") if options.sets else sets:
+            rows.extend(compare(name, sets[name], seeds))
+        autos = [row for row in rows if row["kernel"] == "auto"]
+        within = sum(row["to_best"] <= ALLOWED for row in autos)
+        print(f"\nauto within {ALLOWED} of the best's time on {within} of {len(autos)} sets")
+
+
+if __name__ == "__main__":
+    main()
