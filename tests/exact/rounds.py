@@ -1,19 +1,21 @@
 """One round of leases on a small posterior, in one process: right, and wrong in known ways."""
 
+import json
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.mcmc import gibbs
+from weald.mcmc import gibbs, lease_work
 from weald.mcmc.kernels import Kernel
 from weald.mcmc.lease_work import work
 from weald.mcmc.leases import Budget, Lease, Pair, coin_groups, make_lease, pair_groups
+from weald.mcmc.position import Position
 from weald.treecore.guide import Guide, guide_of_atoms
 from weald.treecore.prior import PartitionPrior, build_prior
 
@@ -21,20 +23,26 @@ from tests.exact.cases import Problem
 from tests.exact.enumeration import Paths, Shape
 
 Ids = NDArray[np.int64]
-BUDGET = Budget("gibbs", 1, 0)
 
 
-def _scan(rng: Any, position: Any) -> NDArray[np.float64]:
-    atoms = np.arange(position.n_atoms, dtype=np.int64)
-    gibbs.sweep(rng, position.flat(), position.model, atoms)
-    return np.array([[1.0, 1.0, 0.0]])
+def scans_of(names: str) -> list[Kernel]:
+    """Gibbs on the atoms that a budget lists in place of kernels; draws no subset of them."""
+    visited = np.array(json.loads(names), dtype=np.int64)
+
+    def sweep(rng: Any, position: Position) -> NDArray[np.float64]:
+        gibbs.sweep(rng, position.flat(), position.model, visited)
+        n = float(visited.shape[0])
+        return np.array([[n, n, 0.0]])
+
+    return [Kernel("gibbs", "exact", ("gibbs",), sweep)]
 
 
-# Draws no subset of the atoms, so that every path of it can be followed.
-SCAN = Kernel("gibbs", "exact", ("gibbs",), _scan)
+def visiting(atoms: list[int]) -> Budget:
+    """A lease's budget for one scan of ``scans_of``."""
+    return Budget(json.dumps(atoms), 1, 0)
 
 
-def shape_of(labels: NDArray[Any]) -> Shape:
+def shape_of(labels: Iterable[Any]) -> Shape:
     """Restricted growth string of any labels."""
     seen: dict[int, int] = {}
     return tuple(seen.setdefault(int(k), len(seen)) for k in labels)
@@ -43,8 +51,16 @@ def shape_of(labels: NDArray[Any]) -> Shape:
 class Ends(defaultdict[Any, float]):
     """Probability of each outcome."""
 
-    def __init__(self) -> None:
-        super().__init__(float)
+    def __init__(self, known: Mapping[Any, float] | None = None) -> None:
+        super().__init__(float, known or {})
+
+
+def outcomes(run: Callable[[Paths], Any]) -> Ends:
+    """Follow every path."""
+    found = Ends()
+    for outcome, p in Paths().every_outcome(run):
+        found[outcome] += p
+    return found
 
 
 class Rounds:
@@ -57,7 +73,10 @@ class Rounds:
         self._ends: dict[Any, Ends] = {}
 
     def lease(self, labels: Ids, group: Any) -> Lease:
-        return make_lease(self.model, self.guide, labels, group, BUDGET)
+        """The lease of a group of the partition's atoms, with a scan of them all to do."""
+        n_atoms = len(group.atoms if isinstance(group, Pair) else group[0])
+        budget = visiting(list(range(n_atoms)))
+        return make_lease(self.model, self.guide, labels, group, budget)
 
     def matrix(
         self,
@@ -74,7 +93,7 @@ class Rounds:
         for at, state in enumerate(states):
             labels = np.array(state, dtype=np.int64)
             for groups, p in Paths().every_outcome(partial(deal, labels=labels)):
-                after = {state: p}
+                after = Ends({state: p})
                 for group in groups:
                     lease = spoil(self.lease(labels, group))
                     atoms = group.atoms if isinstance(group, Pair) else group[0]
@@ -84,13 +103,36 @@ class Rounds:
         return matrix
 
     def ends(self, lease: Lease, atoms: Ids) -> "Ends":
-        """What may come back of a lease, with its probability."""
-        key = (tuple(atoms), tuple(lease.labels), lease.log_share, tuple(lease.anchors))
+        """What may come back of a lease, with its probability.
+
+        Every path of the work is followed; where the work is a scan, of each visit of it, since a
+        scan is its visits one after the other and has too many paths as a whole.
+        """
+        if lease_work.lease_kernels is not scans_of or len(lease.anchors):
+            return self._paths(lease, atoms)
+
+        def visit(labels: Shape, atom: int) -> Ends:
+            step = replace(lease, labels=np.array(labels), budget=visiting([atom]))
+            return self._paths(step, atoms)
+
+        return in_turn(visit, shape_of(lease.labels), json.loads(lease.budget.kernels))
+
+    def ends_of(self, labels: Ids, atoms: Ids, n_leases: int) -> "Ends":
+        """The same of a lease by coins; nothing comes back of none."""
+        if len(atoms) == 0:
+            return Ends({(): 1.0})
+        return self.ends(self.lease(labels, (atoms, n_leases)), atoms)
+
+    def _paths(self, lease: Lease, atoms: Ids) -> "Ends":
+        key = (
+            tuple(atoms),
+            tuple(lease.labels),
+            lease.log_share,
+            tuple(lease.anchors),
+            lease.budget.kernels,
+        )
         if key not in self._ends:
-            found = Ends()
-            for outcome, p in Paths().every_outcome(lambda rng: shape_of(work(lease, rng).labels)):
-                found[outcome] += p
-            self._ends[key] = found
+            self._ends[key] = outcomes(lambda rng: shape_of(work(lease, rng).labels))
         return self._ends[key]
 
     def one_pair(self, rng: Any, state: Shape) -> tuple[tuple[int, ...], Shape]:
@@ -99,6 +141,18 @@ class Rounds:
         pair = pair_groups(rng, start, 1)[0]
         returned = work(self.lease(start, pair), rng).labels
         return tuple(pair.atoms.tolist()), shape_of(returned)
+
+
+def in_turn(visits: Callable[[Shape, int], Ends], state: Shape, atoms: list[int]) -> Ends:
+    """Where visits of some atoms, one after the other, lead from a partition."""
+    law = Ends({state: 1.0})
+    for atom in atoms:
+        after = Ends()
+        for before, p in law.items():
+            for end, q in visits(before, atom).items():
+                after[end] += p * q
+        law = after
+    return law
 
 
 def by_coins(n_leases: int, n_returned: int | None = None) -> Callable[..., list[Any]]:
@@ -116,20 +170,21 @@ def by_pairs(n_pairs: int) -> Callable[..., list[Any]]:
     return lambda rng, labels: list(pair_groups(rng, labels, n_pairs))
 
 
-def spread(law: dict[Shape, float], atoms: Any, ends: Ends) -> dict[Shape, float]:
+def spread(law: Mapping[Shape, float], atoms: Iterable[Any], ends: Ends) -> Ends:
     """The law of the partition after a return is written into each partition of ``law``."""
-    after = Ends()
+    after, places = Ends(), [int(atom) for atom in atoms]
     for before, p in law.items():
         for end, q in ends.items():
-            after[shape_of(overwritten(before, atoms, end))] += p * q
+            after[overwritten(before, places, end)] += p * q
     return after
 
 
-def overwritten(state: Shape, atoms: Any, returned: Any) -> Ids:
-    """Labels after a return is written over the partition as it is now."""
-    labels = np.array(state, dtype=np.int64)
-    labels[list(atoms)] = np.asarray(returned) + 10 + labels.max()
-    return labels
+def overwritten(state: Shape, atoms: Iterable[int], returned: Iterable[int]) -> Shape:
+    """The partition once a return is written over it as it is now."""
+    labels, new = list(state), len(state)
+    for atom, label in zip(atoms, returned, strict=True):
+        labels[atom] = new + label
+    return shape_of(labels)
 
 
 def blocks_over(state: Shape, atoms: tuple[int, ...]) -> set[frozenset[int]]:
@@ -143,14 +198,12 @@ def optimistic_matrix(rounds: Rounds, states: list[Shape]) -> NDArray[np.float64
     index = {state: at for at, state in enumerate(states)}
     matrix = np.zeros((len(states), len(states)))
     for at, state in enumerate(states):
-        single = Ends()
-        for outcome, p in Paths().every_outcome(partial(rounds.one_pair, state=state)):
-            single[outcome] += p
+        single = outcomes(partial(rounds.one_pair, state=state))
         for (first, new), p in single.items():
-            between = shape_of(overwritten(state, first, new))
+            between = overwritten(state, first, new)
             for (second, other), q in single.items():
                 same = blocks_over(state, second) == blocks_over(between, second)
-                after = shape_of(overwritten(between, second, other)) if same else between
+                after = overwritten(between, second, other) if same else between
                 matrix[at, index[after]] += p * q
     return matrix
 
@@ -182,19 +235,22 @@ def stale_counts_matrix(small: Problem, shards: list[Ids]) -> NDArray[np.float64
     index = {state: at for at, state in enumerate(small.states)}
     matrix = np.zeros((len(small.states), len(small.states)))
 
-    def scan(rng: Any, state: Shape, atoms: Ids, number: int) -> tuple[int, ...]:
+    def visit(rng: Any, state: Shape, atom: int) -> Shape:
         held = small.prepare(state)
-        gibbs.sweep(rng, held, small.model, atoms)
-        return own_labels(state, held.partition.label, atoms, number)
+        gibbs.sweep(rng, held, small.model, np.array([atom]))
+        return shape_of(held.partition.label[: len(state)])
+
+    @cache
+    def visits(state: Shape, atom: int) -> Ends:
+        return outcomes(partial(visit, state=state, atom=atom))
 
     for at, state in enumerate(small.states):
         ends = []
         for number, atoms in enumerate(shards):
+            law = in_turn(visits, state, atoms.tolist())
             found = Ends()
-            for outcome, p in Paths().every_outcome(
-                partial(scan, state=state, atoms=atoms, number=number)
-            ):
-                found[outcome] += p
+            for end, p in law.items():
+                found[own_labels(state, end, atoms, number)] += p
             ends.append(found)
         for parts in product(*(found.items() for found in ends)):
             labels = np.empty(len(state), dtype=np.int64)
@@ -214,17 +270,19 @@ def stale_return_matrix(
     for at, state in enumerate(states):
         labels = np.array(state, dtype=np.int64)
         deal = partial(coin_groups, labels=labels, n_leases=n_leases)
+        # By the atoms that are out for so long: the law of everything before their return.
+        before: dict[Shape, Ends] = defaultdict(Ends)
         for groups, p in Paths().every_outcome(deal):
-            ends = [
-                rounds.ends(rounds.lease(labels, (g, n_leases)), g) if len(g) else None
-                for g in groups
-            ]
-            after = {state: p}
-            for atoms, end in zip(groups[:-1], ends[:-1], strict=True):
-                after = spread(after, atoms, end) if end else after
-            law = np.asarray(sum(r * whole[index[before]] for before, r in after.items()))
-            after = dict(zip(states, law.tolist(), strict=True))
-            for reached, q in (spread(after, groups[-1], ends[-1]) if ends[-1] else after).items():
+            after = Ends({state: p})
+            for atoms in groups[:-1]:
+                after = spread(after, atoms, rounds.ends_of(labels, atoms, n_leases))
+            for reached, q in after.items():
+                before[tuple(groups[-1].tolist())][reached] += q
+        for asleep, law in before.items():
+            last = rounds.ends_of(labels, np.array(asleep, dtype=np.int64), n_leases)
+            now = np.asarray(sum(q * whole[index[reached]] for reached, q in law.items()))
+            after = Ends(dict(zip(states, now.tolist(), strict=True)))
+            for reached, q in spread(after, asleep, last).items():
                 matrix[at, index[reached]] += q
     return matrix
 

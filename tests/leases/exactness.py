@@ -35,16 +35,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from weald.mcmc import lease_work
-from weald.mcmc.kernels import Kernel
 
 from tests.exact.cases import Problem, problem
 from tests.exact.enumeration import stationary
 from tests.exact.rounds import (
-    SCAN,
     Rounds,
     by_coins,
     full_share,
     optimistic_matrix,
+    scans_of,
     stale_counts_matrix,
     stale_return_matrix,
 )
@@ -52,7 +51,8 @@ from tests.leases.plane import Form, Plane, shard_of
 from tests.servers.redis import redis_server
 
 COPIES = 50
-# All copies begin at exact draws from the posterior; wrong forms need a while to their own law.
+# All copies begin at exact draws from the posterior: right forms are there at once, and wrong ones
+# need a while to their own law.
 FORGOTTEN_TURNS = 30
 # Of a mean of 50 copies: one run in two thousand is further away by chance.
 MOST_ERRORS = 3.7
@@ -111,16 +111,12 @@ class Found:
         )
 
 
-def _one_scan(names: str) -> list[Kernel]:  # noqa: ARG001  (as the function it stands in for)
-    return [SCAN]
-
-
 @cache
 def wrong_law(n_atoms: int, form: Form, n_workers: int) -> Law:
     """The law in the long run of a wrong form, enumerated."""
     small = problem("bernoulli", "dp", n_atoms)
     rounds = Rounds(small, ("dp", {"alpha": 1.0}))
-    kernels, lease_work.lease_kernels = lease_work.lease_kernels, _one_scan
+    kernels, lease_work.lease_kernels = lease_work.lease_kernels, scans_of
     try:
         if form is Form.PLAIN_ALPHA:
             matrix = rounds.matrix(small.states, by_coins(n_workers), full_share)
@@ -149,9 +145,11 @@ def measure(
     n_workers: int,
     n_visits: int,
     redis_url: str,
-    forgotten: int = FORGOTTEN_TURNS,
+    forgotten: int | None = None,
 ) -> Found:
     """Run the rounds and compare."""
+    if forgotten is None:
+        forgotten = 0 if form.right else FORGOTTEN_TURNS
     began = time.monotonic()
     target = small.target
     wrong = wrong_law(len(small.states[0]), RIVALS.get(form, form), n_workers)

@@ -7,7 +7,6 @@ that a transaction serves all of them. ``Form`` names the ways of doing it wrong
 the long run.
 """
 
-import json
 import threading
 import time
 from collections.abc import Iterator
@@ -19,11 +18,9 @@ from pathlib import Path
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc import gibbs, lease_work
-from weald.mcmc.kernels import Kernel
+from weald.mcmc import lease_work
 from weald.mcmc.lease_work import Returned
-from weald.mcmc.leases import Budget, Lease, Pair, coin_groups, make_lease, pair_groups
-from weald.mcmc.position import Position
+from weald.mcmc.leases import Lease, Pair, coin_groups, make_lease, pair_groups
 from weald.storage.commit import BatchCommit, LeaseRow, StreamSpec
 from weald.storage.errors import Fenced
 from weald.storage.lease_queue import LeaseItem, LeaseQueue
@@ -35,13 +32,14 @@ from weald.stream.worker import Worker
 from weald.stream.worker_settings import WorkersSettings
 
 from tests.exact.cases import Problem
-from tests.exact.rounds import Rounds, own_labels, shape_of
+from tests.exact.rounds import Rounds, own_labels, scans_of, shape_of, visiting
 
 Ids = NDArray[np.int64]
 Key = tuple[int, int, int]
 OWNER = "exactness"
 WAIT_SECONDS = 120.0
-POLL_SECONDS = 0.002
+# A look costs as much as a lease, and a round of all copies has a hundred.
+POLL_SECONDS = 0.02
 
 
 class Form(StrEnum):
@@ -104,7 +102,7 @@ class Plane:
         ]
         threads = [threading.Thread(target=worker.run, daemon=True) for worker in workers]
         kernels = lease_work.lease_kernels
-        lease_work.lease_kernels = _scans_of
+        lease_work.lease_kernels = scans_of
         for thread in threads:
             thread.start()
         try:
@@ -180,8 +178,8 @@ class Plane:
             atoms = group.atoms if isinstance(group, Pair) else group[0]
             if atoms.shape[0] == 0:
                 continue
-            scan = json.dumps(scans[number][: atoms.shape[0]])
-            budget = Budget(scan, 1, int(rng.integers(2**63)))
+            visited = scans[number][: atoms.shape[0]]
+            budget = visiting(visited)._replace(seed=int(rng.integers(2**63)))
             made = make_lease(self._rounds.model, self._rounds.guide, labels, group, budget)
             if form is Form.PLAIN_ALPHA:
                 made = replace(made, log_share=0.0)
@@ -241,18 +239,6 @@ def shard_of(atoms: Ids, number: int, n: int) -> Ids:
     """Every n-th atom: what one worker has to itself where counts are stale."""
     mine: Ids = atoms[atoms % n == number]
     return mine
-
-
-def _scans_of(names: str) -> list[Kernel]:
-    """Gibbs on the atoms that the budget lists, in place of kernels."""
-    visited = np.array(json.loads(names), dtype=np.int64)
-
-    def sweep(rng: Generator, position: Position) -> NDArray[np.float64]:
-        gibbs.sweep(rng, position.flat(), position.model, visited)
-        n = float(visited.shape[0])
-        return np.array([[n, n, 0.0]])
-
-    return [Kernel("gibbs", "exact", ("gibbs",), sweep)]
 
 
 def _blocks(labels: Ids, atoms: Ids) -> set[frozenset[int]]:

@@ -19,12 +19,12 @@ from tests.exact.cases import Problem, problem
 from tests.exact.enumeration import Paths, partitions, stationary
 from tests.exact.posed import PRIORS, posed
 from tests.exact.rounds import (
-    SCAN,
     Rounds,
     by_coins,
     by_pairs,
     full_share,
     optimistic_matrix,
+    scans_of,
     stale_counts_matrix,
     stale_return_matrix,
 )
@@ -35,7 +35,7 @@ PRODUCTS = ("dp", "nggp", "pitman-yor")
 
 @pytest.fixture(autouse=True)
 def _every_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease_work, "lease_kernels", lambda _: [SCAN])
+    monkeypatch.setattr(lease_work, "lease_kernels", scans_of)
 
 
 def bern(n: int) -> tuple[Problem, Rounds]:
