@@ -57,6 +57,11 @@ class Plan(NamedTuple):
     launch: int = 3
 
 
+def _veto(chosen: Labels, k: int) -> bool:
+    """Whether one of k blocks has lost all of its atoms."""
+    return not np.bincount(chosen, minlength=k).all()
+
+
 def restricted_gibbs(rng: Generator, atoms: Atoms, labels: Labels, model: Model) -> Labels:
     """Redraw all labels (n, blocks 0 to k - 1) within super-clusters; no block appears or goes."""
     rows = require_dense(atoms.rows)
@@ -71,7 +76,7 @@ def restricted_gibbs(rng: Generator, atoms: Atoms, labels: Labels, model: Model)
         inside = np.flatnonzero(group[labels] == g)
         natural = drawn.natural[blocks]
         chosen = draw_labels(rng, rows[inside], atoms.size[inside], log_weights[blocks], natural)
-        if np.bincount(chosen, minlength=blocks.size).all():
+        if not _veto(chosen, blocks.size):
             moved[inside] = blocks[chosen]
     return moved
 

@@ -13,13 +13,33 @@ import numpy as np
 from numpy.typing import NDArray
 from weald.mcmc import emm, rgsm, rm, sdds, ss
 from weald.mcmc.entities import entity_seating, make_entities
+from weald.mcmc.kernels import KERNELS as REGISTRY
+from weald.mcmc.position import Position
+from weald.mcmc.start import atoms_of, grow_forest
 from weald.mcmc.state import make_tally
+from weald.treecore.family import FAMILIES
+from weald.treecore.guide import freeze
+from weald.treecore.prior import build_prior
 from weald.treecore.prior.sequential import canonical_labels
 
 from tests.exact.cases import FORMS, KERNELS, Kernel, random_state
+from tests.mcmc.chains import clumps
 
 N_ATOMS = 24
 N_SWEEPS = 80
+# Kernels that need more than a state, with sweeps of theirs: some are many moves, others one.
+REGISTERED = {
+    "tgmcmc": 4,
+    "tgmcmc-published": 6,
+    "accord": 10,
+    "arm": 30,
+    "sarm": 15,
+    "bsm": 15,
+    "srm": 40,
+    "slice": 10,
+    "subc": 10,
+    "gibbs-supc": 10,
+}
 
 
 def trace(kernel: Kernel, family: str) -> NDArray[np.float64]:
@@ -52,10 +72,29 @@ def trace_entities(plan: Any) -> NDArray[np.float64]:
     return np.array(rows)
 
 
+def trace_registered(name: str) -> NDArray[np.float64]:
+    """The same for a kernel by its name, with the sums of its tally in place of all of it."""
+    values = clumps(3, N_ATOMS)
+    family = FAMILIES["gaussian"].build({}, values)
+    prior = build_prior("dp", {"alpha": 1.0, "learn": False})
+    atoms = atoms_of(family, values)
+    forest = grow_forest(family, prior, atoms)
+    starts = np.random.default_rng(3).integers(0, 4, (3, N_ATOMS))
+    position = Position(family, atoms, starts[0], prior, lambda model: freeze(model, forest))
+    position.guides = tuple(starts[1:])
+    rng = np.random.default_rng(20)
+    rows = []
+    for _ in range(REGISTERED[name]):
+        tally = REGISTRY[name].sweep(rng, position)
+        rows.append(np.concatenate([position.labels(), tally.sum(axis=0)]))
+    return np.array(rows)
+
+
 # One family with every kernel, another with those that use most of it.
 RUNS: dict[str, Callable[[], NDArray[np.float64]]] = {
     **{f"{k} bernoulli": partial(trace, v, "bernoulli") for k, v in (KERNELS | FORMS).items()},
     **{f"{k} gaussian": partial(trace, KERNELS[k], "gaussian") for k in ("gibbs", "sams")},
+    **{name: partial(trace_registered, name) for name in REGISTERED},
     "sdds emm": partial(trace_entities, sdds.Plan()),
     "ss emm": partial(trace_entities, ss.Plan()),
     "rm emm": partial(trace_entities, rm.Plan()),

@@ -7,8 +7,18 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc import conditional, fsd, gibbs_supc, slice, subc, subc_burnin, subc_published  # noqa: A004
+from weald.mcmc import (
+    conditional,
+    dm,
+    fsd,
+    gibbs_supc,
+    slice,  # noqa: A004  (named as people write it)
+    subc,
+    subc_burnin,
+    subc_published,
+)
 from weald.mcmc.conditional import choose_each, compact
+from weald.mcmc.state import make_state, make_tally
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.base import log_marginal, log_marginal_sum
 from weald.treecore.family.natural import divergence, draw_parameters
@@ -202,6 +212,26 @@ def test_published_forms_miss_the_posterior() -> None:
     """A run this long is within 0.04 of the posterior it targets; these are not."""
     assert _total_variation("published") > 0.1
     assert _total_variation("burn-in") > 0.1
+
+
+def _restricted(rng: Generator, atoms: Atoms, labels: Labels, model: Model) -> Labels:
+    """Restricted Gibbs on all blocks at once, and a random split or merge beside it."""
+    moved = compact(subc.restricted_gibbs(rng, atoms, labels, model))
+    state = make_state(model.family, atoms, moved)
+    live = np.arange(labels.size, dtype=np.int64)
+    dm.sweep(rng, state, model, dm.Plan(), live, make_tally())
+    return state.partition.label
+
+
+def test_dropping_emptied_blocks_misses_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
+    """E12, by as much as an independent program found; with the veto it is exact."""
+    monkeypatch.setattr(subc, "super_clusters", lambda _, drawn: np.zeros(len(drawn.natural), int))
+    monkeypatch.setattr(subc, "_veto", lambda chosen, k: False)  # noqa: ARG005
+    posed = problem("bernoulli", "dp", 5)
+    shares = visits(_restricted, posed, 3_200, seed=10)
+    noise = 0.5 * np.sqrt(2.0 / np.pi) * shares.std(axis=0, ddof=1).sum() / np.sqrt(N_BATCHES)
+    assert noise < 0.06
+    assert abs(0.5 * np.abs(shares.mean(axis=0) - posed.target).sum() - 0.482) < 2.0 * noise
 
 
 @pytest.mark.slow
