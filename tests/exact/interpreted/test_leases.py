@@ -5,14 +5,16 @@ specification gives (section 6.2) are 0.237 for the full concentration and 0.032
 aborts, on the same four points.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc import lease_work, tgmcmc
-from weald.mcmc.kernels import Kernel
-from weald.mcmc.leases import Lease, concurrency
+from weald.mcmc import lease_work, sdds, tgmcmc
+from weald.mcmc.kernels import Kernel, kernels_named, moves_of
+from weald.mcmc.leases import Budget, Lease, concurrency
+from weald.mcmc.state import make_tally
 from weald.treecore.prior import build_prior
 
 from tests.exact.cases import Problem, problem
@@ -154,6 +156,41 @@ def test_tree_guided_kernels_on_the_restricted_guide(
     monkeypatch.setattr(lease_work, "lease_kernels", lambda _: [kernel])
     small, rounds = bern(4)
     assert residual(small, rounds.matrix(small.states, by_coins(2))) < TOLERANCE
+
+
+def test_a_smart_dumb_step_on_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One step, of the several that a sweep of the kernel has."""
+
+    def sweep(rng: Any, position: Any) -> NDArray[np.float64]:
+        tally = make_tally()
+        live = np.arange(position.n_atoms, dtype=np.int64)
+        sdds.sweep(rng, position.flat(), position.model, sdds.Plan(), live, tally)
+        return moves_of(tally)
+
+    kernel = Kernel("sdds", "exact", ("sdds",), sweep)
+    monkeypatch.setattr(lease_work, "lease_kernels", lambda _: [kernel])
+    small, rounds = bern(3)
+    assert residual(small, matrix_of_coins(small, rounds, 2)) < TOLERANCE
+    assert residual(small, rounds.matrix(small.states, by_coins(2), full_share)) > 1e-3
+
+
+@pytest.mark.parametrize("names", ["sdds", "subc"])
+def test_a_lease_by_coins_is_a_posterior_with_less_concentration(
+    names: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Draw for draw, with kernels as they are: so what is exact for any alpha is so on leases."""
+    monkeypatch.setattr(lease_work, "lease_kernels", kernels_named)
+    _, rounds = bern(5)
+    atoms = np.array([0, 2, 3, 4])
+    lease = rounds.lease(np.array([0, 1, 0, 2, 1]), (atoms, 4))
+    alone = replace(lease, prior=build_prior("dp", {"alpha": 0.25}), log_share=0.0)
+    seen = set()
+    for seed in range(12):
+        budget = Budget(names, 2, seed)
+        found = lease_work.work(replace(lease, budget=budget)).labels
+        np.testing.assert_array_equal(found, lease_work.work(replace(alone, budget=budget)).labels)
+        seen.add(tuple(found.tolist()))
+    assert len(seen) > 2
 
 
 def test_a_lease_survives_its_bytes() -> None:
