@@ -1,12 +1,12 @@
 """Time to the best single kernel's result, for ``auto`` and single kernels, on six data sets.
 
-    python -m benchmarks.schedules            medians over 5 seeds (some twenty minutes of a core)
+    python -m benchmarks.schedules            medians over 5 seeds (some fifteen minutes of a core)
     python -m benchmarks.schedules --quick    small ones of the sets, 2 seeds, a minute or two
 
-As ``weald fit`` does: a tenth of the observations (1000 at most) is held out, chains start from
-IBHC's trees on the others, families and priors are the default ones, and the concentration is
-learned. The time is the processor's, of the kernels and of the guide, which tree-guided ones build;
-growing the trees is the same for all.
+As ``weald fit`` does: families and priors are the default ones, the concentration is learned, and
+chains start from IBHC's trees (``--init one``: from one cluster). A tenth of the observations (1000
+at most) is held out, the same for every seed. The time is the processor's, of the kernels and of
+the guide, which tree-guided ones build; growing the trees is the same for all.
 
 The best single kernel is the one with the highest held-out log density in the second half of its
 runs. Its result is arrived at when the held-out density reaches the 5th percentile of what the best
@@ -16,7 +16,7 @@ of the runs has no median.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.sparse import load_npz
 from weald.mcmc.kernels import kernels_named
-from weald.mcmc.start import atoms_of
+from weald.mcmc.start import atoms_of, starting_labels
 from weald.treecore.prior import build_prior
 
 from .papers.chains import DATA, Problem, arguments, problem, reporting, source
@@ -59,12 +59,12 @@ def stored(name: str) -> Callable[[Generator], NDArray[np.float64]]:
 
 
 SETS: dict[str, Setting] = {
-    "toy": Setting(stored("tgmcmc_toy.npz"), "gaussian", 0.5),
-    "10k": Setting(stored("tgmcmc_10k.npz"), "gaussian", 4.0),
-    "semeion": Setting(stored("digits_semeion_binary_1593.npz"), "bernoulli", 3.0),
-    "ap": Setting(lambda _: load_npz(DATA / "text_ap_2246x10473.npz"), "multinomial", 8.0),
-    "separated": Setting(circle(1.0, 100_000), "gaussian", 6.0),
-    "overlapping": Setting(circle(2.0, 100_000), "gaussian", 6.0),
+    "toy": Setting(stored("tgmcmc_toy.npz"), "gaussian", 0.3),
+    "10k": Setting(stored("tgmcmc_10k.npz"), "gaussian", 3.0),
+    "semeion": Setting(stored("digits_semeion_binary_1593.npz"), "bernoulli", 2.0),
+    "ap": Setting(lambda _: load_npz(DATA / "text_ap_2246x10473.npz"), "multinomial", 5.0),
+    "separated": Setting(circle(1.0, 100_000), "gaussian", 4.0),
+    "overlapping": Setting(circle(2.0, 100_000), "gaussian", 4.0),
 }
 QUICK: dict[str, Setting] = {
     "toy": Setting(stored("tgmcmc_toy.npz"), "gaussian", 0.3),
@@ -74,12 +74,15 @@ QUICK: dict[str, Setting] = {
 
 
 def prepared(setting: Setting, seed: int) -> tuple[Problem, HeldOut]:
-    """Observations in a random order, some of them held out, and the trees of the others."""
-    rng = source(seed)
+    """Observations, some of them held out, and the trees of the others in an order of the seed."""
+    rng = source(0)
     values = setting.values(rng)
     n = values.shape[0]
     n_seen = n - min(round(HELD_OUT * n), MOST_HELD_OUT)
-    values = values[rng.permutation(n)]
+    # The same ones are held out for every seed; the others come in another order.
+    order = rng.permutation(n)
+    order[:n_seen] = source(0, seed).permutation(order[:n_seen])
+    values = values[order]
     prior = build_prior("dp", {"alpha": 1.0, "learn": True})
     here = problem(setting.family, setting.params or {}, prior, values[:n_seen])
     return here, HeldOut(here.family, atoms_of(here.family, values), n_seen)
@@ -107,7 +110,7 @@ def arrivals(
     return best, (least, float(fewest), float(most)), hits
 
 
-def compare(name: str, setting: Setting, seeds: int) -> list[dict[str, Any]]:
+def compare(name: str, setting: Setting, seeds: int, init: str) -> list[dict[str, Any]]:
     """Print one data set's table; returns its rows."""
     everyone = ("auto", *SINGLE)
     paths: dict[str, list[Path]] = {kernel: [] for kernel in everyone}
@@ -115,7 +118,7 @@ def compare(name: str, setting: Setting, seeds: int) -> list[dict[str, Any]]:
     for seed in range(seeds):
         here, held = prepared(setting, seed)
         n = here.n
-        start = here.forest_labels()
+        start = starting_labels(init, here.forest, n, source(seed))
         for kernel in everyone:
             kernels = kernels_named(kernel)
             if seed == 0:
@@ -158,13 +161,16 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--sets", help="some of them, by their names")
     parser.add_argument("--seeds", type=int)
+    parser.add_argument("--share", type=float, default=1.0, help="of the seconds of each run")
+    parser.add_argument("--init", default="ibhc", help="as of `weald fit`")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     sets = QUICK if options.quick else SETS
     seeds = options.seeds or (2 if options.quick else 5)
     with reporting(options.output) as rows:
         for name in options.sets.split(",") if options.sets else sets:
-            rows.extend(compare(name, sets[name], seeds))
+            setting = replace(sets[name], seconds=options.share * sets[name].seconds)
+            rows.extend(compare(name, setting, seeds, options.init))
         autos = [row for row in rows if row["kernel"] == "auto"]
         within = sum(row["to_best"] <= ALLOWED for row in autos)
         print(f"\nauto within {ALLOWED} of the best's time on {within} of {len(autos)} sets")

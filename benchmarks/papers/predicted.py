@@ -21,6 +21,8 @@ __all__ = ["LEAST_SHARE", "HeldOut", "Path", "follow"]
 
 # Of the observations: what is smaller does not count as a cluster.
 LEAST_SHARE = 1 / 200
+# A look at a chain may cost more than its sweep: the next one is so many times later.
+_LATER = 1.07
 
 
 @compiled
@@ -65,7 +67,7 @@ class HeldOut:
 
 @dataclass
 class Path:
-    """A chain after each sweep.
+    """A chain after some of its sweeps.
 
     Processor seconds since the start, held-out log density of an observation, log joint, and the
     number of clusters of some size (``LEAST_SHARE``).
@@ -84,15 +86,19 @@ class Path:
 def follow(
     kernels: list[Kernel], position: Position, rng: Generator, held: HeldOut, seconds: float
 ) -> Path:
-    """Cycle through kernels, and look after each sweep."""
-    rows, spent = [], 0.0
+    """Cycle through kernels, and look after sweeps, ever more rarely."""
+    rows: list[tuple[float, float, float, int]] = []
+    spent = due = 0.0
     while spent < seconds:
         for kernel in kernels:
             began = time.process_time()
             position.resample(rng)
             kernel.sweep(rng, position)
             spent += time.process_time() - began
+            if spent < due:
+                continue
+            due = _LATER * spent
             large = position.sizes() >= LEAST_SHARE * position.n_atoms
             joint = position.log_joint()
-            rows.append((spent, held.density(position), joint, large.sum()))
+            rows.append((spent, held.density(position), joint, int(large.sum())))
     return Path(*np.array(rows, dtype=float).T)
