@@ -1,7 +1,8 @@
 """What may be forgotten, and forgetting it: oldest first, a bounded number of rows at a time.
 
 Nothing that a replay needs ever goes, whatever the settings: rows after the oldest snapshot that is
-kept, and the history since, stay. Accounts stay for ever: they are one row a partition.
+kept, and the history since, stay. So do the rows of a network's vertices for as long as the model
+holds them: they tell the vertices' names. Accounts stay for ever: they are one row a partition.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from .settings import RetentionSettings
 __all__ = ["prune"]
 
 SECONDS_A_DAY = 86_400.0
+_EVERY: sa.ColumnElement[bool] = sa.true()
+# Rows of vertices that the model holds; only those have an offset below 0.
+_NAMED = sa.and_(observations.c.record_offset < 0, observations.c.left_seq.is_(None))
 
 
 def prune(
@@ -62,7 +66,7 @@ def prune(
         old = sa.or_(old, observations.c.seq <= newest - retention.observations)
     gone = {
         "observations": shedding.prefix(
-            observations.c.seq, sa.and_(observations.c.seq <= seq, old)
+            observations.c.seq, sa.and_(observations.c.seq <= seq, old), _NAMED
         ),
         "assignment_changes": shedding.prefix(
             assignment_changes.c.publication, assignment_changes.c.publication <= told
@@ -103,10 +107,19 @@ class _Shedding:
         self.stream_id = stream_id
         self.at_most = at_most
 
-    def prefix(self, key: sa.Column[Any], condition: sa.ColumnElement[bool]) -> int:
-        """Delete rows from the lowest key on, as far as the condition holds of them."""
-        end = self.last_of(key, condition)
-        return 0 if end is None else self.up_to(key, end)
+    def prefix(
+        self,
+        key: sa.Column[Any],
+        condition: sa.ColumnElement[bool],
+        spared: sa.ColumnElement[bool] | None = None,
+    ) -> int:
+        """Delete rows from the lowest key on, as far as the condition holds of them.
+
+        What is ``spared`` stays, and does not stand in the way of others.
+        """
+        others = _EVERY if spared is None else sa.not_(spared)
+        end = self.last_of(key, condition, others)
+        return 0 if end is None else self.up_to(key, end, others)
 
     def beyond(self, key: sa.Column[Any], kept: int) -> int:
         """Delete rows from the lowest key on, but never the newest `kept`; 0 keeps all."""
@@ -122,18 +135,23 @@ class _Shedding:
         ).scalar_one_or_none()
         return 0 if oldest_kept is None else self.prefix(key, key < oldest_kept)
 
-    def up_to(self, key: sa.Column[Any], end: int) -> int:
+    def up_to(self, key: sa.Column[Any], end: int, among: sa.ColumnElement[bool] = _EVERY) -> int:
         """Delete every row up to that key."""
         table = key.table
         return self.connection.execute(
-            sa.delete(table).where(table.c.stream_id == self.stream_id, key <= end)
+            sa.delete(table).where(table.c.stream_id == self.stream_id, key <= end, among)
         ).rowcount
 
-    def last_of(self, key: sa.Column[Any], condition: sa.ColumnElement[bool]) -> int | None:
+    def last_of(
+        self,
+        key: sa.Column[Any],
+        condition: sa.ColumnElement[bool],
+        among: sa.ColumnElement[bool] = _EVERY,
+    ) -> int | None:
         """Return the highest of the oldest keys of which the condition holds, or None."""
         oldest = (
             sa.select(key.label("key"), condition.label("may_go"))
-            .where(key.table.c.stream_id == self.stream_id)
+            .where(key.table.c.stream_id == self.stream_id, among)
             .order_by(key)
             .limit(self.at_most)
             .subquery()

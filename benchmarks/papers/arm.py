@@ -10,14 +10,19 @@ Guides come from a growing history of all chains, as in the paper, or with ``--g
 from the other half of the chains (exact). The row *ours* is what ``weald fit`` does: first pieces
 that the guides agree on move (:mod:`weald.mcmc.accord`), then as ARM; the history stops growing at
 half of the run, so that the draws that count come from kernels that leave the posterior invariant.
-R-hat is that of the chains of one index in different restarts, averaged over indices.
-``--iterations``, ``--restarts`` and ``--methods`` make it shorter.
+R-hat is that of the chains of one index in different restarts, averaged over indices. Acceptance
+is counted over the whole run, and over the half of it that is kept.
+``--iterations``, ``--restarts`` and ``--methods`` make it shorter; with ``--keep DIR`` every
+restart is kept in a file as it ends, and a run that was broken off goes on from there.
 """
 
 import argparse
 import os
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
@@ -42,6 +47,8 @@ KERNELS: dict[str, tuple[str, ...]] = {
     OURS: ("accord", "arm"),
 }
 N_CHAINS, N_FIRST = 8, 50
+# Iterations from which the effort of all is estimated.
+N_FEELERS = 20
 
 # R-hat with its spread in the last digits: table 3 (T = 2000, T = 1000) and table 4 (T = 1000).
 TABLE_3 = {
@@ -81,7 +88,6 @@ class Population:
         family, prior = beta_edges(), build_prior("dp", {"alpha": 1.0})
         self.chains: list[tuple[VertexPosition, Generator]] = []
         self.moves, self.gibbs = 0.0, 0.0
-        self.tally = np.zeros(2)
         for index in range(N_CHAINS):
             rng = Generator(PCG64(SeedSequence(7, spawn_key=(restart, index))))
             labels = rng.integers(0, 20, net.n_vertices)
@@ -92,7 +98,8 @@ class Population:
                 self.past.note(index, self.chains[-1][0].labels())
 
     def iterate(self, method: str, *, adapting: bool = True) -> list[float]:
-        """One iteration of every chain; their log joints."""
+        """One iteration of every chain: their log joints, then moves proposed and accepted."""
+        moved = np.zeros(2)
         kernels = [NETWORK_KERNELS[name] for name in KERNELS[method]]
         if self.from_past:
             named = ((kernel, f"{kernel.name}{PAST}") for kernel in kernels)
@@ -107,7 +114,7 @@ class Population:
                 for kernel in kernels:
                     # What is compared is the move that the paper counts.
                     tally = kernel.sweep(rng, position)[0, :2]
-                    self.tally += tally if kernel is kernels[-1] else 0.0
+                    moved += tally if kernel is kernels[-1] else 0.0
                 between = time.process_time()
                 NETWORK_KERNELS["gibbs"].sweep(rng, position)
                 self.moves += between - began
@@ -115,12 +122,7 @@ class Population:
         if self.from_past and adapting:
             for index, (position, _) in enumerate(self.chains):
                 self.past.note(index, position.labels())
-        return [position.log_joint() for position, _ in self.chains]
-
-    @property
-    def normalised(self) -> float:
-        """Total effort in units of the Gibbs sweeps made."""
-        return (self.moves + self.gibbs) / self.gibbs
+        return [*(position.log_joint() for position, _ in self.chains), *moved.tolist()]
 
 
 def scale_reduction(traces: NDArray[np.float64]) -> float:
@@ -131,37 +133,85 @@ def scale_reduction(traces: NDArray[np.float64]) -> float:
     return float(np.sqrt((n - 1) / n + between / within))
 
 
+class Restart(NamedTuple):
+    """What a restart gave: log joints and moves of every iteration, efforts in seconds."""
+
+    rows: NDArray[np.float64]
+    moves: float
+    gibbs: float
+
+    @property
+    def normalised(self) -> float:
+        """Total effort in units of the Gibbs sweeps made."""
+        return (self.moves + self.gibbs) / self.gibbs
+
+
+def restarted(
+    net: Network, method: str, iterations: float, restart: int, guides: str, length: int = 0
+) -> Restart:
+    """Run one restart: ``length`` iterations, or as many as ``iterations`` normalised ones are.
+
+    ``iterations`` are not normalised for ARM.
+    """
+    # Compile apart from what is timed.
+    Population(net, restart + 1, guides).iterate(method)
+    population = Population(net, restart, guides)
+    rows = [population.iterate(method) for _ in range(N_FEELERS)]
+    if not length:
+        effort = (population.moves + population.gibbs) / population.gibbs
+        length = round(iterations if method == "ARM" else iterations / effort)
+    for done in range(N_FEELERS, length):
+        adapting = method != OURS or done < length // 2
+        rows.append(population.iterate(method, adapting=adapting))
+    return Restart(np.array(rows), population.moves, population.gibbs)
+
+
+def kept(path: Path | None, make: Callable[[], Restart]) -> Restart:
+    """The restart that the file holds, or a new one, which goes there."""
+    if path is None:
+        return make()
+    if not path.exists():
+        made = make()
+        whole = path.with_suffix(".part.npz")
+        np.savez(whole, rows=made.rows, effort=np.array([made.moves, made.gibbs]))
+        whole.rename(path)
+    with np.load(path) as saved:
+        return Restart(saved["rows"], *saved["effort"].tolist())
+
+
 def run(
-    net: Network, method: str, iterations: float, restarts: int, guides: str
+    cell: str, method: str, iterations: float, restarts: int, guides: str, folder: Path | None
 ) -> dict[str, float]:
     """R-hat, acceptance and effort; ``iterations`` are normalised ones except for ARM."""
-    traces, tally, normalised, cost = [], np.zeros(2), [], []
-    # Compile apart from what is timed.
-    Population(net, restarts, guides).iterate(method)
-    for restart in range(restarts):
-        population = Population(net, restart, guides)
-        rows = [population.iterate(method) for _ in range(20)]
-        wanted = iterations if method == "ARM" else iterations / population.normalised
-        if restart == 0:
-            length = round(wanted)
-        for done in range(20, length):
-            adapting = method != OURS or done < length // 2
-            rows.append(population.iterate(method, adapting=adapting))
-        traces.append(np.array(rows[length // 2 :]))
-        tally += population.tally
-        normalised.append(population.normalised)
-        cost.append((population.moves + population.gibbs) / length / N_CHAINS)
-    stacked = np.stack(traces)
-    found = [scale_reduction(stacked[:, :, chain]) for chain in range(N_CHAINS)]
+    name, scale = cell.split(":")
+    net = network(name, float(scale))
+    found: list[Restart] = []
+    for index in range(restarts):
+        length = len(found[0].rows) if found else 0
+        path = folder / f"{name}-{scale}-{method}-{guides}-{index}.npz" if folder else None
+        make = partial(restarted, net, method, iterations, index, guides, length)
+        found.append(kept(path, make))
+    rows = np.stack([each.rows for each in found])
+    length = rows.shape[1]
+    traces, moves = rows[:, length // 2 :, :N_CHAINS], rows[:, :, N_CHAINS:]
+    r_hat = [scale_reduction(traces[:, :, chain]) for chain in range(N_CHAINS)]
+    efforts = [(each.moves + each.gibbs) / length / N_CHAINS for each in found]
     return {
-        "r_hat": float(np.mean(found)),
-        "spread": float(np.std(found)),
-        "accepted": 100.0 * tally[1] / max(tally[0], 1.0),
+        "r_hat": float(np.mean(r_hat)),
+        "spread": float(np.std(r_hat)),
+        "accepted": accepted(moves),
+        "accepted_later": accepted(moves[:, length // 2 :]),
         "iterations": float(length),
-        "normalised": float(np.mean(normalised)),
-        "ms": 1e3 * float(np.mean(cost)),
-        "mean": float(stacked.mean()),
+        "normalised": float(np.mean([each.normalised for each in found])),
+        "ms": 1e3 * float(np.mean(efforts)),
+        "mean": float(traces.mean()),
     }
+
+
+def accepted(moves: NDArray[np.float64]) -> float:
+    """Percentage accepted of moves (..., 2), proposed and accepted."""
+    proposed, taken = moves.sum(axis=(0, 1)).tolist()
+    return 100.0 * taken / max(proposed, 1.0)
 
 
 def main() -> None:
@@ -172,17 +222,20 @@ def main() -> None:
     parser.add_argument("--methods", default="ARM,ours,sARM,bSM,SM,Gibbs")
     parser.add_argument("--networks", default=",".join(f"{n}:{s}" for n, s in TABLE_3))
     parser.add_argument("--guides", choices=("history", "population"), default="history")
+    parser.add_argument("--keep", type=Path, help="folder of restarts that have ended")
     options = parser.parse_args()
+    folder = options.keep / str(options.iterations) if options.keep else None
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
     print(f"T = {options.iterations}, {N_CHAINS} chains, {options.restarts} restarts,")
     print(f"guides: {options.guides}", flush=True)
     column = 0 if options.iterations >= 2000 else 1
     for cell in options.networks.split(","):
         name, scale = cell.split(":")
         where = (name, float(scale))
-        net = network(name, float(scale))
         effort = float(options.iterations)
         for method in options.methods.split(","):
-            result = run(net, method, effort, options.restarts, options.guides)
+            result = run(cell, method, effort, options.restarts, options.guides, options.keep)
             if method == "ARM":
                 effort *= result["normalised"]
             # Ours stands beside what the paper says of its own best.
@@ -193,7 +246,7 @@ def main() -> None:
                 f"+- {result['spread']:5.2f}"
                 f" | table 3: {third[column] if third else '-':>5}"
                 f" | table 4: {TABLE_4.get(where, {}).get(published, '-')!s:>5}"
-                f" | accepted {result['accepted']:5.2f} %"
+                f" | accepted {result['accepted']:5.2f} %, later {result['accepted_later']:5.2f} %"
                 f" | table 5: {TABLE_5.get(where, {}).get(published, '-')!s:>5}"
                 f" | {result['iterations']:.0f} iterations of {result['ms']:.2f} ms,"
                 f" mean log joint {result['mean']:.1f}",

@@ -5,7 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.storage import sql
 from weald.storage.commit import ObservationBlock
+from weald.storage.settings import RetentionSettings
 from weald.storage.sql import SqlStore
 from weald.stream.errors import SchemaError
 from weald.stream.model import Plan
@@ -185,6 +187,25 @@ def test_a_window_holds_the_newest_edges(tmp_path: Path, memory: dict[str, float
     assert {row.cluster: row.n_observations for row in store.clusters(NAME)} == {
         cluster: shown.count(cluster) for cluster in set(shown)
     }
+
+
+def test_retention_keeps_the_names_of_vertices_that_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Fewer at a time than there are vertices among the oldest rows.
+    monkeypatch.setattr(sql, "PRUNED_AT_ONCE", 2)
+    store, pairs = new_store(tmp_path), [("lone", "also"), *edges()]
+    run(plan_for(edges_file(tmp_path, pairs), MemorySettings(window_records=60)), store)
+    while store.prune(NAME, RetentionSettings(observations=1)):
+        pass
+    rows = rows_of(store)
+    # Edges stay that a replay would need.
+    assert (rows.seq[rows.offset >= 0] > store.snapshots(NAME)[-1].seq).all()
+    found = {key for key in rows.key if key is not None}
+    held = shown_network(store, NAME)
+    assert found == set(held.names)
+    assert not {"lone", "also"} & found
+    assert len(held.network.edges().source) > 1
 
 
 @pytest.mark.parametrize(
