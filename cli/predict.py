@@ -120,7 +120,7 @@ def _predict_edges(
     from ..treecore.relational.edges import edge_mean
 
     shard = shown_network(state.reader, state.stream)
-    likelihood = state.family.edges
+    likelihood = shard.network.family.edges
 
     @cache
     def expected(first: int, second: int) -> float:

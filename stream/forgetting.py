@@ -43,8 +43,24 @@ class Forgetting:
 
     def advance(self, roster: Roster, seq: int) -> float:
         """Go on to observation number `seq`; returns by what factor all weights shrink."""
-        before, n_new = self._clock, seq - self._seq
-        self.go_on(seq, roster.time[: roster.end][roster.seq[: roster.end] > self._seq])
+        recent = roster.time[: roster.end][roster.seq[: roster.end] > self._seq]
+        return self.go_on(seq, recent, seq - self._seq)
+
+    def go_on(self, seq: int, recent: NDArray[np.float64], n_new: int) -> float:
+        """Go on to number `seq`; returns by what factor all weights shrink.
+
+        Parameters
+        ----------
+        seq : int
+        recent : ndarray of float64
+            Times of what has come since the last refinement and is there.
+        n_new : int
+            How many have come.
+        """
+        before = self._clock
+        if len(recent):
+            self._clock = max(self._clock, float(np.median(recent)))
+        self._seq = seq
         halvings = 0.0
         if self.settings.half_life_records is not None:
             halvings = n_new / self.settings.half_life_records
@@ -65,12 +81,6 @@ class Forgetting:
         """Return what was noted, once."""
         replaced, self._replaced = self._replaced, np.empty(0, dtype=np.int64)
         return replaced
-
-    def go_on(self, seq: int, recent: NDArray[np.float64]) -> None:
-        """Go on to number `seq`, since which things of these times have come."""
-        if len(recent):
-            self._clock = max(self._clock, float(np.median(recent)))
-        self._seq = seq
 
     @property
     def stood(self) -> int:

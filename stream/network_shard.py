@@ -19,6 +19,7 @@ from ..treecore.errors import ParameterError
 from ..treecore.relational.family import DEGREE, VertexTotals
 from .applied import Applied
 from .edges import NO_CLUSTER, rows_of
+from .forgetting import LEAST_WEIGHT
 from .publication import births
 from .record import Batch, joined
 from .rows import Rows
@@ -84,11 +85,12 @@ class NetworkShard(Shard):
                 "memory.leaf_budget is not for networks: vertices are not compacted, as each has "
                 "edges of its own. A window bounds the edges"
             )
-        if memory.half_life_records is not None or memory.half_life_seconds is not None:
+        # The base class settles before there is a name for the chain of a network.
+        if memory.fades and not cast("NetworkChain", self.chain).family.counts:
             raise ParameterError(
-                "half-lives are not for networks: a pair of vertices has an edge or none, and a "
-                "pair that fades would have neither. Use memory.window_records or window_seconds, "
-                "from which edges leave whole"
+                "half-lives are for networks of counts (params.counts = true): here a pair of "
+                "vertices has an edge or none, and a pair that fades would have neither. Use "
+                "memory.window_records or window_seconds, from which edges leave whole"
             )
         super().settle(cadence, memory)
 
@@ -180,17 +182,23 @@ class NetworkShard(Shard):
             self.table.add(self.roster.cluster[old[more != 0]], grown, self.publication)
 
     def _forget(self, applied: Applied, now: float) -> None:
-        """Let time pass: edges that are too old leave, and vertices without any left."""
+        """Let time pass: edges fade, or leave, and vertices that have none left."""
         settings = self.forgetting.settings
-        if settings.window_records is None and settings.window_seconds is None:
-            self.forgetting.go_on(self.seq, np.empty(0))
+        if not settings.forgets:
+            self.forgetting.go_on(self.seq, np.empty(0), 0)
             self.network.merge_edges()
             return
         seqs, times = self.network.edge_moments()
-        self.forgetting.go_on(self.seq, times[seqs > self.forgetting.stood])
+        fresh = seqs > self.forgetting.stood
+        factor = self.forgetting.go_on(self.seq, times[fresh], int(fresh.sum()))
         newest = len(seqs) if settings.window_records is None else settings.window_records
         gone = times < self.forgetting.horizon
         gone[: max(len(seqs) - newest, 0)] = True
+        if factor < 1.0:
+            self.network.fade_edges(factor)
+            gone |= self.network.edge_weights() < LEAST_WEIGHT
+            self._arrivals = None
+            self._regroup(set(self.roster.cluster[self.roster.present].tolist()))
         if gone.any():
             self._lose(gone, applied, now)
 

@@ -180,10 +180,19 @@ class MemorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.half_life_records is not None and self.half_life_seconds is not None:
             raise ValueError("give half_life_records or half_life_seconds, not both")
-        *forgetting, budget = msgspec.structs.astuple(self)
-        if budget is not None and any(each is not None for each in forgetting):
+        if self.leaf_budget is not None and self.forgets:
             # An observation that is to leave must not have become part of something that stays.
             raise ValueError("leaf_budget cannot be combined with a window or a half-life")
+
+    @property
+    def fades(self) -> bool:
+        """Whether weights shrink with time."""
+        return self.half_life_records is not None or self.half_life_seconds is not None
+
+    @property
+    def forgets(self) -> bool:
+        """Whether anything leaves the model by itself."""
+        return self.fades or self.window_records is not None or self.window_seconds is not None
 
 
 class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

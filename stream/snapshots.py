@@ -241,7 +241,7 @@ def compare(reader: Reader, stream: str, earlier: int, later: int) -> Difference
 def shown_network(reader: Reader, stream: str) -> NetworkShard:
     """The network that a stream holds, its vertices in the clusters that are shown now.
 
-    The newest snapshot and what came after it, unrefined.
+    The newest snapshot and what came after it, unrefined, and where counts fade not yet faded.
 
     Raises
     ------
@@ -253,8 +253,7 @@ def shown_network(reader: Reader, stream: str) -> NetworkShard:
     if not isinstance(shard, NetworkShard):
         raise TypeError(f"stream {stream!r} is no network")
     _insert_later(reader, stream, shard, reader.position(stream).next_seq - 1, lambda _: None)
-    settings = shard.forgetting.settings
-    if settings.window_records is not None or settings.window_seconds is not None:
+    if shard.forgetting.settings.forgets:
         _let_go(reader, stream, shard)
     adopt(reader, stream, shard)
     return shard

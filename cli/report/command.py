@@ -69,8 +69,9 @@ def report(
     """Draw clusters, their sizes and lineage, the tree above them, traces and anomalies.
 
     One HTML page that asks no server for anything, readable in light and dark and on a phone.
-    Of a stream the newest observations are drawn. R-hat and effective sample sizes are of a fit:
-    a stream's posterior grows while it is sampled, so that its draws have none.
+    Of a stream the newest observations are drawn, of a network its blocks. R-hat and effective
+    sample sizes are of a fit: a stream's posterior grows while it is sampled, so that its draws
+    have none.
     """
     from ..progress import step
 
@@ -156,15 +157,16 @@ def _blocks(subject: NetworkSubject) -> Section:
     from .page import Section
 
     rows = []
+    ids = subject.ids or range(len(subject.mean))
     for k in subject.largest[:LARGEST_SHOWN]:
         inside = np.flatnonzero(subject.clusters == k)
         closest = int(np.argmax(subject.mean[k]))
         rows.append(
             {
-                "block": k,
+                "block": ids[k],
                 "size": len(inside),
                 "within": float(subject.mean[k, k]),
-                "closest": closest,
+                "closest": ids[closest],
                 "to_closest": float(subject.mean[k, closest]),
                 "vertices": ", ".join(subject.keys[int(v)] for v in inside[:VERTICES_SHOWN]),
             }

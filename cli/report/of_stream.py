@@ -13,7 +13,7 @@ from ..describe import lineage_record
 from ..errors import NotReadyError
 from ..portrait import Portraits
 from ..predictive import Predictive
-from .subject import Chains, Shown, Subject
+from .subject import Chains, NetworkSubject, Sampled, Shown, Subject
 
 if TYPE_CHECKING:
     from ...storage.base import ObservationBlock, PublicationRow, RoundRow
@@ -29,16 +29,70 @@ DESCRIBED = 30
 NOT_YET = -1
 
 
-def subject_of_stream(state: State, limit: int) -> Subject:
-    """Read what a report tells of the newest ``limit`` observations.
+def subject_of_stream(state: State, limit: int) -> Sampled:
+    """Read what a report tells of the newest ``limit`` observations, or of a whole network.
 
     Raises
     ------
     NotReadyError
         If the stream has no clusters yet.
     """
+    return _network(state) if state.network else _observations(state, limit)
+
+
+def _network(state: State) -> NetworkSubject:
+    from ...mcmc.relational.fit import blocks_of
+    from ...stream.snapshots import shown_network
+
     reader, stream = state.reader, state.stream
-    state.require_values("no values to draw")
+    shard = shown_network(reader, stream)
+    present = np.sort(shard.roster.present)
+    if not len(present):
+        raise NotReadyError(f"stream {stream} has no vertices", next_step="weald status")
+    family, links = shard.network.family, shard.network.edges()
+    shown = shard.roster.cluster[present]
+    numbered = np.unique(shown, return_inverse=True)[1].astype(np.int64)
+    blocks = blocks_of(family.edges, shard.network.network(), numbered)
+    ids = shown[np.unique(blocks.label, return_index=True)[1]].tolist()
+    names = {seq: name for name, seq in shard.names.items()}
+    place = np.full(shard.roster.end, -1, dtype=np.int64)
+    place[present] = np.arange(len(present))
+    status = reader.status(stream)
+    return NetworkSubject(
+        title=f"{len(ids)} clusters of {len(present)} vertices",
+        subtitle=f"stream {stream}, infinite relational model, prior {state.spec.prior}",
+        facts={
+            "records": str(status.n_inserted),
+            "vertices": str(len(present)),
+            "edges": str(len(links.source)),
+            "clusters": str(len(ids)),
+            "ended": str(status.n_clusters_retired),
+            "dead letters": str(status.n_dead),
+            "publications": str(status.publication),
+        },
+        keys=[names[seq] for seq in shard.roster.seq[present].tolist()],
+        clusters=blocks.label,
+        draws=_drawn(state, present),
+        chains=_chains(reader.publications(stream)),
+        moves=_moves(reader.rounds(stream)),
+        edges=(place[links.source], place[links.target]),
+        directed=family.directed,
+        mean=blocks.mean,
+        ids=ids,
+    )
+
+
+def _drawn(state: State, atoms: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Read the newest draws that saw every one of these vertices."""
+    draws, _ = _newest_draws(state)
+    rows = [draw[atoms] for draw in draws if len(draw) > atoms[-1]]
+    found = np.array(rows, dtype=np.int64).reshape(-1, len(atoms))
+    seen: NDArray[np.int64] = found[(found >= 0).all(axis=1)]
+    return seen
+
+
+def _observations(state: State, limit: int) -> Subject:
+    reader, stream = state.reader, state.stream
     found = Predictive.of(state)
     status = reader.status(stream)
     first = max(0, reader.position(stream).next_seq - 1 - limit)
@@ -100,18 +154,25 @@ def _blocks(state: State, after: int) -> list[ObservationBlock]:
     return blocks
 
 
-def _draws(state: State, first: int, n: int) -> NDArray[np.int64]:
-    """Read the chain's newest draws out of the newest snapshot, of observations after ``first``."""
+def _newest_draws(state: State) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    """Read what the newest snapshot holds: draws by atom, and the number of each atom."""
     from ...stream.shard import DRAWS, ROSTER
 
     snapshot = state.reader.newest_snapshot(state.stream)
     payload = {} if snapshot is None else snapshot.payload
     lengths = payload.get(f"{DRAWS}lengths")
     if lengths is None or len(lengths) == 0:
-        return np.empty((0, 0), dtype=np.int64)
+        return [], np.empty(0, dtype=np.int64)
     draws = np.split(payload[f"{DRAWS}labels"], np.cumsum(lengths)[:-1])
-    # Draws are by atom; an observation that has left or is in a bundle has none of its own.
-    seq = payload[f"{ROSTER}seq"]
+    return draws, payload[f"{ROSTER}seq"]
+
+
+def _draws(state: State, first: int, n: int) -> NDArray[np.int64]:
+    """Read the chain's newest draws, of observations after ``first``."""
+    draws, seq = _newest_draws(state)
+    if not draws:
+        return np.empty((0, 0), dtype=np.int64)
+    # An observation that has left or is in a bundle has no draw of its own.
     found = np.full((len(draws), n), -1, dtype=np.int64)
     for row, draw in zip(found, draws, strict=True):
         place = seq[: len(draw)] - first - 1

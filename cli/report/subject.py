@@ -148,8 +148,11 @@ class NetworkSubject(Sampled):
     directed : bool
     mean : float64[k, k]
         Expected edge from a vertex of one block to one of another.
+    ids : sequence of int, length k or none
+        What the stream calls the clusters.
     """
 
     edges: tuple[Labels, Labels]
     directed: bool
     mean: NDArray[np.float64]
+    ids: Sequence[int] = ()

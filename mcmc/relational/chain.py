@@ -129,6 +129,10 @@ class NetworkChain:
         """The edge of each pair that has one; ends are atoms."""
         return self._edges.links()
 
+    def network(self) -> Network:
+        """The network of the vertices that are there, numbered without gaps by their atoms."""
+        return self._network(self._present())
+
     # Arrival.
 
     def insert(self, values: NDArray[np.float64], seqs: Ids, times: NDArray[np.float64]) -> Ids:
@@ -227,15 +231,20 @@ class NetworkChain:
         # An edge may have come whose vertex is the very next row.
         known = (ends[0] >= 0) & (ends[1] >= 0)
         links = Links(ends[0][known], ends[1][known], links.weight[known])
-        family = self.family
-        return make_network(len(present), links, directed=family.directed, counts=family.counts)
+        directed, counts = self.family.directed, self.family.counts
+        # Records were looked at as they came; since then they may have faded.
+        return make_network(len(present), links, directed=directed, counts=counts, faded=counts)
 
     def _position(self, present: Ids) -> VertexPosition:
-        labels = self.labels[present]
-        return VertexPosition(self.family.edges, self._network(present), labels, self.prior)
+        network, labels = self._network(present), self.labels[present]
+        family = self.family
+        return VertexPosition(family.edges, network, labels, self.prior, learn=family.learn)
 
     def log_joint(self) -> float:
-        """Log of prior times likelihood of the partition, under the prior it started with."""
+        """Log of prior times likelihood of the partition, under the prior it started with.
+
+        Hyperparameters of the edges are those of the moment.
+        """
         return self._position(self._present()).log_joint(self._first_prior) if self.n_atoms else 0.0
 
     def refine(self, rounds: int = 1) -> Refinement:
@@ -248,6 +257,7 @@ class NetworkChain:
                 pass
             self._best = self._by_id(present, walk.best_labels)
             self.prior = position.prior
+            self.family = self.family._replace(edges=position.family)
             self._settle(present, position.labels())
         return walk.refinement(self.n_blocks)
 
@@ -273,6 +283,19 @@ class NetworkChain:
         """Numbers and times of the records of edges that are held, in order of arrival."""
         rows = self._edges.rows()
         return rows.seq, rows.time
+
+    def edge_weights(self) -> NDArray[np.float64]:
+        """What the records of :meth:`edge_moments` still weigh."""
+        return self._edges.rows().weight
+
+    def fade_edges(self, factor: float) -> None:
+        """Multiply the weight of every record of an edge, where edges are counts."""
+        self._edges.fade(factor)
+        for atom, (what, other, edge) in self._waiting.items():
+            self._waiting[atom] = (what, other, factor * edge)
+        present = self._present()
+        _, labels = np.unique(self.labels[present], return_inverse=True)
+        self._settle(present, labels.astype(np.int64))
 
     def remove_edges(self, gone: NDArray[np.bool_]) -> tuple[Ids, Ids]:
         """Take records of edges out, exactly, and with them every vertex that has none left.

@@ -109,6 +109,11 @@ class EdgeLedger:
             weight = np.bincount(at, weights=rows.weight, minlength=len(keys)).astype(np.float64)
         return keys, at, weight
 
+    def fade(self, factor: float) -> None:
+        """Multiply the weight of every record."""
+        rows = self.rows()
+        self._rows = rows._replace(weight=rows.weight * factor)
+
     def leave(self, gone: NDArray[np.bool_]) -> Ids:
         """Strike out records, by their place in `rows`; returns their numbers."""
         rows = self.rows()

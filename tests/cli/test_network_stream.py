@@ -37,10 +37,13 @@ def test_the_page_on_networks(
     runpy.run_path("page.py")
     Path("weald.toml").write_text(block("toml\n"))
     typed = ("weald " + block("\nweald ")).splitlines()
-    assert len(typed) == 8
+    assert len(typed) == 9
     for line in typed:
         assert weald(capsys, line)
     assert Path("marriages.png").stat().st_size > 1000
+    page = Path("weald-report.html").read_text()
+    assert page.count("<img") + page.count("<picture") > 0
+    assert {"Medici", "Blocks"} <= set(re.findall(r"Medici|Blocks", page))
     status = json.loads(weald(capsys, "status --output json"))
     assert (status["n_inserted"], status["n_observations"]) == (20, 15)
     rows = json.loads(weald(capsys, "clusters --output json"))
@@ -68,7 +71,7 @@ def test_what_a_network_has_not(
     lines = ['{"source": "a", "target": "b", "time": 0}', '{"source": "b", "target": "b"}']
     Path("marriages.jsonl").write_text("\n".join(lines) + "\n")
     weald(capsys, "run")
-    for line in ("tree 1", "assign a --top 3", "report"):
+    for line in ("tree 1", "assign a --top 3"):
         assert "is a network" in weald(capsys, line, 2)
     assert "itself" in weald(capsys, "dlq list --output json")
     Path("pairs.jsonl").write_text('{"source": "a", "target": "nobody"}\n')

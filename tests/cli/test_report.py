@@ -27,7 +27,9 @@ PICTURES = {"clusters", "flow", "tree", "traces", "together", "anomalies"}
 @pytest.fixture
 def subject(filled: Path) -> Subject:
     with reading(filled, None) as state:
-        return subject_of_stream(state, 10_000)
+        subject = subject_of_stream(state, 10_000)
+    assert isinstance(subject, Subject)
+    return subject
 
 
 def test_history_is_what_was_shown_then(filled: Path, subject: Subject) -> None:

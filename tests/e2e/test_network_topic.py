@@ -1,9 +1,10 @@
 """A network through a topic: killed and restarted, and the posterior of the batch fit of its edges.
 
-The broker is librdkafka's own, in a process of its own; the service is killed with SIGKILL.
+The topic is of Apache Kafka and the tables are PostgreSQL's; the service is killed with SIGKILL.
 """
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from weald.mcmc.fit import FitSettings
 from weald.mcmc.relational.fit import fit_network
 from weald.storage.errors import StreamNotFound
+from weald.storage.migrate import upgrade
+from weald.storage.settings import StorageSettings
 from weald.storage.sql import SqlStore
 from weald.stream.network_shard import NetworkShard
 from weald.stream.recovery import first_difference, usable
@@ -21,13 +24,11 @@ from weald.treecore.relational.network import Links, make_network
 
 from tests.crash.processes import runners, wait_until
 from tests.crash.runner import Orders
-from tests.crash.streams import embedded_broker
 from tests.stream import network
 from tests.stream.scenario import NAME, new_store, outcome, run
 
 pytestmark = pytest.mark.slow
 
-TOPIC = "edges"
 STREAM = StreamSettings(name=NAME, batch_records=20, poll_seconds=0.1, snapshot_records=60)
 KILLED_AT = ("refine", "commit.observations", "commit.done")
 N_DRAWS, N_BATCHES = 4000, 25
@@ -35,28 +36,34 @@ N_DRAWS, N_BATCHES = 4000, 25
 STANDARD_ERRORS = 4.5
 
 
-def test_killed_and_compared_with_the_batch_fit(tmp_path: Path) -> None:
+def test_killed_and_compared_with_the_batch_fit(
+    tmp_path: Path,
+    kafka_bootstrap: str,
+    kafka_topic: Callable[..., str],
+    empty_postgresql_url: str,
+) -> None:
     # Less clear than elsewhere: what is compared should not be zeros and ones.
     pairs = network.edges(seed=8, within=0.75, between=0.15)
-    store = new_store(tmp_path)
-    with embedded_broker() as address, runners(tmp_path) as start:
+    storage = StorageSettings(url=empty_postgresql_url)
+    upgrade(storage)
+    store, topic = SqlStore(storage), kafka_topic()
+    with runners(tmp_path) as start:
         kafka = KafkaSettings(
-            bootstrap_servers=address,
-            topic=TOPIC,
-            api_version="2.3",
+            bootstrap_servers=kafka_bootstrap,
+            topic=topic,
+            group=topic,
             # A killed member is a member until then.
             session_timeout_ms=4_000,
             heartbeat_interval_ms=500,
         )
-        producer = KafkaProducer(bootstrap_servers=address, api_version=(2, 3))
+        producer = KafkaProducer(bootstrap_servers=kafka_bootstrap)
         for i, pair in enumerate(pairs):
-            producer.send(TOPIC, network.record(i, *pair).encode(), partition=0)
+            producer.send(topic, network.record(i, *pair).encode(), partition=0)
         producer.close()
-        database = f"sqlite:///{tmp_path / 'weald.db'}"
         for step in KILLED_AT:
-            orders = Orders(database, STREAM, kafka, step, 1, edges=True)
+            orders = Orders(storage.url, STREAM, kafka, step, 1, edges=True)
             assert start(orders, step).ended() == -9
-        last = start(Orders(database, STREAM, kafka, edges=True), "last")
+        last = start(Orders(storage.url, STREAM, kafka, edges=True), "last")
         wait_until(lambda: _inserted(store) == len(pairs), "every edge is in SQL")
         last.stop()
     _kept_once(store, pairs)

@@ -1,8 +1,10 @@
 """Networks as streams: edges come in, vertices are clustered, and everything else holds."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.storage import sql
@@ -10,12 +12,14 @@ from weald.storage.commit import ObservationBlock
 from weald.storage.settings import RetentionSettings
 from weald.storage.sql import SqlStore
 from weald.stream.errors import SchemaError
+from weald.stream.forgetting import LEAST_WEIGHT
 from weald.stream.model import Plan
 from weald.stream.recovery import first_difference, replay, restored, usable
 from weald.stream.schema import Schema
 from weald.stream.settings import FieldSettings, MemorySettings, SchemaSettings
 from weald.stream.snapshots import shown_network
 from weald.treecore.errors import ParameterError
+from weald.treecore.relational.edges import GammaEdges
 
 from .network import COMMUNITIES, SCHEMA, edges, edges_file, plan_for, record
 from .scenario import NAME, KilledError, new_store, outcome, run, write_lines
@@ -206,6 +210,44 @@ def test_retention_keeps_the_names_of_vertices_that_are_there(
     assert found == set(held.names)
     assert not {"lone", "also"} & found
     assert len(held.network.edges().source) > 1
+
+
+def test_counts_fade_and_their_rate_is_learned(tmp_path: Path) -> None:
+    pairs, half_life = [("lone", "also"), *edges(), *edges(seed=6)], 8.0
+    path = edges_file(tmp_path, pairs)
+    model = ModelSettings(seed=7, warmup_records=10, params={"counts": True, "learn": True})
+    memory = MemorySettings(half_life_records=half_life)
+
+    def plan(**stream: object) -> Plan:
+        return replace(plan_for(path, memory, **stream), model=model)
+
+    whole, store = new_store(tmp_path, "whole"), new_store(tmp_path)
+    run(plan(batch_records=1000), whole)
+
+    def kill(name: str, count: int) -> None:
+        if (name, count) == ("commit", 8):
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        run(plan(snapshot_records=50), store, kill)
+    run(plan(snapshot_records=50), store)
+    assert outcome(store) == outcome(whole)
+    usable(store, NAME, store.snapshots(NAME)[0].number)
+    held, rows = shown_network(store, NAME), rows_of(store)
+    learned = held.network.family.edges
+    assert isinstance(learned, GammaEdges)
+    assert (learned.shape, learned.rate) != (1.0, 1.0)
+    # All that is there fades at a refinement by what has come since the one before.
+    edge = rows.offset >= 0
+    refined = [*range(40, int(rows.seq[-1]) + 1, 40), int(rows.seq[-1])]
+    since = np.searchsorted(refined, rows.seq)
+    come = np.concatenate([[0], np.cumsum(edge)[np.array(refined) - 1]])
+    weights = 0.5 ** ((edge.sum() - come[since]) / half_life) * edge
+    assert held.network.edge_weights() == pytest.approx(weights[weights >= LEAST_WEIGHT])
+    assert "lone" not in held.names
+    assert sum(row.statistics[2] for row in store.clusters(NAME)) == pytest.approx(
+        2.0 * weights[weights >= LEAST_WEIGHT].sum()
+    )
 
 
 @pytest.mark.parametrize(

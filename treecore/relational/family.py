@@ -23,13 +23,15 @@ DEGREE = 2
 _N_COLUMNS = 3
 # Of an edge's record: the places of its ends, and its weight where the schema declares one.
 _WEIGHT = 2
+_FLAGS = ("directed", "counts", "learn")
 
 
 class Relational(NamedTuple):
-    """Likelihood of the edges, and whether they have a direction."""
+    """Likelihood of the edges, whether they have a direction, and whether it is learned."""
 
     edges: BetaEdges | GammaEdges
     directed: bool
+    learn: bool = False
 
     @property
     def counts(self) -> bool:
@@ -71,20 +73,22 @@ def _flag(params: dict[str, Any], name: str) -> bool:
 
 def _build(parameters: Mapping[str, Any], _sample: NDArray[np.float64]) -> Relational:
     params = dict(parameters)
-    directed, counts = _flag(params, "directed"), _flag(params, "counts")
+    directed, counts, learn = (_flag(params, name) for name in _FLAGS)
     known = {"shape", "rate"} if counts else {"a", "b"}
     unknown = sorted(params.keys() - known)
     if unknown:
-        names = ", ".join(sorted(known | {"counts", "directed"}))
+        names = ", ".join(sorted(known | set(_FLAGS)))
         raise ParameterError(
             f"irm: a stream has no parameter {unknown[0]!r} "
             f"{'with' if counts else 'without'} counts = true: {names}"
         )
-    return Relational(gamma_edges(**params) if counts else beta_edges(**params), directed)
+    return Relational(gamma_edges(**params) if counts else beta_edges(**params), directed, learn)
 
 
 def _parameters(family: Relational) -> dict[str, Any]:
-    flags = {"directed": family.directed, "counts": family.counts}
+    # Streams that began before anything was learned say nothing of it.
+    learned = {"learn": True} if family.learn else {}
+    flags = {"directed": family.directed, "counts": family.counts, **learned}
     return {**flags, **edge_numbers(family.edges)}
 
 

@@ -69,6 +69,7 @@ def make_network(
     *,
     directed: bool = False,
     counts: bool = False,
+    faded: bool = False,
     hidden: tuple[Vertices, Vertices] | None = None,
 ) -> Network:
     """Put a network of n vertices together.
@@ -83,6 +84,8 @@ def make_network(
     directed, counts:
         Whether edges have a direction, and whether weights count; without, any positive weight is
         an edge.
+    faded:
+        Counts need not be whole: time has shrunk them.
     hidden:
         Pairs (source, target) that are not observed; edges on them are left out.
 
@@ -91,7 +94,7 @@ def make_network(
     ObservationError
         For a vertex outside 0 to n - 1 or a weight that is no count; it names the link.
     """
-    _check(n, links, counts=counts)
+    _check(n, links, whole=counts and not faded)
     real = (links.source != links.target) & (links.weight > 0)
     source, target, weight = (each[real] for each in links)
     key, total = _summed(n, source, target, weight, directed=directed)
@@ -113,7 +116,7 @@ def make_network(
     )
 
 
-def _check(n: int, links: Links, *, counts: bool) -> None:
+def _check(n: int, links: Links, *, whole: bool) -> None:
     for name, ends in (("source", links.source), ("target", links.target)):
         outside = np.flatnonzero((ends < 0) | (ends >= n))
         if outside.size:
@@ -121,11 +124,11 @@ def _check(n: int, links: Links, *, counts: bool) -> None:
             raise ObservationError(f"link {at}: {name} {ends[at]} is no vertex of {n}")
     weight = links.weight
     good = (weight >= 0) & (weight < inf)
-    if counts:
+    if whole:
         good &= weight == np.floor(weight)
     wrong = np.flatnonzero(~good)
     if wrong.size:
-        at, wanted = int(wrong[0]), "a count" if counts else "a number from 0"
+        at, wanted = int(wrong[0]), "a count" if whole else "a number from 0"
         raise ObservationError(f"link {at}: the weight {weight[at]!r} is not {wanted}")
 
 
