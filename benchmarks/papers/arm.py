@@ -235,7 +235,7 @@ def main() -> None:
         where = (name, float(scale))
         effort = float(options.iterations)
         for method in options.methods.split(","):
-            result = run(cell, method, effort, options.restarts, options.guides, options.keep)
+            result = run(cell, method, effort, options.restarts, options.guides, folder)
             if method == "ARM":
                 effort *= result["normalised"]
             # Ours stands beside what the paper says of its own best.

@@ -78,6 +78,7 @@ def test_killed_and_compared_with_the_batch_fit(
     assert first_difference(store, NAME, shard) is None
     assert isinstance(shard, NetworkShard)
     assert shard.seq == store.position(NAME).next_seq - 1
+    store.close()
     _agree(_streamed(shard), _fitted(shard, pairs))
 
 
