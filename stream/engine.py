@@ -101,7 +101,7 @@ class Engine:
     def _round(self) -> bool:
         """Go round once; tell whether the source has ended."""
         with self._watch.step("poll"):
-            messages = self._patience.poll(self._plan.stream.poll_seconds)
+            messages = self._patience.poll(self._poll_seconds())
         changes = self._source.take_changes()
         try:
             if self._ownership.unsettled(changes):
@@ -125,6 +125,10 @@ class Engine:
         if self._ownership.writer is None:
             self._held = Held()
         return False
+
+    def _poll_seconds(self) -> float:
+        wait = self._plan.stream.poll_seconds
+        return wait if self._refinery is None else self._refinery.poll_seconds(wait)
 
     def _refine_by_workers(self, writer: Writer, messages: list[Message]) -> None:
         """Take back leases and give out others; what that changes is committed at once."""

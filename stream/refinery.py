@@ -43,6 +43,10 @@ _log = logging.getLogger(__name__)
 _LOOKS_A_LEASE = 2
 _LONELY_LEASES = 2
 _SHARE_BEHIND = 0.25
+# While a round is out the writer looks for it again after so much of its age: workers idle for
+# little of their time, and long leases cost no more looks than short ones.
+_LOOK_AGAIN = 0.1
+_LEAST_LOOK_SECONDS = 0.005
 
 Key = tuple[int, int, int]
 
@@ -59,7 +63,7 @@ class _Out:
     given_up: dict[Key, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.looked_at = self.heard_at = time.monotonic()
+        self.began = self.looked_at = self.heard_at = time.monotonic()
 
     @property
     def open(self) -> list[Key]:
@@ -105,6 +109,20 @@ class Refinery:
     def behind_seconds(self) -> float:
         """How late ingestion may be before rounds come less often."""
         return self._settings.behind_seconds
+
+    def poll_seconds(self, at_most: float) -> float:
+        """How long the writer may wait for records, at most so many seconds.
+
+        Less while a round is out or about to begin: who waits for records lets workers wait.
+        """
+        now = time.monotonic()
+        if now < self._away_until:
+            return at_most
+        if self._out is not None:
+            look = max(_LEAST_LOOK_SECONDS, _LOOK_AGAIN * (now - self._out.began))
+        else:
+            look = self._begin_at - now if self._begin_at > now else at_most
+        return min(at_most, look)
 
     def turn(self, writer: Writer, *, behind: bool) -> Applied | None:
         """Look what came back; return what is to be committed, if anything is.

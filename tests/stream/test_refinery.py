@@ -13,6 +13,7 @@ from weald.storage.settings import RedisSettings
 from weald.storage.sql import SqlStore
 from weald.stream.engine import Engine
 from weald.stream.file_source import FileSource
+from weald.stream.record import Message
 from weald.stream.refinery import Refinery
 from weald.stream.settings import MemorySettings
 from weald.stream.worker import Done, Worker
@@ -89,8 +90,19 @@ def plane(tmp_path: Path, redis_url: str) -> Iterator[Plane]:
     made.store.close()
 
 
-def test_rounds_are_adopted_while_records_flow(plane: Plane) -> None:
+def test_rounds_are_adopted_while_records_flow(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poll, waits = FileSource.poll, []
+
+    def noted(source: FileSource, timeout_s: float) -> list[Message]:
+        waits.append(timeout_s)
+        return poll(source, timeout_s)
+
+    monkeypatch.setattr(FileSource, "poll", noted)
     plane.run()
+    # While a round is out nobody waits for records as long as without.
+    assert min(waits) < waits[0] == 0.05
     assert_exactly_once(plane.store, N)
     assert plane.outcomes()["adopted"] >= 6
     rounds = plane.store.rounds(NAME)
