@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..mcmc.base_scale import scaled
 from ..stream.predictive import Predictive
 from ..treecore.totals import totals_of_groups
 from .errors import UsageError
@@ -64,7 +66,9 @@ def held_out_density(table: Table, test: Table, result: FitResult) -> dict[str, 
     that the family cannot take.
     """
     drawn = [
-        each for trace in result.traces for each in zip(trace.draws, trace.draw_priors, strict=True)
+        each
+        for trace in result.traces
+        for each in zip(trace.draws, trace.draw_priors, trace.draw_scales, strict=True)
     ]
     if not drawn:
         raise UsageError("--test needs draws, and an approximate kernel has none: use an exact one")
@@ -80,10 +84,11 @@ def held_out_density(table: Table, test: Table, result: FitResult) -> dict[str, 
 
 
 def _log_densities(
-    table: Table, test: Table, result: FitResult, drawn: tuple[NDArray[np.int64], Any]
+    table: Table, test: Table, result: FitResult, drawn: tuple[NDArray[np.int64], Any, float]
 ) -> NDArray[np.float64]:
-    labels, prior = drawn
+    labels, prior, scale = drawn
+    family = result.family if scale == 1.0 else scaled(result.family, log(scale))
     clusters = np.arange(int(labels.max()) + 1)
-    totals = totals_of_groups(result.family, table.values, labels, clusters.size)
-    log_joint = Predictive.of(result.family, prior, clusters, totals).log_joint(test.values)
+    totals = totals_of_groups(family, table.values, labels, clusters.size)
+    log_joint = Predictive.of(family, prior, clusters, totals).log_joint(test.values)
     return np.asarray(np.logaddexp.reduce(log_joint, axis=1))

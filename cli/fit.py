@@ -89,6 +89,13 @@ def fit(
         bool,
         typer.Option("--learn-hyper/--fixed-hyper", help="Learn the prior's hyperparameters."),
     ] = True,
+    learn_scale: Annotated[
+        bool,
+        typer.Option(
+            "--learn-scale/--fixed-scale",
+            help="Learn a factor of the family's scale too (psi, rate or pseudo-counts).",
+        ),
+    ] = False,
     kernel: Annotated[
         str,
         typer.Option("--kernel", metavar="NAME[,NAME...]", help="Kernels of a sweep, in order."),
@@ -177,6 +184,7 @@ def fit(
         prior=prior,
         prior_params={name: value for name, value in given.items() if value is not None},
         learn_hyper=learn_hyper,
+        learn_scale=learn_scale,
         kernels=tuple(name.strip() for name in kernel.split(",")),
         init=init,
         iterations=iterations,
@@ -189,6 +197,8 @@ def fit(
     if family == NETWORK_FAMILY:
         if test is not None:
             raise UsageError("--test is for rows; --hide predicts pairs of a network")
+        if learn_scale:
+            raise UsageError("--learn-scale is for rows; --param learn=true learns that of edges")
         with _writing(out, trace, links, picture):
             _fit_network(data, settings, (out, trace), (hide, links, picture), output)
         return

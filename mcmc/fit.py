@@ -12,13 +12,16 @@ from scipy.sparse import issparse
 from ..treecore.errors import ObservationError, ParameterError
 from ..treecore.family import FAMILIES
 from ..treecore.family.base import workspace
+from ..treecore.forest import Forest
 from ..treecore.guide import freeze
 from ..treecore.partition import Model
 from ..treecore.prior import PRIORS, PartitionPrior, build_prior
+from .base_scale import SCALE
 from .consensus import Draws, consensus_partition, membership
 from .guides import History
 from .kernels import KERNELS, PAST, Kernel, kernels_named
 from .position import Position
+from .settings import FitSettings
 from .start import atoms_of, grow_forest, most_blocks, possible_labels, starting_labels
 
 __all__ = [
@@ -55,36 +58,14 @@ AnyPosition = Any
 Progress = Callable[[float], None]
 
 
-@dataclass(frozen=True)
-class FitSettings:
-    """What ``weald fit`` may be asked for.
-
-    ``iterations`` and ``seconds`` bound each chain (100 iterations when neither is given);
-    ``keep_labels`` keeps every iteration's labels for a trace.
-    """
-
-    family: str = "gaussian"
-    params: dict[str, Any] = field(default_factory=dict)
-    prior: str = "dp"
-    prior_params: dict[str, Any] = field(default_factory=dict)
-    learn_hyper: bool = True
-    kernels: tuple[str, ...] = ("auto",)
-    init: str = "ibhc"
-    iterations: int | None = None
-    seconds: float | None = None
-    chains: int = 1
-    seed: int = 0
-    consensus: str = "map"
-    keep_labels: bool = False
-
-
 @dataclass
 class ChainTrace:
     """One chain, iteration by iteration; ``tally`` is (iterations, parts, 3) for each kernel.
 
     ``sum_of_squares`` is that of the clusters' shares of the rows, ``together`` the share of some
     random pairs of rows that are in one cluster: they change slowly, and show when a chain does
-    not. ``draws`` are kept partitions, ``draw_priors`` the priors that went with them.
+    not. ``draws`` are kept partitions, ``draw_priors`` and ``draw_scales`` the priors and the
+    scales of the base measure that went with them.
     """
 
     log_joint: list[float] = field(default_factory=list)
@@ -100,6 +81,7 @@ class ChainTrace:
     best_labels: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     draws: list[NDArray[np.int64]] = field(default_factory=list)
     draw_priors: list[PartitionPrior] = field(default_factory=list)
+    draw_scales: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -145,6 +127,8 @@ def _family(values: Any, settings: FitSettings) -> Any:
             f"there is no family {settings.family!r}: choose among {', '.join(FAMILIES)}"
         )
     family = spec.build(settings.params, values)
+    if settings.learn_scale and issparse(values):
+        raise ParameterError("the scale of the base measure is learned from dense rows only")
     if issparse(values):
         # What it cannot take is found where the atoms are made.
         return family
@@ -158,8 +142,7 @@ def _start(values: Any, settings: FitSettings, index: int) -> tuple[Position, Ge
     """Where a chain begins, and its own source of randomness."""
     family, prior = _family(values, settings), _prior(settings)
     rng = Generator(PCG64(SeedSequence(settings.seed, spawn_key=(index,))))
-    atoms = atoms_of(family, values)
-    forest = grow_forest(family, prior, atoms)
+    position, forest = _begin(family, prior, values, settings)
     n = values.shape[0]
     labels = possible_labels(
         starting_labels(settings.init, forest, n, rng),
@@ -167,7 +150,8 @@ def _start(values: Any, settings: FitSettings, index: int) -> tuple[Position, Ge
         most_blocks(prior, n),
         lambda: freeze(Model(family, prior.seating(n, 0), workspace(family)), forest),
     )
-    return Position(family, atoms, labels, prior, lambda model: freeze(model, forest)), rng
+    position.set_labels(labels)
+    return position, rng
 
 
 def sample(
@@ -244,7 +228,7 @@ def run_chain(
     """
     values = _observations(values, settings)
     kernels = kernels_named(",".join(settings.kernels))
-    _compile(_family(values, settings), _prior(settings), kernels, values[:4])
+    _compile(values, settings, kernels)
     return sample([_start(values, settings, index)], kernels, settings, clock, progress)[0]
 
 
@@ -278,17 +262,33 @@ def run_population(
     return sample(chains, kernels, settings, clock, progress)
 
 
-def _compile(family: Any, prior: PartitionPrior, kernels: list[Kernel], values: Any) -> None:
-    """Let every kernel see a few rows, so that compilation takes none of the chain's time."""
+def _begin(
+    family: Any, prior: PartitionPrior, values: Any, settings: FitSettings
+) -> tuple[Position, Forest]:
+    """All rows in one cluster, and the forest that guides its moves."""
     atoms = atoms_of(family, values)
     forest = grow_forest(family, prior, atoms)
-    labels = np.zeros(values.shape[0], dtype=np.int64)
-    position = Position(family, atoms, labels, prior, lambda model: freeze(model, forest))
+    position = Position(
+        family,
+        atoms,
+        np.zeros(values.shape[0], dtype=np.int64),
+        prior,
+        lambda model: freeze(model, forest),
+        learn_scale=settings.learn_scale,
+    )
+    return position, forest
+
+
+def _compile(values: Any, settings: FitSettings, kernels: list[Kernel]) -> None:
+    """Let every kernel see a few rows, so that compilation takes none of the chain's time."""
+    position, _ = _begin(_family(values, settings), _prior(settings), values[:4], settings)
+    labels = position.labels()
     position.guides = (labels, np.arange(labels.shape[0]))
     history = History(1)
     for guide in position.guides:
         history.note(0, guide)
     position.history = (history, 0)
+    position.resample(Generator(PCG64(0)))
     for kernel in kernels:
         kernel.sweep(Generator(PCG64(0)), position)
     position.log_joint()
@@ -329,10 +329,12 @@ class _Recorder:
         if len(trace.log_joint) % self._stride == 0:
             trace.draws.append(labels)
             trace.draw_priors.append(position.prior)
+            trace.draw_scales.append(position.hyperparameters().get(SCALE, 1.0))
         if len(trace.draws) == 2 * _KEPT_DRAWS:
             # Twice as far apart, the kept draws span the whole chain again.
             del trace.draws[::2]
             del trace.draw_priors[::2]
+            del trace.draw_scales[::2]
             self._stride *= 2
 
     def finished(self, kernels: list[Kernel]) -> ChainTrace:
@@ -342,6 +344,7 @@ class _Recorder:
             burnt = len(trace.draws)
         del trace.draws[:burnt]
         del trace.draw_priors[:burnt]
+        del trace.draw_scales[:burnt]
         return trace
 
 

@@ -7,6 +7,7 @@ same kind finds them summed afresh in place: what kernels subtract drifts.
 """
 
 from collections.abc import Callable
+from math import exp
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +15,19 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..treecore.family.base import workspace
-from ..treecore.guide import Guide, refresh_potentials
-from ..treecore.partition import Atoms, Model, Partition, log_likelihood, rebuild_rows
+from ..treecore.guide import Guide, measure_again, refresh_potentials
+from ..treecore.partition import (
+    Atoms,
+    Model,
+    Partition,
+    log_likelihood,
+    make_atoms,
+    rebuild_rows,
+)
 from ..treecore.prior.base import PartitionPrior
 from ..treecore.prior.sequential import canonical_labels
+from .base_scale import SCALE, log_likelihood_under, step
+from .conditional import require_dense
 from .guides import History
 from .pieces import Pieces, labels_of_pieces, make_pieces
 from .state import State, make_state
@@ -43,6 +53,8 @@ class Position:
         The model, the atoms (n) and any integer labels (n).
     make_guide:
         Builds the guide when the first tree-guided kernel asks for it.
+    learn_scale:
+        Whether the scale of the family's base measure is learned too.
     """
 
     def __init__(
@@ -52,8 +64,13 @@ class Position:
         labels: NDArray[Any],
         prior: PartitionPrior,
         make_guide: Callable[[Model], Guide],
+        *,
+        learn_scale: bool = False,
     ) -> None:
         self.family = family
+        self._first_family = family
+        # None where the base measure keeps its scale.
+        self.log_scale: float | None = 0.0 if learn_scale else None
         self.atoms = atoms
         # Labels that other chains are at, for the kernels that take guides from them.
         self.guides: tuple[NDArray[np.int64], ...] = ()
@@ -86,13 +103,32 @@ class Position:
                 self._tree = self._tree._replace(picks=make_picks(self._guide))
 
     def resample(self, rng: Generator) -> None:
-        """One exact update of the prior's hyperparameters, where they are learned."""
+        """One exact update of the hyperparameters that are learned."""
         self.use_prior(self.prior.resample(rng, self.sizes()))
+        if self.log_scale is not None:
+            families = self._first_family, self.family
+            family, self.log_scale = step(rng, families, self.log_scale, self._block_rows())
+            if family is not self.family:
+                self._use_family(family)
 
     def hyperparameters(self) -> dict[str, float]:
         """Numbers that a trace shows."""
         found = self.prior.parameters().items()
-        return {name: value for name, value in found if isinstance(value, float)}
+        shown = {name: value for name, value in found if isinstance(value, float)}
+        return shown if self.log_scale is None else shown | {SCALE: exp(self.log_scale)}
+
+    def _use_family(self, family: Any) -> None:
+        """Go on under the family with another scale, which statistics do not depend on."""
+        self._labels = self.labels()
+        self.family = family
+        self.atoms = make_atoms(family, self.atoms.rows, self.atoms.size, self._work)
+        self._state = self._tree = None
+        # What kernels keep was measured under the other one.
+        self.kept.clear()
+        self._set_prior(self.prior)
+        if self._guide is not None:
+            measure_again(self.model, self._guide)
+            refresh_potentials(self.model, self._guide)
 
     def _set_prior(self, prior: PartitionPrior) -> None:
         n = int(self.atoms.size.sum())
@@ -108,15 +144,23 @@ class Position:
         self._labels = self._tree = None
         return self._state
 
+    def guide(self) -> Guide:
+        """The guide, which knows nothing of the partition."""
+        if self._guide is None:
+            # Its topology comes from what the chain was given, not from what it has learned.
+            first = self.model._replace(family=self._first_family)
+            self._guide = self._make_guide(first)
+            if self.log_scale:
+                measure_again(self.model, self._guide)
+            refresh_potentials(self.model, self._guide)
+        return self._guide
+
     def tree(self) -> TreePosition:
         """The partition as pieces of the guide, for a kernel to change in place."""
         if self._tree is None:
-            labels = self.labels()
-            if self._guide is None:
-                self._guide = self._make_guide(self.model)
-                refresh_potentials(self.model, self._guide)
-            pieces = make_pieces(self.family, self._guide, labels)
-            self._tree = TreePosition(self._guide, pieces, make_picks(self._guide))
+            guide = self.guide()
+            pieces = make_pieces(self.family, guide, self.labels())
+            self._tree = TreePosition(guide, pieces, make_picks(guide))
         else:
             rebuild_rows(self._tree.pieces.nodes, self._tree.pieces.partition)
         self._labels = self._state = None
@@ -151,9 +195,17 @@ class Position:
         partition = self._partition()
         return partition.size[partition.slots[: int(partition.n_blocks[0])]]
 
+    def _block_rows(self) -> NDArray[np.float64]:
+        """Statistics (k, m) of the blocks; raises ParameterError where they are not dense."""
+        partition = self._partition()
+        rows = require_dense(partition.rows)
+        return rows[partition.slots[: int(partition.n_blocks[0])]]
+
     def log_likelihood(self) -> float:
-        """Sum of the blocks' log marginal likelihoods."""
-        return float(log_likelihood(self.model, self._partition()))
+        """Sum of the blocks' log marginal likelihoods, under the scale that the chain was given."""
+        if self.log_scale is None:
+            return float(log_likelihood(self.model, self._partition()))
+        return log_likelihood_under(self._first_family, self._block_rows())
 
     def log_joint(self, prior: PartitionPrior | None = None) -> float:
         """Log of prior times likelihood, auxiliary variables integrated out.

@@ -1,10 +1,11 @@
-"""What people may choose about the model and its refinement."""
+"""What people may choose about the model, its refinement, and an offline fit."""
 
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
 
-__all__ = ["ModelSettings", "RefinementSettings"]
+__all__ = ["FitSettings", "ModelSettings", "RefinementSettings"]
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,3 +59,28 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
             raise ValueError("every_records must be at least 1 and rounds at least 0")
         if self.publish_every_records % self.every_records:
             raise ValueError("publish_every_records must be a multiple of every_records")
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """What ``weald fit`` may be asked for.
+
+    ``learn_scale`` learns the scale of the family's base measure as well. ``iterations`` and
+    ``seconds`` bound each chain (100 iterations when neither is given);
+    ``keep_labels`` keeps every iteration's labels for a trace.
+    """
+
+    family: str = "gaussian"
+    params: dict[str, Any] = field(default_factory=dict)
+    prior: str = "dp"
+    prior_params: dict[str, Any] = field(default_factory=dict)
+    learn_hyper: bool = True
+    learn_scale: bool = False
+    kernels: tuple[str, ...] = ("auto",)
+    init: str = "ibhc"
+    iterations: int | None = None
+    seconds: float | None = None
+    chains: int = 1
+    seed: int = 0
+    consensus: str = "map"
+    keep_labels: bool = False

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .balance import grow_tree
 from .compile import compiled, inner
+from .family.base import log_marginal
 from .forest import (
     Forest,
     add_leaf,
@@ -26,7 +27,14 @@ from .partition import Atoms, Model
 from .reference import by_reference, held_by_reference
 from .rows import Rows, copy_row, rows_like
 
-__all__ = ["Guide", "freeze", "guide_of_atoms", "refresh_potentials", "right_child"]
+__all__ = [
+    "Guide",
+    "freeze",
+    "guide_of_atoms",
+    "measure_again",
+    "refresh_potentials",
+    "right_child",
+]
 
 _NONE = -1
 # Above this many roots the quadratic greedy join costs more than it gains.
@@ -148,6 +156,14 @@ def refresh_potentials(model: Model, guide: Guide) -> None:
         d = apart - together
         guide.log_dissimilarity[v] = d
         guide.log_potential[v] = together + max(d, 0.0) + log1p(exp(-abs(d)))
+
+
+@compiled
+def measure_again(model: Model, guide: Guide) -> None:
+    """Recompute the log marginals of all nodes for the model's family; potentials are left."""
+    model, guide = by_reference(model), by_reference(guide)
+    for v in range(guide.parent.shape[0]):
+        guide.log_marginal[v] = log_marginal(model.family, guide.rows, v, model.work)
 
 
 def freeze(model: Model, forest: Forest) -> Guide:

@@ -191,6 +191,9 @@ class FamilySpec:
     draw:
         ``draw(family, row, rng, size)``: float64 (size, d) new observations from the posterior
         predictive of the cluster; from the prior predictive for a row of zeros.
+    scale:
+        Names of the parameters that one factor multiplies where the base measure's scale is
+        learned; none where it cannot be.
     """
 
     name: str
@@ -200,6 +203,7 @@ class FamilySpec:
     validate: Callable[[Family, NDArray[np.float64]], tuple[int, str] | None]
     describe: Callable[[Family, NDArray[np.float64], Sequence[str]], list[FeatureSummary]]
     draw: Callable[[Family, NDArray[np.float64], Generator, int], NDArray[np.float64]]
+    scale: tuple[str, ...] = ()
 
 
 FAMILIES: dict[str, FamilySpec] = {}

@@ -189,4 +189,5 @@ FAMILIES["bernoulli"] = FamilySpec(
     validate=_validate,
     describe=_describe,
     draw=_draw,
+    scale=("a", "b"),
 )

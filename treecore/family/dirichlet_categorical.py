@@ -217,4 +217,5 @@ FAMILIES["categorical"] = FamilySpec(
     validate=_validate,
     describe=_describe,
     draw=_draw,
+    scale=("beta",),
 )

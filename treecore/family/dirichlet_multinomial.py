@@ -286,4 +286,5 @@ FAMILIES["multinomial"] = FamilySpec(
     validate=_validate,
     describe=_describe,
     draw=_draw,
+    scale=("beta",),
 )

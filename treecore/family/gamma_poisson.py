@@ -208,4 +208,5 @@ FAMILIES["poisson"] = FamilySpec(
     validate=_validate,
     describe=_describe,
     draw=_draw,
+    scale=("rate",),
 )

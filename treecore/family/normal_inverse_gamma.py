@@ -282,4 +282,5 @@ FAMILIES["diagonal"] = FamilySpec(
     validate=_validate,
     describe=_describe,
     draw=_draw,
+    scale=("rate",),
 )

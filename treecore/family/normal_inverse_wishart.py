@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from ..compile import implements, inner
 from ..errors import ParameterError
@@ -98,17 +99,18 @@ def normal_inverse_wishart(
         raise ParameterError("psi must be positive definite") from None
     log_det_psi = 2.0 * float(np.log(np.diag(factor)).sum())
     constant = 0.5 * nu * log_det_psi - sum(lgamma((nu - i) / 2) for i in range(d))
-    weights = np.arange(_TABLE)
-    log_count = np.array([_log_count(float(w), d, kappa, nu) for w in weights]) + constant
+    log_count = _log_counts(np.arange(_TABLE, dtype=np.float64), d, kappa, nu) + constant
     log_count[0] = 0.5 * nu * log_det_psi
     packed = np.ascontiguousarray(psi[np.tril_indices(d)])
     return NormalInverseWishart(mean, float(kappa), float(nu), psi, packed, log_count)
 
 
-def _log_count(weight: float, d: int, kappa: float, nu: float) -> float:
-    value = -0.5 * weight * d * log(pi) + 0.5 * d * log(kappa / (kappa + weight))
+def _log_counts(
+    weights: NDArray[np.float64], d: int, kappa: float, nu: float
+) -> NDArray[np.float64]:
+    value = -0.5 * weights * d * log(pi) + 0.5 * d * np.log(kappa / (kappa + weights))
     for i in range(d):
-        value += lgamma(0.5 * (nu + weight - i))
+        value += gammaln(0.5 * (nu + weights - i))
     return value
 
 
@@ -367,4 +369,5 @@ FAMILIES["gaussian"] = FamilySpec(
     validate=_validate,
     describe=_describe,
     draw=_draw,
+    scale=("psi",),
 )
