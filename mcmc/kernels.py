@@ -117,11 +117,14 @@ def moves_of(tally: Tally) -> Tally:
     return np.delete(tally, NULL, axis=0).sum(axis=0, keepdims=True)
 
 
-def _pairwise(name: str, sampler: Any, plan: Any) -> Kernel:
-    """Kernel of one of the modules whose sweep takes a plan and anchors."""
+def _pairwise(name: str, sampler: Any, plan: Any, *, near: bool = False) -> Kernel:
+    """Kernel of one of the modules whose sweep takes a plan and anchors.
+
+    With ``near`` the atoms come in the order of the guide's leaves, where neighbours are alike.
+    """
 
     def sweep(rng: Generator, position: Position) -> Tally:
-        live = np.arange(position.n_atoms, dtype=np.int64)
+        live = position.guide().atom if near else np.arange(position.n_atoms, dtype=np.int64)
         tally = make_tally()
         sampler.sweep(rng, position.flat(), position.model, plan, live, tally)
         return moves_of(tally)
@@ -247,6 +250,7 @@ KERNELS: dict[str, Kernel] = {
         _pairwise("rsm", rsm, rsm.Plan(_PROPOSALS)),
         _pairwise("rgsm", rgsm, rgsm.Plan()),
         _pairwise("sams", sams, sams.Plan(_PROPOSALS)),
+        _pairwise("sams-near", sams, sams.Plan(_PROPOSALS, 0.5), near=True),
         _pairwise("dm", dm, dm.Plan(_PROPOSALS)),
         _pairwise("sdds", sdds, sdds.Plan(_PROPOSALS)),
         _pairwise("ss", ss, ss.Plan(_PROPOSALS)),

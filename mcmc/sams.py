@@ -17,12 +17,13 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..treecore.compile import compiled, inner
-from ..treecore.draw import shuffle
+from ..treecore.draw import coin, shuffle
 from ..treecore.partition import Model
 from ..treecore.reference import by_reference
 from .sides import allocate, block_of, drop_sides, join_side, open_sides
 from .split_merge import (
     draw_anchors,
+    draw_near_anchors,
     gather_anchored,
     log_merge_ratio,
     log_split_ratio,
@@ -37,9 +38,10 @@ FLAG = "exact"
 
 
 class Plan(NamedTuple):
-    """``proposals``: steps a sweep."""
+    """``proposals``: steps a sweep; ``near``: the share of them with anchors near each other."""
 
     proposals: int = 1
+    near: float = 0.0
 
 
 @inner
@@ -73,10 +75,15 @@ def sweep(
     live: NDArray[np.int64],
     tally: NDArray[np.float64],
 ) -> None:
-    """``plan.proposals`` steps with uniform anchors from ``live``, the atoms that are in blocks."""
+    """``plan.proposals`` steps with anchors from ``live``, the atoms that are in blocks.
+
+    They are uniform, or near each other in the order of ``live``, which must then come from the
+    data.
+    """
     state, model = by_reference(state), by_reference(model)
     if live.shape[0] < 2:
         return
     for _ in range(plan.proposals):
-        i, j = draw_anchors(rng, live)
+        near = plan.near > 0.0 and coin(rng, plan.near)
+        i, j = draw_near_anchors(rng, live) if near else draw_anchors(rng, live)
         record(tally, step(rng, state, model, i, j))

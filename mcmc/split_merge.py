@@ -25,6 +25,7 @@ __all__ = [
     "decide",
     "draw_anchors",
     "draw_blocks",
+    "draw_near_anchors",
     "gather_anchored",
     "gather_blocks",
     "log_block_weight",
@@ -38,6 +39,9 @@ __all__ = [
     "settle_split",
 ]
 
+# How far apart in their order near anchors may be.
+_REACH = 16
+
 
 @inner
 def draw_anchors(rng: Generator, live: NDArray[np.int64]) -> tuple[int, int]:
@@ -46,6 +50,18 @@ def draw_anchors(rng: Generator, live: NDArray[np.int64]) -> tuple[int, int]:
     second = below(rng, live.shape[0] - 1)
     if second >= first:
         second += 1
+    return live[first], live[second]
+
+
+@inner
+def draw_near_anchors(rng: Generator, live: NDArray[np.int64]) -> tuple[int, int]:
+    """Two different atoms of ``live`` (at least two) that are near each other in its order.
+
+    The order must not depend on the partition; its ends are neighbours too.
+    """
+    n = live.shape[0]
+    first = below(rng, n)
+    second = (first + 1 + below(rng, min(_REACH, n - 1))) % n
     return live[first], live[second]
 
 

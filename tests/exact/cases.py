@@ -61,6 +61,7 @@ GIBBS_AT = [Kernel(_gibbs_step, i) for i in range(5)]
 FORMS = {
     "rgsm-1": Kernel(rgsm.sweep, rgsm.Plan(scans=1, gibbs=0)),
     "rgsm-anchored": Kernel(rgsm.sweep, rgsm.Plan(0, 1, 0, rgsm.ANCHORED)),
+    "sams-near": Kernel(sams.sweep, sams.Plan(1, 0.5)),
     "sdds": Kernel(sdds.sweep, sdds.Plan()),
     "sdds-a-per-nat": Kernel(sdds.sweep, sdds.Plan(1, 1.0, Selection(floor=0.0))),
     "sdds-a-equal": Kernel(sdds.sweep, sdds.Plan(1, 1.0, Selection(EQUAL))),
