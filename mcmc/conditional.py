@@ -37,6 +37,8 @@ Matrix = NDArray[np.float64]
 
 # Atoms whose likelihoods are held at a time: the matrix should stay in the processor's cache.
 _CHUNK = 8192
+# Entries up to which a dense matrix of members costs less than to make a sparse one.
+_FEW = 4096
 
 
 def require_dense(rows: object) -> Matrix:
@@ -55,6 +57,8 @@ def compact(labels: Labels) -> Labels:
 def block_sums(rows: Matrix, labels: Labels, k: int) -> Matrix:
     """Statistics (k, m) of k blocks, empty ones included."""
     n = labels.shape[0]
+    if k * n <= _FEW:
+        return np.asarray((labels == np.arange(k)[:, None]).astype(np.float64) @ rows)
     member = coo_array((np.ones(n), (labels, np.arange(n))), shape=(k, n)).tocsr()
     return np.asarray(member @ rows)
 

@@ -42,7 +42,17 @@ from .conditional import (
 )
 from .state import MERGE, SPLIT, Info
 
-__all__ = ["FLAG", "Plan", "restricted_gibbs", "split_merge", "sweep"]
+__all__ = [
+    "FLAG",
+    "Plan",
+    "Sides",
+    "drawn_sides",
+    "launched",
+    "relabelled",
+    "restricted_gibbs",
+    "split_merge",
+    "sweep",
+]
 
 FLAG: Final = "exact"
 
@@ -69,19 +79,34 @@ def restricted_gibbs(rng: Generator, atoms: Atoms, labels: Labels, model: Model)
     counts = np.bincount(labels, weights=atoms.size, minlength=k).astype(np.int64)
     log_weights = draw_log_weights(rng, model.seating, counts)
     drawn = draw_parameters(model.family, block_sums(rows, labels, k), rng)
+    return relabelled(rng, (rows, atoms.size), labels, log_weights, drawn)
+
+
+def relabelled(
+    rng: Generator,
+    atoms: tuple[Matrix, NDArray[np.int64]],
+    labels: Labels,
+    log_weights: Matrix,
+    drawn: Drawn,
+) -> Labels:
+    """All labels (n) redrawn within super-clusters, given weights and parameters of k blocks.
+
+    ``atoms`` are their rows and sizes.
+    """
+    rows, size = atoms
     group = super_clusters(rng, drawn)
     moved = labels.copy()
     for g in np.flatnonzero(np.bincount(group) > 1):
         blocks = np.flatnonzero(group == g)
         inside = np.flatnonzero(group[labels] == g)
         natural = drawn.natural[blocks]
-        chosen = draw_labels(rng, rows[inside], atoms.size[inside], log_weights[blocks], natural)
+        chosen = draw_labels(rng, rows[inside], size[inside], log_weights[blocks], natural)
         if not _veto(chosen, blocks.size):
             moved[inside] = blocks[chosen]
     return moved
 
 
-class _Sides(NamedTuple):
+class Sides(NamedTuple):
     """The two sides of a proposal: rows and sizes of the atoms, of which the first two anchor."""
 
     rows: Matrix
@@ -89,13 +114,15 @@ class _Sides(NamedTuple):
     side: Labels
 
     def sums(self) -> Matrix:
+        """Statistics (2, m) of the sides."""
         return block_sums(self.rows, self.side, 2)
 
     def counts(self) -> NDArray[np.int64]:
+        """Observations (2) on the sides."""
         return np.bincount(self.side, weights=self.size, minlength=2).astype(np.int64)
 
 
-def _log_odds(rng: Generator, model: Model, sides: _Sides) -> Matrix:
+def _log_odds(rng: Generator, model: Model, sides: Sides) -> Matrix:
     """Log odds of side 1 for each atom, under weights and parameters drawn for the sides."""
     log_weights = np.log(rng.gamma(sides.counts() + _SIDE_SHAPE))
     drawn: Drawn = draw_parameters(model.family, sides.sums(), rng)
@@ -103,19 +130,20 @@ def _log_odds(rng: Generator, model: Model, sides: _Sides) -> Matrix:
     return np.asarray(odds + sides.size * (log_weights[1] - log_weights[0]))
 
 
-def _launched(
+def launched(
     rng: Generator, model: Model, rows: Matrix, size: NDArray[np.int64], sweeps: int
 ) -> Matrix:
     """Log odds of side 1 under which the last sides are drawn; the anchors' are ignored."""
     side: Labels = np.asarray(rng.integers(0, 2, rows.shape[0]), dtype=np.int64)
     side[:2] = 0, 1
     for _ in range(sweeps):
-        odds = _log_odds(rng, model, _Sides(rows, size, side))
-        side = _drawn_sides(rng, odds)
-    return _log_odds(rng, model, _Sides(rows, size, side))
+        odds = _log_odds(rng, model, Sides(rows, size, side))
+        side = drawn_sides(rng, odds)
+    return _log_odds(rng, model, Sides(rows, size, side))
 
 
-def _drawn_sides(rng: Generator, odds: Matrix) -> Labels:
+def drawn_sides(rng: Generator, odds: Matrix) -> Labels:
+    """A side for each atom by its log odds of side 1; the first two anchor."""
     uniform = rng.random(odds.shape[0])
     side = (np.log1p(-uniform) - np.log(np.maximum(uniform, 1e-300)) < odds).astype(np.int64)
     side[:2] = 0, 1
@@ -134,13 +162,13 @@ def split_merge(
     members = np.flatnonzero((labels == labels[i]) | (labels == labels[j]))
     members = np.concatenate([[i, j], members[(members != i) & (members != j)]])
     own, size = rows[members], atoms.size[members]
-    odds = _launched(rng, model, own, size, plan.launch)
+    odds = launched(rng, model, own, size, plan.launch)
     present = (labels[members] == labels[j]).astype(np.int64)
-    side = _drawn_sides(rng, odds) if is_split else present
+    side = drawn_sides(rng, odds) if is_split else present
     signed = np.where(side[2:] == 1, odds[2:], -odds[2:])
     log_q = -float(np.logaddexp(0.0, -signed).sum())
-    sums = _Sides(own, size, side).sums()
-    counts = _Sides(own, size, side).counts()
+    sums = Sides(own, size, side).sums()
+    counts = Sides(own, size, side).counts()
     k = int(labels.max()) + 1
     n_split = k + 1 if is_split else k
     both = log_marginals(model, np.concatenate([sums, sums.sum(axis=0, keepdims=True)]))
