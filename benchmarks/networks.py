@@ -1,9 +1,9 @@
 """Time of moves on networks: ``python -m benchmarks.networks``.
 
 First every kernel on the USAir network (332 vertices) at 20 clusters: processor milliseconds of a
-Gibbs sweep, and of one move of the others with guides out of other chains. Then a Gibbs sweep of
-synthetic networks of 10^3 to 10^6 edges, 20 vertices' worth of edges each, in 20 planted blocks:
-the cost should be linear in the edges.
+Gibbs sweep, and of one move of the others with guides out of other chains, or out of their past.
+Then a Gibbs sweep of synthetic networks of 10^3 to 10^6 edges, 20 vertices' worth of edges each, in
+20 planted blocks: the cost should be linear in the edges.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
+from weald.mcmc.guides import History
 from weald.mcmc.relational.kernels import NETWORK_KERNELS
 from weald.mcmc.relational.position import VertexPosition
 from weald.treecore.prior import build_prior
@@ -52,17 +53,21 @@ def usair() -> None:
     net = make_network(n, Links(source, target, np.ones(len(source))))
     rng = Generator(PCG64(0))
     others = [position(net, rng.integers(0, N_BLOCKS, n)) for _ in range(4)]
-    for chain in others:
+    past = History(1 + len(others))
+    for index, chain in enumerate(others):
         for _ in range(20):
             NETWORK_KERNELS["gibbs"].sweep(rng, chain)
+            past.note(1 + index, chain.labels())
     chain = position(net, rng.integers(0, N_BLOCKS, n))
     # At 20 clusters: a sweep keeps about as many, so a few are timed from here at a time.
     start = chain.labels()
     gibbs = NETWORK_KERNELS["gibbs"]
     spent = milliseconds(lambda: gibbs.sweep(rng, chain), 10)
     print(f"USAir, {n} vertices, {len(source)} edges, from {start.max() + 1} clusters")
-    print(f"  gibbs sweep   {spent:8.3f} ms, {len(chain.sizes())} clusters at the end")
+    print(f"  gibbs          sweep  {spent:8.3f} ms, {len(chain.sizes())} clusters at the end")
     chain.guides = tuple(other.labels() for other in others)
+    past.note(0, chain.labels())
+    chain.history = (past, 0)
     for name, kernel in NETWORK_KERNELS.items():
         if name != "gibbs":
             tally = np.zeros(3)
@@ -72,7 +77,7 @@ def usair() -> None:
 
             spent = milliseconds(move, 50)
             accepted = 100.0 * tally[1] / max(tally[0], 1.0)
-            print(f"  {name:6} move   {spent:8.3f} ms, accepted {accepted:5.1f} %")
+            print(f"  {name:14} move   {spent:8.3f} ms, accepted {accepted:5.1f} %")
 
 
 def synthetic(n_edges: int) -> None:

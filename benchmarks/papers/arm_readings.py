@@ -1,0 +1,122 @@
+"""Acceptance of adaptive reconfiguration by readings of its paper: ``... arm_readings``.
+
+Herlau et al. publish 19.4 % on NIPS (table 5). One population is run until its chains agree
+(``--warm`` iterations of what ``weald fit`` does); then each reading proposes ``--moves`` moves for
+each chain, with a Gibbs sweep after each. Printed are the percentage accepted and quantiles of the
+log ratio.
+
+The first four take the guides from all chains, from the chain's own past, from others' only, or
+from its own last five states. The rest take them from all chains and a first vertex uniformly among
+those that the guides disagree on (the paper's pairs favour large blocks), never in the largest
+block, or by the inverse size of its block.
+"""
+
+import argparse
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from weald.mcmc import arm
+from weald.mcmc.guides import Guides, make_guides
+from weald.mcmc.kernels import moves_of
+from weald.mcmc.relational.kernels import NETWORK_KERNELS
+from weald.mcmc.relational.position import VertexPosition
+from weald.mcmc.relational.vertices import VertexState
+from weald.mcmc.state import make_tally
+
+from benchmarks.papers.arm import N_CHAINS, OURS, Population, network
+
+Labels = NDArray[np.int64]
+
+SOURCES = ("all chains", "own past", "others", "own last five")
+FIRST_VERTICES = ("any vertex", "outside the largest", "by inverse size")
+# Draws of a second guide that differs from the first before a move is passed over.
+N_TRIES = 20
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def draw_guides(
+    rng: Generator, states: list[list[Labels]], chain: int, source: str
+) -> Guides | None:
+    """Two different partitions of the later half of the past; None where none were found."""
+    later = [each[len(each) // 2 :] for each in states]
+    others = [each for index, each in enumerate(later) if index != chain]
+    pools = {
+        "all chains": (later[chain], later),
+        "own past": (later[chain], [later[chain]]),
+        "others": (later[chain], others),
+        "own last five": (states[chain][-5:], [states[chain][-5:]]),
+    }
+    mine, pool = pools[source]
+    first = mine[int(rng.integers(len(mine)))]
+    for _ in range(N_TRIES):
+        among = pool[int(rng.integers(len(pool)))]
+        second = among[int(rng.integers(len(among)))]
+        if not np.array_equal(first, second):
+            return make_guides(first, second)
+    return None
+
+
+def with_first_vertex(rng: Generator, guides: Guides, labels: Labels, how: str) -> Guides:
+    """The same guides where one vertex, drawn so, is the first of every pair."""
+    n_apart = np.diff(guides.apart, prepend=0.0)
+    sizes = np.bincount(labels)
+    weights = (n_apart > 0).astype(np.float64)
+    if how == "outside the largest":
+        weights *= labels != np.argmax(sizes)
+    elif how == "by inverse size":
+        weights /= sizes[labels]
+    only = np.zeros(len(labels))
+    if weights.any():
+        chosen = rng.choice(len(labels), p=weights / weights.sum())
+        only[chosen] = n_apart[chosen]
+    return guides._replace(apart=np.cumsum(only))
+
+
+def move(rng: Generator, position: VertexPosition, guides: Guides) -> NDArray[np.float64]:
+    """One reconfiguration: proposed, accepted, log ratio."""
+
+    def once(state: VertexState) -> NDArray[np.float64]:
+        tally = make_tally()
+        model, notes, live = position.model, position.notes, position.live
+        arm.sweep(rng, state, model, arm.PLAN, guides, notes, live, tally)
+        return moves_of(tally)
+
+    found: NDArray[np.float64] = position.run(rng, once)[0]
+    return found
+
+
+def main() -> None:
+    """Print a line for each reading."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--network", default="NIPS:1.0")
+    parser.add_argument("--warm", type=int, default=120)
+    parser.add_argument("--moves", type=int, default=60)
+    options = parser.parse_args()
+    name, scale = options.network.split(":")
+    population = Population(network(name, float(scale)), 0, "history")
+    past: list[list[Labels]] = [[] for _ in range(N_CHAINS)]
+    for _ in range(options.warm):
+        population.iterate(OURS)
+        for index, (position, _) in enumerate(population.chains):
+            past[index].append(position.labels())
+    for reading in (*SOURCES, *FIRST_VERTICES):
+        moves = []
+        for _ in range(options.moves):
+            for index, (position, rng) in enumerate(population.chains):
+                source = reading if reading in SOURCES else SOURCES[0]
+                guides = draw_guides(rng, past, index, source)
+                if guides is not None and reading in FIRST_VERTICES:
+                    guides = with_first_vertex(rng, guides, position.labels(), reading)
+                if guides is not None and guides.apart[-1] > 0.0:
+                    moves.append(move(rng, position, guides))
+                NETWORK_KERNELS["gibbs"].sweep(rng, position)
+                past[index].append(position.labels())
+        told = np.array(moves)
+        share = 100.0 * told[:, 1].sum() / told[:, 0].sum()
+        ratios = " ".join(f"{value:.1f}" for value in np.quantile(told[:, 2], QUANTILES))
+        print(f"{name} {reading:20} accepted {share:5.2f} % of {len(moves)} | log ratio {ratios}")
+
+
+if __name__ == "__main__":
+    main()
