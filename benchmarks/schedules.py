@@ -12,7 +12,7 @@ The best single kernel is the one with the highest held-out log density in the s
 runs. Its result is arrived at when the held-out density reaches the 5th percentile of what the best
 kernel's chains have there, and the number of clusters (of at least 1/200 of the observations) is in
 the central 90 %; each widened by a little (``SLACK``). A kernel that arrives in no more than half
-of the runs has no median.
+of the runs has no median; 0 s says that the start is there already.
 """
 
 from collections.abc import Callable
@@ -110,6 +110,11 @@ def arrivals(
     return best, (least, float(fewest), float(most)), hits
 
 
+def ratio(one: float, other: float) -> float:
+    """Of two times, either of which may be nil (the start is there already) or infinite."""
+    return 1.0 if one == other else one / other if other > 0.0 else np.inf
+
+
 def compare(name: str, setting: Setting, seeds: int, init: str) -> list[dict[str, Any]]:
     """Print one data set's table; returns its rows."""
     everyone = ("auto", *SINGLE)
@@ -140,8 +145,8 @@ def compare(name: str, setting: Setting, seeds: int, init: str) -> list[dict[str
             "set": name,
             "kernel": kernel,
             "seconds": medians[kernel],
-            "to_best": medians[kernel] / medians[best],
-            "to_fastest": medians[kernel] / fastest,
+            "to_best": ratio(medians[kernel], medians[best]),
+            "to_fastest": ratio(medians[kernel], fastest),
             "arrived": int(np.isfinite(hits[kernel]).sum()),
             "density": float(np.median(late)),
             "clusters": float(np.median(clusters)),

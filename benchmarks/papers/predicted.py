@@ -67,7 +67,7 @@ class HeldOut:
 
 @dataclass
 class Path:
-    """A chain after some of its sweeps.
+    """A chain at its start and after some of its sweeps.
 
     Processor seconds since the start, held-out log density of an observation, log joint, and the
     number of clusters of some size (``LEAST_SHARE``).
@@ -86,8 +86,15 @@ class Path:
 def follow(
     kernels: list[Kernel], position: Position, rng: Generator, held: HeldOut, seconds: float
 ) -> Path:
-    """Cycle through kernels, and look after sweeps, ever more rarely."""
+    """Cycle through kernels, and look at the start and after sweeps, ever more rarely."""
     rows: list[tuple[float, float, float, int]] = []
+
+    def look(spent: float) -> None:
+        large = position.sizes() >= LEAST_SHARE * position.n_atoms
+        joint = position.log_joint()
+        rows.append((spent, held.density(position), joint, int(large.sum())))
+
+    look(0.0)
     spent = due = 0.0
     while spent < seconds:
         for kernel in kernels:
@@ -95,10 +102,7 @@ def follow(
             position.resample(rng)
             kernel.sweep(rng, position)
             spent += time.process_time() - began
-            if spent < due:
-                continue
-            due = _LATER * spent
-            large = position.sizes() >= LEAST_SHARE * position.n_atoms
-            joint = position.log_joint()
-            rows.append((spent, held.density(position), joint, int(large.sum())))
+            if spent >= due:
+                due = _LATER * spent
+                look(spent)
     return Path(*np.array(rows, dtype=float).T)
