@@ -50,9 +50,9 @@ SAID = {
 WHY = """\
 Why they differ. SUBC as printed is not exact: it drops emptied clusters, refuses all merges of
 sub-clusters, and judges a split by one labelling of it, so that overlapping clusters stay joined
-although the log joint of its state is above the truth's. Where clusters are separated it is the
-quickest way to them. Gibbs from a single cluster is far better here than the paper's figure says:
-whole scans cost little once compiled."""
+although the log joint of its state may be above the truth's. Gibbs from a single cluster does
+better here than the paper's figure says: whole scans cost little once compiled.
+"""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def main() -> None:
             if options.seconds:
                 setting = replace(setting, seconds=options.seconds)
             rows.extend(compare(name, setting, options.n))
-        print(f"\n{WHY}")
+        print(f"\n{WHY}", end="")
 
 
 if __name__ == "__main__":
