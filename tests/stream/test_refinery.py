@@ -100,6 +100,8 @@ def test_rounds_are_adopted_while_records_flow(
         return poll(source, timeout_s)
 
     monkeypatch.setattr(FileSource, "poll", noted)
+    # However old a round is.
+    monkeypatch.setattr("weald.stream.refinery._LOOK_AGAIN", 0.0)
     plane.run()
     # While a round is out nobody waits for records as long as without.
     assert min(waits) < waits[0] == 0.05
