@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..treecore.compaction import forest_order, recompute
+from ..treecore.compaction import derive, forest_order, recompute
 from ..treecore.compile import compiled
 from ..treecore.family.base import statistics_width
 from ..treecore.forest import Forest, empty_forest
@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 Arrays = dict[str, NDArray[Any]]
+_INNER = -1
 _FOREST_NODES = ("parent", "left", "right", "atom")
 _PARTITION_ATOMS = ("label", "following", "preceding")
 
@@ -117,12 +118,20 @@ def _mark_all(partition: Partition) -> None:
 
 
 def forest_arrays(forest: Forest) -> Arrays:
-    """What :func:`restored_forest` needs; inner nodes follow from their children."""
+    """What :func:`restored_forest` needs.
+
+    Inner nodes follow from their children, except for what was brought up to date by one
+    observation at a time: that has a rounding of its own.
+    """
     used = int(forest.n_used[0])
     saved: Arrays = {name: getattr(forest, name)[:used].copy() for name in _FOREST_NODES}
     saved["node_size"] = forest.size[:used].copy()
     leaves = np.flatnonzero(saved["atom"] >= 0)
     saved["leaf_rows"] = forest.rows[leaves].copy()
+    saved["log_marginal"] = forest.log_marginal[:used].copy()
+    aged = np.flatnonzero((saved["atom"] == _INNER) & (forest.table_age[:used] > 1))
+    saved["aged"], saved["age"] = aged, forest.table_age[aged]
+    saved["aged_tables"] = forest.predictive[aged]
     saved["roots"] = forest.roots[: int(forest.n_roots[0])].copy()
     saved["free"] = forest.free[: int(forest.n_free[0])].copy()
     saved["n_atoms"] = np.array([forest.leaf.shape[0]])
@@ -144,7 +153,14 @@ def restored_forest(family: Any, model: Model, saved: Arrays) -> Forest:
         getattr(forest, name)[: saved[name].shape[0]] = saved[name]
         getattr(forest, f"n_{name}")[0] = saved[name].shape[0]
     forest.root_position[saved["roots"]] = np.arange(saved["roots"].shape[0], dtype=np.int64)
-    recompute(model, forest, forest_order(forest))
+    if "aged" not in saved:
+        # Written before tables were kept: the marginals are what they were, up to rounding.
+        recompute(model, forest, forest_order(forest))
+        return forest
+    forest.log_marginal[:used] = saved["log_marginal"]
+    derive(model, forest, forest_order(forest))
+    forest.table_age[saved["aged"]] = saved["age"]
+    forest.predictive[saved["aged"]] = saved["aged_tables"]
     return forest
 
 

@@ -22,11 +22,11 @@ from .family.base import (
     log_predictive,
     make_predictive,
 )
-from .forest import Forest, log_dissimilarity, refresh_node
+from .forest import Forest, log_dissimilarity, refresh_extended, refresh_node
 from .partition import Model
 from .rows import Rows, add_row, clear_row, is_single
 
-__all__ = ["grow_tree", "restore_node", "restore_path"]
+__all__ = ["grow_tree", "restore_extended", "restore_node", "restore_path"]
 
 _NONE = -1
 _ROUNDS = 3
@@ -172,8 +172,8 @@ def _rotate(model: Model, forest: Forest, v: int, heavy: int) -> None:
 
 
 @inner
-def restore_node(model: Model, forest: Forest, v: int) -> None:
-    """Balance and recompute an inner node; what is below it must be in order."""
+def _rebalance(model: Model, forest: Forest, v: int) -> None:
+    """Balance an inner node and recompute what changes below it, not the node itself."""
     lowest = v
     heavy = _heavy_child(forest, v)
     while heavy != _NONE:
@@ -183,6 +183,12 @@ def restore_node(model: Model, forest: Forest, v: int) -> None:
     while lowest != v:
         refresh_node(model, forest, lowest)
         lowest = forest.parent[lowest]
+
+
+@inner
+def restore_node(model: Model, forest: Forest, v: int) -> None:
+    """Balance and recompute an inner node; what is below it must be in order."""
+    _rebalance(model, forest, v)
     refresh_node(model, forest, v)
 
 
@@ -192,3 +198,15 @@ def restore_path(model: Model, forest: Forest, v: int) -> None:
     while v != _NONE:
         restore_node(model, forest, v)
         v = forest.parent[v]
+
+
+@inner
+def restore_extended(model: Model, forest: Forest, v: int, before: int, x: int) -> None:
+    """:func:`restore_path` where the single observation x has just been put beside ``before``.
+
+    v is the node of both.
+    """
+    while v != _NONE:
+        _rebalance(model, forest, v)
+        refresh_extended(model, forest, v, before, x)
+        v = before = forest.parent[v]

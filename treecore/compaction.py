@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from .balance import restore_node
 from .compile import compiled, inner
-from .forest import Forest, free_node, log_hypothesis, refresh_leaf, refresh_node
+from .forest import (
+    Forest,
+    free_node,
+    log_hypothesis,
+    refresh_derived,
+    refresh_leaf,
+    refresh_node,
+)
 from .partition import Atoms, Model, Partition, unlink
 from .reference import by_reference
 from .rows import clear_row, copy_row
@@ -24,6 +31,7 @@ from .rows import clear_row, copy_row
 __all__ = [
     "Judgement",
     "collapse",
+    "derive",
     "drop_atom",
     "forest_order",
     "judge_nodes",
@@ -87,6 +95,18 @@ def recompute(model: Model, forest: Forest, order: NDArray[np.int64]) -> None:
             refresh_leaf(model, forest, v)
         else:
             refresh_node(model, forest, v)
+
+
+@compiled
+def derive(model: Model, forest: Forest, order: NDArray[np.int64]) -> None:
+    """:func:`recompute` where the log marginals of inner nodes are known."""
+    model, forest = by_reference(model), by_reference(forest)
+    for at in range(order.shape[0]):
+        v = order[at]
+        if forest.left[v] == _NONE:
+            refresh_leaf(model, forest, v)
+        else:
+            refresh_derived(model, forest, v)
 
 
 @compiled

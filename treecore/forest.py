@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from .compile import inner
 from .family.base import (
+    extend_predictive,
     fill_predictive,
     log_marginal,
     log_marginal_sum,
+    log_predictive,
     log_predictive_above,
     make_predictive,
     statistics_width,
@@ -39,8 +41,11 @@ __all__ = [
     "log_dissimilarity",
     "log_dissimilarity_of_single",
     "log_hypothesis",
+    "log_predictive_of",
     "new_node",
     "refresh_ancestors",
+    "refresh_derived",
+    "refresh_extended",
     "refresh_leaf",
     "refresh_node",
     "remove_root",
@@ -51,6 +56,8 @@ __all__ = [
 _NONE = -1
 # No tree is higher than this many binary logarithms of its leaves.
 _HIGHEST = 2.5
+# After so many observations taken in one by one, a table is filled from the statistics again.
+_OLDEST = 64
 
 
 @held_by_reference
@@ -62,7 +69,9 @@ class Forest(NamedTuple):
     to its leaf, -1 for an atom that is not in the forest. ``roots[:n_roots[0]]`` are the roots in
     an order without meaning, ``root_position`` their places in it. ``free[:n_free[0]]`` are unused
     ids below the high-water mark ``n_used[0]``. ``waiting`` is scratch.
-    ``predictive`` holds the predictive table of the nodes whose ``has_predictive`` is 1.
+    ``predictive`` holds the predictive table of the nodes whose ``table_age`` is not 0; it is 1
+    where the table was filled from the statistics, and one more for each observation that it took
+    in since.
     """
 
     parent: NDArray[np.int64]
@@ -85,7 +94,7 @@ class Forest(NamedTuple):
     leaf: NDArray[np.int64]
     waiting: NDArray[np.int64]
     predictive: Rows
-    has_predictive: NDArray[np.uint8]
+    table_age: NDArray[np.uint8]
 
 
 def empty_forest(family: Any, n_atoms: int, like: Any = None) -> Forest:
@@ -123,9 +132,8 @@ def empty_forest(family: Any, n_atoms: int, like: Any = None) -> Forest:
         n_used=scalars[2],
         leaf=np.full(n_atoms, _NONE, dtype=np.int64),
         waiting=integers[5],
-        # Only rows of nodes that have been roots are ever touched, and so take memory.
         predictive=make_predictive(family, capacity, rows),
-        has_predictive=np.zeros(capacity, dtype=np.uint8),
+        table_age=np.zeros(capacity, dtype=np.uint8),
     )
 
 
@@ -155,14 +163,26 @@ def log_dissimilarity(model: Model, forest: Forest, a: int, b: int) -> float:
 
 
 @inner
+def _fill_table(model: Model, forest: Forest, v: int) -> None:
+    if forest.table_age[v] == 0:
+        fill_predictive(model.family, forest.rows, v, forest.predictive, v, model.work)
+        forest.table_age[v] = 1
+
+
+@inner
+def log_predictive_of(model: Model, forest: Forest, v: int, x: int) -> float:
+    """Log predictive density of a leaf of one observation, given those below v."""
+    _fill_table(model, forest, v)
+    return log_predictive(model.family, forest.predictive, v, forest.rows, x)
+
+
+@inner
 def log_dissimilarity_of_single(model: Model, forest: Forest, a: int, x: int, most: float) -> float:
     """:func:`log_dissimilarity` of a tree and a leaf of one observation, by the predictives.
 
     Infinity where it exceeds ``most``, which is found out at a fraction of the cost.
     """
-    if not forest.has_predictive[a]:
-        fill_predictive(model.family, forest.rows, a, forest.predictive, a, model.work)
-        forest.has_predictive[a] = 1
+    _fill_table(model, forest, a)
     apart = forest.log_potential[a] + forest.log_potential[x]
     size = forest.size[a] + forest.size[x]
     apart -= log_hypothesis(model, size, forest.log_marginal[a])
@@ -232,27 +252,64 @@ def refresh_leaf(model: Model, forest: Forest, v: int) -> None:
     """Recompute everything that a leaf has from its statistics and its size."""
     forest.n_leaves[v] = 1
     forest.height[v] = 0
-    forest.has_predictive[v] = 0
+    forest.table_age[v] = 0
     forest.log_marginal[v] = log_marginal(model.family, forest.rows, v, model.work)
     forest.log_potential[v] = log_hypothesis(model, forest.size[v], forest.log_marginal[v])
     forest.log_dissimilarity[v] = -np.inf
 
 
 @inner
-def refresh_node(model: Model, forest: Forest, v: int) -> None:
-    """Recompute everything that an inner node has from its children."""
+def _refresh_sums(forest: Forest, v: int) -> None:
     a, b = forest.left[v], forest.right[v]
     forest.n_leaves[v] = forest.n_leaves[a] + forest.n_leaves[b]
     forest.height[v] = 1 + max(forest.height[a], forest.height[b])
     forest.size[v] = forest.size[a] + forest.size[b]
     sum_rows(forest.rows, v, a, b)
-    forest.has_predictive[v] = 0
-    forest.log_marginal[v] = log_marginal(model.family, forest.rows, v, model.work)
+
+
+@inner
+def _refresh_potential(model: Model, forest: Forest, v: int) -> None:
+    a, b = forest.left[v], forest.right[v]
     together = log_hypothesis(model, forest.size[v], forest.log_marginal[v])
     d = forest.log_potential[a] + forest.log_potential[b] - together
     forest.log_dissimilarity[v] = d
     # log(1 + e^d) without overflow
     forest.log_potential[v] = together + max(d, 0.0) + log1p(exp(-abs(d)))
+
+
+@inner
+def refresh_derived(model: Model, forest: Forest, v: int) -> None:
+    """:func:`refresh_node` of a node whose log marginal is known."""
+    _refresh_sums(forest, v)
+    forest.table_age[v] = 0
+    _refresh_potential(model, forest, v)
+
+
+@inner
+def refresh_node(model: Model, forest: Forest, v: int) -> None:
+    """Recompute everything that an inner node has from its children."""
+    _refresh_sums(forest, v)
+    forest.table_age[v] = 0
+    forest.log_marginal[v] = log_marginal(model.family, forest.rows, v, model.work)
+    _refresh_potential(model, forest, v)
+
+
+@inner
+def refresh_extended(model: Model, forest: Forest, v: int, before: int, x: int) -> None:
+    """:func:`refresh_node` where v holds what ``before`` held, and the single observation x.
+
+    ``before`` may be v itself, as it was. Its predictive table saves the marginal.
+    """
+    age = forest.table_age[before]
+    if age == 0 or age == _OLDEST:  # noqa: PLR1714 - a tuple would have to be compiled
+        refresh_node(model, forest, v)
+        return
+    _refresh_sums(forest, v)
+    rows, table = forest.rows, forest.predictive
+    gained = extend_predictive(model.family, rows, v, x, table, v, before, model.work)
+    forest.log_marginal[v] = forest.log_marginal[before] + gained
+    forest.table_age[v] = age + 1
+    _refresh_potential(model, forest, v)
 
 
 @inner

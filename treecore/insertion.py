@@ -7,9 +7,9 @@ back up, refreshes, and cuts the tree at the topmost node whose dissimilarity ex
 cut off is inserted again, with a budget of cuts an arrival.
 """
 
-from .balance import restore_path
+from .balance import restore_extended, restore_path
 from .compile import allocating, inner
-from .family.base import log_marginal_sum
+from .family.base import extends_cheaply, log_marginal_sum
 from .forest import (
     Forest,
     add_root,
@@ -18,6 +18,7 @@ from .forest import (
     log_dissimilarity,
     log_dissimilarity_of_single,
     log_hypothesis,
+    log_predictive_of,
     refresh_ancestors,
     refresh_node,
     remove_root,
@@ -90,6 +91,22 @@ def _place_predictive(model: Model, forest: Forest, root: int, x: int) -> int:
 
 
 @inner
+def _place_single(model: Model, forest: Forest, root: int, x: int) -> int:
+    """:func:`_place_predictive` of a leaf of one observation, by the nodes' predictive tables."""
+    v = root
+    while forest.left[v] != _NONE:
+        a, b = forest.left[v], forest.right[v]
+        to_left = log_predictive_of(model, forest, a, x)
+        to_right = log_predictive_of(model, forest, b, x)
+        v, gained = (a, to_left) if to_left >= to_right else (b, to_right)
+        union = forest.log_marginal[v] + gained
+        together = log_hypothesis(model, forest.size[v] + forest.size[x], union)
+        if forest.log_potential[v] + forest.log_potential[x] > together:
+            return v
+    return v
+
+
+@inner
 def _topmost_violation(forest: Forest, v: int) -> int:
     """Step 3: the topmost of v and its ancestors with d above one, else -1."""
     topmost = _NONE
@@ -141,16 +158,21 @@ def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
         if root == _NONE:
             add_root(forest, tree)
             continue
+        by_tables = extends_cheaply(model.family) and is_single(forest.rows, tree)
         if rule == PUBLISHED:
             beside = place_published(model, forest, root, tree)
+        elif by_tables:
+            beside = _place_single(model, forest, root, tree)
         else:
             beside = _place_predictive(model, forest, root, tree)
         node = join(forest, beside, tree)
-        if rule == PREDICTIVE:
-            restore_path(model, forest, node)
-        else:
+        if rule == PUBLISHED:
             refresh_node(model, forest, node)
             refresh_ancestors(model, forest, node)
+        elif by_tables:
+            restore_extended(model, forest, node, beside, tree)
+        else:
+            restore_path(model, forest, node)
         violated = _topmost_violation(forest, node)
         if violated != _NONE and cuts < CUT_BUDGET:
             cuts += 1

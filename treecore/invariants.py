@@ -174,9 +174,7 @@ def forest_faults(model: Model, forest: Forest) -> Broken:
             broken |= Broken.HEIGHTS
         if below.height[v] > 3.0 * log2(below.n_leaves[v]):
             broken |= Broken.BALANCE
-        if forest.has_predictive[v] and not _is_predictive(
-            model, forest.rows, v, forest.predictive[v]
-        ):
+        if forest.table_age[v] and not _is_predictive(model, forest.rows, v, forest.predictive[v]):
             broken |= Broken.PREDICTIVES
     return broken
 

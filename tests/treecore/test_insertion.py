@@ -138,6 +138,18 @@ def test_heavy_atoms(rng: np.random.Generator) -> None:
     assert sum(forest.size[v] for v in roots_of(forest)) == 360
 
 
+@pytest.mark.parametrize("offset", [0.0, 300.0])
+def test_tables_taken_further_by_each_arrival_do_not_drift(
+    offset: float, rng: np.random.Generator
+) -> None:
+    """In standard deviations from the prior mean; among them some that are far from the others."""
+    values = offset + rng.normal(size=(1500, 2)) * rng.choice([1.0, 20.0], 1500)[:, None]
+    posed = setting(gaussian(values), values)
+    forest = grown(posed, PREDICTIVE)
+    assert forest.table_age.max() > 30
+    assert describe(forest_faults(posed.model, forest)) == []
+
+
 def test_removal_of_everything(rng: np.random.Generator) -> None:
     values = clumps(rng, 60)
     posed = setting(gaussian(values), values)

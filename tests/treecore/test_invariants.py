@@ -72,7 +72,7 @@ FOREST_DAMAGES: dict[str, tuple[Callable[[Forest], None], Broken]] = {
     "marginal": (_add("log_marginal", inner_node, 1e-5), Broken.LOG_MARGINALS),
     "potential": (_add("log_potential", left_child, 1e-6), Broken.POTENTIALS),
     "dissimilarity": (_add("log_dissimilarity", inner_node, 1e-6), Broken.POTENTIALS),
-    "predictive": (_set("has_predictive", left_child, 1), Broken.PREDICTIVES),
+    "predictive": (_set("predictive", left_child, 1e3), Broken.PREDICTIVES),
 }
 
 

@@ -21,6 +21,8 @@ __all__ = [
     "FAMILIES",
     "FamilySpec",
     "FeatureSummary",
+    "extend_predictive",
+    "extends_cheaply",
     "fill_predictive",
     "log_marginal",
     "log_marginal_sum",
@@ -32,6 +34,7 @@ __all__ = [
     "observe",
     "predictive_width",
     "register_dense",
+    "register_filling",
     "spec_of",
     "statistics_width",
     "workspace",
@@ -99,6 +102,24 @@ def fill_predictive(family: Family, rows: Rows, i: int, table: Rows, k: int, wor
 
 
 @generic
+def extends_cheaply(family: Family) -> bool:
+    """Whether :func:`extend_predictive` costs much less than :func:`log_marginal`."""
+    raise NotImplementedError
+
+
+@generic
+def extend_predictive(  # noqa: PLR0913 - two arrays and five places in them
+    family: Family, rows: Rows, i: int, x: int, table: Rows, k: int, source: int, work: Rows
+) -> float:
+    """Take one more observation into a predictive table; returns its log density before.
+
+    ``table[source]`` is right for a block, ``rows[x]`` a single, unweighted observation that is not
+    in it, ``rows[i]`` their sum; ``table[k]`` (it may be ``table[source]``) becomes right for that.
+    """
+    raise NotImplementedError
+
+
+@generic
 def log_predictive(family: Family, table: Rows, k: int, rows: Rows, i: int) -> float:
     """Log predictive density of the single, unweighted observation ``rows[i]`` under block k."""
     raise NotImplementedError
@@ -122,6 +143,24 @@ def _whole_log_predictive_above(
     return value if value >= least else -np.inf
 
 
+def _extends_dearly(_family: Family) -> bool:
+    return False
+
+
+def _filled_anew(  # noqa: PLR0913 - two arrays and five places in them
+    family: Family, rows: Rows, i: int, x: int, table: Rows, k: int, source: int, work: Rows
+) -> float:
+    value = log_predictive(family, table, source, rows, x)
+    fill_predictive(family, rows, i, table, k, work)
+    return value
+
+
+def register_filling(*families: type) -> None:
+    """Let families fill a predictive table anew with each observation that it takes in."""
+    implements(extends_cheaply, *families)(_extends_dearly)
+    implements(extend_predictive, *families)(_filled_anew)
+
+
 def _dense_log_marginal_sum(
     family: Family, rows: Rows, i: int, other: Rows, j: int, work: Rows
 ) -> float:
@@ -143,6 +182,7 @@ def register_dense(*families: type) -> None:
     """Give families on dense rows the functions that follow from those they have."""
     implements(log_marginal_sum, *families)(_dense_log_marginal_sum)
     implements(log_predictive_above, *families)(_whole_log_predictive_above)
+    register_filling(*families)
     implements(make_rows, *families)(_dense_rows)
     implements(make_predictive, *families)(_dense_predictive)
 

@@ -27,6 +27,7 @@ from .base import (
     log_predictive_above,
     observe,
     predictive_width,
+    register_filling,
     statistics_width,
     workspace,
 )
@@ -156,6 +157,9 @@ def _fill_predictive(
 @implements(log_predictive, DirichletMultinomial)
 def _log_predictive(family: DirichletMultinomial, table: Any, k: int, rows: Any, i: int) -> float:
     return bag_predictive(table, k, rows, i, family)
+
+
+register_filling(DirichletMultinomial)
 
 
 @implements(log_predictive_above, DirichletMultinomial)

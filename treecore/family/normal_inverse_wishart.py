@@ -17,11 +17,13 @@ from scipy.special import gammaln
 
 from ..compile import implements, inner
 from ..errors import ParameterError
-from ..rows import Rows
+from ..rows import Rows, copy_row, is_single
 from .base import (
     FAMILIES,
     FamilySpec,
     FeatureSummary,
+    extend_predictive,
+    extends_cheaply,
     fill_predictive,
     log_marginal,
     log_predictive,
@@ -41,6 +43,7 @@ from .checks import (
     refuse_unknown,
     shape_fault,
 )
+from .gamma import log_gamma
 from .within import whitened, within_share
 
 __all__ = ["NormalInverseWishart", "normal_inverse_wishart"]
@@ -68,6 +71,8 @@ class NormalInverseWishart(NamedTuple):
         Lower triangle of psi by rows.
     log_count:
         The part of the log marginal that depends on the weight alone, for weights 0, 1, 2, ...
+    empty:
+        Predictive table (1, m) of a block without observations.
     """
 
     mean: NDArray[np.float64]
@@ -76,6 +81,7 @@ class NormalInverseWishart(NamedTuple):
     psi: NDArray[np.float64]
     psi_packed: NDArray[np.float64]
     log_count: NDArray[np.float64]
+    empty: NDArray[np.float64]
 
 
 def normal_inverse_wishart(
@@ -101,8 +107,19 @@ def normal_inverse_wishart(
     constant = 0.5 * nu * log_det_psi - sum(lgamma((nu - i) / 2) for i in range(d))
     log_count = _log_counts(np.arange(_TABLE, dtype=np.float64), d, kappa, nu) + constant
     log_count[0] = 0.5 * nu * log_det_psi
-    packed = np.ascontiguousarray(psi[np.tril_indices(d)])
-    return NormalInverseWishart(mean, float(kappa), float(nu), psi, packed, log_count)
+    below = np.tril_indices(d)
+    inverse = np.linalg.inv(factor) * sqrt(kappa / (kappa + 1.0))
+    empty = np.concatenate(
+        [
+            [log_count[1] - log_count[0] - 0.5 * log_det_psi, 0.5 * (nu + 1.0)],
+            np.zeros(d),
+            inverse[below],
+        ]
+    )
+    packed = np.ascontiguousarray(psi[below])
+    return NormalInverseWishart(
+        mean, float(kappa), float(nu), psi, packed, log_count, empty[None, :]
+    )
 
 
 def _log_counts(
@@ -192,8 +209,21 @@ def _count_term(family: NormalInverseWishart, weight: float) -> float:
     value = family.log_count[0] - 0.5 * weight * d * log(pi)
     value += 0.5 * d * log(family.kappa / (family.kappa + weight))
     for i in range(d):
-        value += lgamma(0.5 * (family.nu + weight - i)) - lgamma(0.5 * (family.nu - i))
+        value += log_gamma(0.5 * (family.nu + weight - i)) - log_gamma(0.5 * (family.nu - i))
     return value
+
+
+@inner
+def _count_growth(family: NormalInverseWishart, weight: float) -> float:
+    """What one more observation adds to :func:`_count_term`."""
+    whole = int(weight)
+    if whole == weight and whole + 1 < family.log_count.shape[0]:
+        return family.log_count[whole + 1] - family.log_count[whole]
+    d = family.mean.shape[0]
+    # All but the first and the last log gamma cancel.
+    most = 0.5 * (family.nu + weight + 1.0)
+    value = log_gamma(most) - log_gamma(most - 0.5 * d) - 0.5 * d * log(pi)
+    return value + 0.5 * d * log1p(-1.0 / (family.kappa + weight + 1.0))
 
 
 @implements(log_marginal, NormalInverseWishart)
@@ -201,6 +231,8 @@ def _log_marginal(family: NormalInverseWishart, rows: Rows, i: int, work: Rows) 
     weight = rows[i, 1]
     if weight <= 0.0:
         return 0.0
+    if is_single(rows, i):
+        return log_predictive(family, family.empty, 0, rows, i)
     log_det = _factor_scatter(family, rows, i, work)
     return _count_term(family, weight) - 0.5 * (family.nu + weight) * log_det
 
@@ -213,9 +245,12 @@ def _fill_predictive(
     # log t = constant - exponent * log1p(|F (x - location)|^2).
     d = family.mean.shape[0]
     weight = rows[i, 1]
+    if is_single(rows, i):
+        copy_row(table, k, family.empty, 0)
+        extend_predictive(family, rows, i, i, table, k, k, work)
+        return
     log_det = _factor_scatter(family, rows, i, work)
-    constant = _count_term(family, weight + 1.0) - _count_term(family, weight)
-    table[k, 0] = constant - 0.5 * log_det
+    table[k, 0] = _count_growth(family, weight) - 0.5 * log_det
     table[k, 1] = 0.5 * (family.nu + weight + 1.0)
     for c in range(d):
         table[k, 2 + c] = rows[i, 2 + c] / (family.kappa + weight)
@@ -245,6 +280,57 @@ def _log_predictive(family: NormalInverseWishart, table: Rows, k: int, rows: Row
 
 
 register_dense(NormalInverseWishart)
+
+
+@implements(extends_cheaply, NormalInverseWishart)
+def _extends_cheaply(_family: NormalInverseWishart) -> bool:
+    return True
+
+
+@implements(extend_predictive, NormalInverseWishart)
+def _extend_predictive(  # noqa: PLR0913 - two arrays and five places in them
+    family: NormalInverseWishart,
+    rows: Rows,
+    i: int,
+    x: int,
+    table: Rows,
+    k: int,
+    source: int,
+    work: Rows,
+) -> float:
+    # The scatter matrix grows by (x - location)(x - location)', times the square of the scale that
+    # is in F. Row by row, with z = F (x - location) and t = 1 + the sum of z^2 so far, the new F is
+    # sqrt(t_before / t_after) (F - z / t_before sum of the rows above times their z): Sherman and
+    # Morrison's formula in factors, which no rounding can make indefinite.
+    d = family.mean.shape[0]
+    weight = rows[i, 1]
+    kappa = family.kappa + weight
+    rescale = kappa / sqrt((kappa + 1.0) * (family.kappa + (weight - 1.0)))
+    for c in range(d):
+        work[1, c] = rows[x, 2 + c] - table[source, 2 + c]
+        work[1, d + c] = 0.0
+        table[k, 2 + c] = rows[i, 2 + c] / kappa
+    distance = 0.0
+    at = 2 + d
+    for a in range(d):
+        z = 0.0
+        for b in range(a + 1):
+            z += table[source, at + b] * work[1, b]
+        before = 1.0 + distance
+        distance += z * z
+        shrink = rescale * sqrt(before / (1.0 + distance))
+        above = z / before
+        for b in range(a + 1):
+            old = table[source, at + b]
+            table[k, at + b] = shrink * (old - above * work[1, d + b])
+            work[1, d + b] += z * old
+        at += a + 1
+    growth = log1p(distance)
+    constant, exponent = table[source, 0], table[source, 1]
+    step = _count_growth(family, weight) - _count_growth(family, weight - 1.0)
+    table[k, 0] = constant + step - 0.5 * growth
+    table[k, 1] = exponent + 0.5
+    return constant - exponent * growth
 
 
 @implements(log_predictive_above, NormalInverseWishart)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from weald.treecore.compile import compiled
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.base import (
+    extend_predictive,
     fill_predictive,
     log_marginal,
     log_marginal_sum,
@@ -18,7 +19,14 @@ from weald.treecore.family.base import (
     statistics_width,
     workspace,
 )
-from weald.treecore.rows import add_row, clear_row, copy_row, subtract_row, sum_rows
+from weald.treecore.rows import (
+    add_row,
+    clear_row,
+    copy_row,
+    is_single,
+    subtract_row,
+    sum_rows,
+)
 
 Array = NDArray[np.float64]
 
@@ -78,7 +86,9 @@ class Evaluation(NamedTuple):
 
     ``predictive`` and ``union`` are given the observations before; ``marginal`` is of those up to
     it; ``remaining`` of those after it; ``halves`` the two halves' union, by ``sum_rows``.
-    ``above`` (3, n) is the predictive where it must reach a little less, a little more, nothing.
+    ``extended`` is ``predictive`` by a table that took the observations in one by one (where they
+    are unweighted). ``above`` (3, n) is the predictive where it must reach a little less, a little
+    more, nothing.
     ``rows`` are the n observations, their sum, and the sum after everything was taken out again.
     """
 
@@ -88,6 +98,7 @@ class Evaluation(NamedTuple):
     remaining: Array
     halves: float
     above: Array
+    extended: Array
     rows: Array
 
 
@@ -100,6 +111,7 @@ def _run(
 ) -> None:
     n = values.shape[0]
     clear_row(rows, n)
+    fill_predictive(family, rows, n, table, 1, work)
     for r in range(n):
         observe(family, values, r, rows, r)
         for c in range(1, rows.shape[1]):
@@ -111,6 +123,8 @@ def _run(
         out[7, r] = log_predictive_above(family, table, 0, rows, r, -np.inf)
         out[1, r] = log_marginal_sum(family, rows, n, rows, r, work)
         add_row(rows, n, rows, r)
+        if is_single(rows, r):
+            out[8, r] = extend_predictive(family, rows, n, r, table, 1, 1, work)
         out[2, r] = log_marginal(family, rows, n, work)
     copy_row(rows, n + 1, rows, n)
     for r in range(n):
@@ -128,8 +142,8 @@ def evaluate(family: Any, values: Array, weights: Array | None = None) -> Evalua
     """Add the observations one by one, then take them out in the same order."""
     n = values.shape[0]
     rows = np.zeros((n + 5, statistics_width(family)))
-    table = np.zeros((1, predictive_width(family)))
-    out = np.zeros((8, max(n, 1)))
+    table = np.zeros((2, predictive_width(family)))
+    out = np.zeros((9, max(n, 1)))
     weights = np.ones(n) if weights is None else weights
     _run(family, np.ascontiguousarray(values), weights, rows, table, out, workspace(family))
     return Evaluation(
@@ -138,7 +152,8 @@ def evaluate(family: Any, values: Array, weights: Array | None = None) -> Evalua
         marginal=out[2, :n],
         remaining=out[3, :n],
         halves=float(out[4, 0]),
-        above=out[5:, :n],
+        above=out[5:8, :n],
+        extended=out[8, :n],
         rows=rows[: n + 2],
     )
 

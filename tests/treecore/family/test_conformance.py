@@ -55,6 +55,7 @@ def test_predictive_densities_multiply_to_the_marginal(name: str, n: int, seed: 
     found = evaluate(example(name), with_gaps(name, n, seed))
     steps = np.diff(found.marginal, prepend=0.0)
     assert close(found.predictive, steps, found.marginal)
+    assert close(found.extended, found.predictive)
     assert close(found.union, found.marginal)
     assert close(found.halves, found.marginal[-1])
     reached, missed, unasked = found.above
