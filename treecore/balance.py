@@ -193,20 +193,33 @@ def restore_node(model: Model, forest: Forest, v: int) -> None:
 
 
 @inner
-def restore_path(model: Model, forest: Forest, v: int) -> None:
-    """Balance and recompute v and all its ancestors; what is below v must be in order."""
+def restore_path(model: Model, forest: Forest, v: int) -> int:
+    """Balance and recompute v and all its ancestors; what is below v must be in order.
+
+    Returns the topmost of them that is better apart and was not before, -1 where there is none.
+    """
+    topmost = _NONE
     while v != _NONE:
+        stood = forest.log_dissimilarity[v] > 0.0
         restore_node(model, forest, v)
+        if forest.log_dissimilarity[v] > 0.0 and not stood:
+            topmost = v
         v = forest.parent[v]
+    return topmost
 
 
 @inner
-def restore_extended(model: Model, forest: Forest, v: int, before: int, x: int) -> None:
+def restore_extended(model: Model, forest: Forest, v: int, before: int, x: int) -> int:
     """:func:`restore_path` where the single observation x has just been put beside ``before``.
 
     v is the node of both.
     """
+    topmost = _NONE
     while v != _NONE:
+        stood = forest.log_dissimilarity[v] > 0.0
         _rebalance(model, forest, v)
         refresh_extended(model, forest, v, before, x)
+        if forest.log_dissimilarity[v] > 0.0 and not stood:
+            topmost = v
         v = before = forest.parent[v]
+    return topmost

@@ -203,6 +203,7 @@ def new_node(forest: Forest) -> int:
     forest.left[v] = _NONE
     forest.right[v] = _NONE
     forest.atom[v] = _NONE
+    forest.log_dissimilarity[v] = -np.inf
     return v
 
 

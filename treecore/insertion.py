@@ -4,7 +4,9 @@ Lee and Choi (2015), section 2.3, as ``tgmcmc-ibhc.md`` section 4 sets it out. S
 of the smallest dissimilarity, or makes a new tree. Step 2 goes down: by the paper's three cases
 (``PUBLISHED``), or by predictive descent (``PREDICTIVE``), which keeps trees shallow. Step 3 goes
 back up, refreshes, and cuts the tree at the topmost node whose dissimilarity exceeds one; what was
-cut off is inserted again, with a budget of cuts an arrival.
+cut off is inserted again, with a budget of cuts an arrival. By predictive descent a node that stays
+above one when the budget is spent is let stand: trying it again with every arrival would cost more
+and more where clusters overlap and observations have been compacted.
 """
 
 from .balance import restore_extended, restore_path
@@ -169,11 +171,11 @@ def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
         if rule == PUBLISHED:
             refresh_node(model, forest, node)
             refresh_ancestors(model, forest, node)
+            violated = _topmost_violation(forest, node)
         elif by_tables:
-            restore_extended(model, forest, node, beside, tree)
+            violated = restore_extended(model, forest, node, beside, tree)
         else:
-            restore_path(model, forest, node)
-        violated = _topmost_violation(forest, node)
+            violated = restore_path(model, forest, node)
         if violated != _NONE and cuts < CUT_BUDGET:
             cuts += 1
             n_waiting = _cut(forest, violated, n_waiting)
