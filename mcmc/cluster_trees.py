@@ -180,7 +180,7 @@ def copy_tree(trees: Trees, root: int, marked: int) -> tuple[int, int]:
         forest.log_marginal[w] = forest.log_marginal[v]
         forest.log_potential[w] = forest.log_potential[v]
         forest.log_dissimilarity[w] = forest.log_dissimilarity[v]
-        forest.has_predictive[w] = 0
+        forest.table_age[w] = 0
         copy_row(forest.rows, w, forest.rows, v)
         if forest.left[v] != _NONE:
             # Children are listed in pairs, in the order of their parents.

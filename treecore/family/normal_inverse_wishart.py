@@ -44,7 +44,8 @@ from .checks import (
     shape_fault,
 )
 from .gamma import log_gamma
-from .within import whitened, within_share
+from .triangle import extend_inverse, factor_scatter
+from .within import sample_covariance, whitened, within_share
 
 __all__ = ["NormalInverseWishart", "normal_inverse_wishart"]
 
@@ -54,7 +55,6 @@ _TABLE = 4096
 _FREEDOM = 3
 # Beyond this many standard deviations from the mean, float64 moments lose the scatter matrix.
 _FARTHEST = 1e6
-_LEAST_FACTOR = 1e-75
 # Rounding must not make a bound give up on what it should let pass.
 _SAFE = 1.0 + 1e-9
 
@@ -166,38 +166,10 @@ def _observe(
 
 
 @inner
-def _factor_scatter(family: NormalInverseWishart, rows: Rows, i: int, work: Rows) -> float:
+def _factor(family: NormalInverseWishart, rows: Rows, i: int, work: Rows) -> float:
     """Cholesky factor of psi_n into ``work[1]`` (packed); returns log det psi_n."""
-    d = family.mean.shape[0]
     shrink = 1.0 / (family.kappa + rows[i, 1])
-    log_det = 0.0
-    product = 1.0
-    start = 0
-    for a in range(d):
-        scaled = rows[i, 2 + a] * shrink
-        other = 0
-        for b in range(a + 1):
-            value = family.psi_packed[start + b] + rows[i, 2 + d + start + b]
-            value -= scaled * rows[i, 2 + b]
-            for c in range(b):
-                value -= work[1, start + c] * work[1, other + c]
-            if b < a:
-                work[1, start + b] = value / work[1, other + b]
-                other += b + 1
-                continue
-            # Rounding may take a pivot below what psi alone guarantees; it can't truly be less.
-            value = max(value, 1e-12 * family.psi_packed[start + a])
-            work[1, start + a] = np.sqrt(value)
-            # Four pivots within these bounds multiply without leaving float64.
-            if _LEAST_FACTOR < value < 1.0 / _LEAST_FACTOR:
-                product *= value
-            else:
-                log_det += log(value)
-            if a % 4 == 3:
-                log_det += log(product)
-                product = 1.0
-        start += a + 1
-    return log_det + log(product)
+    return factor_scatter(family.psi_packed, rows, i, shrink, family.mean.shape[0], work)
 
 
 @inner
@@ -233,7 +205,7 @@ def _log_marginal(family: NormalInverseWishart, rows: Rows, i: int, work: Rows) 
         return 0.0
     if is_single(rows, i):
         return log_predictive(family, family.empty, 0, rows, i)
-    log_det = _factor_scatter(family, rows, i, work)
+    log_det = _factor(family, rows, i, work)
     return _count_term(family, weight) - 0.5 * (family.nu + weight) * log_det
 
 
@@ -249,7 +221,7 @@ def _fill_predictive(
         copy_row(table, k, family.empty, 0)
         extend_predictive(family, rows, i, i, table, k, k, work)
         return
-    log_det = _factor_scatter(family, rows, i, work)
+    log_det = _factor(family, rows, i, work)
     table[k, 0] = _count_growth(family, weight) - 0.5 * log_det
     table[k, 1] = 0.5 * (family.nu + weight + 1.0)
     for c in range(d):
@@ -299,32 +271,15 @@ def _extend_predictive(  # noqa: PLR0913 - two arrays and five places in them
     work: Rows,
 ) -> float:
     # The scatter matrix grows by (x - location)(x - location)', times the square of the scale that
-    # is in F. Row by row, with z = F (x - location) and t = 1 + the sum of z^2 so far, the new F is
-    # sqrt(t_before / t_after) (F - z / t_before sum of the rows above times their z): Sherman and
-    # Morrison's formula in factors, which no rounding can make indefinite.
-    d = family.mean.shape[0]
-    weight = rows[i, 1]
+    # is in the table's factor.
+    d, weight = family.mean.shape[0], rows[i, 1]
     kappa = family.kappa + weight
-    rescale = kappa / sqrt((kappa + 1.0) * (family.kappa + (weight - 1.0)))
     for c in range(d):
         work[1, c] = rows[x, 2 + c] - table[source, 2 + c]
         work[1, d + c] = 0.0
         table[k, 2 + c] = rows[i, 2 + c] / kappa
-    distance = 0.0
-    at = 2 + d
-    for a in range(d):
-        z = 0.0
-        for b in range(a + 1):
-            z += table[source, at + b] * work[1, b]
-        before = 1.0 + distance
-        distance += z * z
-        shrink = rescale * sqrt(before / (1.0 + distance))
-        above = z / before
-        for b in range(a + 1):
-            old = table[source, at + b]
-            table[k, at + b] = shrink * (old - above * work[1, d + b])
-            work[1, d + b] += z * old
-        at += a + 1
+    rescale = kappa / sqrt((kappa + 1.0) * (family.kappa + (weight - 1.0)))
+    distance = extend_inverse(table, k, source, d, rescale, work)
     growth = log1p(distance)
     constant, exponent = table[source, 0], table[source, 1]
     step = _count_growth(family, weight) - _count_growth(family, weight - 1.0)
@@ -368,7 +323,7 @@ def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> Normal
     if "kappa" in parameters and "psi" in parameters:
         share, covariance = 1.0, np.eye(d)
     else:
-        covariance = _covariance(sample)
+        covariance = sample_covariance(sample)
         share = within_share(whitened(sample, centre, covariance), nu - d + 1.0, diagonal=False)
     kappa = float(positive("kappa", parameters.get("kappa", share), 1)[0])
     if "psi" in parameters:
@@ -377,17 +332,6 @@ def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> Normal
     else:
         psi = (nu - d - 1 if nu > d + 1 else 1.0) * share * covariance
     return normal_inverse_wishart(mean, kappa, nu, psi)
-
-
-def _covariance(sample: NDArray[np.float64]) -> NDArray[np.float64]:
-    d = sample.shape[1]
-    if sample.shape[0] < 2:
-        return np.eye(d)
-    covariance = np.atleast_2d(np.cov(sample, rowvar=False))
-    diagonal = np.diag(covariance).copy()
-    diagonal[diagonal <= 0.0] = 1.0
-    # A little of the diagonal keeps constant or collinear features positive definite.
-    return np.asarray(0.99 * covariance + 0.01 * np.diag(diagonal))
 
 
 def _parameters(family: NormalInverseWishart) -> dict[str, Any]:

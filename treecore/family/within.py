@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import gammaln
 
-__all__ = ["whitened", "within_share"]
+__all__ = ["sample_covariance", "whitened", "within_share"]
 
 Values = NDArray[np.float64]
 
@@ -31,6 +31,18 @@ def whitened(sample: Values, mean: Values, covariance: Values) -> Values:
     """The sample (n, d) in units in which it has no correlations and variance one."""
     factor = np.linalg.cholesky(covariance)
     return np.asarray(np.linalg.solve(factor, (sample - mean).T).T)
+
+
+def sample_covariance(sample: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Covariance (d, d) of a sample (n, d), positive definite whatever the sample."""
+    d = sample.shape[1]
+    if sample.shape[0] < 2:
+        return np.eye(d)
+    covariance = np.atleast_2d(np.cov(sample, rowvar=False))
+    diagonal = np.diag(covariance).copy()
+    diagonal[diagonal <= 0.0] = 1.0
+    # A little of the diagonal keeps constant or collinear features positive definite.
+    return np.asarray(0.99 * covariance + 0.01 * np.diag(diagonal))
 
 
 def within_share(values: Values, freedom: float, *, diagonal: bool) -> float:
