@@ -203,8 +203,6 @@ def _log_marginal(family: NormalInverseWishart, rows: Rows, i: int, work: Rows) 
     weight = rows[i, 1]
     if weight <= 0.0:
         return 0.0
-    if is_single(rows, i):
-        return log_predictive(family, family.empty, 0, rows, i)
     log_det = _factor(family, rows, i, work)
     return _count_term(family, weight) - 0.5 * (family.nu + weight) * log_det
 
