@@ -278,8 +278,7 @@ def _extend_predictive(  # noqa: PLR0913 - two arrays and five places in them
         table[k, 2 + c] = rows[i, 2 + c] / kappa
     rescale = kappa / sqrt((kappa + 1.0) * (family.kappa + (weight - 1.0)))
     distance = extend_inverse(table, k, source, d, rescale, work)
-    growth = log1p(distance)
-    constant, exponent = table[source, 0], table[source, 1]
+    constant, exponent, growth = table[source, 0], table[source, 1], log1p(distance)
     step = _count_growth(family, weight) - _count_growth(family, weight - 1.0)
     table[k, 0] = constant + step - 0.5 * growth
     table[k, 1] = exponent + 0.5
