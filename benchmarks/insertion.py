@@ -10,12 +10,10 @@ it arrives; ``batch`` one for 1,024 observations, which no insertion that looks 
 could do. ``quality`` runs ten random orders and says what IBHC alone makes of them.
 """
 
-import os
 import sys
 import time
 from collections.abc import Callable
 from math import log2
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,11 +25,12 @@ from weald.treecore.family import FAMILIES
 from weald.treecore.forest import Forest
 from weald.treecore.prior import build_prior
 
+from .papers.data import DATA
+
 Values = NDArray[np.float64]
 ORDERS = 10
 BATCH = 1024
 SEPARATION = 6.0
-DATA = Path(os.environ.get("WEALD_DATA", "../shared/data"))
 
 
 def mixture(n: int, d: int, k: int, seed: int = 0) -> tuple[Values, NDArray[np.int64]]:

@@ -20,7 +20,6 @@ Hubert and Arabie (1985), V the V-measure of Rosenberg and Hirschberg (2007).
 import argparse
 import csv
 import gzip
-import os
 import tempfile
 import time
 from collections import Counter
@@ -43,7 +42,9 @@ from weald.stream.file_source import FileSource
 from weald.stream.model import Plan
 from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
 
-DATA = Path(os.environ.get("WEALD_DATA", "../shared/data"), "logs_loghub_dev_6x2000.csv.gz")
+from .papers.data import DATA
+
+LINES = DATA / "logs_loghub_dev_6x2000.csv.gz"
 Labels = NDArray[np.int64]
 
 
@@ -174,7 +175,7 @@ def tell(system: str, name: str, reached: Score, n_lines: int) -> None:
 def main() -> None:
     """Read the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--data", type=Path, default=DATA, help="the loghub sample")
+    parser.add_argument("--data", type=Path, default=LINES, help="the loghub sample")
     parser.add_argument("--systems", nargs="*", help="only these")
     parser.add_argument("--halves", action="store_true", help="each half as a stream of its own")
     given = parser.parse_args()

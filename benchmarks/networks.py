@@ -7,10 +7,8 @@ Then a Gibbs sweep of synthetic networks of 10^3 to 10^6 edges, 20 vertices' wor
 """
 
 import argparse
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from numpy.random import PCG64, Generator
@@ -22,7 +20,8 @@ from weald.treecore.prior import build_prior
 from weald.treecore.relational.edges import beta_edges
 from weald.treecore.relational.network import Links, Network, make_network
 
-DATA = Path(os.environ.get("WEALD_DATA", "../shared/data"))
+from .papers.data import DATA
+
 N_BLOCKS, DEGREE = 20, 20
 # Of a vertex's edges, how many stay inside its block.
 WITHIN = 0.7

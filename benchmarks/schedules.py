@@ -27,7 +27,8 @@ from weald.mcmc.kernels import kernels_named
 from weald.mcmc.start import atoms_of, starting_labels
 from weald.treecore.prior import build_prior
 
-from .papers.chains import DATA, Problem, arguments, problem, reporting, source
+from .papers.chains import Problem, arguments, problem, reporting, source
+from .papers.data import DATA
 from .papers.predicted import HeldOut, Path, follow
 from .papers.simulated import ring
 

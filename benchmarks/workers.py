@@ -39,6 +39,8 @@ from numpy.typing import NDArray
 from tests.servers.kafka import kafka_broker
 from tests.servers.redis import redis_server
 
+from .papers.data import DATA
+
 Values = NDArray[np.float64]
 
 FAMILY = "gaussian"
@@ -290,7 +292,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", choices=["speed", "latency"])
     asked = parser.parse_args()
-    data = Path(os.environ.get("WEALD_DATA", "../shared/data"), "tgmcmc_10k.npz")
+    data = DATA / "tgmcmc_10k.npz"
     values = np.load(data)["X"][: asked.records]
     # Once here: the processes of each run find them compiled.
     compile_kernels(FAMILY)

@@ -17,7 +17,6 @@ restart is kept in a file as it ends, and a run that was broken off goes on from
 """
 
 import argparse
-import os
 import time
 from collections.abc import Callable
 from functools import partial
@@ -35,7 +34,8 @@ from weald.treecore.prior import build_prior
 from weald.treecore.relational.edges import beta_edges
 from weald.treecore.relational.network import Links, Network, make_network
 
-DATA = Path(os.environ.get("WEALD_DATA", "../shared/data"))
+from .data import DATA
+
 FILES = {"NIPS": "net_nips_coauthor_234.npz", "USAir": "net_usair97_332.npz"}
 OURS = "ours"
 KERNELS: dict[str, tuple[str, ...]] = {

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -25,7 +24,6 @@ from weald.treecore.partition import Atoms
 from weald.treecore.prior import PartitionPrior
 
 __all__ = [
-    "DATA",
     "Course",
     "Problem",
     "arguments",
@@ -37,8 +35,6 @@ __all__ = [
     "run",
     "source",
 ]
-
-DATA = Path(os.environ.get("WEALD_DATA", "../shared/data"))
 
 
 @dataclass(frozen=True)

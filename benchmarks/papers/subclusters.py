@@ -24,7 +24,8 @@ from weald.mcmc.kernels import kernels_named
 from weald.mcmc.start import atoms_of
 from weald.treecore.prior import build_prior
 
-from .chains import DATA, Problem, arguments, problem, reporting, source
+from .chains import Problem, arguments, problem, reporting, source
+from .data import DATA
 from .predicted import HeldOut, Path, follow
 from .simulated import ring
 

@@ -47,7 +47,6 @@ from weald.treecore.prior import build_prior
 from weald.treecore.reference import by_reference
 
 from .chains import (
-    DATA,
     Course,
     Problem,
     arguments,
@@ -59,6 +58,7 @@ from .chains import (
     run,
     source,
 )
+from .data import DATA
 
 WITHIN = 10.0
 SUBSET = 40  # Of so many observations, one is visited in "Gibbs sub" and "SM sub".

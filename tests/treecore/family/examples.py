@@ -116,14 +116,17 @@ def _run(
         observe(family, values, r, rows, r)
         for c in range(1, rows.shape[1]):
             rows[r, c] *= weights[r]
-        fill_predictive(family, rows, n, table, 0, work)
-        out[0, r] = log_predictive(family, table, 0, rows, r)
-        out[5, r] = log_predictive_above(family, table, 0, rows, r, out[0, r] - _LITTLE)
-        out[6, r] = log_predictive_above(family, table, 0, rows, r, out[0, r] + _LITTLE)
-        out[7, r] = log_predictive_above(family, table, 0, rows, r, -np.inf)
+        # Of a weighted row there is no predictive density, and it may point beyond the table.
+        single = is_single(rows, r)
+        if single:
+            fill_predictive(family, rows, n, table, 0, work)
+            out[0, r] = log_predictive(family, table, 0, rows, r)
+            out[5, r] = log_predictive_above(family, table, 0, rows, r, out[0, r] - _LITTLE)
+            out[6, r] = log_predictive_above(family, table, 0, rows, r, out[0, r] + _LITTLE)
+            out[7, r] = log_predictive_above(family, table, 0, rows, r, -np.inf)
         out[1, r] = log_marginal_sum(family, rows, n, rows, r, work)
         add_row(rows, n, rows, r)
-        if is_single(rows, r):
+        if single:
             out[8, r] = extend_predictive(family, rows, n, r, table, 1, 1, work)
         out[2, r] = log_marginal(family, rows, n, work)
     copy_row(rows, n + 1, rows, n)
