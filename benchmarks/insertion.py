@@ -26,6 +26,7 @@ from weald.treecore.forest import Forest
 from weald.treecore.prior import build_prior
 
 from .papers.data import DATA
+from .papers.tgmcmc import base_measure
 
 Values = NDArray[np.float64]
 ORDERS = 10
@@ -128,21 +129,13 @@ def quality(name: str, values: Values, labels: Any, parameters: dict[str, Any]) 
     )
 
 
-def paper_parameters(values: Values) -> dict[str, Any]:
-    """The hyperparameters of Lee and Choi (2015), section 4, which fix the scale of a cluster."""
-    d = values.shape[1]
-    covariance = np.cov(values, rowvar=False)
-    scale = (10.0 * np.linalg.det(covariance)) ** (1.0 / d)
-    return {"kappa": 0.1, "nu": d + 6.0, "psi": (covariance / scale).tolist()}
-
-
 def qualities() -> list[str]:
     """The paper's own data, and a large set of ten clusters."""
     held = np.load(DATA / "tgmcmc_10k.npz")
     values, labels = np.asarray(held["X"], dtype=np.float64), held["y"].astype(np.int64)
     many, of_ten = mixture(100_000, 2, 10, seed=3)
     return [
-        quality("10K, the paper's hyperparameters", values, labels, paper_parameters(values)),
+        quality("10K, the paper's hyperparameters", values, labels, base_measure(values)),
         quality("10K, the defaults", values, labels, {}),
         quality("100,000 x 2, 10 clusters", many, of_ten, {}),
     ]

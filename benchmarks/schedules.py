@@ -28,8 +28,8 @@ from weald.mcmc.start import atoms_of, starting_labels
 from weald.treecore.prior import build_prior
 
 from .papers.chains import Problem, arguments, problem, reporting, source
-from .papers.data import DATA
-from .papers.predicted import HeldOut, Path, follow
+from .papers.data import DATA, observations
+from .papers.predicted import HeldOut, Path, follow, late
 from .papers.simulated import ring
 
 SINGLE = ("gibbs", "tgmcmc", "sams", "sdds", "rgsm")
@@ -56,7 +56,7 @@ def circle(deviation: float, n: int) -> Callable[[Generator], NDArray[np.float64
 
 def stored(name: str) -> Callable[[Generator], NDArray[np.float64]]:
     """A stored table."""
-    return lambda _: np.load(DATA / name)["X"].astype(np.float64)
+    return lambda _: observations(name)
 
 
 SETS: dict[str, Setting] = {
@@ -93,14 +93,10 @@ def arrivals(
     paths: dict[str, list[Path]],
 ) -> tuple[str, tuple[float, float, float], dict[str, list[float]]]:
     """The best single kernel, its band (least density, fewest and most clusters), and times."""
-    late = {
-        name: np.concatenate([path.density[path.late()] for path in found])
-        for name, found in paths.items()
-    }
-    best = max(SINGLE, key=lambda name: float(np.median(late[name])))
-    clusters = np.concatenate([path.clusters[path.late()] for path in paths[best]])
-    least = float(np.percentile(late[best], 5)) - SLACK[0]
-    fewest, most = np.percentile(clusters, [5, 95]) + np.array([-SLACK[1], SLACK[1]])
+    best = max(SINGLE, key=lambda name: float(np.median(late(paths[name]).density)))
+    there = late(paths[best])
+    least = float(np.percentile(there.density, 5)) - SLACK[0]
+    fewest, most = np.percentile(there.clusters, [5, 95]) + np.array([-SLACK[1], SLACK[1]])
     hits: dict[str, list[float]] = {}
     for name, found in paths.items():
         hits[name] = []
@@ -140,8 +136,7 @@ def compare(name: str, setting: Setting, seeds: int, init: str) -> list[dict[str
     fastest = min(medians[kernel] for kernel in SINGLE)
     rows = []
     for kernel in everyone:
-        late = np.concatenate([path.density[path.late()] for path in paths[kernel]])
-        clusters = np.concatenate([path.clusters[path.late()] for path in paths[kernel]])
+        end = late(paths[kernel])
         row = {
             "set": name,
             "kernel": kernel,
@@ -149,8 +144,8 @@ def compare(name: str, setting: Setting, seeds: int, init: str) -> list[dict[str
             "to_best": ratio(medians[kernel], medians[best]),
             "to_fastest": ratio(medians[kernel], fastest),
             "arrived": int(np.isfinite(hits[kernel]).sum()),
-            "density": float(np.median(late)),
-            "clusters": float(np.median(clusters)),
+            "density": float(np.median(end.density)),
+            "clusters": float(np.median(end.clusters)),
         }
         print(
             f"{kernel:>8} | {row['seconds']:8.3f} s | {row['to_best']:6.2f} of the best's"

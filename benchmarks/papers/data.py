@@ -3,6 +3,15 @@
 import os
 from pathlib import Path
 
-__all__ = ["DATA"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DATA", "observations"]
 
 DATA = Path(os.environ.get("WEALD_DATA", "../shared/data"))
+
+
+def observations(name: str) -> NDArray[np.float64]:
+    """The rows (n, d) of a stored table."""
+    with np.load(DATA / name) as held:
+        return held["X"].astype(np.float64)

@@ -1,7 +1,8 @@
 """Chains followed by what they predict: held-out density and clusters of some size."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from weald.treecore.partition import Atoms, Model, empty_partition
 from weald.treecore.prior.base import log_new_block, log_size
 from weald.treecore.reference import by_reference
 
-__all__ = ["LEAST_SHARE", "HeldOut", "Path", "follow"]
+__all__ = ["LEAST_SHARE", "HeldOut", "Path", "follow", "late"]
 
 # Of the observations: what is smaller does not count as a cluster.
 LEAST_SHARE = 1 / 200
@@ -78,9 +79,16 @@ class Path:
     log_joint: NDArray[np.float64]
     clusters: NDArray[np.float64]
 
-    def late(self) -> NDArray[np.bool_]:
-        """Where the second half of the time is."""
-        return np.asarray(self.seconds >= self.seconds[-1] / 2.0)
+
+def late(paths: Sequence[Path]) -> Path:
+    """The second half of each chain's time, one chain after the other."""
+    halves = [path.seconds >= path.seconds[-1] / 2.0 for path in paths]
+
+    def joined(name: str) -> NDArray[np.float64]:
+        each = [getattr(path, name)[half] for path, half in zip(paths, halves, strict=True)]
+        return np.concatenate(each)
+
+    return Path(*(joined(column.name) for column in fields(Path)))
 
 
 def follow(

@@ -26,7 +26,7 @@ from weald.treecore.prior import build_prior
 
 from .chains import Problem, arguments, problem, reporting, source
 from .data import DATA
-from .predicted import HeldOut, Path, follow
+from .predicted import HeldOut, Path, follow, late
 from .simulated import ring
 
 KERNELS = {
@@ -109,17 +109,19 @@ def compare(name: str, setting: Setting, n: int) -> list[dict[str, Any]]:
             paths[kernel, start] = follow(
                 kernels_named(names), here.chain(labels), source(at, start), held, setting.seconds
             )
-    best = max(float(np.median(path.density[path.late()])) for path in paths.values())
+    ends = {key: late([path]) for key, path in paths.items()}
+    best = max(float(np.median(end.density)) for end in ends.values())
     print(f"\n{name}: {n_seen:,} observations, {setting.seconds:g} s each, best {best:.4f}")
     rows = []
     for (kernel, start), path in paths.items():
+        end = ends[kernel, start]
         row = {
             "set": name,
             "kernel": kernel,
             "start": start,
-            "density": float(np.median(path.density[path.late()])),
-            "log_joint": float(np.median(path.log_joint[path.late()])),
-            "clusters": float(np.median(path.clusters[path.late()])),
+            "density": float(np.median(end.density)),
+            "log_joint": float(np.median(end.log_joint)),
+            "clusters": float(np.median(end.clusters)),
             "arrived": arrived(path, best, setting.clusters),
             "ms": 1e3 * float(path.seconds[-1]) / len(path.seconds),
         }

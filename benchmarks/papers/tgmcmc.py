@@ -19,6 +19,7 @@ does not tell.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ from .chains import (
     run,
     source,
 )
-from .data import DATA
+from .data import DATA, observations
 
 WITHIN = 10.0
 SUBSET = 40  # Of so many observations, one is visited in "Gibbs sub" and "SM sub".
@@ -161,14 +162,9 @@ class Setting:
     to_level: float | None = None
 
 
-def stored(name: str) -> Callable[[], NDArray[np.float64]]:
-    """The authors' data."""
-    return lambda: np.load(DATA / name)["X"]
-
-
 SETS: dict[str, Setting] = {
     "toy": Setting(
-        stored("tgmcmc_toy.npz"),
+        partial(observations, "tgmcmc_toy.npz"),
         DP,
         2.0,
         5,
@@ -180,7 +176,7 @@ SETS: dict[str, Setting] = {
         to_level=0.04,
     ),
     "toy-nggp": Setting(
-        stored("tgmcmc_toy.npz"),
+        partial(observations, "tgmcmc_toy.npz"),
         NGGP,
         2.0,
         5,
@@ -191,7 +187,7 @@ SETS: dict[str, Setting] = {
         },
     ),
     "10k": Setting(
-        stored("tgmcmc_10k.npz"),
+        partial(observations, "tgmcmc_10k.npz"),
         NGGP,
         20.0,
         2,
