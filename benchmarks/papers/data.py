@@ -14,4 +14,4 @@ DATA = Path(os.environ.get("WEALD_DATA", "../shared/data"))
 def observations(name: str) -> NDArray[np.float64]:
     """The rows (n, d) of a stored table."""
     with np.load(DATA / name) as held:
-        return held["X"].astype(np.float64)
+        return np.asarray(held["X"], dtype=np.float64)
