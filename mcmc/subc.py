@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from ..treecore.family.natural import Drawn, draw_parameters
 from ..treecore.partition import Atoms, Model
+from ..treecore.prior.base import Seating
 from .conditional import (
     Labels,
     Matrix,
@@ -45,9 +46,11 @@ from .state import MERGE, SPLIT, Info
 __all__ = [
     "FLAG",
     "Plan",
+    "Proposal",
     "Sides",
     "drawn_sides",
     "launched",
+    "propose",
     "relabelled",
     "restricted_gibbs",
     "split_merge",
@@ -150,6 +153,49 @@ def drawn_sides(rng: Generator, odds: Matrix) -> Labels:
     return side
 
 
+class Proposal(NamedTuple):
+    """To separate the one block of two anchors, or to join their two.
+
+    ``members`` are the atoms of both anchors' blocks, anchors first; ``sides`` what separates them,
+    or does so now; ``log_q`` the log probability with which the launch draws these sides.
+    """
+
+    is_split: bool
+    members: NDArray[np.int64]
+    sides: Sides
+    log_q: float
+
+    def log_ratio(self, seating: Seating, k: int, worth: Matrix) -> float:
+        """Log acceptance ratio, given k blocks now and log marginals (3): sides, then whole."""
+        counts = self.sides.counts()
+        seats = log_sizes(seating, np.append(counts, counts.sum()))
+        n_joined = k if self.is_split else k - 1
+        split_ratio = worth[0] + worth[1] - worth[2] + seats[0] + seats[1] - seats[2]
+        split_ratio += log_blocks_ratio(seating, n_joined, n_joined + 1)
+        return float(split_ratio - self.log_q if self.is_split else self.log_q - split_ratio)
+
+
+def propose(
+    rng: Generator,
+    atoms: tuple[Matrix, NDArray[np.int64]],
+    labels: Labels,
+    model: Model,
+    plan: Plan,
+    anchors: tuple[int, int],
+) -> Proposal:
+    """Launch for the blocks of two different anchors. ``atoms`` are their rows and sizes."""
+    (rows, size), (i, j) = atoms, anchors
+    is_split = bool(labels[i] == labels[j])
+    members = np.flatnonzero((labels == labels[i]) | (labels == labels[j]))
+    members = np.concatenate([[i, j], members[(members != i) & (members != j)]])
+    own, own_size = rows[members], size[members]
+    odds = launched(rng, model, own, own_size, plan.launch)
+    side = drawn_sides(rng, odds) if is_split else (labels[members] == labels[j]).astype(np.int64)
+    signed = np.where(side[2:] == 1, odds[2:], -odds[2:])
+    log_q = -float(np.logaddexp(0.0, -signed).sum())
+    return Proposal(is_split, members, Sides(own, own_size, side), log_q)
+
+
 def split_merge(
     rng: Generator, atoms: Atoms, labels: Labels, model: Model, plan: Plan, anchors: tuple[int, int]
 ) -> tuple[Labels, Info]:
@@ -157,34 +203,21 @@ def split_merge(
 
     ``labels`` are 0 to k - 1. How the anchors are chosen must not depend on the partition.
     """
-    rows, (i, j) = require_dense(atoms.rows), anchors
-    is_split = bool(labels[i] == labels[j])
-    members = np.flatnonzero((labels == labels[i]) | (labels == labels[j]))
-    members = np.concatenate([[i, j], members[(members != i) & (members != j)]])
-    own, size = rows[members], atoms.size[members]
-    odds = launched(rng, model, own, size, plan.launch)
-    present = (labels[members] == labels[j]).astype(np.int64)
-    side = drawn_sides(rng, odds) if is_split else present
-    signed = np.where(side[2:] == 1, odds[2:], -odds[2:])
-    log_q = -float(np.logaddexp(0.0, -signed).sum())
-    sums = Sides(own, size, side).sums()
-    counts = Sides(own, size, side).counts()
-    k = int(labels.max()) + 1
-    n_split = k + 1 if is_split else k
+    rows = require_dense(atoms.rows)
+    proposal = propose(rng, (rows, atoms.size), labels, model, plan, anchors)
+    sums = proposal.sides.sums()
     both = log_marginals(model, np.concatenate([sums, sums.sum(axis=0, keepdims=True)]))
-    seats = log_sizes(model.seating, np.append(counts, counts.sum()))
-    split_ratio = both[0] + both[1] - both[2] + seats[0] + seats[1] - seats[2]
-    split_ratio += log_blocks_ratio(model.seating, n_split - 1, n_split)
-    ratio = float(split_ratio - log_q if is_split else log_q - split_ratio)
+    k = int(labels.max()) + 1
+    ratio = proposal.log_ratio(model.seating, k, both)
     accepted = ratio >= 0.0 or log(max(rng.random(), 1e-300)) < ratio
-    info = Info(SPLIT if is_split else MERGE, ratio, int(accepted))
+    info = Info(SPLIT if proposal.is_split else MERGE, ratio, int(accepted))
     if not accepted:
         return labels, info
     changed = labels.copy()
-    if is_split:
-        changed[members[side == 1]] = k
+    if proposal.is_split:
+        changed[proposal.members[proposal.sides.side == 1]] = k
         return changed, info
-    changed[members] = labels[i]
+    changed[proposal.members] = labels[anchors[0]]
     return compact(changed), info
 
 

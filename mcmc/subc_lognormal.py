@@ -28,11 +28,9 @@ from .conditional import (
     block_sums,
     compact,
     draw_log_weights,
-    log_blocks_ratio,
-    log_sizes,
 )
 from .state import MERGE, SPLIT, Info
-from .subc import Plan, Sides, drawn_sides, launched, relabelled
+from .subc import Plan, propose, relabelled
 
 __all__ = ["FLAG", "Counts", "PoissonLogNormal", "begin", "model_of", "split_merge", "sweep"]
 
@@ -152,26 +150,15 @@ def split_merge(
     """
     labels, (i, j) = state.labels, anchors
     one, other = int(labels[i]), int(labels[j])
-    members = np.flatnonzero((labels == one) | (labels == other))
-    members = np.concatenate([[i, j], members[(members != i) & (members != j)]])
-    own, size = state.rows[members], np.ones(members.shape[0], dtype=np.int64)
-    odds = launched(rng, model, own, size, plan.launch)
-    is_split = one == other
-    side = drawn_sides(rng, odds) if is_split else (labels[members] == other).astype(np.int64)
-    signed = np.where(side[2:] == 1, odds[2:], -odds[2:])
-    log_q = -float(np.logaddexp(0.0, -signed).sum())
-    sides = Sides(own, size, side)
-    parts, counts = sides.sums(), sides.counts()
+    size = np.ones(labels.shape[0], dtype=np.int64)
+    proposal = propose(rng, (state.rows, size), labels, model, plan, anchors)
+    is_split, k = proposal.is_split, state.theta.shape[0]
+    parts = proposal.sides.sums()
     whole = parts.sum(axis=0, keepdims=True)
     fresh = _proposed(rng, model.family, parts if is_split else whole)
     thetas = [fresh, state.theta[[one]]] if is_split else [state.theta[[one, other]], fresh]
     worth = _log_worth(model.family, np.concatenate([parts, whole]), np.concatenate(thetas))
-    seats = log_sizes(model.seating, np.append(counts, counts.sum()))
-    k = state.theta.shape[0]
-    n_joined = k if is_split else k - 1
-    ratio = worth[0] + worth[1] - worth[2] + seats[0] + seats[1] - seats[2]
-    ratio += log_blocks_ratio(model.seating, n_joined, n_joined + 1)
-    ratio = float(ratio - log_q if is_split else log_q - ratio)
+    ratio = proposal.log_ratio(model.seating, k, worth)
     accepted = bool(np.log1p(-rng.random()) < ratio)
     info = Info(SPLIT if is_split else MERGE, ratio, int(accepted))
     if not accepted:
@@ -179,9 +166,9 @@ def split_merge(
     labels, theta = labels.copy(), state.theta.copy()
     theta[one] = fresh[0]
     if is_split:
-        labels[members[side == 1]] = k
+        labels[proposal.members[proposal.sides.side == 1]] = k
         return Counts(state.rows, labels, np.concatenate([theta, fresh[1:]])), info
-    labels[members] = one
+    labels[proposal.members] = one
     kept = np.delete(theta, other, axis=0)
     return Counts(state.rows, compact(labels), kept), info
 

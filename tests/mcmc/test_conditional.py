@@ -226,7 +226,7 @@ def _restricted(rng: Generator, atoms: Atoms, labels: Labels, model: Model) -> L
 def test_dropping_emptied_blocks_misses_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     """E12, by as much as an independent program found; with the veto it is exact."""
     monkeypatch.setattr(subc, "super_clusters", lambda _, drawn: np.zeros(len(drawn.natural), int))
-    monkeypatch.setattr(subc, "_veto", lambda chosen, k: False)  # noqa: ARG005
+    monkeypatch.setattr(subc, "_veto", lambda *_: False)
     posed = problem("bernoulli", "dp", 5)
     shares = visits(_restricted, posed, 3_200, seed=10)
     noise = 0.5 * np.sqrt(2.0 / np.pi) * shares.std(axis=0, ddof=1).sum() / np.sqrt(N_BATCHES)

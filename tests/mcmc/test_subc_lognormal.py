@@ -3,11 +3,12 @@
 import json
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc import subc_lognormal
+from weald.mcmc import subc, subc_lognormal
 from weald.mcmc.state import MERGE, SPLIT
 from weald.mcmc.subc import Plan
 from weald.mcmc.subc_lognormal import Counts, PoissonLogNormal, begin, model_of, sweep
@@ -80,22 +81,17 @@ def test_a_merge_undoes_a_split(monkeypatch: pytest.MonkeyPatch) -> None:
     odds = np.array([0.0, 0.0, 0.3, -1.2, 2.0])
     thetas = {1: np.array([[1.1]]), 2: np.array([[-0.2], [1.9]])}
     ratios = []
-    monkeypatch.setattr(subc_lognormal, "launched", lambda *_: odds)
-    monkeypatch.setattr(subc_lognormal, "drawn_sides", lambda *_: np.array([0, 1, 0, 1, 1]))
+    monkeypatch.setattr(subc, "launched", lambda *_: odds)
+    monkeypatch.setattr(subc, "drawn_sides", lambda *_: np.array([0, 1, 0, 1, 1]))
     monkeypatch.setattr(subc_lognormal, "_proposed", lambda _, __, sums: thetas[len(sums)])
 
     class Willing:
         random = partial(float, 1.0 - 1e-16)
 
+    willing = cast("np.random.Generator", Willing())
     start = state._replace(theta=thetas[1])
     for before, move in ((start, SPLIT), (None, MERGE)):
-        state, info = subc_lognormal.split_merge(
-            Willing(),  # type: ignore[arg-type]
-            before or state,
-            model,
-            Plan(),
-            (0, 1),
-        )
+        state, info = subc_lognormal.split_merge(willing, before or state, model, Plan(), (0, 1))
         assert info.move == move
         assert info.accepted
         ratios.append(info.log_ratio)
