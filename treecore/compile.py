@@ -6,7 +6,8 @@ family; plain Python callers (and the exactness tests, which run with compilatio
 choose it while they run. Both execute the same source.
 
 Numba keys its cache by each file's own time stamp and so misses a change in a callee that lives in
-another file. The cache folder is therefore named after a hash of every source that is compiled.
+another file. The cache folder is therefore named after a hash of every source that is compiled, and
+nothing in it by a path or a time: an installation and a checkout of the same sources share it.
 """
 
 import fcntl
@@ -23,12 +24,14 @@ __all__ = ["allocating", "cache_directory", "compiled", "generic", "implements",
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_ROOMS = Path(__file__).resolve().parent.parent
+
+
 def _source_hash() -> str:
     digest = hashlib.sha256()
-    rooms = Path(__file__).resolve().parent.parent
     for room in ("treecore", "mcmc"):
-        for source in sorted((rooms / room).rglob("*.py")):
-            digest.update(source.relative_to(rooms).as_posix().encode())
+        for source in sorted((_ROOMS / room).rglob("*.py")):
+            digest.update(source.relative_to(_ROOMS).as_posix().encode())
             digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -50,13 +53,44 @@ os.environ["NUMBA_CACHE_DIR"] = str(cache_directory())
 
 import numba  # noqa: E402 - the cache folder must be named before numba reads it
 from numba.core import types  # noqa: E402 - as above
+from numba.core.caching import UserProvidedCacheLocator  # noqa: E402 - as above
 from numba.core.compiler_lock import global_compiler_lock  # noqa: E402 - as above
 from numba.core.registry import CPUDispatcher  # noqa: E402 - as above
 from numba.extending import overload  # noqa: E402 - as above
 from numpy import ndarray  # noqa: E402 - as above
 from numpy.random import Generator  # noqa: E402 - as above
 
+
+class SharedCacheLocator(UserProvidedCacheLocator):
+    """Where numba keeps a function of these rooms, wherever they are installed."""
+
+    def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
+        super().__init__(py_func, py_file)
+        self._source = Path(py_file).resolve()
+        place = self._source.relative_to(_ROOMS).with_suffix("")
+        self._cache_path = str(cache_directory() / place)
+
+    def get_source_stamp(self) -> str:
+        """Return a hash of the function's file."""
+        return hashlib.sha256(self._source.read_bytes()).hexdigest()
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Any:
+        """Return a locator, or nothing for a function of somebody else."""
+        here = Path(py_file).resolve().is_relative_to(_ROOMS)
+        return super().from_function(py_func, py_file) if here else None
+
+
 numba.config.CACHE_DIR = str(cache_directory())  # type: ignore[attr-defined]  # set at run time
+# The last two are what numba falls back to where the folder cannot be written.
+numba.config.CACHE_LOCATOR_CLASSES = ",".join(  # type: ignore[attr-defined]  # as above
+    (
+        f"{__name__}.{SharedCacheLocator.__name__}",
+        UserProvidedCacheLocator.__name__,
+        "InTreeCacheLocator",
+        "UserWideCacheLocator",
+    )
+)
 
 # Fast math stays off: it breaks log-sum-exp of all minus infinity and the test for NaN.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}

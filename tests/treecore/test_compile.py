@@ -1,11 +1,18 @@
 """The cache of compiled kernels, as several processes use it at the same time."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-# Says when it is ready, waits for a line, and tells how often it compiled the function itself.
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = tuple(marker.parent for marker in ROOT.glob("*/py.typed"))
+
+# Says where it comes from when it is ready, waits for a line, and tells how often it compiled the
+# function itself.
 SCRIPT = """
 import sys
 import numpy as np
@@ -22,29 +29,44 @@ class Compilations(event.Listener):
 
 seen = Compilations()
 event.register("numba:compile", seen)
-print("ready", flush=True)
+print(compile.__file__, flush=True)
 sys.stdin.readline()
 membership(np.zeros((3, 4), dtype=np.int64), np.zeros(4, dtype=np.int64))
 print(seen.found)
 """
 
 
-def test_a_function_is_compiled_by_one_process_of_several(tmp_path: Path) -> None:
-    environment = {**os.environ, "WEALD_KERNEL_CACHE": str(tmp_path)}
+def copy_of_the_sources(folder: Path) -> dict[str, str]:
+    """Environment of a process that imports the rooms from another place."""
+    for room in ROOMS:
+        shutil.copytree(room, folder / "weald" / room.name)
+    for source in folder.rglob("*.py"):
+        os.utime(source, (0, 0))
+    return {"PYTHONPATH": str(folder)}
+
+
+@pytest.mark.parametrize("installed_twice", [False, True])
+def test_a_function_is_compiled_by_one_process_of_several(
+    tmp_path: Path, installed_twice: bool
+) -> None:
+    environment = {**os.environ, "WEALD_KERNEL_CACHE": str(tmp_path / "kernels")}
+    elsewhere = copy_of_the_sources(tmp_path / "copy") if installed_twice else {}
     command = [sys.executable, "-c", SCRIPT]
     both = [
         subprocess.Popen(
             command,
-            env=environment,
+            env=environment | place,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        for _ in range(2)
+        for place in ({}, elsewhere)
     ]
+    places = set()
     for process in both:
         assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
+        places.add(process.stdout.readline())
+    assert len(places) == 1 + installed_twice
     for process in both:
         assert process.stdin is not None
         process.stdin.write("\n")
