@@ -16,7 +16,7 @@ from ..predictive import Predictive
 from .subject import Chains, NetworkSubject, Sampled, Shown, Subject
 
 if TYPE_CHECKING:
-    from ...storage.base import ObservationBlock, PublicationRow, RoundRow
+    from ...storage.base import ObservationBlock, PublicationRow, RoundRow, StreamStatus
     from ..state import State
 
 __all__ = ["subject_of_stream"]
@@ -66,9 +66,7 @@ def _network(state: State) -> NetworkSubject:
             "vertices": str(len(present)),
             "edges": str(len(links.source)),
             "clusters": str(len(ids)),
-            "ended": str(status.n_clusters_retired),
-            "dead letters": str(status.n_dead),
-            "publications": str(status.publication),
+            **_to_date(status),
         },
         keys=[names[seq] for seq in shard.roster.seq[present].tolist()],
         clusters=blocks.label,
@@ -80,6 +78,14 @@ def _network(state: State) -> NetworkSubject:
         mean=blocks.mean,
         ids=ids,
     )
+
+
+def _to_date(status: StreamStatus) -> dict[str, str]:
+    return {
+        "ended": str(status.n_clusters_retired),
+        "dead letters": str(status.n_dead),
+        "publications": str(status.publication),
+    }
 
 
 def _drawn(state: State, atoms: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -111,9 +117,7 @@ def _observations(state: State, limit: int) -> Subject:
             "observations": str(status.n_inserted),
             "drawn here": str(len(seq)),
             "clusters": str(status.n_clusters),
-            "ended": str(status.n_clusters_retired),
-            "dead letters": str(status.n_dead),
-            "publications": str(status.publication),
+            **_to_date(status),
         },
         names=state.features,
         texts=_texts(blocks) if state.schema.has_text else (),

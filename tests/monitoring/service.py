@@ -18,6 +18,9 @@ from tests.servers.server import free_port, wait_until
 SPOILT_EVERY = 40
 PAUSE_SECONDS = 0.05
 RECORDS_A_PAUSE = 25
+# How far traffic runs ahead: on a busy machine kernels compile for minutes, and what would have
+# piled up by then takes longer than anyone waits.
+RECORDS_AHEAD = 2_000
 
 CONFIGURATION = """
 [stream]
@@ -52,8 +55,11 @@ port = {port}
 
 
 @contextmanager
-def traffic(bootstrap: str, topic: str, seed: int) -> Iterator[None]:
-    """Send points of three clusters, and now and then a bad record, until the block ends."""
+def traffic(bootstrap: str, topic: str, seed: int, handled: Callable[[], float]) -> Iterator[None]:
+    """Send points of three clusters, and now and then a bad record, until the block ends.
+
+    ``handled`` says how many records the service is done with; traffic waits for it.
+    """
     rng, stop = np.random.default_rng(seed), threading.Event()
     centres = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])
 
@@ -61,6 +67,8 @@ def traffic(bootstrap: str, topic: str, seed: int) -> Iterator[None]:
         producer = KafkaProducer(bootstrap_servers=bootstrap, linger_ms=5)
         sent = 0
         while not stop.wait(PAUSE_SECONDS):
+            if sent - handled() > RECORDS_AHEAD:
+                continue
             for x, y in centres[rng.integers(3, size=RECORDS_A_PAUSE)] + rng.normal(
                 size=(RECORDS_A_PAUSE, 2)
             ):
