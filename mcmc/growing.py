@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..treecore.compaction import derive, forest_order, recompute
+from ..treecore.compaction import forest_order, recompute
 from ..treecore.compile import compiled
 from ..treecore.family.base import statistics_width
 from ..treecore.forest import Forest, empty_forest
@@ -155,10 +155,10 @@ def restored_forest(family: Any, model: Model, saved: Arrays) -> Forest:
     forest.root_position[saved["roots"]] = np.arange(saved["roots"].shape[0], dtype=np.int64)
     if "aged" not in saved:
         # Written before tables were kept: the marginals are what they were, up to rounding.
-        recompute(model, forest, forest_order(forest))
+        recompute(model, forest, forest_order(forest), marginals_known=False)
         return forest
     forest.log_marginal[:used] = saved["log_marginal"]
-    derive(model, forest, forest_order(forest))
+    recompute(model, forest, forest_order(forest), marginals_known=True)
     forest.table_age[saved["aged"]] = saved["age"]
     forest.predictive[saved["aged"]] = saved["aged_tables"]
     return forest
@@ -181,7 +181,7 @@ def fade(model: Model, forest: Forest, state: State, factor: float) -> None:
     ``model`` is that of the forest's potentials. Linear in the atoms.
     """
     _fade_atoms(forest, state.atoms, factor)
-    recompute(model, forest, forest_order(forest))
+    recompute(model, forest, forest_order(forest), marginals_known=False)
     present = np.flatnonzero(forest.leaf >= 0)
     state.atoms.log_marginal[present] = forest.log_marginal[forest.leaf[present]]
     rebuild_rows(state.atoms, state.partition)

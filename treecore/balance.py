@@ -26,7 +26,7 @@ from .forest import Forest, log_dissimilarity, refresh_extended, refresh_node
 from .partition import Model
 from .rows import Rows, add_row, clear_row, is_single
 
-__all__ = ["grow_tree", "restore_extended", "restore_node", "restore_path"]
+__all__ = ["grow_tree", "restore_node", "restore_path"]
 
 _NONE = -1
 _ROUNDS = 3
@@ -193,32 +193,21 @@ def restore_node(model: Model, forest: Forest, v: int) -> None:
 
 
 @inner
-def restore_path(model: Model, forest: Forest, v: int) -> int:
+def restore_path(model: Model, forest: Forest, v: int, before: int, x: int) -> int:
     """Balance and recompute v and all its ancestors; what is below v must be in order.
 
+    With x not -1, v is the node of ``before`` and of the single observation x that has just been
+    put beside it: the tables of ``before`` and of the ancestors only take in x.
     Returns the topmost of them that is better apart and was not before, -1 where there is none.
     """
     topmost = _NONE
     while v != _NONE:
         stood = forest.log_dissimilarity[v] > 0.0
-        restore_node(model, forest, v)
-        if forest.log_dissimilarity[v] > 0.0 and not stood:
-            topmost = v
-        v = forest.parent[v]
-    return topmost
-
-
-@inner
-def restore_extended(model: Model, forest: Forest, v: int, before: int, x: int) -> int:
-    """:func:`restore_path` where the single observation x has just been put beside ``before``.
-
-    v is the node of both.
-    """
-    topmost = _NONE
-    while v != _NONE:
-        stood = forest.log_dissimilarity[v] > 0.0
         _rebalance(model, forest, v)
-        refresh_extended(model, forest, v, before, x)
+        if x == _NONE:
+            refresh_node(model, forest, v)
+        else:
+            refresh_extended(model, forest, v, before, x)
         if forest.log_dissimilarity[v] > 0.0 and not stood:
             topmost = v
         v = before = forest.parent[v]

@@ -31,7 +31,6 @@ from .rows import clear_row, copy_row
 __all__ = [
     "Judgement",
     "collapse",
-    "derive",
     "drop_atom",
     "forest_order",
     "judge_nodes",
@@ -86,27 +85,25 @@ def forest_order(forest: Forest) -> NDArray[np.int64]:
 
 
 @compiled
-def recompute(model: Model, forest: Forest, order: NDArray[np.int64]) -> None:
-    """Everything that nodes have from their leaves; ``order`` is :func:`forest_order`'s."""
+def recompute(
+    model: Model,
+    forest: Forest,
+    order: NDArray[np.int64],
+    marginals_known: bool,  # noqa: FBT001 - compiled code calls by position
+) -> None:
+    """Everything that nodes have from their leaves; ``order`` is :func:`forest_order`'s.
+
+    Where the log marginals of inner nodes are known, they are left as they are.
+    """
     model, forest = by_reference(model), by_reference(forest)
     for at in range(order.shape[0]):
         v = order[at]
         if forest.left[v] == _NONE:
             refresh_leaf(model, forest, v)
+        elif marginals_known:
+            refresh_derived(model, forest, v)
         else:
             refresh_node(model, forest, v)
-
-
-@compiled
-def derive(model: Model, forest: Forest, order: NDArray[np.int64]) -> None:
-    """:func:`recompute` where the log marginals of inner nodes are known."""
-    model, forest = by_reference(model), by_reference(forest)
-    for at in range(order.shape[0]):
-        v = order[at]
-        if forest.left[v] == _NONE:
-            refresh_leaf(model, forest, v)
-        else:
-            refresh_derived(model, forest, v)
 
 
 @compiled

@@ -18,6 +18,7 @@ from .reference import by_reference
 
 __all__ = ["consolidate"]
 
+_NONE = -1
 # Pairs are quadratic in the roots; the smallest trees beyond these wait for their next arrival.
 _MOST_ROOTS = 256
 
@@ -38,11 +39,11 @@ def _join_roots(model: Model, forest: Forest, a: int, b: int) -> int:
     """One tree of two; returns its root."""
     v = new_node(forest)
     remove_root(forest, b)
-    replace_child(forest, -1, a, v)
+    replace_child(forest, _NONE, a, v)
     forest.left[v], forest.right[v] = a, b
     forest.parent[a] = v
     forest.parent[b] = v
-    restore_path(model, forest, v)
+    restore_path(model, forest, v, v, _NONE)
     return v
 
 

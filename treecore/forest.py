@@ -302,7 +302,7 @@ def refresh_extended(model: Model, forest: Forest, v: int, before: int, x: int) 
     ``before`` may be v itself, as it was. Its predictive table saves the marginal.
     """
     age = forest.table_age[before]
-    if age == 0 or age == _OLDEST:  # noqa: PLR1714 - a tuple would have to be compiled
+    if not 0 < age < _OLDEST:
         refresh_node(model, forest, v)
         return
     _refresh_sums(forest, v)

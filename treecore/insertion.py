@@ -9,7 +9,7 @@ above one when the budget is spent is let stand: trying it again with every arri
 and more where clusters overlap and observations have been compacted.
 """
 
-from .balance import restore_extended, restore_path
+from .balance import restore_path
 from .compile import allocating, inner
 from .family.base import extends_cheaply, log_marginal_sum
 from .forest import (
@@ -76,30 +76,34 @@ def place_published(model: Model, forest: Forest, root: int, x: int) -> int:
 
 
 @inner
-def _place_predictive(model: Model, forest: Forest, root: int, x: int) -> int:
+def _log_gain(
+    model: Model,
+    forest: Forest,
+    v: int,
+    x: int,
+    by_tables: bool,  # noqa: FBT001 - compiled code calls by position
+) -> float:
+    """Log density of what is below x, given what is below v; by v's table where x is single."""
+    if by_tables:
+        return log_predictive_of(model, forest, v, x)
+    union = log_marginal_sum(model.family, forest.rows, v, forest.rows, x, model.work)
+    return union - forest.log_marginal[v]
+
+
+@inner
+def _place_predictive(
+    model: Model,
+    forest: Forest,
+    root: int,
+    x: int,
+    by_tables: bool,  # noqa: FBT001 - compiled code calls by position
+) -> int:
     """Step 2 by predictive descent: to the child that predicts x better, until one rejects it."""
     v = root
     while forest.left[v] != _NONE:
         a, b = forest.left[v], forest.right[v]
-        rows = forest.rows
-        left = log_marginal_sum(model.family, rows, a, rows, x, model.work)
-        right = log_marginal_sum(model.family, rows, b, rows, x, model.work)
-        to_left = left - forest.log_marginal[a] >= right - forest.log_marginal[b]
-        v, union = (a, left) if to_left else (b, right)
-        together = log_hypothesis(model, forest.size[v] + forest.size[x], union)
-        if forest.log_potential[v] + forest.log_potential[x] > together:
-            return v
-    return v
-
-
-@inner
-def _place_single(model: Model, forest: Forest, root: int, x: int) -> int:
-    """:func:`_place_predictive` of a leaf of one observation, by the nodes' predictive tables."""
-    v = root
-    while forest.left[v] != _NONE:
-        a, b = forest.left[v], forest.right[v]
-        to_left = log_predictive_of(model, forest, a, x)
-        to_right = log_predictive_of(model, forest, b, x)
+        to_left = _log_gain(model, forest, a, x, by_tables)
+        to_right = _log_gain(model, forest, b, x, by_tables)
         v, gained = (a, to_left) if to_left >= to_right else (b, to_right)
         union = forest.log_marginal[v] + gained
         together = log_hypothesis(model, forest.size[v] + forest.size[x], union)
@@ -163,19 +167,15 @@ def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
         by_tables = extends_cheaply(model.family) and is_single(forest.rows, tree)
         if rule == PUBLISHED:
             beside = place_published(model, forest, root, tree)
-        elif by_tables:
-            beside = _place_single(model, forest, root, tree)
         else:
-            beside = _place_predictive(model, forest, root, tree)
+            beside = _place_predictive(model, forest, root, tree, by_tables)
         node = join(forest, beside, tree)
         if rule == PUBLISHED:
             refresh_node(model, forest, node)
             refresh_ancestors(model, forest, node)
             violated = _topmost_violation(forest, node)
-        elif by_tables:
-            violated = restore_extended(model, forest, node, beside, tree)
         else:
-            violated = restore_path(model, forest, node)
+            violated = restore_path(model, forest, node, beside, tree if by_tables else _NONE)
         if violated != _NONE and cuts < CUT_BUDGET:
             cuts += 1
             n_waiting = _cut(forest, violated, n_waiting)
@@ -197,4 +197,4 @@ def remove_atom(model: Model, forest: Forest, atom: int) -> None:
     replace_child(forest, above, p, sibling)
     free_node(forest, x)
     free_node(forest, p)
-    restore_path(model, forest, above)
+    restore_path(model, forest, above, above, _NONE)
