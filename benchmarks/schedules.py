@@ -15,21 +15,22 @@ the central 90 %; each widened by a little (``SLACK``). A kernel that arrives in
 of the runs has no median; 0 s says that the start is there already.
 """
 
+import pathlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.sparse import load_npz
-from weald.mcmc.kernels import kernels_named
 from weald.mcmc.start import atoms_of, starting_labels
 from weald.treecore.prior import build_prior
 
-from .papers.chains import Problem, arguments, problem, reporting, source
+from .papers.chains import Problem, arguments, kept_in, problem, reporting, source
 from .papers.data import DATA, observations
-from .papers.predicted import HeldOut, Path, follow, late
+from .papers.predicted import HeldOut, Path, followed, late
 from .papers.simulated import ring
 
 SINGLE = ("gibbs", "tgmcmc", "sams", "sdds", "rgsm")
@@ -112,7 +113,9 @@ def ratio(one: float, other: float) -> float:
     return 1.0 if one == other else one / other if other > 0.0 else np.inf
 
 
-def compare(name: str, setting: Setting, seeds: int, init: str) -> list[dict[str, Any]]:
+def compare(
+    name: str, setting: Setting, seeds: int, init: str, folder: pathlib.Path | None = None
+) -> list[dict[str, Any]]:
     """Print one data set's table; returns its rows."""
     everyone = ("auto", *SINGLE)
     paths: dict[str, list[Path]] = {kernel: [] for kernel in everyone}
@@ -122,10 +125,15 @@ def compare(name: str, setting: Setting, seeds: int, init: str) -> list[dict[str
         n = here.n
         start = starting_labels(init, here.forest, n, source(seed))
         for kernel in everyone:
-            kernels = kernels_named(kernel)
-            if seed == 0:
-                follow(kernels, here.chain(start), source(0), held, 1e-9)
-            path = follow(kernels, here.chain(start), source(seed, 1), held, setting.seconds)
+            key = f"{name}-{n}-{init}-{setting.seconds:g}-{kernel}-{seed}.npz"
+            path = followed(
+                kernel,
+                partial(here.chain, start),
+                source(seed, 1),
+                held,
+                setting.seconds,
+                folder and folder / key,
+            )
             paths[kernel].append(path)
     best, band, hits = arrivals(paths)
     medians = {kernel: float(np.median(found)) for kernel, found in hits.items()}
@@ -165,13 +173,14 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the seconds of each run")
     parser.add_argument("--init", default="ibhc", help="as of `weald fit`")
     parser.add_argument("--quick", action="store_true")
+    kept_in(parser)
     options = parser.parse_args()
     sets = QUICK if options.quick else SETS
     seeds = options.seeds or (2 if options.quick else 5)
     with reporting(options.output) as rows:
         for name in options.sets.split(",") if options.sets else sets:
             setting = replace(sets[name], seconds=options.share * sets[name].seconds)
-            rows.extend(compare(name, setting, seeds, options.init))
+            rows.extend(compare(name, setting, seeds, options.init, options.keep))
         autos = [row for row in rows if row["kernel"] == "auto"]
         within = sum(row["to_best"] <= ALLOWED for row in autos)
         print(f"\nauto within {ALLOWED} of the best's time on {within} of {len(autos)} sets")

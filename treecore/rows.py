@@ -68,7 +68,7 @@ def is_single(rows: Rows, i: int) -> bool:
 
 @generic
 def rows_like(rows: Rows, capacity: int, copies: int) -> Rows:
-    """Empty rows of the same form, with room for all that is in ``rows``, ``copies`` times.
+    """Empty rows of the same form, with room for all that ``rows`` may hold, ``copies`` times.
 
     Python only. Dense rows have the same room however much is in them.
     """

@@ -18,8 +18,6 @@ restart is kept in a file as it ends, and a run that was broken off goes on from
 
 import argparse
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +32,7 @@ from weald.treecore.prior import build_prior
 from weald.treecore.relational.edges import beta_edges
 from weald.treecore.relational.network import Links, Network, make_network
 
+from .chains import kept, kept_in
 from .data import DATA
 
 FILES = {"NIPS": "net_nips_coauthor_234.npz", "USAir": "net_usair97_332.npz"}
@@ -166,19 +165,6 @@ def restarted(
     return Restart(np.array(rows), population.moves, population.gibbs)
 
 
-def kept(path: Path | None, make: Callable[[], Restart]) -> Restart:
-    """The restart that the file holds, or a new one, which goes there."""
-    if path is None:
-        return make()
-    if not path.exists():
-        made = make()
-        whole = path.with_suffix(".part.npz")
-        np.savez(whole, rows=made.rows, effort=np.array([made.moves, made.gibbs]))
-        whole.rename(path)
-    with np.load(path) as saved:
-        return Restart(saved["rows"], *saved["effort"].tolist())
-
-
 def run(
     cell: str, method: str, iterations: float, restarts: int, guides: str, folder: Path | None
 ) -> dict[str, float]:
@@ -189,8 +175,13 @@ def run(
     for index in range(restarts):
         length = len(found[0].rows) if found else 0
         path = folder / f"{name}-{scale}-{method}-{guides}-{index}.npz" if folder else None
-        make = partial(restarted, net, method, iterations, index, guides, length)
-        found.append(kept(path, make))
+
+        def arrays(index: int = index, length: int = length) -> dict[str, NDArray[np.float64]]:
+            made = restarted(net, method, iterations, index, guides, length)
+            return {"rows": made.rows, "effort": np.array([made.moves, made.gibbs])}
+
+        saved = kept(path, arrays)
+        found.append(Restart(saved["rows"], *saved["effort"].tolist()))
     rows = np.stack([each.rows for each in found])
     length = rows.shape[1]
     traces, moves = rows[:, length // 2 :, :N_CHAINS], rows[:, :, N_CHAINS:]
@@ -222,7 +213,7 @@ def main() -> None:
     parser.add_argument("--methods", default="ARM,ours,sARM,bSM,SM,Gibbs")
     parser.add_argument("--networks", default=",".join(f"{n}:{s}" for n, s in TABLE_3))
     parser.add_argument("--guides", choices=("history", "population"), default="history")
-    parser.add_argument("--keep", type=Path, help="folder of restarts that have ended")
+    kept_in(parser)
     options = parser.parse_args()
     folder = options.keep / str(options.iterations) if options.keep else None
     if folder:

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,10 @@ __all__ = [
     "autocorrelation_time",
     "common_level",
     "draw_courses",
+    "kept",
+    "kept_in",
     "problem",
+    "ran",
     "reporting",
     "run",
     "source",
@@ -126,6 +129,22 @@ def run(kernels: Sequence[Kernel], position: Position, rng: Generator, seconds: 
     return Course(found[:, 0], found[:, 1], found[:, 2].astype(np.int64), tally)
 
 
+def ran(
+    kernels: Sequence[Kernel],
+    chain: Callable[[], Position],
+    rng: Generator,
+    seconds: float,
+    file: Path | None = None,
+) -> Course:
+    """A new chain, run after one iteration to compile, or what the file holds of one."""
+
+    def make() -> dict[str, Any]:
+        run(kernels, chain(), source(0), 0.0)
+        return vars(run(kernels, chain(), rng, seconds))
+
+    return Course(**kept(file, make))
+
+
 def common_level(samplers: Sequence[Sequence[Course]]) -> float:
     """The level that exact samplers agree on: the best one's median over its runs."""
     return max(float(np.median([course.late_mean for course in runs])) for runs in samplers)
@@ -147,6 +166,26 @@ def arguments(described: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--output", choices=("text", "json"), default="text")
     return parser
+
+
+def kept_in(parser: argparse.ArgumentParser) -> None:
+    """Let a benchmark take the folder where what has ended is kept."""
+    parser.add_argument(
+        "--keep", type=Path, help="folder of runs that have ended; go on from there"
+    )
+
+
+def kept(file: Path | None, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Arrays that the file holds, or new ones, which go there whole or not at all."""
+    if file is None:
+        return make()
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        whole = file.with_suffix(".part.npz")
+        np.savez(whole, **make())
+        whole.rename(file)
+    with np.load(file) as saved:
+        return dict(saved)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Chains followed by what they predict: held-out density and clusters of some size."""
 
+import pathlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from weald.mcmc.gibbs import seating_weights
-from weald.mcmc.kernels import Kernel
+from weald.mcmc.kernels import Kernel, kernels_named
 from weald.mcmc.position import Position
 from weald.mcmc.state import State, set_labels
 from weald.treecore.compile import compiled
@@ -18,12 +19,16 @@ from weald.treecore.partition import Atoms, Model, empty_partition
 from weald.treecore.prior.base import log_new_block, log_size
 from weald.treecore.reference import by_reference
 
-__all__ = ["LEAST_SHARE", "HeldOut", "Path", "follow", "late"]
+from .chains import kept, source
+
+__all__ = ["LEAST_SHARE", "HeldOut", "Path", "followed", "late"]
 
 # Of the observations: what is smaller does not count as a cluster.
 LEAST_SHARE = 1 / 200
 # A look at a chain may cost more than its sweep: the next one is so many times later.
 _LATER = 1.07
+# Seconds for a sweep of each kernel.
+_AN_INSTANT = 1e-9
 
 
 @compiled
@@ -114,3 +119,22 @@ def follow(
                 due = _LATER * spent
                 look(spent)
     return Path(*np.array(rows, dtype=float).T)
+
+
+def followed(
+    names: str,
+    chain: Callable[[], Position],
+    rng: Generator,
+    held: HeldOut,
+    seconds: float,
+    file: pathlib.Path | None = None,
+) -> Path:
+    """A new chain under the kernels of these names, or what the file holds of one."""
+
+    def make() -> dict[str, Any]:
+        kernels = kernels_named(names)
+        # Compile apart from what is timed.
+        follow(kernels, chain(), source(0), held, _AN_INSTANT)
+        return vars(follow(kernels, chain(), rng, held, seconds))
+
+    return Path(**kept(file, make))

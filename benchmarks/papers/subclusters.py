@@ -12,21 +12,23 @@ The paper draws joint log likelihoods against time; what it says of them is besi
 joint of one partition must not rank samplers, so the held-out log density (of a hundredth of the
 points, a tenth of the documents) is shown too. ``arrived``: processor seconds until the held-out
 density is within 0.003 of the best and, for figure 4, ten clusters have 1/200 of the points each.
-``--sets``, ``--seconds`` and ``--n`` make it shorter.
+``--sets``, ``--seconds`` and ``--n`` make it shorter; with ``--keep DIR`` every chain is kept in a
+file as it ends, and a run that was broken off goes on from there.
 """
 
+import pathlib
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import load_npz
-from weald.mcmc.kernels import kernels_named
 from weald.mcmc.start import atoms_of
 from weald.treecore.prior import build_prior
 
-from .chains import Problem, arguments, problem, reporting, source
+from .chains import Problem, arguments, kept_in, problem, reporting, source
 from .data import DATA
-from .predicted import HeldOut, Path, follow, late
+from .predicted import HeldOut, Path, followed, late
 from .simulated import ring
 
 KERNELS = {
@@ -93,7 +95,9 @@ def arrived(path: Path, best: float, clusters: int | None) -> float:
     return float(path.seconds[at[0]]) if at.size else np.inf
 
 
-def compare(name: str, setting: Setting, n: int) -> list[dict[str, Any]]:
+def compare(
+    name: str, setting: Setting, n: int, folder: pathlib.Path | None = None
+) -> list[dict[str, Any]]:
     """Print one data set's table; returns its rows."""
     values = values_of(name, n)
     n_seen = values.shape[0] - round(setting.held_out * values.shape[0])
@@ -104,10 +108,14 @@ def compare(name: str, setting: Setting, n: int) -> list[dict[str, Any]]:
     for at, (kernel, names) in enumerate(KERNELS.items()):
         for start in STARTS:
             labels = source(start).integers(0, start, n_seen)
-            if start == STARTS[0]:
-                follow(kernels_named(names), here.chain(labels), source(0), held, 1e-9)
-            paths[kernel, start] = follow(
-                kernels_named(names), here.chain(labels), source(at, start), held, setting.seconds
+            key = f"{name}-{n_seen}-{setting.seconds:g}-{kernel}-{start}.npz"
+            paths[kernel, start] = followed(
+                names,
+                partial(here.chain, labels),
+                source(at, start),
+                held,
+                setting.seconds,
+                folder and folder / key,
             )
     ends = {key: late([path]) for key, path in paths.items()}
     best = max(float(np.median(end.density)) for end in ends.values())
@@ -141,6 +149,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--seconds", type=float, help="of a run, instead of each set's own")
+    kept_in(parser)
     parser.add_argument("--n", type=int, default=100_000, help="points of figure 4")
     options = parser.parse_args()
     with reporting(options.output) as rows:
@@ -148,7 +157,7 @@ def main() -> None:
             setting = SETS[name]
             if options.seconds:
                 setting = replace(setting, seconds=options.seconds)
-            rows.extend(compare(name, setting, options.n))
+            rows.extend(compare(name, setting, options.n, options.keep))
         print(f"\n{WHY}", end="")
 
 

@@ -14,7 +14,8 @@ separated Gaussians, and labels of a Pitman-Yor process. alpha = 1 and sigma = 0
 does not tell.
 
 ``--sets`` takes some of them, ``--seconds`` and ``--runs`` set other lengths and numbers of runs,
-``--picture FOLDER`` draws them.
+``--picture FOLDER`` draws them; with ``--keep FOLDER`` every run is kept as it ends, and what was
+broken off goes on from there.
 """
 
 from collections.abc import Callable
@@ -54,15 +55,17 @@ from .chains import (
     autocorrelation_time,
     common_level,
     draw_courses,
+    kept_in,
     problem,
+    ran,
     reporting,
-    run,
     source,
 )
 from .data import DATA, observations
 
 WITHIN = 10.0
 SUBSET = 40  # Of so many observations, one is visited in "Gibbs sub" and "SM sub".
+PRINTED = "tgMCMC printed"
 MOVES = 500  # Of tree-guided MCMC in one of our iterations.
 DP = ("dp", {"alpha": 1.0})
 NGGP = ("nggp", {"alpha": 1.0, "sigma": 0.5})
@@ -83,7 +86,7 @@ def sub_split_merge(limit: int) -> Kernel:
 
 
 def samplers(n: int) -> dict[str, Kernel]:
-    """By the names of the paper's tables; ``tgMCMC`` is the exact form."""
+    """By the names of the paper's tables; ``tgMCMC`` is the exact form, the last as published."""
     limit = max(n // SUBSET, 10)
     return {
         "Gibbs": KERNELS["gibbs"],
@@ -91,6 +94,7 @@ def samplers(n: int) -> dict[str, Kernel]:
         "Gibbs sub": gibbs_on(limit),
         "SM sub": sub_split_merge(limit),
         "tgMCMC": KERNELS["tgmcmc"],
+        PRINTED: KERNELS["tgmcmc-published"],
     }
 
 
@@ -233,7 +237,9 @@ def show(value: float | None, digits: int = 1) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def compare(name: str, setting: Setting, picture: Path | None) -> list[dict[str, Any]]:
+def compare(
+    name: str, setting: Setting, picture: Path | None = None, folder: Path | None = None
+) -> list[dict[str, Any]]:
     """Print the table of one data set; returns its rows."""
     values = setting.values()
     params = {"beta": 0.1} if setting.family == "multinomial" else base_measure(values)
@@ -245,24 +251,27 @@ def compare(name: str, setting: Setting, picture: Path | None) -> list[dict[str,
         rng = source(index)
         start = here.forest_labels() if setting.from_ibhc else cascade(here, rng)
         for sampler, kernel in kernels.items():
-            if index == 0:
-                run([kernel], here.chain(start), source(0), 0.0)
-            course = run([kernel], here.chain(start), source(index), setting.seconds)
+            key = f"{name}-{setting.seconds:g}-{sampler}-{index}.npz"
+            chain = partial(here.chain, start)
+            course = ran([kernel], chain, source(index), setting.seconds, folder and folder / key)
             courses[sampler].append(course)
-    level = common_level(list(courses.values()))
+    level = common_level([courses[sampler] for sampler in courses if sampler != PRINTED])
     print(
         f"\n{name}: {here.n} observations, {setting.prior[0]}, {setting.runs} runs,"
-        f" common level {level:.1f}\n{'':>9} | {'best':>11} | {'published':>10} | {'late mean':>11}"
+        f" common level {level:.1f}\n"
+        f"{'':>14} | {'best':>11} | {'published':>10} | {'late mean':>11}"
         f" | {'K':>6} | {'ESS of K':>8} | {'publ.':>6} | {'mean log r':>10} | {'publ.':>7}"
         f" | {'ms/it':>8} | {'publ.':>9} | to level"
     )
     rows = []
     for sampler, found in courses.items():
         row = summary(found, level)
-        best, ess, ratio, cost = setting.published.get(sampler, (None, None, None, None))
+        best, ess, ratio, cost = setting.published.get(
+            sampler.removesuffix(" printed"), (None, None, None, None)
+        )
         told = "" if setting.to_level is None or sampler != "tgMCMC" else f" ({setting.to_level} s)"
         print(
-            f"{sampler:>9} | {row['best']:11.1f} | {show(best):>10} | {row['late']:11.1f}"
+            f"{sampler:>14} | {row['best']:11.1f} | {show(best):>10} | {row['late']:11.1f}"
             f" | {row['clusters']:6.1f} | {row['ess']:8.1f} | {show(ess):>6}"
             f" | {row['log_ratio']:10.1f} | {show(ratio):>7} | {row['ms']:8.2f}"
             f" | {show(None if cost is None else 1e3 * cost):>9} | {row['to_level']:.3f} s"
@@ -270,7 +279,8 @@ def compare(name: str, setting: Setting, picture: Path | None) -> list[dict[str,
             flush=True,
         )
         rows.append({"set": name, "sampler": sampler, "level": level, **row})
-    print(f"a move of tgMCMC: {1e3 * rows[-1]['ms'] / MOVES:.1f} us", flush=True)
+    exact = next(row for row in rows if row["sampler"] == "tgMCMC")
+    print(f"a move of tgMCMC: {1e3 * exact['ms'] / MOVES:.1f} us", flush=True)
     if picture is not None:
         draw_courses(courses, picture / f"tgmcmc-{name}.png", f"{name}: {here.n:,} observations")
     return rows
@@ -302,6 +312,7 @@ def main() -> None:
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--seconds", type=float, help="of a run, instead of each set's own")
     parser.add_argument("--runs", type=int, help="of each sampler")
+    kept_in(parser)
     parser.add_argument("--picture", type=Path, help="draw the runs of each set in this folder")
     options = parser.parse_args()
     with reporting(options.output) as rows:
@@ -311,7 +322,7 @@ def main() -> None:
                 seconds=options.seconds or SETS[name].seconds,
                 runs=options.runs or SETS[name].runs,
             )
-            rows.extend(compare(name, setting, options.picture))
+            rows.extend(compare(name, setting, options.picture, options.keep))
         print(f"\n{WHY}")
 
 

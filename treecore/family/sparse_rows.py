@@ -32,6 +32,8 @@ _COUNT, _WEIGHT, _TOKENS, _SCORE = 0, 1, 2, 3
 _TOP, _LIVE, _FIRST, _LAST = 0, 1, 2, 3
 # Below this many slots a pool is never worth compacting.
 _SLACK = 64
+# A row that moves has two segments, the new one twice its entries.
+_SLOTS = 3
 
 
 class SparseRows(NamedTuple):
@@ -74,8 +76,8 @@ class SparseRows(NamedTuple):
 
 def make_sparse_rows(capacity: int, n_entries: int, from_word: NDArray[np.float64]) -> SparseRows:
     """Empty rows that can hold ``n_entries`` entries at any one time, however they are spread."""
-    # A row that moves has two segments, the new one twice its entries; untouched pages are free.
-    pool = 3 * n_entries + _SLACK
+    # Untouched pages are free.
+    pool = _SLOTS * n_entries + _SLACK
     return SparseRows(
         head=np.zeros((capacity, 4)),
         start=np.zeros(capacity, dtype=np.int64),
@@ -279,7 +281,8 @@ def _take_word(rows: SparseRows, i: int, word: int, seen: int, weight: float) ->
 
 @implements(rows_like, SparseRows)
 def _rows_like(rows: SparseRows, capacity: int, copies: int) -> SparseRows:
-    return make_sparse_rows(capacity, copies * rows.word.shape[0], rows.from_word)
+    n_entries = (rows.word.shape[0] - _SLACK) // _SLOTS
+    return make_sparse_rows(capacity, copies * n_entries, rows.from_word)
 
 
 @implements(clear_row, SparseRows)

@@ -23,7 +23,15 @@ from weald.treecore.family.base import (
 )
 from weald.treecore.family.sparse_multinomial import sparse_values
 from weald.treecore.family.sparse_rows import SparseRows, dense_row, find_word
-from weald.treecore.rows import add_row, clear_row, copy_row, is_single, subtract_row, sum_rows
+from weald.treecore.rows import (
+    add_row,
+    clear_row,
+    copy_row,
+    is_single,
+    rows_like,
+    subtract_row,
+    sum_rows,
+)
 
 from tests.treecore.family.examples import Array
 
@@ -140,6 +148,8 @@ def test_memory_follows_the_entries_and_not_the_vocabulary() -> None:
     rows = make_rows(family, 404, values)
     pool = rows.word.nbytes + rows.seen.nbytes + rows.weight.nbytes + rows.lookup.nbytes
     assert pool <= 80 * counts.size
+    # Trees, guides and pieces are made one like the other.
+    assert rows_like(rows, 404, 1).word.shape == rows.word.shape
     assert workspace(family).nbytes <= 8 * 100_003
 
 
