@@ -17,15 +17,12 @@ restart is kept in a file as it ends, and a run that was broken off goes on from
 """
 
 import argparse
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
-from weald.mcmc.guides import History
-from weald.mcmc.kernels import PAST
 from weald.mcmc.relational.kernels import NETWORK_KERNELS
 from weald.mcmc.relational.position import VertexPosition
 from weald.treecore.prior import build_prior
@@ -34,18 +31,9 @@ from weald.treecore.relational.network import Links, Network, make_network
 
 from .chains import kept, kept_in
 from .data import DATA
+from .population import N_CHAINS, OURS, Population
 
 FILES = {"NIPS": "net_nips_coauthor_234.npz", "USAir": "net_usair97_332.npz"}
-OURS = "ours"
-KERNELS: dict[str, tuple[str, ...]] = {
-    "Gibbs": (),
-    "SM": ("rgsm",),
-    "bSM": ("bsm",),
-    "sARM": ("sarm",),
-    "ARM": ("arm",),
-    OURS: ("accord", "arm"),
-}
-N_CHAINS, N_FIRST = 8, 50
 # Iterations from which the effort of all is estimated.
 N_FEELERS = 20
 
@@ -78,50 +66,15 @@ def network(name: str, scale: float) -> Network:
     return make_network(n, Links(source, target, np.ones(len(source))))
 
 
-class Population:
-    """Eight chains of one restart, from the states that 50 Gibbs sweeps reach."""
+def on_network(net: Network) -> Callable[[NDArray[np.int64]], VertexPosition]:
+    """Makes chains on a network from labels."""
+    family, prior = beta_edges(), build_prior("dp", {"alpha": 1.0})
+    return lambda labels: VertexPosition(family, net, labels, prior)
 
-    def __init__(self, net: Network, restart: int, guides: str) -> None:
-        self.past = History(N_CHAINS)
-        self.from_past = guides == "history"
-        family, prior = beta_edges(), build_prior("dp", {"alpha": 1.0})
-        self.chains: list[tuple[VertexPosition, Generator]] = []
-        self.moves, self.gibbs = 0.0, 0.0
-        for index in range(N_CHAINS):
-            rng = Generator(PCG64(SeedSequence(7, spawn_key=(restart, index))))
-            labels = rng.integers(0, 20, net.n_vertices)
-            self.chains.append((VertexPosition(family, net, labels, prior), rng))
-            self.chains[-1][0].history = (self.past, index)
-            for _ in range(N_FIRST):
-                NETWORK_KERNELS["gibbs"].sweep(rng, self.chains[-1][0])
-                self.past.note(index, self.chains[-1][0].labels())
 
-    def iterate(self, method: str, *, adapting: bool = True) -> list[float]:
-        """One iteration of every chain: their log joints, then moves proposed and accepted."""
-        moved = np.zeros(2)
-        kernels = [NETWORK_KERNELS[name] for name in KERNELS[method]]
-        if self.from_past:
-            named = ((kernel, f"{kernel.name}{PAST}") for kernel in kernels)
-            kernels = [NETWORK_KERNELS[past] if k.guided else k for k, past in named]
-        half = N_CHAINS // 2
-        halves = (self.chains[:half], self.chains[half:])
-        for moving, still in (halves, halves[::-1]):
-            guides = tuple(position.labels() for position, _ in still)
-            for position, rng in moving:
-                position.guides = guides
-                began = time.process_time()
-                for kernel in kernels:
-                    # What is compared is the move that the paper counts.
-                    tally = kernel.sweep(rng, position)[0, :2]
-                    moved += tally if kernel is kernels[-1] else 0.0
-                between = time.process_time()
-                NETWORK_KERNELS["gibbs"].sweep(rng, position)
-                self.moves += between - began
-                self.gibbs += time.process_time() - between
-        if self.from_past and adapting:
-            for index, (position, _) in enumerate(self.chains):
-                self.past.note(index, position.labels())
-        return [*(position.log_joint() for position, _ in self.chains), *moved.tolist()]
+def population(net: Network, restart: int, guides: str) -> Population:
+    """The chains of one restart."""
+    return Population(on_network(net), net.n_vertices, NETWORK_KERNELS, guides, (restart,))
 
 
 def scale_reduction(traces: NDArray[np.float64]) -> float:
@@ -153,16 +106,16 @@ def restarted(
     ``iterations`` are not normalised for ARM.
     """
     # Compile apart from what is timed.
-    Population(net, restart + 1, guides).iterate(method)
-    population = Population(net, restart, guides)
-    rows = [population.iterate(method) for _ in range(N_FEELERS)]
+    population(net, restart + 1, guides).iterate(method)
+    chains = population(net, restart, guides)
+    rows = [chains.iterate(method) for _ in range(N_FEELERS)]
     if not length:
-        effort = (population.moves + population.gibbs) / population.gibbs
+        effort = chains.normalised
         length = round(iterations if method == "ARM" else iterations / effort)
     for done in range(N_FEELERS, length):
         adapting = method != OURS or done < length // 2
-        rows.append(population.iterate(method, adapting=adapting))
-    return Restart(np.array(rows), population.moves, population.gibbs)
+        rows.append(chains.iterate(method, adapting=adapting))
+    return Restart(np.array(rows), chains.moves, chains.gibbs)
 
 
 def run(

@@ -24,7 +24,8 @@ from weald.mcmc.relational.position import VertexPosition
 from weald.mcmc.relational.vertices import VertexState
 from weald.mcmc.state import make_tally
 
-from benchmarks.papers.arm import N_CHAINS, OURS, Population, network
+from .arm import network, population
+from .population import N_CHAINS, OURS
 
 Labels = NDArray[np.int64]
 
@@ -94,16 +95,16 @@ def main() -> None:
     parser.add_argument("--moves", type=int, default=60)
     options = parser.parse_args()
     name, scale = options.network.split(":")
-    population = Population(network(name, float(scale)), 0, "history")
+    chains = population(network(name, float(scale)), 0, "history")
     past: list[list[Labels]] = [[] for _ in range(N_CHAINS)]
     for _ in range(options.warm):
-        population.iterate(OURS)
-        for index, (position, _) in enumerate(population.chains):
+        chains.advance(OURS)
+        for index, (position, _) in enumerate(chains.chains):
             past[index].append(position.labels())
     for reading in (*SOURCES, *FIRST_VERTICES):
         moves = []
         for _ in range(options.moves):
-            for index, (position, rng) in enumerate(population.chains):
+            for index, (position, rng) in enumerate(chains.chains):
                 source = reading if reading in SOURCES else SOURCES[0]
                 guides = draw_guides(rng, past, index, source)
                 if guides is not None and reading in FIRST_VERTICES:

@@ -149,7 +149,8 @@ def test_memory_follows_the_entries_and_not_the_vocabulary() -> None:
     pool = rows.word.nbytes + rows.seen.nbytes + rows.weight.nbytes + rows.lookup.nbytes
     assert pool <= 80 * counts.size
     # Trees, guides and pieces are made one like the other.
-    assert rows_like(rows, 404, 1).word.shape == rows.word.shape
+    alike: Any = rows_like(rows, 404, 1)
+    assert alike.word.shape == rows.word.shape
     assert workspace(family).nbytes <= 8 * 100_003
 
 
