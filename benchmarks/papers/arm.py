@@ -155,7 +155,7 @@ def run(
 def accepted(moves: NDArray[np.float64]) -> float:
     """Percentage accepted of moves (..., 2), proposed and accepted."""
     proposed, taken = moves.sum(axis=(0, 1)).tolist()
-    return 100.0 * taken / max(proposed, 1.0)
+    return float(100.0 * taken / max(proposed, 1.0))
 
 
 def main() -> None:

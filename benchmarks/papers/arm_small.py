@@ -13,8 +13,9 @@ largest of the 105 pairs of 15 observations, three of each component), means and
 over sets and chains, and the effort in Gibbs sweeps. A trace that never moves has none.
 
 ARM takes its guides from the growing history of all chains, as in the paper; *ARM, population* from
-the other half of the chains, which is exact at any time. ``--sets`` and ``--iterations`` make table
-2 shorter, ``--draws`` figure 3; ``--keep FOLDER`` keeps each data set as it ends.
+the other half of the chains, which is exact at any time. ``--sets``, ``--attributes`` and
+``--iterations`` make table 2 shorter, ``--draws`` figure 3; with ``--keep FOLDER`` each data set is
+kept as it ends, and a run that was broken off goes on from there.
 """
 
 import pathlib
@@ -67,7 +68,7 @@ def law_of_partitions() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     partitions = np.unique([canonical_labels(each) for each in labels], axis=0)
     weights = np.array([on_network(four_vertices())(each).log_joint() for each in partitions])
     law = np.exp(weights - weights.max())
-    return partitions, law / law.sum()
+    return partitions, np.asarray(law / law.sum())
 
 
 def four_vertices() -> Network:
@@ -87,7 +88,7 @@ def visited(sampler: str, partitions: NDArray[np.int64], draws: int) -> NDArray[
         chains.advance(method, interlaced=False)
         for chain, code in enumerate(chains.labels() @ places):
             counts[chain, index[int(code)]] += 1.0
-    return counts / counts.sum(axis=1, keepdims=True)
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
 def figure_3(draws: int) -> list[dict[str, Any]]:
@@ -150,12 +151,12 @@ def spread(values: NDArray[np.float64]) -> str:
 
 
 def table_2(
-    iterations: int, n_sets: int, folder: pathlib.Path | None = None
+    attributes: list[int], iterations: int, n_sets: int, folder: pathlib.Path | None = None
 ) -> list[dict[str, Any]]:
     """Print the table; returns its rows."""
     print(f"\ntable 2: {n_sets} data sets, {N_CHAINS} chains, {iterations} iterations")
     rows = []
-    for m, sampler in product((6, 8, 10), SAMPLERS):
+    for m, sampler in product(attributes, SAMPLERS):
         found = []
         for index in range(n_sets):
             file = folder and folder / f"table-2-{iterations}-{m}-{sampler}-{index}.npz"
@@ -185,12 +186,14 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--sets", type=int, default=20)
     parser.add_argument("--iterations", type=int, default=2000)
+    parser.add_argument("--attributes", default="6,8,10", help="of table 2's observations")
     parser.add_argument("--draws", type=int, default=160_000, help="of figure 3")
     kept_in(parser)
     options = parser.parse_args()
     with reporting(options.output) as rows:
         rows.extend(figure_3(options.draws))
-        rows.extend(table_2(options.iterations, options.sets, options.keep))
+        attributes = [int(m) for m in options.attributes.split(",")]
+        rows.extend(table_2(attributes, options.iterations, options.sets, options.keep))
         print(f"\n{WHY}")
 
 

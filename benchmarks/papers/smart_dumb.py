@@ -42,6 +42,8 @@ from .simulated import N_KINDS, bernoulli_mixture, mentions
 
 PRIOR: Any = build_prior("emm", {"mu": 0.5, "sigma": 1.0, "kmax": 400})
 ITERATIONS = {100: 10_000, 200: 50_000, 500: 200_000}
+# Mentions, and entities to begin with.
+CASES = ((100, 5), (200, 5), (500, 5), (500, 1), (500, 10), (500, 20))
 # Two plans of one sampler, of which each step takes one; the smart split is the first one's, and
 # the smart merge the second one's.
 SAMPLERS: dict[str, tuple[Any, Any]] = {
@@ -201,7 +203,7 @@ def entity_figures(share: float, seeds: int) -> list[dict[str, Any]]:
         f" | {'us/step':>8} | {'published':>9}"
     )
     rows = []
-    for n, start in ((100, 5), (200, 5), (500, 5), (500, 1), (500, 10), (500, 20)):
+    for n, start in CASES:
         for sampler in SAMPLERS:
             iterations = max(round(share * ITERATIONS[n]), 10)
             found = [entities_of(sampler, n, start, iterations, seed) for seed in range(seeds)]

@@ -263,7 +263,7 @@ def compare(
         f" | {'K':>6} | {'ESS of K':>8} | {'publ.':>6} | {'mean log r':>10} | {'publ.':>7}"
         f" | {'ms/it':>8} | {'publ.':>9} | to level"
     )
-    rows = []
+    rows: list[dict[str, Any]] = []
     for sampler, found in courses.items():
         row = summary(found, level)
         best, ess, ratio, cost = setting.published.get(
