@@ -29,6 +29,7 @@ __all__ = [
     "arguments",
     "autocorrelation_time",
     "common_level",
+    "compile_apart",
     "draw_courses",
     "kept",
     "kept_in",
@@ -38,6 +39,9 @@ __all__ = [
     "run",
     "source",
 ]
+
+# As a family, its rows, a prior and a kernel; numba keeps as much for a process.
+_COMPILED: set[tuple[str, ...]] = set()
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,17 @@ def run(kernels: Sequence[Kernel], position: Position, rng: Generator, seconds: 
     return Course(found[:, 0], found[:, 1], found[:, 2].astype(np.int64), tally)
 
 
+def compile_apart(kernels: Sequence[Kernel], position: Position) -> None:
+    """Sweep once with each kernel that has not run in this process, as compiling is not timed."""
+    forms = (position.family, position.atoms.rows, position.prior)
+    form = tuple(type(each).__name__ for each in forms)
+    for kernel in kernels:
+        if (*form, kernel.name) not in _COMPILED:
+            position.resample(source(0))
+            kernel.sweep(source(0), position)
+            _COMPILED.add((*form, kernel.name))
+
+
 def ran(
     kernels: Sequence[Kernel],
     chain: Callable[[], Position],
@@ -136,10 +151,10 @@ def ran(
     seconds: float,
     file: Path | None = None,
 ) -> Course:
-    """A new chain, run after one iteration to compile, or what the file holds of one."""
+    """A new chain, or what the file holds of one."""
 
     def make() -> dict[str, Any]:
-        run(kernels, chain(), source(0), 0.0)
+        compile_apart(kernels, chain())
         return vars(run(kernels, chain(), rng, seconds))
 
     return Course(**kept(file, make))

@@ -19,7 +19,7 @@ from weald.treecore.partition import Atoms, Model, empty_partition
 from weald.treecore.prior.base import log_new_block, log_size
 from weald.treecore.reference import by_reference
 
-from .chains import kept, source
+from .chains import compile_apart, kept
 
 __all__ = ["LEAST_SHARE", "HeldOut", "Path", "followed", "late"]
 
@@ -27,8 +27,6 @@ __all__ = ["LEAST_SHARE", "HeldOut", "Path", "followed", "late"]
 LEAST_SHARE = 1 / 200
 # A look at a chain may cost more than its sweep: the next one is so many times later.
 _LATER = 1.07
-# Seconds for a sweep of each kernel.
-_AN_INSTANT = 1e-9
 
 
 @compiled
@@ -133,8 +131,7 @@ def followed(
 
     def make() -> dict[str, Any]:
         kernels = kernels_named(names)
-        # Compile apart from what is timed.
-        follow(kernels, chain(), source(0), held, _AN_INSTANT)
+        compile_apart(kernels, chain())
         return vars(follow(kernels, chain(), rng, held, seconds))
 
     return Path(**kept(file, make))

@@ -12,10 +12,12 @@ Figure 6: five components with 15 attributes under a Dirichlet process, alpha = 
 processor seconds until the log joint first comes within 10 nats of the samplers' common level.
 
 ``--share`` takes that share of the iterations, ``--seeds`` data sets, ``--figures`` some figures
-only; ``--picture FILE`` draws figure 6.
+only; ``--picture FILE`` draws figure 6. With ``--keep FOLDER`` every chain of figure 6 is kept as
+it ends, and a run that was broken off goes on from there.
 """
 
 import time
+from functools import partial
 from math import lgamma, log
 from pathlib import Path
 from typing import Any
@@ -37,7 +39,17 @@ from weald.treecore.partition import Model
 from weald.treecore.prior import build_prior
 from weald.treecore.reference import by_reference
 
-from .chains import Course, arguments, common_level, draw_courses, problem, reporting, run, source
+from .chains import (
+    Course,
+    arguments,
+    common_level,
+    draw_courses,
+    kept_in,
+    problem,
+    ran,
+    reporting,
+    source,
+)
 from .simulated import N_KINDS, bernoulli_mixture, mentions
 
 PRIOR: Any = build_prior("emm", {"mu": 0.5, "sigma": 1.0, "kmax": 400})
@@ -229,7 +241,9 @@ def entity_figures(share: float, seeds: int) -> list[dict[str, Any]]:
     return rows
 
 
-def likelihood_figure(seeds: int, picture: Path | None) -> list[dict[str, Any]]:
+def likelihood_figure(
+    seeds: int, picture: Path | None, folder: Path | None
+) -> list[dict[str, Any]]:
     """Print figure 6; returns its rows."""
     print(
         f"\nfigure 6: processor seconds to within {WITHIN:g} nats; medians over {seeds} data sets"
@@ -245,10 +259,9 @@ def likelihood_figure(seeds: int, picture: Path | None) -> list[dict[str, Any]]:
             here = problem("bernoulli", {"a": 0.1, "b": 0.1}, prior, values)
             for name, kernels in MIXTURE_KERNELS.items():
                 used = [KERNELS[kernel] for kernel in kernels]
-                if n == min(MIXTURE_SECONDS) and seed == 0:
-                    run(used, here.chain(np.zeros(n)), source(0), 0.0)
-                course = run(used, here.chain(np.zeros(n)), source(seed, n), seconds)
-                courses[name].append(course)
+                start = partial(here.chain, np.zeros(n))
+                file = folder and folder / f"figure-6-{n}-{seconds:g}-{name}-{seed}.npz"
+                courses[name].append(ran(used, start, source(seed, n), seconds, file))
             level = common_level([found[-1:] for found in courses.values()])
             for name, found in courses.items():
                 hits[name].append(found[-1].reached(level - WITHIN))
@@ -274,6 +287,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the paper's iterations")
     parser.add_argument("--seeds", type=int, default=3, help="data sets of each size")
     parser.add_argument("--figures", default="3,6", help="3 stands for 3, 4 and 5")
+    kept_in(parser)
     parser.add_argument("--picture", type=Path, help="draw figure 6 to this PNG")
     options = parser.parse_args()
     chosen = options.figures.split(",")
@@ -281,7 +295,7 @@ def main() -> None:
         if "3" in chosen:
             rows.extend(entity_figures(options.share, options.seeds))
         if "6" in chosen:
-            rows.extend(likelihood_figure(options.seeds, options.picture))
+            rows.extend(likelihood_figure(options.seeds, options.picture, options.keep))
         print(f"\n{WHY}")
 
 
