@@ -172,11 +172,6 @@ def _let_workers_refine(
             "refinement.mode is workers, whose leases go through Redis, which is switched off",
             next_step="--set redis.enabled=true",
         )
-    if any(each is not None for each in msgspec.structs.astuple(settings.memory)):
-        raise NotReadyError(
-            "section [memory] acts at inline refinements and is not known to workers yet",
-            next_step="--set refinement.mode=inline, or leave [memory] empty",
-        )
     queue = open_things.enter_context(LeaseQueue(settings.redis, settings.stream.name))
     engine.refine_by(Refinery(settings.workers, queue, store, watch))
 

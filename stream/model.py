@@ -67,6 +67,11 @@ class Plan:
                 'stream.duplicate_keys = "update" takes single observations out of the model, and '
                 "memory.leaf_budget lets them become one with others: choose one of the two"
             )
+        if self.refinement.mode == "workers" and self.memory.leaf_budget is not None:
+            raise ParameterError(
+                'memory.leaf_budget needs refinement.mode = "inline": compaction makes one atom of '
+                "many while workers hold them. Windows and half-lives go with workers"
+            )
 
 
 def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:

@@ -19,7 +19,6 @@ from ..mcmc.ledger import Refinement
 from ..mcmc.lending import Lent
 from ..mcmc.settings import RefinementSettings
 from ..storage.commit import Departure, PublicationRow
-from ..treecore.errors import ParameterError
 from .applied import Applied
 from .archive import Archive
 from .arrivals import Arrivals
@@ -87,15 +86,9 @@ class Shard:
         Raises
         ------
         ParameterError
-            When the budget is too small for the cadence, or workers are to refine atoms that are
-            compacted under their hands.
+            When the budget is too small for the cadence.
         """
         Bounding.check(memory.leaf_budget, cadence.every_records)
-        if cadence.mode == "workers" and memory.leaf_budget is not None:
-            raise ParameterError(
-                'memory.leaf_budget needs refinement.mode = "inline": compaction makes one atom of '
-                "many while workers hold them. Windows and half-lives go with workers"
-            )
         self.cadence, self.forgetting.settings = cadence, memory
 
     @property

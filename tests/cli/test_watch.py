@@ -69,6 +69,33 @@ def test_lag_and_workers_of_a_running_writer(weald: Command) -> None:
     assert "lag_records" not in json.loads(weald("status", *ask).out)
 
 
+def test_a_window_goes_with_workers_and_a_leaf_budget_does_not(
+    weald: Command, clean: Path, filled: Path, redis_url: str
+) -> None:
+    """`weald run` offers leases of a stream whose window is full, and says what it cannot do."""
+    told = (
+        (filled / "weald.toml").read_text().replace("'records.jsonl'", f"'{filled}/records.jsonl'")
+    )
+    told = told.replace("'pairs'", "'windowed'").replace(
+        "enabled = false", f"url = '{redis_url}'", 1
+    )
+    told = told.replace("[refinement]", "[refinement]\nmode = 'workers'")
+    home = clean / "weald.toml"
+    home.write_text(f"{told}[memory]\nleaf_budget = 4000\n")
+    refused = weald("run")
+    assert refused.code != 0
+    assert 'leaf_budget needs refinement.mode = "inline"' in refused.err
+    home.write_text(f"{told}[memory]\nwindow_records = 120\n")
+    with LeaseQueue(RedisSettings(url=redis_url), "windowed") as queue:
+        # Leases are made for whoever was heard of lately.
+        queue.take("somebody", 10.0, 0.001)
+        result = weald("run")
+        assert result.code == 0, result.err
+        assert queue.standing()
+    clusters = json.loads(weald("clusters", "--output", "json").out)
+    assert sum(row["size"] for row in clusters) == 120
+
+
 def test_a_worker_parks_what_cannot_be_worked_on_and_leaves(clean: Path, redis_url: str) -> None:
     """The process itself takes a lease of damaged bytes again and again, and parks it."""
     stream = "damaged"
