@@ -19,19 +19,20 @@ from .reference import by_reference
 __all__ = ["consolidate"]
 
 _NONE = -1
-# Pairs are quadratic in the roots; the smallest trees beyond these wait for their next arrival.
+# Pairs are quadratic in the roots: so many are compared at a time, and of those that stay, so many
+# with the next smaller ones.
 _MOST_ROOTS = 256
+_MOST_STAYING = 128
 
 
 @allocating
-def _largest_roots(forest: Forest) -> NDArray[np.int64]:
-    """The largest roots, falling in size, ties by id."""
-    roots = np.sort(forest.roots[: forest.n_roots[0]])
+def _falling_in_size(forest: Forest, roots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same roots, ties by id."""
+    roots = np.sort(roots)
     size = np.empty(roots.shape[0], dtype=np.int64)
     for at in range(roots.shape[0]):
         size[at] = -forest.size[roots[at]]
-    order = np.argsort(size, kind="mergesort")
-    return roots[order[: min(order.shape[0], _MOST_ROOTS)]]
+    return roots[np.argsort(size, kind="mergesort")]
 
 
 @allocating
@@ -47,11 +48,12 @@ def _join_roots(model: Model, forest: Forest, a: int, b: int) -> int:
     return v
 
 
-@compiled
-def consolidate(model: Model, forest: Forest) -> int:
-    """Join the two trees of smallest log d until none is below zero; returns how many joins."""
-    model, forest = by_reference(model), by_reference(forest)
-    items = _largest_roots(forest)
+@allocating
+def _join_nearest(model: Model, forest: Forest, items: NDArray[np.int64]) -> int:
+    """Join the two roots of smallest log d until none is below zero; returns how many joins.
+
+    The place of a root that is none any more is -1 in ``items``.
+    """
     n = items.shape[0]
     table = np.zeros((n, n))
     for i in range(n):
@@ -70,8 +72,28 @@ def consolidate(model: Model, forest: Forest) -> int:
         items[best_j] = _join_roots(model, forest, items[best_j], items[best_i])
         for j in range(n):
             table[max(best_i, j), min(best_i, j)] = 0.0
-        items[best_i] = -1
+        items[best_i] = _NONE
         for j in range(n):
             if j != best_j and items[j] >= 0:
                 d = log_dissimilarity(model, forest, items[best_j], items[j])
                 table[max(best_j, j), min(best_j, j)] = d
+
+
+@compiled
+def consolidate(model: Model, forest: Forest) -> int:
+    """Join the trees that are better together, the largest first; returns how many joins.
+
+    Every tree has its turn, however many there are: those that stayed alone would be compared with
+    each arrival from then on.
+    """
+    model, forest = by_reference(model), by_reference(forest)
+    waiting = _falling_in_size(forest, forest.roots[: forest.n_roots[0]])
+    items = waiting[:0]
+    joins = done = 0
+    while done < waiting.shape[0]:
+        stay = _falling_in_size(forest, items[items >= 0])[:_MOST_STAYING]
+        more = min(_MOST_ROOTS - stay.shape[0], waiting.shape[0] - done)
+        items = np.concatenate((stay, waiting[done : done + more]))
+        done += more
+        joins += _join_nearest(model, forest, items)
+    return joins
