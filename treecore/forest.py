@@ -56,6 +56,12 @@ __all__ = [
 _NONE = -1
 # No tree is higher than this many binary logarithms of its leaves.
 _HIGHEST = 2.5
+# What an insertion reads and writes of a node lies together, in one record a node: in arrays apart
+# each number would be a line of the processor's cache to wait for.
+_INTEGERS = ("left", "right", "size", "table_age", "parent", "n_leaves", "height", "atom")
+_FLOATS = ("log_marginal", "log_potential", "log_dissimilarity")
+_RECORD = 12
+_CACHE_LINE = 64
 # After so many observations taken in one by one, a table is filled from the statistics again.
 _OLDEST = 64
 
@@ -94,7 +100,17 @@ class Forest(NamedTuple):
     leaf: NDArray[np.int64]
     waiting: NDArray[np.int64]
     predictive: Rows
-    table_age: NDArray[np.uint8]
+    table_age: NDArray[np.int64]
+
+
+def _node_entries(capacity: int) -> dict[str, NDArray[Any]]:
+    """Zeros: each of a node's entries as an array of its own, views of one block."""
+    words = np.zeros(capacity * _RECORD + _CACHE_LINE // 8, dtype=np.int64)
+    skipped = -words.ctypes.data % _CACHE_LINE // words.itemsize
+    block = words[skipped : skipped + capacity * _RECORD].reshape(capacity, _RECORD)
+    integers = {name: block[:, at] for at, name in enumerate(_INTEGERS)}
+    floats = block[:, len(_INTEGERS) :].view(np.float64)
+    return integers | {name: floats[:, at] for at, name in enumerate(_FLOATS)}
 
 
 def empty_forest(family: Any, n_atoms: int, like: Any = None) -> Forest:
@@ -108,32 +124,24 @@ def empty_forest(family: Any, n_atoms: int, like: Any = None) -> Forest:
     # What is in a leaf is in every node above it, and in the one that is being made.
     layers = int(_HIGHEST * log2(n_atoms + 1)) + 2
     rows = rows_like(like, capacity, layers)
-    links = [np.full(capacity, _NONE, dtype=np.int64) for _ in range(3)]
-    integers = [np.zeros(capacity, dtype=np.int64) for _ in range(6)]
-    floats = [np.zeros(capacity) for _ in range(3)]
+    entries = _node_entries(capacity)
+    for name in ("parent", "left", "right"):
+        entries[name][:] = _NONE
+    entries["atom"][:] = -2
+    lists = [np.zeros(capacity, dtype=np.int64) for _ in range(4)]
     scalars = [np.zeros(1, dtype=np.int64) for _ in range(3)]
     return Forest(
-        parent=links[0],
-        left=links[1],
-        right=links[2],
-        atom=np.full(capacity, -2, dtype=np.int64),
-        n_leaves=integers[0],
-        height=integers[1],
-        size=np.zeros(capacity, dtype=np.int64),
+        **entries,
         rows=rows,
-        log_marginal=floats[0],
-        log_potential=floats[1],
-        log_dissimilarity=floats[2],
-        roots=integers[2],
-        root_position=integers[3],
+        roots=lists[0],
+        root_position=lists[1],
         n_roots=scalars[0],
-        free=integers[4],
+        free=lists[2],
         n_free=scalars[1],
         n_used=scalars[2],
         leaf=np.full(n_atoms, _NONE, dtype=np.int64),
-        waiting=integers[5],
+        waiting=lists[3],
         predictive=make_predictive(family, capacity, rows),
-        table_age=np.zeros(capacity, dtype=np.uint8),
     )
 
 
