@@ -18,7 +18,8 @@ class WorkersSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     leases
         Leases of a round; 0 makes one for each worker that is there when the round begins.
     sweeps
-        Sweeps of each kernel on a lease: its length, which is never a time.
+        Sweeps of each kernel on a lease: its length, which is never a time. Longer leases lose less
+        on the way between writer and workers, shorter ones deal the blocks out anew more often.
     kernels
         Comma-joined names of exact kernels, as of `weald fit --kernel`. The default moves parts of
         trees; ``sdds`` adds smart-dumb splits and merges. With ``leases`` at 1 a lease is the whole
@@ -40,7 +41,7 @@ class WorkersSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     leases: Annotated[int, msgspec.Meta(ge=0)] = 0
-    sweeps: Count = 8
+    sweeps: Count = 16
     kernels: str = "tgmcmc,gibbs"
     lease_seconds: Seconds = 10.0
     deliveries: Count = 3
