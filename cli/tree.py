@@ -46,7 +46,9 @@ def tree(
     """Show how a cluster's observations hang together: its tree, cut where it is largest.
 
     The tree is the guide of the sampler, as of the newest snapshot; nodes that hold nothing else of
-    the cluster on one side are passed over.
+    the cluster on one side are passed over. A stream of edges has none: which block a vertex is in
+    depends on all other blocks, so that no tree of vertices could guide anything. Of a network
+    `weald cluster ID` shows who is in a block, and `weald predict` how probable edges are.
     """
     from .state import reading
     from .subtree import Forest, part_record

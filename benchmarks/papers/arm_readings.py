@@ -1,9 +1,14 @@
-"""Acceptance of adaptive reconfiguration by readings of its paper: ``... arm_readings``.
+"""Adaptive reconfiguration by readings of its paper: ``python -m benchmarks.papers.arm_readings``.
 
-Herlau et al. publish 19.4 % on NIPS (table 5). One population is run until its chains agree
-(``--warm`` iterations of what ``weald fit`` does); then each reading proposes ``--moves`` moves for
-each chain, with a Gibbs sweep after each. Printed are the percentage accepted and quantiles of the
-log ratio.
+First what R-hat may be of, where ``--kept`` names a folder of restarts that ``arm --keep`` left:
+the chains of one index in all restarts (the mean over indices, as in ``arm``, and the median), the
+chains of one restart, all chains of all, each restart's chains one after another, and the first
+again without anything discarded.
+
+Then acceptance. Herlau et al. publish 19.4 % on NIPS (table 5). One population is run until its
+chains agree (``--warm`` iterations of what ``weald fit`` does); then each reading proposes
+``--moves`` moves for each chain, with a Gibbs sweep after each. Printed are the percentage accepted
+and quantiles of the log ratio.
 
 The first four take the guides from all chains, from the chain's own past, from others' only, or
 from its own last five states. The rest take them from all chains and a first vertex uniformly among
@@ -12,6 +17,7 @@ block, or by the inverse size of its block.
 """
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 from numpy.random import Generator
@@ -24,7 +30,7 @@ from weald.mcmc.relational.position import VertexPosition
 from weald.mcmc.relational.vertices import VertexState
 from weald.mcmc.state import make_tally
 
-from .arm import network, population
+from .arm import network, population, scale_reduction
 from .population import N_CHAINS, OURS
 
 Labels = NDArray[np.int64]
@@ -34,6 +40,35 @@ FIRST_VERTICES = ("any vertex", "outside the largest", "by inverse size")
 # Draws of a second guide that differs from the first before a move is passed over.
 N_TRIES = 20
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def r_hats(rows: NDArray[np.float64]) -> dict[str, float]:
+    """R-hat by each reading, of log joints (restarts, iterations, chains)."""
+    late = rows[:, rows.shape[1] // 2 :]
+    by_index = [scale_reduction(late[:, :, chain]) for chain in range(late.shape[2])]
+    chains = late.transpose(0, 2, 1)
+    return {
+        "by index": float(np.mean(by_index)),
+        "median": float(np.median(by_index)),
+        "a restart": float(np.mean([scale_reduction(each) for each in chains])),
+        "all chains": scale_reduction(chains.reshape(-1, late.shape[1])),
+        "end to end": scale_reduction(chains.reshape(len(chains), -1)),
+        "whole run": float(
+            np.mean([scale_reduction(rows[:, :, chain]) for chain in range(late.shape[2])])
+        ),
+    }
+
+
+def tell_r_hats(folder: Path) -> None:
+    """A line for each network and method that all restarts are there of."""
+    runs: dict[str, list[Path]] = {}
+    for path in sorted(folder.glob("*-?.npz")):
+        runs.setdefault(path.stem[:-2], []).append(path)
+    for name, paths in runs.items():
+        if len(paths) > 1:
+            rows = np.stack([np.load(path)["rows"] for path in paths])[:, :, :N_CHAINS]
+            told = ", ".join(f"{reading} {value:.2f}" for reading, value in r_hats(rows).items())
+            print(f"{name}, {len(paths)} restarts: {told}")
 
 
 def draw_guides(
@@ -93,7 +128,10 @@ def main() -> None:
     parser.add_argument("--network", default="NIPS:1.0")
     parser.add_argument("--warm", type=int, default=120)
     parser.add_argument("--moves", type=int, default=60)
+    parser.add_argument("--kept", type=Path, help="folder of restarts that have ended")
     options = parser.parse_args()
+    if options.kept:
+        tell_r_hats(options.kept)
     name, scale = options.network.split(":")
     chains = population(network(name, float(scale)), 0, "history")
     past: list[list[Labels]] = [[] for _ in range(N_CHAINS)]

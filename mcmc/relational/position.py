@@ -17,7 +17,7 @@ from ...treecore.prior.base import PartitionPrior
 from ...treecore.prior.sequential import canonical_labels
 from ...treecore.relational.edges import edge_numbers
 from ...treecore.relational.network import Network
-from ...treecore.relational.ties import log_likelihood
+from ...treecore.relational.weighing import log_likelihood
 from ..guides import History
 from ..walk_notes import Notes, make_notes
 from .edge_parameters import resample_edges

@@ -17,7 +17,7 @@ from ...treecore.draw import below, choose, coin
 from ...treecore.partition import Model, Partition
 from ...treecore.prior.base import log_size
 from ...treecore.reference import by_reference
-from ...treecore.relational.ties import log_block, log_fusion
+from ...treecore.relational.weighing import log_block, log_fusion
 from ..reseating import (
     go_to,
     log_seat,

@@ -15,17 +15,8 @@ from ...treecore.prior.base import log_new_block, log_size
 from ...treecore.prior.sequential import canonical_labels
 from ...treecore.reference import by_reference, held_by_reference
 from ...treecore.relational.network import Network
-from ...treecore.relational.ties import (
-    Ties,
-    empty_ties,
-    log_likelihood,
-    log_ties,
-    log_ties_alone,
-    open_slot,
-    regard,
-    seat,
-    unseat,
-)
+from ...treecore.relational.ties import Ties, empty_ties, open_slot, regard, seat, unseat
+from ...treecore.relational.weighing import log_likelihood, log_ties, log_ties_alone
 from ..reseating import (
     log_seat,
     log_seat_alone,

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compile import generic, implements
+from ..compile import generic, implements, inner
 from ..errors import ParameterError
 from ..family.base import predictive_width, register_dense, statistics_width
 from ..family.gamma import log_rising, rising_table
+from ..reference import held_by_reference
 
 __all__ = [
     "BetaEdges",
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 
+@held_by_reference
 class BetaEdges(NamedTuple):
     """Edges that are there or not, with a Beta(a, b) share; a counts edges, b their absence.
 
@@ -40,6 +42,7 @@ class BetaEdges(NamedTuple):
     from_both: NDArray[np.float64]
 
 
+@held_by_reference
 class GammaEdges(NamedTuple):
     """Counts on edges, with a Gamma(shape, rate) mean for every pair of vertices."""
 
@@ -91,18 +94,28 @@ def edge_numbers(family: BetaEdges | GammaEdges) -> dict[str, float]:
     return {name: value for name, value in fields if isinstance(value, float)}
 
 
-@implements(log_pair, BetaEdges)
+@inner
 def _log_share(family: BetaEdges, total: float, n_pairs: float) -> float:
     present = log_rising(family.from_a, 0, total)
     absent = log_rising(family.from_b, 0, n_pairs - total)
     return present + absent - log_rising(family.from_both, 0, n_pairs)
 
 
-@implements(log_pair, GammaEdges)
+@inner
 def _log_rate(family: GammaEdges, total: float, n_pairs: float) -> float:
     shape, rate = family.shape, family.rate
     value = log_rising(family.from_shape, 0, total) + shape * log(rate)
     return value - (total + shape) * log(rate + n_pairs)
+
+
+@implements(log_pair, BetaEdges)
+def _log_share_of(family: BetaEdges, total: float, n_pairs: float) -> float:
+    return _log_share(family, total, n_pairs)
+
+
+@implements(log_pair, GammaEdges)
+def _log_rate_of(family: GammaEdges, total: float, n_pairs: float) -> float:
+    return _log_rate(family, total, n_pairs)
 
 
 @implements(edge_mean, BetaEdges)

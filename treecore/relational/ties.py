@@ -1,15 +1,16 @@
-"""Statistics of every pair of blocks, and what it weighs to put vertices into a block.
+"""Statistics of every pair of blocks, kept while vertices come and go.
 
 Vertices are put into blocks and taken out one at a time; each costs its edges and two terms of the
-likelihood for every block. A set of vertices is weighed whole: its edges, and for each block one
-term a block. Sums of counts are exact in float64, so nothing drifts.
+likelihood for every block. Sums of counts are exact in float64, so nothing drifts.
 
 ``regard`` looks at a set of vertices that are in no block and counts what lies between them and
-every block; ``log_ties`` then says what joining a block weighs. There is room for a bounded number
-of blocks, because there is a row for each. Where more are opened ``crowded`` says that what follows
-is void: the partition stays one, but nothing more is counted and everything weighs 0.
+every block; :mod:`weald.treecore.relational.weighing` then says what joining a block weighs. There
+is room for a bounded number of blocks, because there is a row for each. Where more are opened
+``crowded`` says that what follows is void: the partition stays one, but nothing more is counted and
+everything weighs 0.
 """
 
+from math import nan
 from typing import NamedTuple
 
 import numpy as np
@@ -24,11 +25,7 @@ from .network import HIDDEN, HIDDEN_BACK, RECEIVED, SENT, Network
 __all__ = [
     "Ties",
     "empty_ties",
-    "log_block",
-    "log_fusion",
-    "log_likelihood",
-    "log_ties",
-    "log_ties_alone",
+    "n_pairs_inside",
     "open_slot",
     "recount",
     "regard",
@@ -51,6 +48,10 @@ class Ties(NamedTuple):
         float64 (c, c) by slots: sum of the edges from one block to the other, hidden pairs, and the
         log likelihood of the pair. Symmetric where edges have no direction; a block with itself
         counts every pair of its vertices once.
+    log_gain:
+        float64 (c, c): log likelihood ratio of a pair of blocks, both directions together, should
+        the first gain a vertex that has no edge to the second and no hidden pair. NaN until
+        weighing asks for it; a vertex meets few blocks, and for all others these terms hold.
     toward:
         float64 (4, c): between the set that is looked at and each block, by the columns of
         :class:`~weald.treecore.relational.network.Network`.
@@ -67,6 +68,7 @@ class Ties(NamedTuple):
     total: NDArray[np.float64]
     hidden: NDArray[np.float64]
     log_value: NDArray[np.float64]
+    log_gain: NDArray[np.float64]
     toward: NDArray[np.float64]
     within: NDArray[np.float64]
     looked_at: NDArray[np.int64]
@@ -81,6 +83,7 @@ def empty_ties(n: int, capacity: int) -> Ties:
         np.zeros(square),
         np.zeros(square),
         np.zeros(square),
+        np.full(square, nan),
         np.zeros((4, capacity)),
         np.zeros(2),
         np.array([0, _NOBODY], dtype=np.int64),
@@ -98,12 +101,17 @@ def open_slot(partition: Partition, ties: Ties) -> int:
 
 
 @inner
-def _n_pairs(network: Network, first: int, second: int, same: bool) -> int:  # noqa: FBT001 - compiled
-    """Pairs of vertices between blocks of these sizes, or inside one."""
-    if not same:
-        return first * second
-    ordered = first * (first - 1)
+def n_pairs_inside(network: Network, size: int) -> int:
+    """Pairs of vertices inside a block of this size."""
+    ordered = size * (size - 1)
     return ordered if network.directed[0] else ordered // 2
+
+
+@inner
+def _n_pairs(network: Network, partition: Partition, k: int, other: int) -> int:
+    """Pairs of vertices between two blocks, or inside one."""
+    size = partition.n_members[k]
+    return n_pairs_inside(network, size) if k == other else size * partition.n_members[other]
 
 
 @inner
@@ -191,11 +199,11 @@ def tie(
     """Add to the edge between two vertices that are in blocks: source, target, what to add."""
     source, target, amount = edge
     k, other = partition.label[source], partition.label[target]
-    size = partition.n_members[k]
-    n_pairs = _n_pairs(network, size, partition.n_members[other], k == other)
+    n_pairs = _n_pairs(network, partition, k, other)
     ties.total[k, other] += amount
     value = log_pair(model.family, ties.total[k, other], n_pairs - ties.hidden[k, other])
     ties.log_value[k, other] = value
+    ties.log_gain[k, other] = ties.log_gain[other, k] = nan
     if not network.directed[0]:
         ties.total[other, k] = ties.total[k, other]
         ties.log_value[other, k] = value
@@ -213,15 +221,15 @@ def recount(model: Model, network: Network, partition: Partition, ties: Ties) ->
 @inner
 def _refresh(model: Model, network: Network, partition: Partition, ties: Ties, k: int) -> None:
     """Work out again what pairs with block k contribute."""
-    size = partition.n_members[k]
     for at in range(partition.n_blocks[0]):
         other = partition.slots[at]
-        n_pairs = _n_pairs(network, size, partition.n_members[other], k == other)
+        n_pairs = _n_pairs(network, partition, k, other)
         value = log_pair(model.family, ties.total[k, other], n_pairs - ties.hidden[k, other])
         ties.log_value[k, other] = value
         if network.directed[0]:
             value = log_pair(model.family, ties.total[other, k], n_pairs - ties.hidden[other, k])
         ties.log_value[other, k] = value
+        ties.log_gain[k, other] = ties.log_gain[other, k] = nan
 
 
 @inner
@@ -268,132 +276,3 @@ def unseat(model: Model, network: Network, partition: Partition, ties: Ties, v: 
         close_block(partition, k)
     elif counting:
         _refresh(model, network, partition, ties, k)
-
-
-@inner
-def log_ties(model: Model, network: Network, partition: Partition, ties: Ties, k: int) -> float:
-    """Log likelihood ratio of the set that is looked at joining block k."""
-    if ties.crowded[0]:
-        return 0.0
-    toward, total, hidden = ties.toward, ties.total, ties.hidden
-    n_set, size = ties.looked_at[0], partition.n_members[k]
-    directed = network.directed[0] == 1
-    value = 0.0
-    for at in range(partition.n_blocks[0]):
-        other = partition.slots[at]
-        if other == k:
-            continue
-        n_pairs = (size + n_set) * partition.n_members[other]
-        value += log_pair(
-            model.family,
-            total[k, other] + toward[SENT, other],
-            n_pairs - hidden[k, other] - toward[HIDDEN, other],
-        )
-        value -= ties.log_value[k, other]
-        if directed:
-            value += log_pair(
-                model.family,
-                total[other, k] + toward[RECEIVED, other],
-                n_pairs - hidden[other, k] - toward[HIDDEN_BACK, other],
-            )
-            value -= ties.log_value[other, k]
-    inside = total[k, k] + toward[SENT, k] + ties.within[0]
-    concealed = hidden[k, k] + toward[HIDDEN, k] + ties.within[1]
-    if directed:
-        inside += toward[RECEIVED, k]
-        concealed += toward[HIDDEN_BACK, k]
-    n_pairs = _n_pairs(network, size + n_set, size + n_set, True)  # noqa: FBT003 - compiled
-    return value + log_pair(model.family, inside, n_pairs - concealed) - ties.log_value[k, k]
-
-
-@inner
-def log_ties_alone(model: Model, network: Network, partition: Partition, ties: Ties) -> float:
-    """Log likelihood ratio of the set that is looked at becoming a block."""
-    if ties.crowded[0]:
-        return 0.0
-    toward, n_set = ties.toward, ties.looked_at[0]
-    value = 0.0
-    for at in range(partition.n_blocks[0]):
-        other = partition.slots[at]
-        n_pairs = n_set * partition.n_members[other]
-        value += log_pair(model.family, toward[SENT, other], n_pairs - toward[HIDDEN, other])
-        if network.directed[0]:
-            value += log_pair(
-                model.family, toward[RECEIVED, other], n_pairs - toward[HIDDEN_BACK, other]
-            )
-    n_pairs = _n_pairs(network, n_set, n_set, True)  # noqa: FBT003 - compiled
-    return value + log_pair(model.family, ties.within[0], n_pairs - ties.within[1])
-
-
-@inner
-def _log_tie(network: Network, ties: Ties, k: int, other: int) -> float:
-    """Log likelihood of the pairs between two blocks, in both directions, or inside one."""
-    value = ties.log_value[k, other]
-    if network.directed[0] and k != other:
-        value += ties.log_value[other, k]
-    return value
-
-
-@inner
-def log_block(network: Network, partition: Partition, ties: Ties, k: int) -> float:
-    """Log likelihood of all pairs that vertices of block k are in."""
-    if ties.crowded[0]:
-        return 0.0
-    value = 0.0
-    for at in range(partition.n_blocks[0]):
-        value += _log_tie(network, ties, k, partition.slots[at])
-    return value
-
-
-@inner
-def log_fusion(
-    model: Model, network: Network, partition: Partition, ties: Ties, first: int, second: int
-) -> float:
-    """Log likelihood ratio of merging two blocks."""
-    if ties.crowded[0]:
-        return 0.0
-    total, hidden = ties.total, ties.hidden
-    directed = network.directed[0] == 1
-    size = partition.n_members[first] + partition.n_members[second]
-    value = 0.0
-    for at in range(partition.n_blocks[0]):
-        k = partition.slots[at]
-        if k in (first, second):
-            continue
-        n_pairs = size * partition.n_members[k]
-        value += log_pair(
-            model.family,
-            total[first, k] + total[second, k],
-            n_pairs - hidden[first, k] - hidden[second, k],
-        )
-        if directed:
-            value += log_pair(
-                model.family,
-                total[k, first] + total[k, second],
-                n_pairs - hidden[k, first] - hidden[k, second],
-            )
-        value -= _log_tie(network, ties, first, k) + _log_tie(network, ties, second, k)
-    inside = total[first, first] + total[second, second] + total[first, second]
-    concealed = hidden[first, first] + hidden[second, second] + hidden[first, second]
-    if directed:
-        inside += total[second, first]
-        concealed += hidden[second, first]
-    n_pairs = _n_pairs(network, size, size, True)  # noqa: FBT003 - compiled
-    value += log_pair(model.family, inside, n_pairs - concealed)
-    value -= _log_tie(network, ties, first, second)
-    return value - ties.log_value[first, first] - ties.log_value[second, second]
-
-
-@compiled
-def log_likelihood(network: Network, partition: Partition, ties: Ties) -> float:
-    """Log likelihood of the network given the blocks."""
-    network, partition = by_reference(network), by_reference(partition)
-    ties = by_reference(ties)
-    if ties.crowded[0]:
-        return 0.0
-    value = network.log_constant[0]
-    for at in range(partition.n_blocks[0]):
-        k = partition.slots[at]
-        for before in range(at + 1):
-            value += _log_tie(network, ties, k, partition.slots[before])
-    return value

@@ -8,9 +8,11 @@ import pytest
 from numpy.typing import NDArray
 from weald.mcmc import accord, arm, reconfiguration, restricted, walk_notes
 from weald.mcmc.reconfiguration import _walk
+from weald.mcmc.relational import gibbs
 from weald.mcmc.relational.vertices import VertexState, log_joint
+from weald.mcmc.reseating import log_weights_everywhere, put_in, set_aside, take_out
 from weald.mcmc.walk_notes import Labels, Notes
-from weald.treecore.relational import ties
+from weald.treecore.relational import weighing
 
 from tests.exact.enumeration import Paths, Shape, is_irreducible
 from tests.exact.networks import (
@@ -113,6 +115,34 @@ def test_gibbs_on_more_vertices() -> None:
         check(larger(n), larger(n).matrix(gibbs_at(n - 1)), alone=False)
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_weights_on_the_way(case: str, rng: np.random.Generator) -> None:
+    """Terms kept from one vertex to the next are those of a partition that has just been made."""
+    small, n = problem(case), 4
+    walked, kept = small.prepare((0, 0, 1, 1)), 0
+    for i in np.tile(live(n), 10):
+        gibbs.sweep(rng, walked, small.model, live(n))
+        kept += int(np.isfinite(walked.ties.log_gain).sum())
+        fresh = small.prepare(shape_of(walked))
+        weights = [weights_of(state, small, i) for state in (walked, fresh)]
+        assert weights[0] == pytest.approx(weights[1], abs=TOLERANCE)
+        PLAIN["rgsm"](rng, small, walked)
+    # There every two vertices have an edge, or their pair is hidden.
+    assert kept > 0 or case == "directed-counts"
+
+
+def weights_of(state: VertexState, small: NetworkProblem, i: int) -> dict[int, float]:
+    """Log weights of a vertex that is taken out, by the first vertex of each block; n: its own."""
+    take_out(state, small.model, i)
+    state.members[0] = i
+    set_aside(state, small.model, state.members, 1)
+    k = log_weights_everywhere(state, small.model)
+    slots = state.partition.slots[:k]
+    firsts = [int(np.argmax(state.partition.label == slot)) for slot in slots]
+    put_in(state, small.model, i, int(slots[0]))
+    return dict(zip([*firsts, len(small.states[0])], state.log_weights[: k + 1], strict=True))
+
+
 def forced(
     small: NetworkProblem, state: VertexState, common: Labels, pair: tuple[int, int], goal: Shape
 ) -> float:
@@ -153,9 +183,9 @@ def distance(found: NDArray[np.float64], small: NetworkProblem) -> float:
 
 def test_likelihood_without_its_diagonal(monkeypatch: pytest.MonkeyPatch) -> None:
     """E7: the paper sums over different blocks only."""
-    whole = ties._log_tie
+    whole = weighing._log_tie
     monkeypatch.setattr(
-        ties,
+        weighing,
         "_log_tie",
         lambda network, held, k, other: 0.0 if k == other else whole(network, held, k, other),
     )
