@@ -85,6 +85,11 @@ def scale_reduction(traces: NDArray[np.float64]) -> float:
     return float(np.sqrt((n - 1) / n + between / within))
 
 
+def scale_reductions(traces: NDArray[np.float64]) -> NDArray[np.float64]:
+    """R-hat of the chains of each index, of log joints (restarts, iterations, chains)."""
+    return np.array([scale_reduction(each) for each in np.moveaxis(traces, 2, 0)])
+
+
 class Restart(NamedTuple):
     """What a restart gave: log joints and moves of every iteration, efforts in seconds."""
 
@@ -138,11 +143,11 @@ def run(
     rows = np.stack([each.rows for each in found])
     length = rows.shape[1]
     traces, moves = rows[:, length // 2 :, :N_CHAINS], rows[:, :, N_CHAINS:]
-    r_hat = [scale_reduction(traces[:, :, chain]) for chain in range(N_CHAINS)]
+    r_hat = scale_reductions(traces)
     efforts = [(each.moves + each.gibbs) / length / N_CHAINS for each in found]
     return {
-        "r_hat": float(np.mean(r_hat)),
-        "spread": float(np.std(r_hat)),
+        "r_hat": float(r_hat.mean()),
+        "spread": float(r_hat.std()),
         "accepted": accepted(moves),
         "accepted_later": accepted(moves[:, length // 2 :]),
         "iterations": float(length),

@@ -30,7 +30,7 @@ from weald.mcmc.relational.position import VertexPosition
 from weald.mcmc.relational.vertices import VertexState
 from weald.mcmc.state import make_tally
 
-from .arm import network, population, scale_reduction
+from .arm import network, population, scale_reduction, scale_reductions
 from .population import N_CHAINS, OURS
 
 Labels = NDArray[np.int64]
@@ -45,17 +45,14 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 def r_hats(rows: NDArray[np.float64]) -> dict[str, float]:
     """R-hat by each reading, of log joints (restarts, iterations, chains)."""
     late = rows[:, rows.shape[1] // 2 :]
-    by_index = [scale_reduction(late[:, :, chain]) for chain in range(late.shape[2])]
     chains = late.transpose(0, 2, 1)
     return {
-        "by index": float(np.mean(by_index)),
-        "median": float(np.median(by_index)),
+        "by index": float(scale_reductions(late).mean()),
+        "median": float(np.median(scale_reductions(late))),
         "a restart": float(np.mean([scale_reduction(each) for each in chains])),
         "all chains": scale_reduction(chains.reshape(-1, late.shape[1])),
         "end to end": scale_reduction(chains.reshape(len(chains), -1)),
-        "whole run": float(
-            np.mean([scale_reduction(rows[:, :, chain]) for chain in range(late.shape[2])])
-        ),
+        "whole run": float(scale_reductions(rows).mean()),
     }
 
 

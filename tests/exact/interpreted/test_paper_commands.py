@@ -82,9 +82,12 @@ def test_networks_on_little(monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_pa
     assert all(f"{method}  R-hat" in first for method in population.METHODS)
     arm.main()
     assert capsys.readouterr().out == first
-    monkeypatch.setattr("sys.argv", ["arm_readings", "--warm", "4", "--moves", "1"])
+    words = ["arm_readings", "--warm", "4", "--moves", "1", "--kept", str(tmp_path / "4")]
+    monkeypatch.setattr("sys.argv", words)
     arm_readings.main()
     printed = capsys.readouterr().out
+    told_before = first.split("ARM  R-hat")[1].split()[0]
+    assert f"NIPS-1.0-ARM-history, 2 restarts: by index {told_before}, median" in printed
     assert all(name in printed for name in arm_readings.SOURCES + arm_readings.FIRST_VERTICES)
 
 
