@@ -1,6 +1,7 @@
 """Time to the best single kernel's result, for ``auto`` and single kernels, on six data sets.
 
-    python -m benchmarks.schedules            medians over 5 seeds (some fifteen minutes of a core)
+    python -m benchmarks.schedules            medians over 5 seeds (a quarter of an hour of a core,
+                                              and twice as long again for the AP corpus)
     python -m benchmarks.schedules --quick    small ones of the sets, 2 seeds, a minute or two
 
 As ``weald fit`` does: families and priors are the default ones, the concentration is learned, and
@@ -12,7 +13,8 @@ The best single kernel is the one with the highest held-out log density in the s
 runs. Its result is arrived at when the held-out density reaches the 5th percentile of what the best
 kernel's chains have there, and the number of clusters (of at least 1/200 of the observations) is in
 the central 90 %; each widened by a little (``SLACK``). A kernel that arrives in no more than half
-of the runs has no median; 0 s says that the start is there already.
+of the runs has no median; 0 s says that the start is there already. With ``--keep FOLDER`` every
+chain is kept as it ends, and a run that was broken off goes on from there.
 """
 
 import pathlib
@@ -64,7 +66,8 @@ SETS: dict[str, Setting] = {
     "toy": Setting(stored("tgmcmc_toy.npz"), "gaussian", 0.3),
     "10k": Setting(stored("tgmcmc_10k.npz"), "gaussian", 3.0),
     "semeion": Setting(stored("digits_semeion_binary_1593.npz"), "bernoulli", 2.0),
-    "ap": Setting(lambda _: load_npz(DATA / "text_ap_2246x10473.npz"), "multinomial", 5.0),
+    # A Gibbs sweep takes seconds here.
+    "ap": Setting(lambda _: load_npz(DATA / "text_ap_2246x10473.npz"), "multinomial", 60.0),
     "separated": Setting(circle(1.0, 100_000), "gaussian", 4.0),
     "overlapping": Setting(circle(2.0, 100_000), "gaussian", 4.0),
 }
