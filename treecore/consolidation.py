@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .balance import restore_path
-from .compile import allocating, compiled
+from .compile import allocating, compiled, inner
 from .forest import Forest, log_dissimilarity, new_node, remove_root, replace_child
 from .partition import Model
 from .reference import by_reference
@@ -48,6 +48,17 @@ def _join_roots(model: Model, forest: Forest, a: int, b: int) -> int:
     return v
 
 
+@inner
+def _nearest_pair(table: NDArray[np.float64]) -> tuple[int, int]:
+    """Row and column of the least entry below the diagonal and zero; -1 where there is none."""
+    least, row, column = 0.0, _NONE, _NONE
+    for i in range(table.shape[0]):
+        for j in range(i):
+            if table[i, j] < least:
+                least, row, column = table[i, j], i, j
+    return row, column
+
+
 @allocating
 def _join_nearest(model: Model, forest: Forest, items: NDArray[np.int64]) -> int:
     """Join the two roots of smallest log d until none is below zero; returns how many joins.
@@ -61,12 +72,8 @@ def _join_nearest(model: Model, forest: Forest, items: NDArray[np.int64]) -> int
             table[i, j] = log_dissimilarity(model, forest, items[i], items[j])
     joins = 0
     while True:
-        least, best_i, best_j = 0.0, -1, -1
-        for i in range(n):
-            for j in range(i):
-                if table[i, j] < least:
-                    least, best_i, best_j = table[i, j], i, j
-        if best_i < 0:
+        best_i, best_j = _nearest_pair(table)
+        if best_i == _NONE:
             return joins
         joins += 1
         items[best_j] = _join_roots(model, forest, items[best_j], items[best_i])
