@@ -27,6 +27,7 @@ from .forest import (
     replace_child,
 )
 from .partition import Model
+from .prefetch import prefetch_row
 from .rows import is_single
 
 __all__ = [
@@ -102,6 +103,9 @@ def _place_predictive(
     v = root
     while forest.left[v] != _NONE:
         a, b = forest.left[v], forest.right[v]
+        for child in (b, a):
+            prefetch_row(forest.predictive, child)
+            prefetch_row(forest.rows, child)  # for the way back up
         to_left = _log_gain(model, forest, a, x, by_tables)
         to_right = _log_gain(model, forest, b, x, by_tables)
         v, gained = (a, to_left) if to_left >= to_right else (b, to_right)
