@@ -106,8 +106,8 @@ def gibbs_on(limit: int) -> Kernel:
 
 def _tgmcmc(rng: Generator, position: Position) -> Tally:
     guide, pieces, picks = position.tree()
-    tally = np.zeros((4, 3))
-    moves = np.array([100, 100, 100, 200])
+    tally = np.zeros((len(tgmcmc.KERNELS), 3))
+    moves = np.array(tgmcmc.MOVES)
     tgmcmc.sweep(rng, guide, pieces, position.model, picks, moves, tally)
     return tally
 

@@ -22,7 +22,7 @@ from ..treecore.rows import add_row, copy_row
 from .pieces import Pieces, coalesce, move_part, new_epoch, set_block
 from .state import Info
 
-__all__ = ["step"]
+__all__ = ["stamp_inner_blocks", "step"]
 
 _NONE = -1
 _EMPTY, _SEVERAL = -2, -1
@@ -30,7 +30,7 @@ _NULL, _CONDITIONAL = 0, 3
 
 
 @inner
-def _stamp_inner_blocks(guide: Guide, pieces: Pieces, v: int) -> tuple[int, int]:
+def stamp_inner_blocks(guide: Guide, pieces: Pieces, v: int) -> tuple[int, int]:
     """Stamp the blocks that lie entirely under v; returns their number and the stamp."""
     partition = pieces.partition
     seen = new_epoch(pieces)
@@ -209,7 +209,7 @@ def _apply(guide: Guide, pieces: Pieces, n_drawn: int, inner: int) -> None:
 def step(rng: Generator, guide: Guide, pieces: Pieces, model: Model, v: int) -> Info:
     """Redraw the blocks that lie entirely under v, where they are nodes of the restricted guide."""
     seating, partition = model.seating, pieces.partition
-    n_inner, inner = _stamp_inner_blocks(guide, pieces, v)
+    n_inner, inner = stamp_inner_blocks(guide, pieces, v)
     if n_inner == 0 or _restrict(guide, pieces, model, v, inner) < n_inner:
         return Info(_NULL, 0.0, 0)
     n_drawn = _redraw(rng, guide, pieces, v)

@@ -1,11 +1,14 @@
 """Frozen-guide tree-guided MCMC: the exact form of Lee and Choi (2015).
 
-A sweep mixes four kernels, each picked with weights that depend on data and guide only: windowed
-subtree Gibbs (K1), tree-blocked split-merge (K2), subtree re-partition (K3), and K1 at leaves,
-which makes the mixture irreducible. Exact for every guide and every partition prior of Gibbs type.
-The published sampler is not (``tgmcmc-ibhc.md`` section 5). Weights and numbers: section 6.7.
+A sweep mixes six kernels, each picked with weights that depend on data and guide only: windowed
+subtree Gibbs (K1), tree-blocked split-merge (K2), subtree re-partition (K3), K1 at leaves, which
+makes the mixture irreducible, subtree gather (K4), which undoes a start that cuts across the guide,
+and subtree join (K5), which makes one of many small clusters. Exact for every guide and every
+partition prior of Gibbs type. The published sampler is not (``tgmcmc-ibhc.md`` section 5). Weights
+and windows: section 6.7; the numbers of moves, K4 and K5 are ours.
 """
 
+from math import exp, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -17,14 +20,23 @@ from ..treecore.draw import below, coin, pick
 from ..treecore.guide import Guide, right_child
 from ..treecore.partition import Model
 from ..treecore.reference import by_reference, held_by_reference
-from . import subtree_gibbs, subtree_repartition, tree_split_merge
+from . import (
+    subtree_gather,
+    subtree_gibbs,
+    subtree_join,
+    subtree_repartition,
+    tree_split_merge,
+)
 from .pieces import Pieces
 from .state import Info
 
 __all__ = [
     "KERNELS",
+    "MOVES",
     "Picks",
+    "gather_step",
     "gibbs_step",
+    "join_step",
     "leaf_step",
     "make_picks",
     "repartition_step",
@@ -32,9 +44,21 @@ __all__ = [
     "sweep",
 ]
 
-KERNELS = ("subtree-gibbs", "tree-split-merge", "subtree-repartition", "leaf-gibbs")
+# In the order of ``MOVES``, which are a sweep's.
+KERNELS = (
+    "subtree-gibbs",
+    "tree-split-merge",
+    "subtree-repartition",
+    "leaf-gibbs",
+    "subtree-gather",
+    "subtree-join",
+)
+MOVES = (200, 25, 50, 200, 20, 20)
 _LARGEST_WINDOW = 16
 _WHOLE_TREE, _WHOLE_TREE_LEAF = 0.05, 0.02
+_LEAST_CLUSTER = 1e-3
+# Small blocks have at most 2, 4, 8 or 16 observations.
+_SMALL_SIZES = 4
 # A proposal that the prior forbids has a log ratio of minus infinity: it would hide the others.
 _LOWEST_RATIO = -1000.0
 
@@ -46,20 +70,44 @@ class Picks(NamedTuple):
     gibbs: NDArray[np.float64]
     split_merge: NDArray[np.float64]
     repartition: NDArray[np.float64]
+    cluster: NDArray[np.float64]
 
 
 def make_picks(guide: Guide) -> Picks:
-    """Weights of section 6.7: by size, and by how undecided the guide is about a node."""
-    with np.errstate(over="ignore"):
-        together = 1.0 / (1.0 + np.exp(guide.log_dissimilarity))
-    undecided = together * (1.0 - together)
-    size = np.sqrt(guide.n_leaves)
-    inner = guide.n_leaves > 1
-    return Picks(
-        gibbs=np.cumsum(size),
-        split_merge=np.cumsum(np.where(inner, undecided + 0.02, 0.0)),
-        repartition=np.cumsum(size * (1.0 + undecided)),
-    )
+    """Weights by size, and by how undecided the guide is about a node (section 6.7).
+
+    Ours are ``cluster``, of nodes that the guide holds for one cluster and what is above them for
+    several, and half of the weight of K1, which such nodes have.
+    """
+    n = guide.parent.shape[0]
+    picks = Picks(np.empty(n), np.empty(n), np.empty(n), np.empty(n))
+    _accumulate(guide, picks)
+    picks.gibbs[:] /= picks.gibbs[-1]
+    picks.gibbs[:] += picks.cluster / picks.cluster[-1]
+    return picks
+
+
+@compiled
+def _accumulate(guide: Guide, picks: Picks) -> None:
+    guide, picks = by_reference(guide), by_reference(picks)
+    gibbs, split_merge, repartition, cluster = 0.0, 0.0, 0.0, 0.0
+    for v in range(guide.parent.shape[0]):
+        together = _together(guide, v)
+        undecided = together * (1.0 - together)
+        above = _together(guide, guide.parent[v]) if v > 0 else 0.0
+        size = sqrt(guide.n_leaves[v])
+        gibbs += size
+        split_merge += undecided + 0.02 if guide.n_leaves[v] > 1 else 0.0
+        repartition += size * (1.0 + undecided)
+        cluster += size * (together * (1.0 - above) + _LEAST_CLUSTER)
+        picks.gibbs[v], picks.split_merge[v] = gibbs, split_merge
+        picks.repartition[v], picks.cluster[v] = repartition, cluster
+
+
+@inner
+def _together(guide: Guide, v: int) -> float:
+    """Probability that the guide gives to the atoms under v being one cluster."""
+    return 1.0 / (1.0 + exp(guide.log_dissimilarity[v]))
 
 
 @inner
@@ -121,6 +169,24 @@ def repartition_step(
 
 
 @inner
+def gather_step(rng: Generator, guide: Guide, pieces: Pieces, model: Model, picks: Picks) -> Info:
+    """K4 at a node that is picked as one cluster."""
+    return subtree_gather.step(rng, guide, pieces, model, pick(rng, picks.cluster))
+
+
+@inner
+def join_step(rng: Generator, guide: Guide, pieces: Pieces, model: Model, picks: Picks) -> Info:
+    """K5 at a node that is picked as one cluster, or of small blocks around it."""
+    v = pick(rng, picks.cluster)
+    leaf = guide.first[v] + below(rng, guide.n_leaves[v])
+    most = guide.size[0]
+    if coin(rng, 0.5):
+        v = _window(rng, guide, v)
+        most = 2 << below(rng, _SMALL_SIZES)
+    return subtree_join.step(rng, guide, pieces, model, v, leaf, most)
+
+
+@inner
 def _count(tally: NDArray[np.float64], kernel: int, info: Info) -> None:
     if info.move != 0:
         tally[kernel, 0] += 1.0
@@ -138,9 +204,9 @@ def sweep(
     n_moves: NDArray[np.int64],
     tally: NDArray[np.float64],
 ) -> None:
-    """``n_moves`` (int64, 4) steps of each kernel in turn.
+    """``n_moves`` (int64, 6) steps of each kernel in turn, K4 and K5 first.
 
-    ``tally`` float64 (4, 3) gains, for each of ``KERNELS``, the moves proposed (null moves apart)
+    ``tally`` float64 (6, 3) gains, for each of ``KERNELS``, the moves proposed (null moves apart)
     and accepted, and the sum of their log acceptance ratios. The model's prior must be the one that
     the guide's potentials were computed for.
     """
@@ -150,6 +216,10 @@ def sweep(
         by_reference(model),
         by_reference(picks),
     )
+    for _ in range(n_moves[4]):
+        _count(tally, 4, gather_step(rng, guide, pieces, model, picks))
+    for _ in range(n_moves[5]):
+        _count(tally, 5, join_step(rng, guide, pieces, model, picks))
     for _ in range(n_moves[0]):
         _count(tally, 0, gibbs_step(rng, guide, pieces, model, picks))
     if guide.n_leaves[0] > 1:

@@ -5,11 +5,12 @@ whether it is closed. The atoms A of the two blocks fall into frontier parts: go
 root, a node that doesn't hold both i and j and is closed is one part. Parts are allocated in order
 of size to the sides of i and j, each in proportion to what the side makes of it. The frontier and
 its order depend on the index and on A only, which are the same before and after, so the ratio needs
-one recursion (``tgmcmc-ibhc.md`` section 6.2). Cost: pieces of A times depth, and two evaluations a
-part.
+one recursion (``tgmcmc-ibhc.md`` section 6.2). A merge is refused as soon as coins for what is
+known of its ratio say so, and then reports that bound. Cost: pieces of A times depth, and two
+evaluations a part.
 """
 
-from math import exp, log1p
+from math import exp, inf, log1p
 
 from numpy.random import Generator
 
@@ -172,12 +173,15 @@ def _allocate(
     model: Model,
     n: int,
     forced_j: int,
-) -> tuple[float, float, float, int, int]:
+    gain: float,
+) -> tuple[float, float, float, int, int, bool]:
     """Allocate the frontier in order; ``tally[v]`` becomes the side of each part.
 
     The parts that hold i and j come with ``part_label`` -2 and -3. With ``forced_j`` a block, the
     parts of that block go to side j, the others to side i, as they are now. Returns the log
-    probability of the allocation, both sides' log marginals and both sizes.
+    probability of the allocation, both sides' log marginals and both sizes, and whether a proposal
+    whose log ratio is the sum of this probability and ``gain`` has survived the coins for it, which
+    are thrown as it falls.
     """
     sizes_i, sizes_j = 0, 0
     marginal_i, marginal_j = 0.0, 0.0
@@ -189,7 +193,7 @@ def _allocate(
         elif pieces.tally[v] == 2:
             marginal_j = _start_side(guide, pieces, model, _SIDE_J, v)
             sizes_j = pieces.part_count[v]
-    log_q = 0.0
+    log_q, survives = 0.0, min(gain, 0.0)
     seating = model.seating
     for at in range(n):
         v = pieces.order[at]
@@ -219,7 +223,11 @@ def _allocate(
             marginal_i = with_i
             sizes_i += count
             log_q += log_i
-    return log_q, marginal_i, marginal_j, sizes_i, sizes_j
+        left = min(gain + log_q, 0.0)
+        if left < survives and not coin(rng, exp(left - survives)):
+            return log_q, marginal_i, marginal_j, sizes_i, sizes_j, False
+        survives = left
+    return log_q, marginal_i, marginal_j, sizes_i, sizes_j, True
 
 
 @inner
@@ -236,6 +244,18 @@ def _move_side(guide: Guide, pieces: Pieces, n: int, side: int, target: int, sta
 
 
 @inner
+def _merge_gain(pieces: Pieces, model: Model, a: int, b: int) -> tuple[float, float]:
+    """Log posterior ratio of merging blocks a and b, and their union's log marginal."""
+    partition, seating = pieces.partition, model.seating
+    size_a, size_b = partition.size[a], partition.size[b]
+    union = log_marginal_sum(model.family, partition.rows, a, partition.rows, b, model.work)
+    gain = log_size(seating, size_a + size_b) - log_size(seating, size_a)
+    gain -= log_size(seating, size_b) + log_new_block(seating, partition.n_blocks[0] - 1)
+    gain += union - block_log_marginal(model, partition, a)
+    return gain - block_log_marginal(model, partition, b), union
+
+
+@inner
 def step(
     rng: Generator, guide: Guide, pieces: Pieces, model: Model, leaf_i: int, leaf_j: int, cap: int
 ) -> Info:
@@ -246,6 +266,12 @@ def step(
     partition, seating = pieces.partition, model.seating
     node_i, node_j = guide.node[leaf_i], guide.node[leaf_j]
     a, b = pieces.pure[node_i], pieces.pure[node_j]
+    gain, union = inf, 0.0
+    if a != b:
+        # What a merge gains bounds its ratio: most are refused before anything is allocated.
+        gain, union = _merge_gain(pieces, model, a, b)
+        if not coin(rng, exp(min(gain, 0.0))):
+            return Info(_MERGE, gain, 0)
     stamp = new_epoch(pieces)
     pieces.marked[a] = stamp
     pieces.marked[b] = stamp
@@ -260,11 +286,11 @@ def step(
         end = v + guide.n_nodes[v]
         pieces.tally[v] = 1 if v <= node_i < end else (2 if v <= node_j < end else 0)
     _sort_by_size(pieces, n)
+    log_q, marginal_i, marginal_j, size_i, size_j, survives = _allocate(
+        rng, guide, pieces, model, n, _NONE if a == b else b, gain
+    )
 
     if a == b:
-        log_q, marginal_i, marginal_j, size_i, size_j = _allocate(
-            rng, guide, pieces, model, n, _NONE
-        )
         ratio = log_new_block(seating, partition.n_blocks[0]) - log_size(seating, partition.size[a])
         ratio += log_size(seating, size_i) + log_size(seating, size_j)
         ratio += marginal_i + marginal_j - block_log_marginal(model, partition, a) - log_q
@@ -276,18 +302,12 @@ def step(
         set_block(pieces, target, pieces.part_rows, _SIDE_J, size_j, marginal_j)
         return Info(_SPLIT, ratio, 1)
 
-    log_q, marginal_i, marginal_j, size_i, size_j = _allocate(rng, guide, pieces, model, n, b)
-    size = size_i + size_j
-    union = log_marginal_sum(model.family, partition.rows, a, partition.rows, b, model.work)
-    ratio = log_size(seating, size) - log_size(seating, size_i) - log_size(seating, size_j)
-    ratio -= log_new_block(seating, partition.n_blocks[0] - 1)
-    ratio += union - marginal_i - marginal_j + log_q
-    if not coin(rng, exp(min(ratio, 0.0))):
-        return Info(_MERGE, ratio, 0)
+    if not survives:
+        return Info(_MERGE, gain + log_q, 0)
     copy_row(pieces.part_rows, _SIDE_I, partition.rows, a)
     add_row(pieces.part_rows, _SIDE_I, partition.rows, b)
     pieces.marked[a] = 0
     _move_side(guide, pieces, n, 2, a, stamp)
-    set_block(pieces, a, pieces.part_rows, _SIDE_I, size, union)
+    set_block(pieces, a, pieces.part_rows, _SIDE_I, size_i + size_j, union)
     close_block(partition, b)
-    return Info(_MERGE, ratio, 1)
+    return Info(_MERGE, gain + log_q, 1)

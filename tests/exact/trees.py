@@ -26,6 +26,7 @@ KERNELS: dict[str, Step] = {
     "tree-split-merge": tgmcmc.split_merge_step,
     "subtree-repartition": tgmcmc.repartition_step,
     "leaf-gibbs": lambda rng, guide, pieces, model, _: tgmcmc.leaf_step(rng, guide, pieces, model),
+    "subtree-gather": tgmcmc.gather_step,
 }
 
 

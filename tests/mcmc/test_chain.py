@@ -228,6 +228,8 @@ def test_reports_name_every_move() -> None:
         "tree-split-merge",
         "subtree-repartition",
         "leaf-gibbs",
+        "subtree-gather",
+        "subtree-join",
         "gibbs",
     ]
     assert all(report.flag == "exact" for report in done.kernels)

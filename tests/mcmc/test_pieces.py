@@ -46,7 +46,7 @@ problems = st.builds(
     st.integers(0, 2**32 - 1),
 )
 # How many steps of each kernel a sweep makes.
-moves = st.lists(st.tuples(*[st.integers(0, 3)] * 4), min_size=1, max_size=12)
+moves = st.lists(st.tuples(*[st.integers(0, 3)] * 6), min_size=1, max_size=12)
 
 
 @pytest.mark.slow
@@ -101,8 +101,8 @@ def test_a_long_run_does_not_drift(rng: np.random.Generator) -> None:
     posed = setting(gaussian(values - 50.0), values)
     guide = freeze(posed.model, grown(posed, PREDICTIVE))
     pieces = make_pieces(posed.family, guide, np.arange(200, dtype=np.int64))
-    picks, tally = make_picks(guide), np.zeros((4, 3))
+    picks, tally = make_picks(guide), np.zeros((len(KERNELS), 3))
     seating = build_prior("dp", {}).seating(200, 200)
     model = Model(posed.family, seating, posed.model.work)
-    sweep(rng, guide, pieces, model, picks, np.array([10**4] * 4), tally)
+    sweep(rng, guide, pieces, model, picks, np.array([10**4] * 4 + [10**3] * 2), tally)
     assert describe(piece_faults(model, guide, pieces)) == []
