@@ -13,9 +13,9 @@ Dir(0.1), from IBHC. The others are our prototype's, whose times to the level ar
 separated Gaussians, and labels of a Pitman-Yor process. alpha = 1 and sigma = 0.5, which the paper
 does not tell.
 
-``--sets`` takes some of them, ``--seconds`` and ``--runs`` set other lengths and numbers of runs,
-``--picture FOLDER`` draws them; with ``--keep FOLDER`` every run is kept as it ends, and what was
-broken off goes on from there.
+``--sets`` and ``--samplers`` take some of them, ``--seconds`` and ``--runs`` set other lengths and
+numbers of runs, ``--picture FOLDER`` draws them; with ``--keep FOLDER`` every run is kept as it
+ends, and what was broken off goes on from there.
 """
 
 from collections.abc import Callable
@@ -153,7 +153,7 @@ class Setting:
     """One data set, its model, its start, and what is known of it.
 
     ``published``: best log joint, effective sample size, mean log ratio, seconds an iteration.
-    ``to_level``: seconds that our prototype took to the common level.
+    ``to_level``: seconds that our prototype took to the common level. ``samplers``: all, or some.
     """
 
     values: Callable[[], Any]
@@ -164,6 +164,7 @@ class Setting:
     from_ibhc: bool = False
     published: dict[str, Row] = field(default_factory=dict)
     to_level: float | None = None
+    samplers: tuple[str, ...] = ()
 
 
 SETS: dict[str, Setting] = {
@@ -246,6 +247,7 @@ def compare(
     prior = build_prior(setting.prior[0], setting.prior[1])
     here = problem(setting.family, params, prior, values)
     kernels = samplers(here.n)
+    kernels = {sampler: kernels[sampler] for sampler in setting.samplers or kernels}
     courses: dict[str, list[Course]] = {sampler: [] for sampler in kernels}
     for index in range(setting.runs):
         rng = source(index)
@@ -279,8 +281,9 @@ def compare(
             flush=True,
         )
         rows.append({"set": name, "sampler": sampler, "level": level, **row})
-    exact = next(row for row in rows if row["sampler"] == "tgMCMC")
-    print(f"a move of tgMCMC: {1e3 * exact['ms'] / sum(MOVES):.1f} us", flush=True)
+    for row in rows:
+        if row["sampler"] == "tgMCMC":
+            print(f"a move of tgMCMC: {1e3 * row['ms'] / sum(MOVES):.1f} us", flush=True)
     if picture is not None:
         draw_courses(courses, picture / f"tgmcmc-{name}.png", f"{name}: {here.n:,} observations")
     return rows
@@ -312,6 +315,7 @@ def main() -> None:
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--seconds", type=float, help="of a run, instead of each set's own")
     parser.add_argument("--runs", type=int, help="of each sampler")
+    parser.add_argument("--samplers", help="some of them, by their names in the tables")
     kept_in(parser)
     parser.add_argument("--picture", type=Path, help="draw the runs of each set in this folder")
     options = parser.parse_args()
@@ -321,6 +325,7 @@ def main() -> None:
                 SETS[name],
                 seconds=options.seconds or SETS[name].seconds,
                 runs=options.runs or SETS[name].runs,
+                samplers=tuple(options.samplers.split(",")) if options.samplers else (),
             )
             rows.extend(compare(name, setting, options.picture, options.keep))
         print(f"\n{WHY}")

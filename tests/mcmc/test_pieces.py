@@ -88,8 +88,8 @@ def test_one_atom(rng: np.random.Generator) -> None:
     posed = random_setting("gaussian", "dp", 1, 1, 0)
     guide = freeze(posed.model, grown(posed, PREDICTIVE))
     pieces = make_pieces(posed.family, guide, np.zeros(1, dtype=np.int64))
-    tally = np.zeros((4, 3))
-    moves = np.array([5, 5, 5, 5])
+    tally = np.zeros((len(KERNELS), 3))
+    moves = np.full(len(KERNELS), 5)
     sweep(rng, guide, pieces, posed.model, make_picks(guide), moves, tally)
     assert tally[1, 0] == 0
     assert describe(piece_faults(posed.model, guide, pieces)) == []
