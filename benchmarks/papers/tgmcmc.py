@@ -281,9 +281,9 @@ def compare(
             flush=True,
         )
         rows.append({"set": name, "sampler": sampler, "level": level, **row})
-    for row in rows:
-        if row["sampler"] == "tgMCMC":
-            print(f"a move of tgMCMC: {1e3 * row['ms'] / sum(MOVES):.1f} us", flush=True)
+    for each in rows:
+        if each["sampler"] == "tgMCMC":
+            print(f"a move of tgMCMC: {1e3 * each['ms'] / sum(MOVES):.1f} us", flush=True)
     if picture is not None:
         draw_courses(courses, picture / f"tgmcmc-{name}.png", f"{name}: {here.n:,} observations")
     return rows
