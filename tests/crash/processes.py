@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.crash.runner import Orders
+from tests.crash.runner import STACKS, Orders
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,6 +42,13 @@ class Runner:
         """Ask for an orderly end and see that it comes."""
         self.process.send_signal(signal.SIGTERM)
         assert self.ended(60.0) == 0, self.log.read_text()
+
+    def last_words(self) -> str:
+        """The end of its log and, where it still runs, what each of its threads is doing."""
+        if self.process.poll() is None:
+            self.process.send_signal(STACKS)
+            time.sleep(1.0)
+        return f"{self.log.name}: ...{self.log.read_text(errors='replace')[-8_000:]}"
 
     def kill(self) -> None:
         """End it at once, wherever it is."""

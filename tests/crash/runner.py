@@ -4,6 +4,7 @@
 order; it says on standard output when it has taken the stream over.
 """
 
+import faulthandler
 import logging
 import signal
 import sys
@@ -23,6 +24,9 @@ from weald.stream.settings import KafkaSettings, StreamSettings
 
 from tests.stream import network
 from tests.stream.scenario import CADENCE, MODEL, NAME, SCHEMA
+
+# Has a runner write to its log what each of its threads is doing.
+STACKS = signal.SIGUSR2
 
 
 class Orders(msgspec.Struct, frozen=True):
@@ -51,6 +55,7 @@ class Orders(msgspec.Struct, frozen=True):
 def main() -> None:
     """Run until the source ends, SIGTERM comes, or the ordered step begins."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
+    faulthandler.register(STACKS)
     orders = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Orders)
 
     if orders.step:

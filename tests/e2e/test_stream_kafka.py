@@ -32,6 +32,7 @@ class World:
         self.store: SqlStore = new_store(folder)
         self._database = f"sqlite:///{folder / 'weald.db'}"
         self._start = start
+        self._runners: list[Runner] = []
 
     def start(self, name: str, step: str = "", count: int = 0) -> Runner:
         kafka = KafkaSettings(
@@ -42,7 +43,9 @@ class World:
             heartbeat_interval_ms=500,
             metadata_max_age_ms=2_000,
         )
-        return self._start(Orders(self._database, STREAM, kafka, step, count), name)
+        runner = self._start(Orders(self._database, STREAM, kafka, step, count), name)
+        self._runners.append(runner)
+        return runner
 
     def produce(
         self,
@@ -84,7 +87,12 @@ class World:
             return 0
 
     def wait_for(self, n: int) -> None:
-        wait_until(lambda: self.inserted() >= n, f"{n} observations are in SQL")
+        try:
+            wait_until(lambda: self.inserted() >= n, f"{n} observations are in SQL")
+        except AssertionError as failure:
+            for runner in self._runners:
+                failure.add_note(runner.last_words())
+            raise
 
     def generation(self) -> int:
         return self.store.position(NAME).generation
