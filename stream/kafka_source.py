@@ -96,8 +96,12 @@ class KafkaSource:
                 max_partition_fetch_bytes=settings.max_partition_fetch_bytes,
                 allow_auto_create_topics=False,
             )
+            # A member that assigns because partitions were added forgets, by assigning, why it
+            # joined. If its poll times out before the group has met, kafka-python 3.0.12 never asks
+            # for the outcome: it reads nothing more, and spins.
+            assignor.meeting = self._consumer._coordinator.request_rejoin  # noqa: SLF001 - as above
             # Joining before the topic's partitions are known means an empty first assignment and a
-            # second rebalance right behind it, in which kafka-python 3.0.12 can wait for ever.
+            # second rebalance right behind it.
             self._consumer.partitions_for_topic(settings.topic)
             self._consumer.subscribe([settings.topic], listener=self._recorder)
 

@@ -6,7 +6,7 @@ partition is given to a new owner only after the old one gave it up.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
@@ -61,11 +61,15 @@ def _standing(member: Member) -> int:
 
 
 class SingleWriterAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # untyped base
-    """kafka-python's face of `assign_all`; one instance belongs to one consumer."""
+    """kafka-python's face of `assign_all`; one instance belongs to one consumer.
+
+    ``meeting`` is called whenever this member assigns for the group.
+    """
 
     name = "weald-single-writer"
 
     def __init__(self) -> None:
+        self.meeting: Callable[[], None] = lambda: None
         self._owned: frozenset[Partition] = frozenset()
         self._generation = -1
 
@@ -100,6 +104,7 @@ class SingleWriterAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # 
             for topic in topics
             for partition in cluster.partitions_for_topic(topic) or ()
         ]
+        self.meeting()
         assigned = assign_all([_member(member) for member in members], partitions)
         return {identity: _assignment(given) for identity, given in assigned.items()}
 

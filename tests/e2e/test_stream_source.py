@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -17,6 +18,7 @@ from weald.stream.kafka_dead_letters import KafkaDeadLetters
 from weald.stream.kafka_source import KafkaSource
 from weald.stream.record import DeadLetter, Message, TopicPartition
 from weald.stream.settings import KafkaSettings
+from weald.stream.single_writer import SingleWriterAssignor
 
 from tests.crash.processes import wait_until
 
@@ -125,6 +127,31 @@ def test_a_new_stream_may_begin_at_the_end(broker: Broker) -> None:
         wait_until(at_the_end, "it is at the end", 30.0)
         broker.produce(20, 23)
         assert offsets(polled(source, 3)) == [20, 21, 22]
+
+
+def test_a_poll_that_times_out_while_the_group_meets_about_new_partitions(
+    kafka_bootstrap: str, kafka_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assign, seconds = SingleWriterAssignor.assign, 0.5
+
+    def assign_slowly_once(assignor: SingleWriterAssignor, cluster: Any, members: Any) -> Any:
+        monkeypatch.undo()
+        time.sleep(2.0 * seconds)
+        return assign(assignor, cluster, members)
+
+    topic = kafka_topic(partitions=2)
+    broker = Broker(kafka_bootstrap, topic, None)
+    with closing(joined(broker.source(metadata_max_age_ms=500))) as source:
+        administrator = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+        administrator.create_partitions({topic: 5})
+        administrator.close()
+        monkeypatch.setattr(SingleWriterAssignor, "assign", assign_slowly_once)
+
+        def all_assigned() -> bool:
+            source.poll(seconds)
+            return len(source.assignment()) == 5
+
+        wait_until(all_assigned, "all partitions are assigned", 30.0)
 
 
 def test_paused_partitions_yield_nothing_and_lose_nothing(broker: Broker) -> None:
