@@ -41,7 +41,7 @@ class WorkersSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     leases: Annotated[int, msgspec.Meta(ge=0)] = 0
-    sweeps: Count = 16
+    sweeps: Count = 8
     kernels: str = "tgmcmc,gibbs"
     lease_seconds: Seconds = 10.0
     deliveries: Count = 3
