@@ -27,6 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _ROOMS = Path(__file__).resolve().parent.parent
 
 
+@cache
 def _source_hash() -> str:
     digest = hashlib.sha256()
     for room in ("treecore", "mcmc"):
@@ -61,6 +62,11 @@ from numpy import ndarray  # noqa: E402 - as above
 from numpy.random import Generator  # noqa: E402 - as above
 
 
+@cache
+def _stamp(source: Path) -> str:
+    return hashlib.sha256(source.read_bytes()).hexdigest()
+
+
 class SharedCacheLocator(UserProvidedCacheLocator):
     """Where numba keeps a function of these rooms, wherever they are installed."""
 
@@ -72,7 +78,7 @@ class SharedCacheLocator(UserProvidedCacheLocator):
 
     def get_source_stamp(self) -> str:
         """Return a hash of the function's file."""
-        return hashlib.sha256(self._source.read_bytes()).hexdigest()
+        return _stamp(self._source)
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Any:
