@@ -36,6 +36,7 @@ __all__ = [
     "make_pieces",
     "move_part",
     "new_epoch",
+    "next_piece",
     "set_block",
 ]
 
@@ -174,6 +175,17 @@ def _cut_out(guide: Guide, pieces: Pieces, v: int) -> None:
 
 
 @inner
+def next_piece(pieces: Pieces, u: int, end: int) -> int:
+    """First node from u on, in preorder, that is all of one block; ``end`` where there is none.
+
+    With it a walk under a node meets each piece once: from a piece it goes on behind its nodes.
+    """
+    while u < end and pieces.pure[u] == _NONE:
+        u += 1
+    return u
+
+
+@inner
 def move_part(guide: Guide, pieces: Pieces, v: int, stamp: int, k: int) -> None:
     """Move those atoms of v whose block's slot carries ``stamp`` into the list of block k.
 
@@ -190,17 +202,14 @@ def move_part(guide: Guide, pieces: Pieces, v: int, stamp: int, k: int) -> None:
             link(partition, v, k)
             fill_pure(guide, pieces, v, k)
         return
-    u, end = v, v + guide.n_nodes[v]
+    end = v + guide.n_nodes[v]
+    u = next_piece(pieces, v, end)
     while u < end:
-        block = pieces.pure[u]
-        if block == _NONE:
-            u += 1
-            continue
-        if pieces.marked[block] == stamp:
+        if pieces.marked[pieces.pure[u]] == stamp:
             unlink(partition, u)
             link(partition, u, k)
             fill_pure(guide, pieces, u, k)
-        u += guide.n_nodes[u]
+        u = next_piece(pieces, u + guide.n_nodes[u], end)
 
 
 @inner
@@ -227,14 +236,12 @@ def coalesce(guide: Guide, pieces: Pieces, v: int) -> None:
             _coalesce_up(guide, pieces, v)
         return
     # Going down in preorder, a piece that has just become part of its parent is passed over.
-    u, end = v, v + guide.n_nodes[v]
+    end = v + guide.n_nodes[v]
+    u = next_piece(pieces, v, end)
     while u < end:
-        if pieces.pure[u] == _NONE:
-            u += 1
-            continue
         if pieces.partition.label[u] != _NONE:
             _coalesce_up(guide, pieces, u)
-        u += guide.n_nodes[u]
+        u = next_piece(pieces, u + guide.n_nodes[u], end)
 
 
 @inner

@@ -22,19 +22,25 @@ from ..treecore.compile import inner
 from ..treecore.draw import below, coin
 from ..treecore.family.base import log_marginal
 from ..treecore.guide import Guide
-from ..treecore.partition import Model, block_log_marginal, close_block, open_block
+from ..treecore.partition import (
+    Model,
+    block_log_marginal,
+    close_block,
+    close_last_blocks,
+    open_block,
+)
 from ..treecore.prior.base import log_size
 from ..treecore.rows import add_row, clear_row, copy_row, subtract_row
-from .pieces import Pieces, coalesce, move_part, new_epoch, set_block
+from .pieces import Pieces, coalesce, move_part, new_epoch, next_piece, set_block
 from .state import Info
 
-__all__ = ["step"]
+__all__ = ["LOG_SCATTERS", "SCATTERS", "step"]
 
 _NONE = -1
 _NULL, _SPLIT, _MERGE = 0, 1, 2
-# Of the tries; any constant is exact.
-_SCATTERS: Final = 0.02
-_LOG_SCATTERS = log(_SCATTERS / (1.0 - _SCATTERS))
+# Of the tries, of K5 too; any constant is exact.
+SCATTERS: Final = 0.02
+LOG_SCATTERS = log(SCATTERS / (1.0 - SCATTERS))
 
 
 @inner
@@ -59,18 +65,15 @@ def _note(pieces: Pieces, k: int, n: int, stamp: int) -> int:
 def _take_out(guide: Guide, pieces: Pieces, v: int, stamp: int) -> int:
     """List the blocks with atoms under v, as they are without them; returns their number."""
     n = 0
-    u, end = v, v + guide.n_nodes[v]
+    end = v + guide.n_nodes[v]
+    u = next_piece(pieces, v, end)
     while u < end:
-        block = pieces.pure[u]
-        if block == _NONE:
-            u += 1
-            continue
-        at = _note(pieces, block, n, stamp)
+        at = _note(pieces, pieces.pure[u], n, stamp)
         n = max(n, at + 1)
         subtract_row(pieces.part_rows, at, guide.rows, u)
         pieces.part_count[at] -= guide.size[u]
         pieces.part_of[at] += guide.n_leaves[u]
-        u += guide.n_nodes[u]
+        u = next_piece(pieces, u + guide.n_nodes[u], end)
     return n
 
 
@@ -175,7 +178,7 @@ def _gather(rng: Generator, guide: Guide, pieces: Pieces, model: Model, v: int) 
     n_outside = n_blocks - _count_inside(pieces, n)
     ratio = _gain(pieces, model, n) + log_size(seating, guide.size[v]) + guide.log_marginal[v]
     ratio += seating.log_blocks[n_outside + 1] - seating.log_blocks[n_blocks]
-    ratio += _log_scattered(pieces, n, n_outside, guide.n_leaves[v]) + _LOG_SCATTERS
+    ratio += _log_scattered(pieces, n, n_outside, guide.n_leaves[v]) + LOG_SCATTERS
     if not coin(rng, exp(min(ratio, 0.0))):
         _clear_rows(pieces, n)
         return Info(_MERGE, ratio, 0)
@@ -196,11 +199,10 @@ def _scatter(rng: Generator, guide: Guide, pieces: Pieces, model: Model, v: int)
     n_new = partition.n_blocks[0] - before
     ratio = _gain(pieces, model, n) - log_size(seating, guide.size[v]) - guide.log_marginal[v]
     ratio += seating.log_blocks[before - 1 + n_new] - seating.log_blocks[before]
-    ratio -= _log_scattered(pieces, n, before - 1, guide.n_leaves[v]) + _LOG_SCATTERS
+    ratio -= _log_scattered(pieces, n, before - 1, guide.n_leaves[v]) + LOG_SCATTERS
     stays = n == 1 and n_new == 1
     if stays or not coin(rng, exp(min(ratio, 0.0))):
-        for _ in range(n_new):
-            close_block(partition, partition.slots[partition.n_blocks[0] - 1])
+        close_last_blocks(partition, n_new)
         _clear_rows(pieces, n)
         return Info(_NULL, 0.0, 0) if stays else Info(_SPLIT, ratio, 0)
     stamp = new_epoch(pieces)
@@ -218,7 +220,7 @@ def _scatter(rng: Generator, guide: Guide, pieces: Pieces, model: Model, v: int)
 @inner
 def step(rng: Generator, guide: Guide, pieces: Pieces, model: Model, v: int) -> Info:
     """Gather the atoms under v; now and then, where they are one block already, scatter them."""
-    is_scatter = coin(rng, _SCATTERS)
+    is_scatter = coin(rng, SCATTERS)
     k = pieces.pure[v]
     is_gathered = k != _NONE and pieces.partition.size[k] == guide.size[v]
     if is_gathered != is_scatter:

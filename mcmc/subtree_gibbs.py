@@ -24,7 +24,7 @@ from ..treecore.partition import (
 )
 from ..treecore.prior.base import log_new_block, log_size
 from ..treecore.rows import add_row, clear_row, copy_row, subtract_row
-from .pieces import Pieces, coalesce, move_part, new_epoch, set_block
+from .pieces import Pieces, coalesce, move_part, new_epoch, next_piece, set_block
 from .state import Info
 
 __all__ = ["step"]
@@ -44,27 +44,24 @@ def _gather_part(guide: Guide, pieces: Pieces, v: int, c: int) -> int:
         return guide.size[v]
     clear_row(rows, _PART)
     count = 0
-    u, end = v, v + guide.n_nodes[v]
+    end = v + guide.n_nodes[v]
+    u = next_piece(pieces, v, end)
     while u < end:
-        block = pieces.pure[u]
-        if block == c:
+        if pieces.pure[u] == c:
             add_row(rows, _PART, guide.rows, u)
             count += guide.size[u]
-        u += 1 if block == _NONE else guide.n_nodes[u]
+        u = next_piece(pieces, u + guide.n_nodes[u], end)
     return count
 
 
 @inner
 def _stamp_blocks(guide: Guide, pieces: Pieces, v: int, stamp: int) -> None:
     """Stamp the blocks that have an atom under v."""
-    u, end = v, v + guide.n_nodes[v]
+    end = v + guide.n_nodes[v]
+    u = next_piece(pieces, v, end)
     while u < end:
-        block = pieces.pure[u]
-        if block == _NONE:
-            u += 1
-        else:
-            pieces.marked[block] = stamp
-            u += guide.n_nodes[u]
+        pieces.marked[pieces.pure[u]] = stamp
+        u = next_piece(pieces, u + guide.n_nodes[u], end)
 
 
 @inner

@@ -17,35 +17,33 @@ Ours; no paper has it.
 """
 
 from math import exp, gcd, inf, log
-from typing import Final
 
 from numpy.random import Generator
 
 from ..treecore.compile import inner
-from ..treecore.draw import below, choose, coin
+from ..treecore.draw import below, choose, coin, survives_fall
 from ..treecore.family.base import log_marginal
 from ..treecore.guide import Guide
 from ..treecore.partition import (
     Model,
     block_log_marginal,
     close_block,
+    close_last_blocks,
     log_join,
     mark_changed,
     open_block,
 )
 from ..treecore.prior.base import log_new_block, log_size
 from ..treecore.rows import add_row, clear_row
-from .pieces import Pieces, coalesce, move_part, new_epoch, set_block
+from .pieces import Pieces, coalesce, move_part, new_epoch, next_piece, set_block
 from .state import Info
+from .subtree_gather import LOG_SCATTERS, SCATTERS
 from .subtree_repartition import stamp_inner_blocks
 
 __all__ = ["step"]
 
 _NONE = -1
 _NULL, _SPLIT, _MERGE = 0, 1, 2
-# Of the tries; any constant is exact.
-_SCATTERS: Final = 0.02
-_LOG_SCATTERS = log(_SCATTERS / (1.0 - _SCATTERS))
 # The walk's stride, of the number of atoms: consecutive atoms are far apart in the guide.
 _STRIDE = 0.618
 _UNION = 0
@@ -74,17 +72,14 @@ def _list_blocks(pieces: Pieces, inside: int, own: int, most: int) -> int:
 def _list_leaves(guide: Guide, pieces: Pieces, v: int, stamp: int) -> int:
     """List in ``found`` the leaves under v whose blocks carry the stamp; returns their number."""
     n = 0
-    u, end = v, v + guide.n_nodes[v]
+    end = v + guide.n_nodes[v]
+    u = next_piece(pieces, v, end)
     while u < end:
-        block = pieces.pure[u]
-        if block == _NONE:
-            u += 1
-            continue
-        if pieces.marked[block] == stamp:
+        if pieces.marked[pieces.pure[u]] == stamp:
             for at in range(guide.first[u], guide.first[u] + guide.n_leaves[u]):
                 pieces.found[n] = guide.node[at]
                 n += 1
-        u += guide.n_nodes[u]
+        u = next_piece(pieces, u + guide.n_nodes[u], end)
     return n
 
 
@@ -144,7 +139,7 @@ def _allocate(
             chosen = choose(rng, pieces.log_weights, n_new + 1)
         log_q += pieces.part_d[chosen] - log_total
         left = min(gain + log_q, 0.0)
-        if left < survives and not coin(rng, exp(left - survives)):
+        if not survives_fall(rng, survives, left):
             return log_q, n_new, False
         survives = left
         if chosen == n_new:
@@ -160,14 +155,6 @@ def _allocate(
 
 
 @inner
-def _close_last(pieces: Pieces, n: int) -> None:
-    """Close the n blocks opened last."""
-    partition = pieces.partition
-    for _ in range(n):
-        close_block(partition, partition.slots[partition.n_blocks[0] - 1])
-
-
-@inner
 def _join(
     rng: Generator, guide: Guide, pieces: Pieces, model: Model, v: int, n: int, stamp: int
 ) -> Info:
@@ -176,7 +163,7 @@ def _join(
     n_blocks = partition.n_blocks[0]
     clear_row(pieces.part_rows, _UNION)
     count = 0
-    gain = seating.log_blocks[n_blocks - n + 1] - seating.log_blocks[n_blocks] + _LOG_SCATTERS
+    gain = seating.log_blocks[n_blocks - n + 1] - seating.log_blocks[n_blocks] + LOG_SCATTERS
     for at in range(n):
         k = pieces.order[at]
         pieces.tally[k] = _NONE
@@ -189,7 +176,7 @@ def _join(
         return Info(_MERGE, gain, 0)
     n_leaves = _list_leaves(guide, pieces, v, stamp)
     log_q, n_new, survives = _allocate(rng, guide, pieces, model, n_leaves, n_blocks - n, gain)
-    _close_last(pieces, n_new)
+    close_last_blocks(partition, n_new)
     if not survives:
         return Info(_MERGE, gain + log_q, 0)
     target = open_block(partition)
@@ -230,10 +217,10 @@ def _scatter(
         k = partition.slots[n_blocks + j]
         ratio += log_size(seating, partition.size[k]) + block_log_marginal(model, partition, k)
     ratio -= log_size(seating, partition.size[own]) + block_log_marginal(model, partition, own)
-    ratio -= log_q + _LOG_SCATTERS
+    ratio -= log_q + LOG_SCATTERS
     changes = n_new > 1 and _is_allowed(pieces, n_leaves, n_new, leaf, most)
     if not changes or not coin(rng, exp(min(ratio, 0.0))):
-        _close_last(pieces, n_new)
+        close_last_blocks(partition, n_new)
         return Info(_SPLIT, ratio, 0) if changes else Info(_NULL, 0.0, 0)
     stamp = new_epoch(pieces)
     pieces.marked[own] = stamp
@@ -252,7 +239,7 @@ def step(
 
     Now and then, where they are one already, allocate its atoms afresh. ``leaf`` is a position.
     """
-    is_scatter = coin(rng, _SCATTERS)
+    is_scatter = coin(rng, SCATTERS)
     n_inside, stamp = stamp_inner_blocks(guide, pieces, v)
     node = guide.node[leaf]
     own = pieces.pure[node]

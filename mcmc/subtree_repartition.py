@@ -19,7 +19,7 @@ from ..treecore.forest import log_hypothesis
 from ..treecore.guide import Guide, right_child
 from ..treecore.partition import Model, close_block, open_block
 from ..treecore.rows import add_row, copy_row
-from .pieces import Pieces, coalesce, move_part, new_epoch, set_block
+from .pieces import Pieces, coalesce, move_part, new_epoch, next_piece, set_block
 from .state import Info
 
 __all__ = ["stamp_inner_blocks", "step"]
@@ -36,12 +36,10 @@ def stamp_inner_blocks(guide: Guide, pieces: Pieces, v: int) -> tuple[int, int]:
     seen = new_epoch(pieces)
     inner = new_epoch(pieces)
     n_inner = 0
-    u, end = v, v + guide.n_nodes[v]
+    end = v + guide.n_nodes[v]
+    u = next_piece(pieces, v, end)
     while u < end:
         block = pieces.pure[u]
-        if block == _NONE:
-            u += 1
-            continue
         if pieces.partition.label[u] == _NONE:
             return 0, inner
         if pieces.marked[block] < seen:
@@ -51,7 +49,7 @@ def stamp_inner_blocks(guide: Guide, pieces: Pieces, v: int) -> tuple[int, int]:
         if pieces.tally[block] == partition.size[block]:
             pieces.marked[block] = inner
             n_inner += 1
-        u += guide.n_nodes[u]
+        u = next_piece(pieces, u + guide.n_nodes[u], end)
     return n_inner, inner
 
 

@@ -15,7 +15,7 @@ from math import exp, inf, log1p
 from numpy.random import Generator
 
 from ..treecore.compile import inner
-from ..treecore.draw import coin
+from ..treecore.draw import coin, survives_fall
 from ..treecore.family.base import log_marginal, log_marginal_sum
 from ..treecore.guide import Guide
 from ..treecore.partition import (
@@ -26,7 +26,7 @@ from ..treecore.partition import (
 )
 from ..treecore.prior.base import log_new_block, log_size
 from ..treecore.rows import add_row, clear_row, copy_row
-from .pieces import Pieces, coalesce, move_part, new_epoch, set_block
+from .pieces import Pieces, coalesce, move_part, new_epoch, next_piece, set_block
 from .state import Info
 
 __all__ = ["step"]
@@ -125,19 +125,17 @@ def _gather_parts(guide: Guide, pieces: Pieces, n: int, stamp: int) -> bool:
         pieces.part_of[v] = n_rows
         pieces.part_count[v] = 0
         pieces.part_label[v] = _NONE
-        u, end = v, v + guide.n_nodes[v]
+        end = v + guide.n_nodes[v]
+        u = next_piece(pieces, v, end)
         while u < end:
             block = pieces.pure[u]
-            if block == _NONE:
-                u += 1
-                continue
             if pieces.marked[block] == stamp:
                 if pieces.part_label[v] != _NONE and pieces.part_label[v] != block:
                     return False
                 pieces.part_label[v] = block
                 pieces.part_count[v] += guide.size[u]
                 add_row(pieces.part_rows, n_rows, guide.rows, u)
-            u += guide.n_nodes[u]
+            u = next_piece(pieces, u + guide.n_nodes[u], end)
         n_rows += 1
     return True
 
@@ -224,7 +222,7 @@ def _allocate(
             sizes_i += count
             log_q += log_i
         left = min(gain + log_q, 0.0)
-        if left < survives and not coin(rng, exp(left - survives)):
+        if not survives_fall(rng, survives, left):
             return log_q, marginal_i, marginal_j, sizes_i, sizes_j, False
         survives = left
     return log_q, marginal_i, marginal_j, sizes_i, sizes_j, True

@@ -99,7 +99,7 @@ class KafkaSource:
             # A member that assigns because partitions were added forgets, by assigning, why it
             # joined. If its poll times out before the group has met, kafka-python 3.0.12 never asks
             # for the outcome: it reads nothing more, and spins.
-            assignor.meeting = self._consumer._coordinator.request_rejoin  # noqa: SLF001 - as above
+            assignor.meeting = self._consumer._coordinator.request_rejoin  # noqa: SLF001 - nothing public does it
             # Joining before the topic's partitions are known means an empty first assignment and a
             # second rebalance right behind it.
             self._consumer.partitions_for_topic(settings.topic)

@@ -4,13 +4,15 @@ The exactness tests register a path enumerator for these functions and so assemb
 matrix of the production code; compiled kernels use numpy's ``Generator``.
 """
 
+from math import exp
+
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from .compile import generic, implements
+from .compile import generic, implements, inner
 
-__all__ = ["below", "choose", "coin", "pick", "shuffle"]
+__all__ = ["below", "choose", "coin", "pick", "shuffle", "survives_fall"]
 
 
 @generic
@@ -89,3 +91,12 @@ def _shuffle(rng: Generator, values: NDArray[np.int64], n: int) -> None:
     for i in range(n - 1, 0, -1):
         j = int(rng.random() * (i + 1))
         values[i], values[j] = values[j], values[i]
+
+
+@inner
+def survives_fall(rng: Generator, before: float, now: float) -> bool:
+    """Whether what has survived coins for log probability ``before`` survives those for ``now``.
+
+    Thrown as a bound falls, the coins come to one for the last of them.
+    """
+    return coin(rng, exp(now - before)) if now < before else True

@@ -31,6 +31,7 @@ __all__ = [
     "Partition",
     "block_log_marginal",
     "close_block",
+    "close_last_blocks",
     "empty_partition",
     "lift",
     "link",
@@ -195,6 +196,13 @@ def close_block(partition: Partition, k: int) -> None:
     partition.position[k] = last
     partition.n_blocks[0] = last
     clear_row(partition.rows, k)
+
+
+@inner
+def close_last_blocks(partition: Partition, n: int) -> None:
+    """Give back the slots of the n blocks that were opened last."""
+    for _ in range(n):
+        close_block(partition, partition.slots[partition.n_blocks[0] - 1])
 
 
 @inner

@@ -47,7 +47,7 @@ class Runner:
         """The end of its log and, where it still runs, what each of its threads is doing."""
         if self.process.poll() is None:
             self.process.send_signal(STACKS)
-            time.sleep(1.0)
+            time.sleep(1.0)  # Nothing says when it has written them; the test has failed already.
         return f"{self.log.name}: ...{self.log.read_text(errors='replace')[-8_000:]}"
 
     def kill(self) -> None:

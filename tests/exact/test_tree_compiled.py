@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.random import Generator
-from numpy.typing import NDArray
 from weald.mcmc.position import Position
 from weald.mcmc.start import grow_forest
 from weald.mcmc.tgmcmc import KERNELS, sweep
@@ -13,6 +12,7 @@ from weald.treecore.guide import freeze
 from weald.treecore.partition import Atoms
 from weald.treecore.prior import PartitionPrior, build_prior
 
+from tests.batch_means import batch_means
 from tests.exact.enumeration import Shape
 from tests.exact.posed import log_posterior, pose
 from tests.exact.trees import chain, guide_of
@@ -75,19 +75,13 @@ def check(found: list[Shape], posterior: dict[Shape, float]) -> None:
     index = {state: at for at, state in enumerate(states)}
     visits = np.zeros((N_RECORDS, len(states)))
     visits[np.arange(N_RECORDS), [index[state] for state in found]] = 1.0
-    _, error = batch_means(visits)
+    _, error = batch_means(visits, N_BATCHES)
     distance = 0.5 * np.abs(visits.mean(axis=0) - target).sum()
     assert distance < 2.0 * 0.5 * np.sqrt(2.0 / np.pi) * error.sum()
     assert distance < 0.05, "too few independent draws to show anything"
     summaries = np.array([summary(state) for state in states])
-    mean, error = batch_means(visits @ summaries)
+    mean, error = batch_means(visits @ summaries, N_BATCHES)
     assert (np.abs(mean - target @ summaries) < 3.0 * error).all()
-
-
-def batch_means(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean of each column and its standard error."""
-    batches = values.reshape(N_BATCHES, -1, values.shape[1]).mean(axis=1)
-    return batches.mean(axis=0), batches.std(axis=0, ddof=1) / np.sqrt(N_BATCHES)
 
 
 def summary(state: Shape) -> tuple[float, float, float]:

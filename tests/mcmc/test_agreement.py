@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from weald.mcmc.fit import FitSettings, run_chain
 
+from tests.batch_means import batch_means
 from tests.mcmc.chains import clumps
 
 N = 150
@@ -42,11 +43,7 @@ def run(kernels: tuple[str, ...], init: str, prior: str) -> NDArray[np.float64]:
 
 def check(one: NDArray[np.float64], other: NDArray[np.float64]) -> None:
     """Means within three standard errors of their difference."""
-    means, errors = [], []
-    for values in (one, other):
-        batches = values.reshape(N_BATCHES, -1, values.shape[1]).mean(axis=1)
-        means.append(batches.mean(axis=0))
-        errors.append(batches.std(axis=0, ddof=1) / np.sqrt(N_BATCHES))
+    means, errors = zip(*(batch_means(each, N_BATCHES) for each in (one, other)), strict=True)
     error = np.hypot(*errors)
     assert (np.abs(means[0] - means[1]) < 3.0 * error).all(), (means, errors)
     # Known to a fraction of how much they vary at all: else agreement says nothing.

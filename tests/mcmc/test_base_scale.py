@@ -17,6 +17,7 @@ from weald.treecore.guide import freeze
 from weald.treecore.invariants import describe, guide_faults, partition_faults
 from weald.treecore.prior import build_prior
 
+from tests.batch_means import batch_means
 from tests.exact.posed import log_posterior, pose
 from tests.mcmc.chains import clumps
 
@@ -65,9 +66,8 @@ def test_long_run(rng: Generator) -> None:
         by_scale @ grid,
         by_scale @ grid**2,
     ]
-    batches = found.reshape(N_BATCHES, -1, 4).mean(axis=1)
-    error = batches.std(axis=0, ddof=1) / np.sqrt(N_BATCHES)
-    assert (np.abs(batches.mean(axis=0) - expected) < 3.5 * error).all()
+    mean, error = batch_means(found, N_BATCHES)
+    assert (np.abs(mean - expected) < 3.5 * error).all()
     assert (error < 0.1).all()
 
 

@@ -14,6 +14,8 @@ from weald.treecore.prior import build_prior
 from weald.treecore.relational.edges import beta_edges, gamma_edges
 from weald.treecore.relational.network import Links, make_network
 
+from tests.batch_means import batch_means
+
 N, DRAWS, BATCHES = 9, 900, 30
 
 
@@ -46,7 +48,6 @@ def test_draws_follow_the_posterior_of_the_hyperparameters(counts: bool, rng: Ge
     for at in range(DRAWS):
         family = resample_edges(rng, family, state)
         drawn[at] = (family.shape, family.rate) if counts else (family.a, family.b)
-    batches = drawn.reshape(BATCHES, -1, 2).mean(axis=1)
-    error = batches.std(axis=0, ddof=1) / np.sqrt(BATCHES)
-    assert (np.abs(batches.mean(axis=0) - expected) < 3.5 * error).all()
+    mean, error = batch_means(drawn, BATCHES)
+    assert (np.abs(mean - expected) < 3.5 * error).all()
     assert (error < 0.1).all(), "too few independent draws to show anything"

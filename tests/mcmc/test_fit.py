@@ -13,6 +13,8 @@ from weald.mcmc.kernels import KERNELS, SCHEDULES, Kernel
 from weald.mcmc.position import Position
 from weald.treecore.errors import ObservationError, ParameterError
 
+from tests.batch_means import batch_means
+
 N = 90
 GROUPS = np.arange(N) % 3
 ITERATIONS = 30
@@ -70,16 +72,10 @@ def test_every_prior(prior: str, values: NDArray[np.float64]) -> None:
 def test_every_start_reaches_the_same_level(init: str, values: NDArray[np.float64]) -> None:
     result = fitted(values, init=init, iterations=400, learn_hyper=False)
     expected = fitted(values, iterations=400, learn_hyper=False, seed=9)
-    level, error = batch_mean(result.traces[0].log_joint[100:])
-    expected_level, expected_error = batch_mean(expected.traces[0].log_joint[100:])
-    assert abs(level - expected_level) < 4.0 * np.hypot(error, expected_error)
-    assert np.hypot(error, expected_error) < 2.0
-
-
-def batch_mean(values: list[float]) -> tuple[float, float]:
-    """Mean and its standard error, from 15 batches."""
-    batches = np.reshape(values, (15, -1)).mean(axis=1)
-    return float(batches.mean()), float(batches.std(ddof=1) / np.sqrt(15))
+    late = [np.array(each.traces[0].log_joint[100:]) for each in (result, expected)]
+    levels, errors = zip(*(batch_means(each, 15) for each in late), strict=True)
+    assert abs(levels[0] - levels[1]) < 4.0 * np.hypot(*errors)
+    assert np.hypot(*errors) < 2.0
 
 
 def test_starts_that_the_prior_forbids(values: NDArray[np.float64]) -> None:

@@ -13,6 +13,7 @@ from weald.treecore.family.base import observe, statistics_width, workspace
 from weald.treecore.partition import Model, empty_partition, make_atoms
 from weald.treecore.prior import build_prior
 
+from tests.batch_means import batch_means
 from tests.exact.cases import KERNELS, Kernel, random_state
 from tests.exact.partition_checks import check_partition
 
@@ -96,13 +97,11 @@ def blocks_over_time(
 
 def test_kernels_agree_on_example_1() -> None:
     """Gibbs alone is stuck here; two split-merge kernels must find the same number of clusters."""
-    means, errors = [], []
+    runs = []
     for kernel, plan in ((sams, sams.Plan(5)), (sdds, sdds.Plan(10))):
         state, model = example_1(np.random.default_rng(11))
-        run = blocks_over_time(kernel, plan, state, model, np.random.default_rng(12))[500:]
-        batches = run.reshape(25, -1).mean(axis=1)
-        means.append(batches.mean())
-        errors.append(batches.std(ddof=1) / np.sqrt(batches.shape[0]))
+        runs.append(blocks_over_time(kernel, plan, state, model, np.random.default_rng(12))[500:])
+    means, errors = zip(*(batch_means(run, 25) for run in runs), strict=True)
     assert abs(means[0] - means[1]) < 3.0 * np.hypot(*errors)
     assert max(errors) < 0.1
     assert 4.0 < means[0] < 7.0

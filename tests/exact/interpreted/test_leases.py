@@ -140,7 +140,7 @@ def test_a_return_without_its_token_is_wrong() -> None:
     assert distance(small, matrix) == pytest.approx(0.1026, abs=5e-4)
 
 
-@pytest.mark.parametrize("moves", np.eye(6, dtype=int)[:5].tolist())
+@pytest.mark.parametrize("moves", np.eye(len(tgmcmc.KERNELS), dtype=int)[:5].tolist())
 def test_tree_guided_kernels_on_the_restricted_guide(
     moves: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,7 +148,7 @@ def test_tree_guided_kernels_on_the_restricted_guide(
 
     def sweep(rng: Any, position: Any) -> NDArray[np.float64]:
         guide, pieces, picks = position.tree()
-        tally = np.zeros((6, 3))
+        tally = np.zeros((len(tgmcmc.KERNELS), 3))
         tgmcmc.sweep(rng, guide, pieces, position.model, picks, np.array(moves), tally)
         return tally
 
