@@ -2,7 +2,9 @@
 
 Feeds observations of Gaussian clusters to one stream's model (what `weald run` keeps in memory:
 chain, published clusters, their statistics; no SQL) and prints the process's resident memory as it
-goes on, its peak, and by how much that grew after the budget had long been reached. With
+goes on, its peak, and by how much that grew after the budget had long been reached. Beside it
+stands the adjusted Rand index of the latest observations, as they were placed on arrival, and at
+the end that of a classifier that knows the centres: a budget must not cost what it saves. With
 ``--by-budget`` it does a short run for each of several budgets, in a process of its own, and fits a
 line: memory as a function of the budget.
 
@@ -20,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from weald.cli.fit_report import adjusted_rand_index
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model import free_shard
 from weald.stream.settings import MemorySettings
@@ -38,11 +41,19 @@ class Source:
     def __init__(self, k: int, d: int) -> None:
         self._draw = np.random.default_rng(1)
         self._centres = self._draw.normal(scale=12.0, size=(k, d))
+        self.clusters = np.empty(0, dtype=np.int64)
+        """Clusters of the latest observations taken."""
 
     def take(self, n: int) -> NDArray[np.float64]:
         """Return the next n observations (n, d)."""
-        clusters = self._draw.integers(len(self._centres), size=n)
-        return self._centres[clusters] + self._draw.normal(size=(n, self._centres.shape[1]))
+        self.clusters = self._draw.integers(len(self._centres), size=n)
+        return self._centres[self.clusters] + self._draw.normal(size=(n, self._centres.shape[1]))
+
+    def nearest(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the cluster whose centre is nearest, for each observation (n)."""
+        # The squared distance without the part that all centres share.
+        from_origin = (self._centres**2).sum(axis=1)
+        return np.argmin(from_origin - 2.0 * values @ self._centres.T, axis=1)
 
 
 def resident() -> float:
@@ -63,12 +74,12 @@ def started(source: Source, budget: int, every: int) -> Shard:
     return free_shard(ModelSettings(), cadence, source.take(1_000), memory)
 
 
-def line(shard: Shard, began: float, bare: float) -> str:
+def line(shard: Shard, began: float, bare: float, agreement: float) -> str:
     """Return one line of the table."""
     chain, seconds = shard.chain, time.perf_counter() - began
     return (
-        f"{shard.seq:>12,} {chain.n_atoms:>9,} {len(shard.table):>9,} {resident():>10.1f} "
-        f"{peak():>8.1f} {peak() - bare:>11.1f} {chain.disruption:>11.3g} "
+        f"{shard.seq:>12,} {chain.n_atoms:>9,} {len(shard.table):>9,} {agreement:>6.3f} "
+        f"{resident():>10.1f} {peak():>8.1f} {peak() - bare:>11.1f} {chain.disruption:>11.3g} "
         f"{shard.bounding.n_early:>11,} {seconds:>9.1f} {shard.seq / seconds:>10,.0f}"
     )
 
@@ -86,13 +97,16 @@ def endless(arguments: argparse.Namespace) -> int:
         f"refined every {arguments.every:,}; {bare:.1f} MiB with everything loaded"
     )
     print(
-        f"{'observations':>12} {'leaves':>9} {'clusters':>9} {'MiB now':>10} {'peak':>8} "
-        f"{'over loaded':>11} {'disruption':>11} {'early':>11} {'seconds':>9} {'per second':>10}"
+        f"{'observations':>12} {'leaves':>9} {'clusters':>9} {'ARI':>6} {'MiB now':>10} "
+        f"{'peak':>8} {'over loaded':>11} {'disruption':>11} {'early':>11} {'seconds':>9} "
+        f"{'per second':>10}"
     )
     most, step = 0, max(arguments.records // 20, CHUNK)
+    agreement, values = 0.0, np.empty((0, arguments.features))
     first_full = None
     while shard.seq < arguments.records:
-        shard.apply(source.take(min(CHUNK, arguments.records - shard.seq)), 0.0)
+        values = source.take(min(CHUNK, arguments.records - shard.seq))
+        placed = np.concatenate(shard.apply(values, 0.0).clusters)
         most = max(most, shard.chain.n_atoms)
         if (
             first_full is None
@@ -101,11 +115,14 @@ def endless(arguments: argparse.Namespace) -> int:
         ):
             first_full = (shard.seq, peak())
         if shard.seq % step < CHUNK:
-            print(line(shard, began, bare), flush=True)
+            agreement = adjusted_rand_index(source.clusters, placed)
+            print(line(shard, began, bare, agreement), flush=True)
     grown = peak() - first_full[1] if first_full else 0.0
     sizes = shard.roster.size[shard.roster.present]
     print(f"peak {peak():.1f} MiB of {LIMIT_MIB}; most leaves {most:,} of {arguments.budget:,}")
     print(f"grown by {grown:.1f} MiB since {first_full[0] if first_full else 0:,} observations")
+    known = adjusted_rand_index(source.clusters, source.nearest(values))
+    print(f"adjusted Rand index at the end {agreement:.3f}; knowing the centres {known:.3f}")
     print(f"largest leaf: {sizes.max():,} observations; in all {sizes.sum():,}")
     return 0 if peak() < LIMIT_MIB and most <= arguments.budget else 1
 
