@@ -124,5 +124,4 @@ def sweep(
         for _ in range(plan.proposals):
             record(tally, step(rng, state, model, plan, draw_anchors(rng, live)))
     for _ in range(plan.gibbs):
-        for at in range(live.shape[0]):
-            gibbs.step(rng, state, model, live[at])
+        gibbs.visit(rng, state, model, live)
