@@ -67,18 +67,23 @@ class History:
 
         Both are drawn from the second half of the history. (Herlau et al. section 2.4.)
         """
-        later = [states[len(states) // 2 :] for states in self._states]
-        if not later[chain]:
+        if not self._states[chain]:
             return None
-        first = later[chain][int(rng.integers(len(later[chain])))]
-        pool = [states for states in later if states]
+        first = _later(rng, self._states[chain])
+        pool = [states for states in self._states if states]
         # States repeat where a chain stands still: a few attempts, then none.
         for _ in range(20):
             states = pool[int(rng.integers(len(pool)))]
-            second = states[int(rng.integers(len(states)))]
+            second = _later(rng, states)
             if not np.array_equal(first, second):
                 return first.astype(np.int64), second.astype(np.int64)
         return None
+
+
+def _later(rng: Generator, states: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """One of the second half, in which no list is copied."""
+    skipped = len(states) // 2
+    return states[skipped + int(rng.integers(len(states) - skipped))]
 
 
 @inner

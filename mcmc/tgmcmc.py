@@ -91,10 +91,15 @@ def make_picks(guide: Guide) -> Picks:
 def _accumulate(guide: Guide, picks: Picks) -> None:
     guide, picks = by_reference(guide), by_reference(picks)
     gibbs, split_merge, repartition, cluster = 0.0, 0.0, 0.0, 0.0
+    # Of the atoms under each node, the guide's probability that they are one cluster.
+    joined = np.empty(guide.parent.shape[0])
     for v in range(guide.parent.shape[0]):
-        together = _together(guide, v)
+        together = 1.0
+        if guide.n_leaves[v] > 1:
+            together = 1.0 / (1.0 + exp(guide.log_dissimilarity[v]))
+        joined[v] = together
         undecided = together * (1.0 - together)
-        above = _together(guide, guide.parent[v]) if v > 0 else 0.0
+        above = joined[guide.parent[v]] if v > 0 else 0.0
         size = sqrt(guide.n_leaves[v])
         gibbs += size
         split_merge += undecided + 0.02 if guide.n_leaves[v] > 1 else 0.0
@@ -102,12 +107,6 @@ def _accumulate(guide: Guide, picks: Picks) -> None:
         cluster += size * (together * (1.0 - above) + _LEAST_CLUSTER)
         picks.gibbs[v], picks.split_merge[v] = gibbs, split_merge
         picks.repartition[v], picks.cluster[v] = repartition, cluster
-
-
-@inner
-def _together(guide: Guide, v: int) -> float:
-    """Probability that the guide gives to the atoms under v being one cluster."""
-    return 1.0 / (1.0 + exp(guide.log_dissimilarity[v]))
 
 
 @inner
