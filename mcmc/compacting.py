@@ -16,6 +16,7 @@ from ..treecore.compaction import (
     collapse,
     forest_order,
     judge_nodes,
+    measure_nodes,
     restore,
 )
 from ..treecore.forest import Forest
@@ -130,6 +131,7 @@ def compact(
     """
     first_model, model = models
     order = forest_order(forest)
+    measure_nodes(first_model, forest, order)
     judged = judge_nodes(model, forest, order, groups)
     nodes, n_early = choose_nodes(forest, order, judged, fewer[0])
     members = np.empty(order.shape[0], dtype=np.int64)

@@ -36,6 +36,8 @@ __all__ = [
 Arrays = dict[str, NDArray[Any]]
 _INNER = -1
 _FOREST_NODES = ("parent", "left", "right", "atom")
+# What nodes have that lag behind their leaves (``treecore/deferral.py``), and no others.
+_FOREST_STALE = ("rows", "log_potential", "log_dissimilarity", "stale")
 _PARTITION_ATOMS = ("label", "following", "preceding")
 
 
@@ -121,7 +123,7 @@ def forest_arrays(forest: Forest) -> Arrays:
     """What :func:`restored_forest` needs.
 
     Inner nodes follow from their children, except for what was brought up to date by one
-    observation at a time: that has a rounding of its own.
+    observation at a time, which has a rounding of its own, and for what lags behind.
     """
     used = int(forest.n_used[0])
     saved: Arrays = {name: getattr(forest, name)[:used].copy() for name in _FOREST_NODES}
@@ -132,6 +134,10 @@ def forest_arrays(forest: Forest) -> Arrays:
     aged = np.flatnonzero((saved["atom"] == _INNER) & (forest.table_age[:used] > 1))
     saved["aged"], saved["age"] = aged, forest.table_age[aged]
     saved["aged_tables"] = forest.predictive[aged]
+    saved["weighed"] = forest.weighed[:used].copy()
+    saved["stale"] = np.flatnonzero((saved["atom"] == _INNER) & (forest.stale[:used] > 0))
+    for name in _FOREST_STALE:
+        saved[f"stale_{name}"] = getattr(forest, name)[saved["stale"]]
     saved["roots"] = forest.roots[: int(forest.n_roots[0])].copy()
     saved["free"] = forest.free[: int(forest.n_free[0])].copy()
     saved["n_atoms"] = np.array([forest.leaf.shape[0]])
@@ -161,6 +167,10 @@ def restored_forest(family: Any, model: Model, saved: Arrays) -> Forest:
     recompute(model, forest, forest_order(forest), marginals_known=True)
     forest.table_age[saved["aged"]] = saved["age"]
     forest.predictive[saved["aged"]] = saved["aged_tables"]
+    if "stale" in saved:  # else written before anything was deferred
+        forest.weighed[:used] = saved["weighed"]
+        for name in _FOREST_STALE:
+            getattr(forest, name)[saved["stale"]] = saved[f"stale_{name}"]
     return forest
 
 

@@ -31,7 +31,9 @@ __all__ = [
     "starting_labels",
 ]
 
+# Trees are consolidated after so many arrivals, and later after so large a share of those before.
 _BETWEEN_CONSOLIDATIONS = 500
+_SHARE_BETWEEN_CONSOLIDATIONS = 4
 
 STARTS = ("ibhc", "one", "singletons", "random:K")
 
@@ -64,9 +66,13 @@ def grow_forest(family: Any, prior: PartitionPrior, atoms: Atoms) -> Forest:
     n = int(atoms.size.shape[0])
     forest = empty_forest(family, n, atoms.rows)
     model = Model(family, prior.seating(n, 2), workspace(family))
-    for first in range(0, n, _BETWEEN_CONSOLIDATIONS):
-        _insert_some(model, forest, atoms, first, min(n, first + _BETWEEN_CONSOLIDATIONS))
+    first = 0
+    while first < n:
+        more = max(_BETWEEN_CONSOLIDATIONS, first // _SHARE_BETWEEN_CONSOLIDATIONS)
+        stop = min(n, first + more)
+        _insert_some(model, forest, atoms, first, stop)
         consolidate(model, forest)
+        first = stop
     return forest
 
 

@@ -15,14 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compile import allocating, inner
+from .deferral import defer_node, is_whole, take_in_whole
 from .family.base import (
     fill_predictive,
     log_marginal,
     log_marginal_sum,
     log_predictive,
     make_predictive,
+    nearer_centre,
 )
-from .forest import Forest, log_dissimilarity, refresh_extended, refresh_node
+from .forest import (
+    Forest,
+    log_dissimilarity,
+    measure,
+    refresh_extended,
+    refresh_node,
+)
 from .partition import Model
 from .rows import Rows, add_row, clear_row, is_single
 
@@ -62,6 +70,7 @@ def _worst_predicted(model: Model, forest: Forest, items: NDArray[np.int64], by:
     for at in range(items.shape[0]):
         x = items[at]
         value = log_marginal_sum(model.family, forest.rows, by, forest.rows, x, model.work)
+        measure(model, forest, x)
         value -= forest.log_marginal[x]
         if value < lowest and x != by:
             worst, lowest = x, value
@@ -148,11 +157,18 @@ def _heavy_child(forest: Forest, v: int) -> int:
 
 
 @inner
-def _rotate(model: Model, forest: Forest, v: int, heavy: int) -> None:
+def _rotate(
+    model: Model,
+    forest: Forest,
+    v: int,
+    heavy: int,
+    whole: bool,  # noqa: FBT001 - compiled code calls by position
+) -> None:
     """From (heavy = (near, far), light) to (far, heavy = (near, light)).
 
-    Light goes to the grandchild that it is better together with, unless that would leave v out of
-    balance again. Numbers of leaves are set; the rest of ``heavy`` and v is left to refresh.
+    Light goes to the grandchild that it is better together with (in a whole tree: whose centre is
+    nearer), unless that would leave v out of balance again. Numbers of leaves are set; the rest of
+    ``heavy`` and v is left to refresh.
     """
     light = forest.right[v] if forest.left[v] == heavy else forest.left[v]
     near, far = forest.left[heavy], forest.right[heavy]
@@ -161,8 +177,12 @@ def _rotate(model: Model, forest: Forest, v: int, heavy: int) -> None:
         near, far = far, near
     # The smaller grandchild is always allowed.
     if n_leaves[far] + n_leaves[light] <= _LARGEST_RATIO * n_leaves[near]:
-        apart = log_dissimilarity(model, forest, near, light)
-        if log_dissimilarity(model, forest, far, light) < apart:
+        if whole:
+            exchange = not nearer_centre(model.family, forest.rows, near, far, light)
+        else:
+            apart = log_dissimilarity(model, forest, near, light)
+            exchange = log_dissimilarity(model, forest, far, light) < apart
+        if exchange:
             near, far = far, near
     forest.left[heavy], forest.right[heavy] = near, light
     forest.left[v], forest.right[v] = far, heavy
@@ -172,43 +192,64 @@ def _rotate(model: Model, forest: Forest, v: int, heavy: int) -> None:
 
 
 @inner
-def _rebalance(model: Model, forest: Forest, v: int) -> None:
-    """Balance an inner node and recompute what changes below it, not the node itself."""
+def _rebalance(
+    model: Model,
+    forest: Forest,
+    v: int,
+    whole: bool,  # noqa: FBT001 - compiled code calls by position
+) -> None:
+    """Balance an inner node and recompute what changes below it, not the node itself.
+
+    In a whole tree nodes that change get their sums only.
+    """
     lowest = v
     heavy = _heavy_child(forest, v)
     while heavy != _NONE:
-        _rotate(model, forest, lowest, heavy)
+        _rotate(model, forest, lowest, heavy, whole)
         lowest = heavy
         heavy = _heavy_child(forest, lowest)
     while lowest != v:
-        refresh_node(model, forest, lowest)
+        if whole:
+            defer_node(forest, lowest)
+        else:
+            refresh_node(model, forest, lowest)
         lowest = forest.parent[lowest]
 
 
 @inner
 def restore_node(model: Model, forest: Forest, v: int) -> None:
     """Balance and recompute an inner node; what is below it must be in order."""
-    _rebalance(model, forest, v)
+    _rebalance(model, forest, v, False)  # noqa: FBT003 - as above
     refresh_node(model, forest, v)
 
 
 @inner
-def restore_path(model: Model, forest: Forest, v: int, before: int, x: int) -> int:
+def restore_path(model: Model, forest: Forest, v: int, before: int, x: int, top: int) -> int:
     """Balance and recompute v and all its ancestors; what is below v must be in order.
 
     With x not -1, v is the node of ``before`` and of the single observation x that has just been
-    put beside it: the tables of ``before`` and of the ancestors only take in x.
+    put beside it: the tables of ``before`` and of the ancestors only take in x; up to ``top`` (-1:
+    nowhere) it is deferred where nodes are whole.
     Returns the topmost of them that is better apart and was not before, -1 where there is none.
     """
     topmost = _NONE
+    deferring = top != _NONE
     while v != _NONE:
         stood = forest.log_dissimilarity[v] > 0.0
-        _rebalance(model, forest, v)
-        if x == _NONE:
+        new = v != before
+        whole = deferring and (forest.left[before] == _NONE if new else is_whole(forest, v))
+        _rebalance(model, forest, v, whole)
+        if whole and new:
+            defer_node(forest, v)
+        elif whole:
+            take_in_whole(model, forest, v, x, top)
+        elif x == _NONE:
             refresh_node(model, forest, v)
         else:
             refresh_extended(model, forest, v, before, x)
         if forest.log_dissimilarity[v] > 0.0 and not stood:
             topmost = v
+        if v == top:
+            deferring = False
         v = before = forest.parent[v]
     return topmost

@@ -20,6 +20,7 @@ from .forest import (
     Forest,
     free_node,
     log_hypothesis,
+    measure,
     refresh_derived,
     refresh_leaf,
     refresh_node,
@@ -34,6 +35,7 @@ __all__ = [
     "drop_atom",
     "forest_order",
     "judge_nodes",
+    "measure_nodes",
     "recompute",
     "restore",
     "take_leaf",
@@ -107,6 +109,14 @@ def recompute(
 
 
 @compiled
+def measure_nodes(model: Model, forest: Forest, order: NDArray[np.int64]) -> None:
+    """Bring all log marginals in order; ``model`` is that of the forest's potentials."""
+    model, forest = by_reference(model), by_reference(forest)
+    for at in range(order.shape[0]):
+        measure(model, forest, order[at])
+
+
+@compiled
 def _judge(
     model: Model,
     forest: Forest,
@@ -139,7 +149,7 @@ def _judge(
 def judge_nodes(
     model: Model, forest: Forest, order: NDArray[np.int64], groups: NDArray[np.int64]
 ) -> Judgement:
-    """Look at every node of the forest.
+    """Look at every node of the forest, whose log marginals must be in order.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ def _join_roots(model: Model, forest: Forest, a: int, b: int) -> int:
     forest.left[v], forest.right[v] = a, b
     forest.parent[a] = v
     forest.parent[b] = v
-    restore_path(model, forest, v, v, _NONE)
+    restore_path(model, forest, v, v, _NONE, _NONE)
     return v
 
 

@@ -3,7 +3,10 @@
 Per node: links, the number of leaves and the height of its subtree, the statistics of the
 observations below it, their log marginal, and Bayesian hierarchical clustering's log potential and
 log dissimilarity (``tgmcmc-ibhc.md`` section 3, equations S8 and S9). An inner node's statistics
-are always the sum of its children's, never a difference, so they do not drift.
+are sums, never a difference, so they do not drift.
+
+What follows from a node's statistics may lag behind them (:mod:`weald.treecore.deferral`). Its
+``stale`` says so, and every function here that reads such a number brings it in order first.
 
 The potentials are computed with a constant prior (:class:`~weald.treecore.partition.Model` at the
 start of the stream): the forest depends on the data and their order only.
@@ -28,42 +31,48 @@ from .family.base import (
 )
 from .partition import Model
 from .prior.base import log_size
+from .records import node_entries
 from .reference import held_by_reference
 from .rows import Rows, copy_row, rows_like, sum_rows
 
 __all__ = [
+    "UNMEASURED",
+    "UNWEIGHED",
     "Forest",
     "add_leaf",
     "add_root",
     "empty_forest",
+    "extend_marginal",
     "free_node",
     "join",
     "log_dissimilarity",
     "log_dissimilarity_of_single",
     "log_hypothesis",
     "log_predictive_of",
+    "measure",
     "new_node",
     "refresh_ancestors",
     "refresh_derived",
     "refresh_extended",
     "refresh_leaf",
     "refresh_node",
+    "refresh_sums",
     "remove_root",
     "replace_child",
     "reserve",
+    "set_potential",
 ]
 
 _NONE = -1
 # No tree is higher than this many binary logarithms of its leaves.
 _HIGHEST = 2.5
-# What an insertion reads and writes of a node lies together, in one record a node: in arrays apart
-# each number would be a line of the processor's cache to wait for.
-_INTEGERS = ("left", "right", "size", "table_age", "parent", "n_leaves", "height", "atom")
-_FLOATS = ("log_marginal", "log_potential", "log_dissimilarity")
-_RECORD = 12
-_CACHE_LINE = 64
 # After so many observations taken in one by one, a table is filled from the statistics again.
 _OLDEST = 64
+# What ``stale`` says: everything is in order; the log dissimilarity is that of an earlier time, or
+# of nothing; so are the log marginal and the log potential.
+_IN_ORDER = 0
+UNWEIGHED = 1
+UNMEASURED = 2
 
 
 @held_by_reference
@@ -78,6 +87,9 @@ class Forest(NamedTuple):
     ``predictive`` holds the predictive table of the nodes whose ``table_age`` is not 0; it is 1
     where the table was filled from the statistics, and one more for each observation that it took
     in since.
+    ``stale`` says of an inner node what lags behind its statistics: 0 nothing, 1 the log
+    dissimilarity, and the log potential so far as it depends on it, 2 the log marginal too.
+    ``weighed`` is the number of its leaves when its log dissimilarity was computed, 0 for never.
     """
 
     parent: NDArray[np.int64]
@@ -101,16 +113,8 @@ class Forest(NamedTuple):
     waiting: NDArray[np.int64]
     predictive: Rows
     table_age: NDArray[np.int64]
-
-
-def _node_entries(capacity: int) -> dict[str, NDArray[Any]]:
-    """Zeros: each of a node's entries as an array of its own, views of one block."""
-    words = np.zeros(capacity * _RECORD + _CACHE_LINE // 8, dtype=np.int64)
-    skipped = -words.ctypes.data % _CACHE_LINE // words.itemsize
-    block = words[skipped : skipped + capacity * _RECORD].reshape(capacity, _RECORD)
-    integers = {name: block[:, at] for at, name in enumerate(_INTEGERS)}
-    floats = block[:, len(_INTEGERS) :].view(np.float64)
-    return integers | {name: floats[:, at] for at, name in enumerate(_FLOATS)}
+    stale: NDArray[np.int64]
+    weighed: NDArray[np.int64]
 
 
 def empty_forest(family: Any, n_atoms: int, like: Any = None) -> Forest:
@@ -124,7 +128,7 @@ def empty_forest(family: Any, n_atoms: int, like: Any = None) -> Forest:
     # What is in a leaf is in every node above it, and in the one that is being made.
     layers = int(_HIGHEST * log2(n_atoms + 1)) + 2
     rows = rows_like(like, capacity, layers)
-    entries = _node_entries(capacity)
+    entries = node_entries(capacity)
     for name in ("parent", "left", "right"):
         entries[name][:] = _NONE
     entries["atom"][:] = -2
@@ -163,8 +167,32 @@ def log_hypothesis(model: Model, size: int, marginal: float) -> float:
 
 
 @inner
+def set_potential(model: Model, forest: Forest, v: int) -> None:
+    """The log potential that follows from the log marginal and the log dissimilarity."""
+    d = forest.log_dissimilarity[v]
+    # log(1 + e^d) without overflow
+    apart = max(d, 0.0) + log1p(exp(-abs(d)))
+    forest.log_potential[v] = log_hypothesis(model, forest.size[v], forest.log_marginal[v]) + apart
+
+
+@inner
+def measure(model: Model, forest: Forest, v: int) -> None:
+    """Bring v's log marginal in order, and its log potential as far as it was weighed.
+
+    What comes of it depends on the statistics alone: to measure sooner or later, or twice, is the
+    same.
+    """
+    if forest.stale[v] == UNMEASURED:
+        forest.log_marginal[v] = log_marginal(model.family, forest.rows, v, model.work)
+        set_potential(model, forest, v)
+        forest.stale[v] = UNWEIGHED
+
+
+@inner
 def log_dissimilarity(model: Model, forest: Forest, a: int, b: int) -> float:
     """S9: log d between two trees; above zero they are better apart."""
+    measure(model, forest, a)
+    measure(model, forest, b)
     union = log_marginal_sum(model.family, forest.rows, a, forest.rows, b, model.work)
     together = log_hypothesis(model, forest.size[a] + forest.size[b], union)
     return forest.log_potential[a] + forest.log_potential[b] - together
@@ -172,6 +200,7 @@ def log_dissimilarity(model: Model, forest: Forest, a: int, b: int) -> float:
 
 @inner
 def _fill_table(model: Model, forest: Forest, v: int) -> None:
+    measure(model, forest, v)
     if forest.table_age[v] == 0:
         fill_predictive(model.family, forest.rows, v, forest.predictive, v, model.work)
         forest.table_age[v] = 1
@@ -265,10 +294,13 @@ def refresh_leaf(model: Model, forest: Forest, v: int) -> None:
     forest.log_marginal[v] = log_marginal(model.family, forest.rows, v, model.work)
     forest.log_potential[v] = log_hypothesis(model, forest.size[v], forest.log_marginal[v])
     forest.log_dissimilarity[v] = -np.inf
+    forest.stale[v] = _IN_ORDER
+    forest.weighed[v] = 1
 
 
 @inner
-def _refresh_sums(forest: Forest, v: int) -> None:
+def refresh_sums(forest: Forest, v: int) -> None:
+    """Recompute what an inner node has as a sum of its children's, and its height."""
     a, b = forest.left[v], forest.right[v]
     forest.n_leaves[v] = forest.n_leaves[a] + forest.n_leaves[b]
     forest.height[v] = 1 + max(forest.height[a], forest.height[b])
@@ -279,17 +311,19 @@ def _refresh_sums(forest: Forest, v: int) -> None:
 @inner
 def _refresh_potential(model: Model, forest: Forest, v: int) -> None:
     a, b = forest.left[v], forest.right[v]
+    measure(model, forest, a)
+    measure(model, forest, b)
     together = log_hypothesis(model, forest.size[v], forest.log_marginal[v])
-    d = forest.log_potential[a] + forest.log_potential[b] - together
-    forest.log_dissimilarity[v] = d
-    # log(1 + e^d) without overflow
-    forest.log_potential[v] = together + max(d, 0.0) + log1p(exp(-abs(d)))
+    forest.log_dissimilarity[v] = forest.log_potential[a] + forest.log_potential[b] - together
+    set_potential(model, forest, v)
+    forest.stale[v] = min(forest.stale[a] + forest.stale[b], UNWEIGHED)
+    forest.weighed[v] = forest.n_leaves[v]
 
 
 @inner
 def refresh_derived(model: Model, forest: Forest, v: int) -> None:
     """:func:`refresh_node` of a node whose log marginal is known."""
-    _refresh_sums(forest, v)
+    refresh_sums(forest, v)
     forest.table_age[v] = 0
     _refresh_potential(model, forest, v)
 
@@ -297,10 +331,23 @@ def refresh_derived(model: Model, forest: Forest, v: int) -> None:
 @inner
 def refresh_node(model: Model, forest: Forest, v: int) -> None:
     """Recompute everything that an inner node has from its children."""
-    _refresh_sums(forest, v)
+    refresh_sums(forest, v)
     forest.table_age[v] = 0
     forest.log_marginal[v] = log_marginal(model.family, forest.rows, v, model.work)
     _refresh_potential(model, forest, v)
+
+
+@inner
+def extend_marginal(model: Model, forest: Forest, v: int, before: int, x: int) -> None:
+    """Log marginal of v, whose statistics are those of ``before`` and of the observation x."""
+    rows, table, age = forest.rows, forest.predictive, forest.table_age[before]
+    if 0 < age < _OLDEST:
+        gained = extend_predictive(model.family, rows, v, x, table, v, before, model.work)
+        forest.log_marginal[v] = forest.log_marginal[before] + gained
+        forest.table_age[v] = age + 1
+    else:
+        forest.log_marginal[v] = log_marginal(model.family, rows, v, model.work)
+        forest.table_age[v] = 0
 
 
 @inner
@@ -309,15 +356,8 @@ def refresh_extended(model: Model, forest: Forest, v: int, before: int, x: int) 
 
     ``before`` may be v itself, as it was. Its predictive table saves the marginal.
     """
-    age = forest.table_age[before]
-    if not 0 < age < _OLDEST:
-        refresh_node(model, forest, v)
-        return
-    _refresh_sums(forest, v)
-    rows, table = forest.rows, forest.predictive
-    gained = extend_predictive(model.family, rows, v, x, table, v, before, model.work)
-    forest.log_marginal[v] = forest.log_marginal[before] + gained
-    forest.table_age[v] = age + 1
+    refresh_sums(forest, v)
+    extend_marginal(model, forest, v, before, x)
     _refresh_potential(model, forest, v)
 
 

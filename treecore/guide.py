@@ -20,6 +20,7 @@ from .forest import (
     add_leaf,
     empty_forest,
     log_hypothesis,
+    measure,
     new_node,
 )
 from .hierarchy import join_greedily
@@ -109,9 +110,9 @@ def _lower_top(forest: Forest, n_free: int, n_used: int) -> None:
 
 
 @compiled
-def _number(forest: Forest, top: int, guide: Guide) -> None:
+def _number(model: Model, forest: Forest, top: int, guide: Guide) -> None:
     """Copy the tree below ``top`` into preorder."""
-    forest, guide = by_reference(forest), by_reference(guide)
+    model, forest, guide = by_reference(model), by_reference(forest), by_reference(guide)
     n = forest.n_leaves[top]
     pending = np.empty(n, dtype=np.int64)
     above = np.empty(n, dtype=np.int64)
@@ -125,6 +126,7 @@ def _number(forest: Forest, top: int, guide: Guide) -> None:
         guide.n_nodes[v] = 2 * forest.n_leaves[source] - 1
         guide.first[v] = leaf
         guide.size[v] = forest.size[source]
+        measure(model, forest, source)
         guide.log_marginal[v] = forest.log_marginal[source]
         copy_row(guide.rows, v, forest.rows, source)
         if forest.left[source] == _NONE:
@@ -167,7 +169,10 @@ def measure_again(model: Model, guide: Guide) -> None:
 
 
 def freeze(model: Model, forest: Forest) -> Guide:
-    """Guide over all atoms of a forest with at least one tree; the forest is left as it was.
+    """Guide over all atoms of a forest with at least one tree.
+
+    The forest is left as it was: log marginals that lagged behind are brought in order, which tells
+    its further growth nothing.
 
     Raises ValueError for an empty forest.
     """
@@ -192,7 +197,7 @@ def freeze(model: Model, forest: Forest) -> Guide:
         node=np.empty(n, dtype=np.int64),
         position=np.full(forest.leaf.shape[0], _NONE, dtype=np.int64),
     )
-    _number(forest, top, guide)
+    _number(model, forest, top, guide)
     if n_roots > 1:
         _lower_top(forest, n_free, n_used)
     refresh_potentials(model, guide)

@@ -11,7 +11,8 @@ and more where clusters overlap and observations have been compacted.
 
 from .balance import restore_path
 from .compile import allocating, inner
-from .family.base import extends_cheaply, log_marginal_sum
+from .deferral import begins_deferral, is_whole
+from .family.base import extends_cheaply, log_marginal_sum, nearer_centre
 from .forest import (
     Forest,
     add_root,
@@ -21,13 +22,14 @@ from .forest import (
     log_dissimilarity_of_single,
     log_hypothesis,
     log_predictive_of,
+    measure,
     refresh_ancestors,
     refresh_node,
     remove_root,
     replace_child,
 )
 from .partition import Model
-from .prefetch import prefetch_row
+from .prefetch import prefetch_entry, prefetch_row
 from .rows import is_single
 
 __all__ = [
@@ -88,6 +90,7 @@ def _log_gain(
     if by_tables:
         return log_predictive_of(model, forest, v, x)
     union = log_marginal_sum(model.family, forest.rows, v, forest.rows, x, model.work)
+    measure(model, forest, v)
     return union - forest.log_marginal[v]
 
 
@@ -98,11 +101,25 @@ def _place_predictive(
     root: int,
     x: int,
     by_tables: bool,  # noqa: FBT001 - compiled code calls by position
-) -> int:
-    """Step 2 by predictive descent: to the child that predicts x better, until one rejects it."""
-    v = root
+) -> tuple[int, int]:
+    """Step 2 by predictive descent: to the child that predicts x better, until one rejects it.
+
+    Where x is deferred (``deferral.py``), to the child whose centre is nearer. Returns the node
+    beside which x goes, and the topmost in which it is deferred, -1 for none.
+    """
+    v, top = root, _NONE
+    depth = 0
     while forest.left[v] != _NONE:
         a, b = forest.left[v], forest.right[v]
+        if top == _NONE and by_tables and begins_deferral(forest, v, depth):
+            top = v
+        depth += 1
+        if top != _NONE and is_whole(forest, v):
+            for child in (b, a):
+                prefetch_entry(forest.left, child)
+            v = a if nearer_centre(model.family, forest.rows, a, b, x) else b
+            prefetch_row(forest.rows, v)  # for the way back up
+            continue
         for child in (b, a):
             prefetch_row(forest.predictive, child)
             prefetch_row(forest.rows, child)  # for the way back up
@@ -112,8 +129,8 @@ def _place_predictive(
         union = forest.log_marginal[v] + gained
         together = log_hypothesis(model, forest.size[v] + forest.size[x], union)
         if forest.log_potential[v] + forest.log_potential[x] > together:
-            return v
-    return v
+            return v, top
+    return v, top
 
 
 @inner
@@ -170,16 +187,18 @@ def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
             continue
         by_tables = extends_cheaply(model.family) and is_single(forest.rows, tree)
         if rule == PUBLISHED:
+            top = _NONE
             beside = place_published(model, forest, root, tree)
         else:
-            beside = _place_predictive(model, forest, root, tree, by_tables)
+            beside, top = _place_predictive(model, forest, root, tree, by_tables)
         node = join(forest, beside, tree)
         if rule == PUBLISHED:
             refresh_node(model, forest, node)
             refresh_ancestors(model, forest, node)
             violated = _topmost_violation(forest, node)
         else:
-            violated = restore_path(model, forest, node, beside, tree if by_tables else _NONE)
+            x = tree if by_tables else _NONE
+            violated = restore_path(model, forest, node, beside, x, top)
         if violated != _NONE and cuts < CUT_BUDGET:
             cuts += 1
             n_waiting = _cut(forest, violated, n_waiting)
@@ -201,4 +220,4 @@ def remove_atom(model: Model, forest: Forest, atom: int) -> None:
     replace_child(forest, above, p, sibling)
     free_node(forest, x)
     free_node(forest, p)
-    restore_path(model, forest, above, above, _NONE)
+    restore_path(model, forest, above, above, _NONE, _NONE)

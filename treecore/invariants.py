@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .family.base import fill_predictive, log_marginal
-from .forest import Forest
+from .forest import UNMEASURED, Forest
 from .guide import Guide
 from .partition import Atoms, Model, Partition
 from .prior.base import log_size
@@ -42,6 +42,7 @@ class Broken(IntFlag):
     LOG_MARGINALS = auto()
     POTENTIALS = auto()
     PREDICTIVES = auto()
+    STALE = auto()
     PREORDER = auto()
     SLOTS = auto()
     LISTS = auto()
@@ -61,6 +62,7 @@ _WORDS = {
     Broken.LOG_MARGINALS: "a log marginal is not that of the statistics",
     Broken.POTENTIALS: "a log potential or dissimilarity does not follow from those below it",
     Broken.PREDICTIVES: "a predictive table that counts as valid is not that of the statistics",
+    Broken.STALE: "a number counts as in order although one that it follows from does not",
     Broken.PREORDER: "nodes are not numbered in preorder",
     Broken.SLOTS: "open slots differ from the labels in use, or a closed slot is not clean",
     Broken.LISTS: "the linked list of a block does not hold its members",
@@ -108,22 +110,31 @@ def _statistics_faults(
     """Sizes, statistics, log marginals and potentials of every node of a tree."""
     broken = Broken(0)
     potential: dict[int, float] = {}
+    stale = tree.stale if isinstance(tree, Forest) else np.zeros_like(tree.size)
     for v in order:
         if (tree.n_leaves[v], tree.size[v]) != (below.n_leaves[v], below.size[v]):
             broken |= Broken.SIZES
         if not _close_rows(tree.rows[v], below.row[v], below.scale[v]):
             broken |= Broken.STATISTICS
+        lagging = v in children and stale[list(children[v])].any()
+        if (lagging and not stale[v]) or (stale[v] and v not in children):
+            broken |= Broken.STALE
+        if stale[v] == UNMEASURED:
+            potential[v] = float(tree.log_potential[v])
+            continue
         fresh = log_marginal(model.family, below.row[v][None, :], 0, model.work)
         if not _close(tree.log_marginal[v], fresh, _STATISTICS_TOLERANCE):
             broken |= Broken.LOG_MARGINALS
         # From the stored marginals, so that each invariant is blamed for its own faults only.
         together = model.seating.slope + log_size(model.seating, below.size[v])
         together += float(tree.log_marginal[v])
-        d, potential[v] = -np.inf, together
-        if v in children:
+        d = -np.inf
+        if stale[v]:
+            d = float(tree.log_dissimilarity[v])
+        elif v in children:
             a, b = children[v]
             d = potential[a] + potential[b] - together
-            potential[v] = float(np.logaddexp(together, potential[a] + potential[b]))
+        potential[v] = together + float(np.logaddexp(0.0, d))
         if not (
             _close(tree.log_dissimilarity[v], d, _POTENTIAL_TOLERANCE)
             and _close(tree.log_potential[v], potential[v], _POTENTIAL_TOLERANCE)
@@ -174,7 +185,11 @@ def forest_faults(model: Model, forest: Forest) -> Broken:
             broken |= Broken.HEIGHTS
         if below.height[v] > 3.0 * log2(below.n_leaves[v]):
             broken |= Broken.BALANCE
-        if forest.table_age[v] and not _is_predictive(model, forest.rows, v, forest.predictive[v]):
+        if not forest.table_age[v]:
+            continue
+        if forest.stale[v] == UNMEASURED:
+            broken |= Broken.STALE
+        elif not _is_predictive(model, forest.rows, v, forest.predictive[v]):
             broken |= Broken.PREDICTIVES
     return broken
 

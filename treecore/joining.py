@@ -108,6 +108,6 @@ def join_leaves(
         add_row(forest.rows, v, atoms.rows, j)
         forest.size[v] += atoms.size[j]
         refresh_leaf(model, forest, v)
-        restore_path(model, forest, forest.parent[v], forest.parent[v], _NONE)
+        restore_path(model, forest, forest.parent[v], forest.parent[v], _NONE, _NONE)
         take_leaf(forest, atoms, i, v)
         drop_atom(atoms, partition, j)

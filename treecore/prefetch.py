@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
-__all__ = ["prefetch_row"]
+__all__ = ["prefetch_entry", "prefetch_row"]
 
 # Numbers of float64 in a line of the processor's cache.
 _LINE = 8
@@ -24,7 +24,11 @@ def prefetch_row(rows: Any, i: int) -> None:
     """Bring ``rows[i]`` near the processor where rows are dense; interpreted, do nothing."""
 
 
-def _typed_prefetch(_typing: Any, rows: Any, _row: Any, _column: Any) -> Any:
+def prefetch_entry(entries: Any, i: int) -> None:
+    """Bring ``entries[i]``, of one dimension, near the processor; interpreted, do nothing."""
+
+
+def _typed_prefetch(_typing: Any, array: Any, *indices: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array_type = signature.args[0]
         array = context.make_array(array_type)(context, builder, arguments[0])
@@ -35,10 +39,19 @@ def _typed_prefetch(_typing: Any, rows: Any, _row: Any, _column: Any) -> Any:
         builder.call(ask, [builder.bitcast(place, byte), *(number(each) for each in _HOW)])
         return context.get_dummy_value()
 
-    return types.void(rows, types.intp, types.intp), generate
+    return types.void(array, *(types.intp for _ in indices)), generate
 
 
-_prefetch: Any = intrinsic(_typed_prefetch)
+def _typed_of_one(typing: Any, array: Any, index: Any) -> Any:
+    return _typed_prefetch(typing, array, index)
+
+
+def _typed_of_two(typing: Any, array: Any, row: Any, column: Any) -> Any:
+    return _typed_prefetch(typing, array, row, column)
+
+
+_prefetch_one: Any = intrinsic(_typed_of_one)
+_prefetch: Any = intrinsic(_typed_of_two)
 
 
 @overload(prefetch_row)
@@ -51,3 +64,11 @@ def _prefetch_row(rows: Any, i: Any) -> Any:  # noqa: ARG001 - numba asks by the
         pass
 
     return dense if isinstance(rows, types.Array) else otherwise
+
+
+@overload(prefetch_entry)
+def _prefetch_entry(entries: Any, i: Any) -> Any:  # noqa: ARG001 - as above
+    def of_one(entries: Any, i: Any) -> None:
+        _prefetch_one(entries, i)
+
+    return of_one

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from weald.mcmc.chain import Chain
 from weald.mcmc.compacting import CERTAIN, choose_nodes
-from weald.treecore.compaction import forest_order, judge_nodes
+from weald.treecore.compaction import forest_order, judge_nodes, measure_nodes
 from weald.treecore.errors import ObservationError
 from weald.treecore.invariants import describe
 
@@ -191,6 +191,7 @@ def test_the_rule_comes_before_need() -> None:
     present = np.arange(300)
     groups = np.stack([chain.labels, np.where(present % 3 == 0, -1, chain.labels)])
     order = forest_order(chain._forest)
+    measure_nodes(chain._model(chain._first_prior, 0), chain._forest, order)
     judged = judge_nodes(chain._model(chain.prior, 0), chain._forest, order, groups)
     inner = order[chain._forest.left[order] >= 0]
     whole = inner[judged.together[inner] >= 0]

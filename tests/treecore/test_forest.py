@@ -13,14 +13,15 @@ from weald.treecore.invariants import Broken, describe, forest_faults, guide_fau
 
 from tests.treecore.forests import Setting, clumps, gaussian, grown, play, setting
 
-N = 60
+N = 90
 FAMILY_NAMES = ("gaussian", "bernoulli")
 
 
 def random_setting(family: str, prior: str, weight: int, seed: int) -> Setting:
     rng = np.random.default_rng(seed)
     if family == "gaussian":
-        values = clumps(rng, N)
+        # In one clump observations are deferred, in four there are cuts.
+        values = clumps(rng, N, k=int(rng.choice([1, 4])))
         return setting(gaussian(values), values, (prior, {}), weight)
     # Many equal observations: ties wherever there can be any.
     values = rng.integers(0, 2, size=(N, 3)).astype(np.float64)
@@ -77,7 +78,7 @@ def same(one: Forest, other: Forest) -> bool:
     used = int(one.n_used[0])
     live = np.flatnonzero(one.atom[:used] != -2)
     nodes = ["parent", "left", "right", "n_leaves", "height", "size", "rows", "log_marginal"]
-    nodes += ["log_potential", "log_dissimilarity"]
+    nodes += ["log_potential", "log_dissimilarity", "stale", "weighed"]
     return (
         used == other.n_used[0]
         and (one.atom[:used] == other.atom[:used]).all()
@@ -102,6 +103,33 @@ def test_a_restored_forest_goes_on_alike(
     for each in (forest, restored):
         play(posed, each, script[len(touched) :], rule)
     assert same(forest, restored)
+
+
+def test_what_lags_behind_is_saved_and_says_nothing_to_what_comes(
+    rng: np.random.Generator,
+) -> None:
+    """Large clumps, in which most arrivals are deferred: frozen, restored or neither."""
+    values = clumps(rng, 900, k=2)
+    posed = setting(gaussian(values), values)
+    alone, frozen = empty_forest(posed.family, 900), empty_forest(posed.family, 900)
+    for forest in (alone, frozen):
+        play(posed, forest, list(range(600)), PREDICTIVE)
+    lagging = (alone.stale == 2).sum()
+    assert lagging > 300
+    assert describe(forest_faults(posed.model, alone)) == []
+    restored = restored_forest(posed.family, posed.model, forest_arrays(alone))
+    assert same(alone, restored)
+    guide = freeze(posed.model, frozen)
+    assert describe(guide_faults(posed.model, guide)) == []
+    assert not (frozen.stale == 2).any()
+    later = [*range(600, 900), *(-1 - i for i in range(0, 900, 3))]
+    for forest in (alone, frozen, restored):
+        play(posed, forest, later, PREDICTIVE)
+        assert describe(forest_faults(posed.model, forest)) == []
+    assert same(alone, restored)
+    for forest in (alone, frozen):
+        freeze(posed.model, forest)
+    assert same(alone, frozen)
 
 
 def test_a_larger_forest_goes_on_alike(rng: np.random.Generator) -> None:

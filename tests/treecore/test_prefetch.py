@@ -5,7 +5,7 @@ from typing import Any
 import numba
 import numpy as np
 from weald.treecore.family.sparse_rows import make_sparse_rows
-from weald.treecore.prefetch import prefetch_row
+from weald.treecore.prefetch import prefetch_entry, prefetch_row
 
 
 def ask(rows: Any) -> int:
@@ -19,6 +19,20 @@ def test_dense_rows() -> None:
     compiled = numba.njit(ask)
     assert compiled(rows) == ask(rows) == 3
     assert (rows == np.arange(60.0).reshape(3, 20)).all()
+    (code,) = compiled.inspect_llvm().values()
+    assert "llvm.prefetch" in code
+
+
+def ask_for_entries(entries: Any) -> int:
+    for i in range(entries.shape[0]):
+        prefetch_entry(entries, i)
+    return 3
+
+
+def test_entries_apart() -> None:
+    entries = np.arange(6)[::2]
+    compiled = numba.njit(ask_for_entries)
+    assert compiled(entries) == ask_for_entries(entries) == 3
     (code,) = compiled.inspect_llvm().values()
     assert "llvm.prefetch" in code
 

@@ -31,6 +31,7 @@ __all__ = [
     "make_predictive",
     "make_rows",
     "n_observed",
+    "nearer_centre",
     "observe",
     "predictive_width",
     "register_dense",
@@ -120,6 +121,16 @@ def extend_predictive(  # noqa: PLR0913 - two arrays and five places in them
 
 
 @generic
+def nearer_centre(family: Family, rows: Rows, a: int, b: int, x: int) -> bool:
+    """Whether the centre of ``rows[x]`` is as near to that of ``rows[a]`` as of ``rows[b]``.
+
+    At a fraction of the cost of two predictives, for the inside of clusters that are whole by far;
+    only families that extend cheaply are asked.
+    """
+    raise NotImplementedError
+
+
+@generic
 def log_predictive(family: Family, table: Rows, k: int, rows: Rows, i: int) -> float:
     """Log predictive density of the single, unweighted observation ``rows[i]`` under block k."""
     raise NotImplementedError
@@ -155,8 +166,13 @@ def _filled_anew(  # noqa: PLR0913 - two arrays and five places in them
     return value
 
 
+def _equally_near(_family: Family, _rows: Rows, _a: int, _b: int, _x: int) -> bool:
+    return True
+
+
 def register_filling(*families: type) -> None:
     """Let families fill a predictive table anew with each observation that it takes in."""
+    implements(nearer_centre, *families)(_equally_near)
     implements(extends_cheaply, *families)(_extends_dearly)
     implements(extend_predictive, *families)(_filled_anew)
 

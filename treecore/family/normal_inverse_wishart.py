@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from ..compile import implements, inner
 from ..errors import ParameterError
@@ -28,12 +27,14 @@ from .base import (
     log_marginal,
     log_predictive,
     log_predictive_above,
+    nearer_centre,
     observe,
     predictive_width,
     register_dense,
     statistics_width,
     workspace,
 )
+from .centres import nearer
 from .checks import (
     feature_fault,
     first_true,
@@ -43,7 +44,7 @@ from .checks import (
     refuse_unknown,
     shape_fault,
 )
-from .gamma import log_gamma
+from .gamma import log_counts, log_gamma
 from .triangle import extend_inverse, factor_scatter
 from .within import sample_covariance, whitened, within_share
 
@@ -105,7 +106,7 @@ def normal_inverse_wishart(
         raise ParameterError("psi must be positive definite") from None
     log_det_psi = 2.0 * float(np.log(np.diag(factor)).sum())
     constant = 0.5 * nu * log_det_psi - sum(lgamma((nu - i) / 2) for i in range(d))
-    log_count = _log_counts(np.arange(_TABLE, dtype=np.float64), d, kappa, nu) + constant
+    log_count = log_counts(np.arange(_TABLE, dtype=np.float64), d, kappa, nu) + constant
     log_count[0] = 0.5 * nu * log_det_psi
     below = np.tril_indices(d)
     inverse = np.linalg.inv(factor) * sqrt(kappa / (kappa + 1.0))
@@ -120,15 +121,6 @@ def normal_inverse_wishart(
     return NormalInverseWishart(
         mean, float(kappa), float(nu), psi, packed, log_count, empty[None, :]
     )
-
-
-def _log_counts(
-    weights: NDArray[np.float64], d: int, kappa: float, nu: float
-) -> NDArray[np.float64]:
-    value = -0.5 * weights * d * log(pi) + 0.5 * d * np.log(kappa / (kappa + weights))
-    for i in range(d):
-        value += gammaln(0.5 * (nu + weights - i))
-    return value
 
 
 @implements(statistics_width, NormalInverseWishart)
@@ -255,6 +247,11 @@ register_dense(NormalInverseWishart)
 @implements(extends_cheaply, NormalInverseWishart)
 def _extends_cheaply(_family: NormalInverseWishart) -> bool:
     return True
+
+
+@implements(nearer_centre, NormalInverseWishart)
+def _nearer_centre(family: NormalInverseWishart, rows: Rows, a: int, b: int, x: int) -> bool:
+    return nearer(rows, a, b, x, family.psi_packed, family.mean.shape[0])
 
 
 @implements(extend_predictive, NormalInverseWishart)
