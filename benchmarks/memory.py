@@ -102,7 +102,6 @@ def endless(arguments: argparse.Namespace) -> int:
         f"{'per second':>10}"
     )
     most, step = 0, max(arguments.records // 20, CHUNK)
-    agreement, values = 0.0, np.empty((0, arguments.features))
     first_full = None
     while shard.seq < arguments.records:
         values = source.take(min(CHUNK, arguments.records - shard.seq))
@@ -121,8 +120,9 @@ def endless(arguments: argparse.Namespace) -> int:
     sizes = shard.roster.size[shard.roster.present]
     print(f"peak {peak():.1f} MiB of {LIMIT_MIB}; most leaves {most:,} of {arguments.budget:,}")
     print(f"grown by {grown:.1f} MiB since {first_full[0] if first_full else 0:,} observations")
-    known = adjusted_rand_index(source.clusters, source.nearest(values))
-    print(f"adjusted Rand index at the end {agreement:.3f}; knowing the centres {known:.3f}")
+    nearest = source.nearest(source.take(CHUNK))
+    known = adjusted_rand_index(source.clusters, nearest)
+    print(f"adjusted Rand index of who knows the centres: {known:.3f}")
     print(f"largest leaf: {sizes.max():,} observations; in all {sizes.sum():,}")
     return 0 if peak() < LIMIT_MIB and most <= arguments.budget else 1
 

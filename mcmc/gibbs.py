@@ -21,7 +21,7 @@ from ..treecore.reference import by_reference
 from ..treecore.rows import Rows
 from .state import Info, State
 
-__all__ = ["seating_weights", "step", "sweep", "visit"]
+__all__ = ["log_alone", "seating_weights", "step", "sweep", "visit"]
 
 _CONDITIONAL = 3
 # A weight that is this much smaller than another, in nats, changes no bit of their sum: a double
@@ -53,22 +53,29 @@ def seating_weights(state: State, model: Model, i: int, log_alone: float) -> int
 
 
 @inner
-def _log_alone(state: State, model: Model, i: int) -> float:
+def log_alone(state: State, model: Model, i: int) -> float:
     """Log weight of a block of its own for atom i, which is in none."""
     alone = log_new_block(model.seating, state.partition.n_blocks[0])
     return alone + state.atoms.log_marginal[i] + log_size(model.seating, state.atoms.size[i])
 
 
 @inner
-def step(rng: Generator, state: State, model: Model, i: int) -> Info:
-    """Redraw the block of atom i (which may be in no block yet) given all the others."""
+def _seat(rng: Generator, state: State, i: int, k: int) -> int:
+    """Put atom i, by ``state.log_weights``, into one of the k open blocks or a new one: which."""
     partition = state.partition
-    if partition.label[i] >= 0:
-        lift(state.atoms, partition, i)
-    k = seating_weights(state, model, i, _log_alone(state, model, i))
     chosen = choose(rng, state.log_weights, k + 1)
     slot = open_block(partition) if chosen == k else partition.slots[chosen]
     place(state.atoms, partition, i, slot)
+    return slot
+
+
+@inner
+def step(rng: Generator, state: State, model: Model, i: int) -> Info:
+    """Redraw the block of atom i (which may be in no block yet) given all the others."""
+    if state.partition.label[i] >= 0:
+        lift(state.atoms, state.partition, i)
+    k = seating_weights(state, model, i, log_alone(state, model, i))
+    _seat(rng, state, i, k)
     return Info(_CONDITIONAL, 0.0, 1)
 
 
@@ -104,11 +111,8 @@ def _visit_sparse(
         for j in range(k):
             count = partition.size[slots[j]]
             log_weights[j] += log_size(seating, count + size) - log_size(seating, count)
-        log_weights[k] = _log_alone(state, model, i)
-        chosen = choose(rng, log_weights, k + 1)
-        slot = open_block(partition) if chosen == k else slots[chosen]
-        place(state.atoms, partition, i, slot)
-        enter_row(index, slot, rows, i)
+        log_weights[k] = log_alone(state, model, i)
+        enter_row(index, _seat(rng, state, i, k), rows, i)
 
 
 @allocating

@@ -24,13 +24,7 @@ from .family.base import (
     make_predictive,
     nearer_centre,
 )
-from .forest import (
-    Forest,
-    log_dissimilarity,
-    measure,
-    refresh_extended,
-    refresh_node,
-)
+from .forest import Forest, log_dissimilarity, measure, refresh_extended, refresh_node
 from .partition import Model
 from .rows import Rows, add_row, clear_row, is_single
 

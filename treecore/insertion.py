@@ -197,8 +197,8 @@ def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
             refresh_ancestors(model, forest, node)
             violated = _topmost_violation(forest, node)
         else:
-            x = tree if by_tables else _NONE
-            violated = restore_path(model, forest, node, beside, x, top)
+            single = tree if by_tables else _NONE
+            violated = restore_path(model, forest, node, beside, single, top)
         if violated != _NONE and cuts < CUT_BUDGET:
             cuts += 1
             n_waiting = _cut(forest, violated, n_waiting)

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc.gibbs import seating_weights
+from weald.mcmc.gibbs import log_alone, seating_weights
 from weald.mcmc.kernels import Kernel, kernels_named
 from weald.mcmc.position import Position
 from weald.mcmc.state import State, set_labels
 from weald.treecore.compile import compiled
 from weald.treecore.family.base import workspace
 from weald.treecore.partition import Atoms, Model, empty_partition
-from weald.treecore.prior.base import log_new_block, log_size
 from weald.treecore.reference import by_reference
 
 from .chains import compile_apart, kept
@@ -36,9 +35,7 @@ def _held_out_density(state: State, model: Model, first: int, log_total: float) 
     n = state.partition.label.shape[0]
     total = 0.0
     for i in range(first, n):
-        alone = log_new_block(model.seating, state.partition.n_blocks[0])
-        alone += state.atoms.log_marginal[i] + log_size(model.seating, state.atoms.size[i])
-        k = seating_weights(state, model, i, alone) + 1
+        k = seating_weights(state, model, i, log_alone(state, model, i)) + 1
         largest = state.log_weights[:k].max()
         total += largest + np.log(np.exp(state.log_weights[:k] - largest).sum()) - log_total
     return float(total / (n - first))
