@@ -24,14 +24,13 @@ from .family.base import (
     fill_predictive,
     log_marginal,
     log_marginal_sum,
-    log_predictive,
-    log_predictive_above,
     make_predictive,
+    outline_width,
     statistics_width,
 )
 from .partition import Model
 from .prior.base import log_size
-from .records import node_entries
+from .records import node_entries, outline_entries
 from .reference import held_by_reference
 from .rows import Rows, copy_row, rows_like, sum_rows
 
@@ -43,12 +42,11 @@ __all__ = [
     "add_root",
     "empty_forest",
     "extend_marginal",
+    "fill_table",
     "free_node",
     "join",
     "log_dissimilarity",
-    "log_dissimilarity_of_single",
     "log_hypothesis",
-    "log_predictive_of",
     "measure",
     "new_node",
     "refresh_ancestors",
@@ -90,6 +88,8 @@ class Forest(NamedTuple):
     ``stale`` says of an inner node what lags behind its statistics: 0 nothing, 1 the log
     dissimilarity, and the log potential so far as it depends on it, 2 the log marginal too.
     ``weighed`` is the number of its leaves when its log dissimilarity was computed, 0 for never.
+    ``outlined[at]`` is the root at this place of the list if its outline
+    (:mod:`weald.treecore.routing`) is in ``outlines``, else not that root. ``gains`` is scratch.
     """
 
     parent: NDArray[np.int64]
@@ -115,6 +115,9 @@ class Forest(NamedTuple):
     table_age: NDArray[np.int64]
     stale: NDArray[np.int64]
     weighed: NDArray[np.int64]
+    outlines: NDArray[np.float64]
+    outlined: NDArray[np.int64]
+    gains: NDArray[np.float64]
 
 
 def empty_forest(family: Any, n_atoms: int, like: Any = None) -> Forest:
@@ -136,6 +139,7 @@ def empty_forest(family: Any, n_atoms: int, like: Any = None) -> Forest:
     scalars = [np.zeros(1, dtype=np.int64) for _ in range(3)]
     return Forest(
         **entries,
+        **outline_entries(outline_width(family)),
         rows=rows,
         roots=lists[0],
         root_position=lists[1],
@@ -167,12 +171,21 @@ def log_hypothesis(model: Model, size: int, marginal: float) -> float:
 
 
 @inner
+def _forget_outline(forest: Forest, v: int) -> None:
+    """To be called where something changes that the outline of v, should it be a root, shows."""
+    at = forest.root_position[v]
+    if forest.parent[v] == _NONE and at < forest.outlined.shape[0] and forest.outlined[at] == v:
+        forest.outlined[at] = _NONE
+
+
+@inner
 def set_potential(model: Model, forest: Forest, v: int) -> None:
     """The log potential that follows from the log marginal and the log dissimilarity."""
     d = forest.log_dissimilarity[v]
     # log(1 + e^d) without overflow
     apart = max(d, 0.0) + log1p(exp(-abs(d)))
     forest.log_potential[v] = log_hypothesis(model, forest.size[v], forest.log_marginal[v]) + apart
+    _forget_outline(forest, v)
 
 
 @inner
@@ -199,32 +212,12 @@ def log_dissimilarity(model: Model, forest: Forest, a: int, b: int) -> float:
 
 
 @inner
-def _fill_table(model: Model, forest: Forest, v: int) -> None:
+def fill_table(model: Model, forest: Forest, v: int) -> None:
+    """Bring v's log marginal and its predictive table in order."""
     measure(model, forest, v)
     if forest.table_age[v] == 0:
         fill_predictive(model.family, forest.rows, v, forest.predictive, v, model.work)
         forest.table_age[v] = 1
-
-
-@inner
-def log_predictive_of(model: Model, forest: Forest, v: int, x: int) -> float:
-    """Log predictive density of a leaf of one observation, given those below v."""
-    _fill_table(model, forest, v)
-    return log_predictive(model.family, forest.predictive, v, forest.rows, x)
-
-
-@inner
-def log_dissimilarity_of_single(model: Model, forest: Forest, a: int, x: int, most: float) -> float:
-    """:func:`log_dissimilarity` of a tree and a leaf of one observation, by the predictives.
-
-    Infinity where it exceeds ``most``, which is found out at a fraction of the cost.
-    """
-    _fill_table(model, forest, a)
-    apart = forest.log_potential[a] + forest.log_potential[x]
-    size = forest.size[a] + forest.size[x]
-    apart -= log_hypothesis(model, size, forest.log_marginal[a])
-    table, rows = forest.predictive, forest.rows
-    return apart - log_predictive_above(model.family, table, a, rows, x, apart - most)
 
 
 @inner
@@ -253,12 +246,19 @@ def free_node(forest: Forest, v: int) -> None:
 
 
 @inner
+def _set_root(forest: Forest, at: int, v: int) -> None:
+    forest.roots[at] = v
+    forest.root_position[v] = at
+    if at < forest.outlined.shape[0]:
+        forest.outlined[at] = _NONE
+
+
+@inner
 def add_root(forest: Forest, v: int) -> None:
     """Make the parentless node v the root of a tree of the forest."""
     at = forest.n_roots[0]
     forest.parent[v] = _NONE
-    forest.roots[at] = v
-    forest.root_position[v] = at
+    _set_root(forest, at, v)
     forest.n_roots[0] = at + 1
 
 
@@ -267,9 +267,7 @@ def remove_root(forest: Forest, v: int) -> None:
     """Take v off the list of roots."""
     last = forest.n_roots[0] - 1
     at = forest.root_position[v]
-    other = forest.roots[last]
-    forest.roots[at] = other
-    forest.root_position[other] = at
+    _set_root(forest, at, forest.roots[last])
     forest.n_roots[0] = last
 
 
@@ -296,6 +294,7 @@ def refresh_leaf(model: Model, forest: Forest, v: int) -> None:
     forest.log_dissimilarity[v] = -np.inf
     forest.stale[v] = _IN_ORDER
     forest.weighed[v] = 1
+    _forget_outline(forest, v)
 
 
 @inner
@@ -375,9 +374,7 @@ def replace_child(forest: Forest, parent: int, old: int, new: int) -> None:
     """Hang ``new`` where ``old`` hangs; with ``parent`` -1, in the list of roots."""
     forest.parent[new] = parent
     if parent == _NONE:
-        at = forest.root_position[old]
-        forest.roots[at] = new
-        forest.root_position[new] = at
+        _set_root(forest, forest.root_position[old], new)
     elif forest.left[parent] == old:
         forest.left[parent] = new
     else:

@@ -12,16 +12,15 @@ and more where clusters overlap and observations have been compacted.
 from .balance import restore_path
 from .compile import allocating, inner
 from .deferral import begins_deferral, is_whole
-from .family.base import extends_cheaply, log_marginal_sum, nearer_centre
+from .family.base import extends_cheaply, log_marginal_sum, log_predictive, nearer_centre
 from .forest import (
     Forest,
     add_root,
+    fill_table,
     free_node,
     join,
     log_dissimilarity,
-    log_dissimilarity_of_single,
     log_hypothesis,
-    log_predictive_of,
     measure,
     refresh_ancestors,
     refresh_node,
@@ -30,6 +29,7 @@ from .forest import (
 )
 from .partition import Model
 from .prefetch import prefetch_entry, prefetch_row
+from .routing import nearest_root
 from .rows import is_single
 
 __all__ = [
@@ -45,23 +45,6 @@ PREDICTIVE = 0
 PUBLISHED = 1
 CUT_BUDGET = 5
 _NONE = -1
-
-
-@inner
-def _nearest_root(model: Model, forest: Forest, x: int) -> int:
-    """Step 1: the root with the smallest log dissimilarity to x, -1 where all exceed zero."""
-    best = _NONE
-    smallest = 0.0
-    single = is_single(forest.rows, x)
-    for at in range(forest.n_roots[0]):
-        root = forest.roots[at]
-        if single:
-            d = log_dissimilarity_of_single(model, forest, root, x, smallest)
-        else:
-            d = log_dissimilarity(model, forest, root, x)
-        if d < smallest or (d == smallest and best == _NONE):
-            best, smallest = root, d
-    return best
 
 
 @inner
@@ -88,7 +71,8 @@ def _log_gain(
 ) -> float:
     """Log density of what is below x, given what is below v; by v's table where x is single."""
     if by_tables:
-        return log_predictive_of(model, forest, v, x)
+        fill_table(model, forest, v)
+        return log_predictive(model.family, forest.predictive, v, forest.rows, x)
     union = log_marginal_sum(model.family, forest.rows, v, forest.rows, x, model.work)
     measure(model, forest, v)
     return union - forest.log_marginal[v]
@@ -181,7 +165,7 @@ def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
     while n_waiting > 0:
         n_waiting -= 1
         tree = forest.waiting[n_waiting]
-        root = _nearest_root(model, forest, tree)
+        root = nearest_root(model, forest, tree)
         if root == _NONE:
             add_root(forest, tree)
             continue

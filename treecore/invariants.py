@@ -17,6 +17,8 @@ from .forest import UNMEASURED, Forest
 from .guide import Guide
 from .partition import Atoms, Model, Partition
 from .prior.base import log_size
+from .records import LANES
+from .routing import outline_root
 
 __all__ = ["Broken", "describe", "forest_faults", "guide_faults", "partition_faults"]
 
@@ -43,6 +45,7 @@ class Broken(IntFlag):
     POTENTIALS = auto()
     PREDICTIVES = auto()
     STALE = auto()
+    OUTLINES = auto()
     PREORDER = auto()
     SLOTS = auto()
     LISTS = auto()
@@ -63,6 +66,7 @@ _WORDS = {
     Broken.POTENTIALS: "a log potential or dissimilarity does not follow from those below it",
     Broken.PREDICTIVES: "a predictive table that counts as valid is not that of the statistics",
     Broken.STALE: "a number counts as in order although one that it follows from does not",
+    Broken.OUTLINES: "a root's outline that counts as valid is not that of its predictive table",
     Broken.PREORDER: "nodes are not numbered in preorder",
     Broken.SLOTS: "open slots differ from the labels in use, or a closed slot is not clean",
     Broken.LISTS: "the linked list of a block does not hold its members",
@@ -152,6 +156,11 @@ def _close_rows(found: Row, expected: Row, scale: Row) -> bool:
     return bool((np.abs(found - expected) <= _STATISTICS_TOLERANCE * np.maximum(1.0, scale)).all())
 
 
+def _close_tables(found: Row, expected: Row) -> bool:
+    tolerance = _POTENTIAL_TOLERANCE
+    return bool(np.allclose(found, expected, rtol=tolerance, atol=tolerance))
+
+
 def _children(forest: Forest) -> tuple[Children, list[int], bool]:
     """Children of inner nodes, all nodes with children first, and whether links agree."""
     children: Children = {}
@@ -191,7 +200,21 @@ def forest_faults(model: Model, forest: Forest) -> Broken:
             broken |= Broken.STALE
         elif not _is_predictive(model, forest.rows, v, forest.predictive[v]):
             broken |= Broken.PREDICTIVES
-    return broken
+    return broken | _outline_faults(model, forest)
+
+
+def _outline_faults(model: Model, forest: Forest) -> Broken:
+    made = forest._replace(outlines=forest.outlines.copy(), outlined=forest.outlined.copy())
+    n = min(int(forest.n_roots[0]), made.outlined.shape[0])
+    for at in np.flatnonzero(forest.outlined[:n] == forest.roots[:n]).tolist():
+        v = forest.roots[at]
+        if not forest.table_age[v] or forest.stale[v] == UNMEASURED:
+            return Broken.OUTLINES
+        outline_root(model, made, at)
+        place = at // LANES, slice(None), at % LANES
+        if not _close_tables(made.outlines[place], forest.outlines[place]):
+            return Broken.OUTLINES
+    return Broken(0)
 
 
 def _membership_faults(forest: Forest, order: list[int], children: Children) -> Broken:
@@ -220,7 +243,7 @@ def _membership_faults(forest: Forest, order: list[int], children: Children) -> 
 def _is_predictive(model: Model, rows: Any, i: int, table: Row) -> bool:
     fresh = np.zeros((1, table.shape[0]))
     fill_predictive(model.family, rows, i, fresh, 0, model.work)
-    return bool(np.allclose(fresh[0], table, rtol=_POTENTIAL_TOLERANCE, atol=_POTENTIAL_TOLERANCE))
+    return _close_tables(fresh[0], table)
 
 
 def guide_faults(model: Model, guide: Guide) -> Broken:

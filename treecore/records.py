@@ -1,11 +1,11 @@
-"""How a forest's nodes lie in memory."""
+"""How a forest's nodes, and what is compared of its roots, lie in memory."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["node_entries"]
+__all__ = ["LANES", "node_entries", "outline_entries"]
 
 # What an insertion reads and writes of a node lies together, in one record a node: in arrays apart
 # each number would be a line of the processor's cache to wait for. The way down reads the first
@@ -16,6 +16,12 @@ _FLOATS = ("log_marginal", "log_potential", "log_dissimilarity")
 _RECORD = 16
 _CACHE_LINE = 64
 
+# Outlines of so many roots lie side by side, to be compared with an arrival by one instruction for
+# several of them.
+LANES = 64
+# So many roots have an outline at most; there are seldom more trees than that.
+_OUTLINED = 1024
+
 
 def node_entries(capacity: int) -> dict[str, NDArray[Any]]:
     """Zeros: each of a node's entries as an array of its own, views of one block."""
@@ -25,3 +31,12 @@ def node_entries(capacity: int) -> dict[str, NDArray[Any]]:
     floats = block.view(np.float64)
     names = f"{_FIRST_LINE} {_SECOND_LINE}".split()
     return {name: (floats if name in _FLOATS else block)[:, at] for at, name in enumerate(names)}
+
+
+def outline_entries(width: int) -> dict[str, NDArray[Any]]:
+    """Room for the outlines of roots, ``width`` numbers each, none of which is there yet."""
+    return {
+        "outlines": np.zeros((_OUTLINED // LANES, width, LANES)),
+        "outlined": np.full(_OUTLINED, -1, dtype=np.int64),
+        "gains": np.zeros(_OUTLINED),
+    }

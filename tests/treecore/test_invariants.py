@@ -73,6 +73,10 @@ FOREST_DAMAGES: dict[str, tuple[Callable[[Forest], None], Broken]] = {
     "potential": (_add("log_potential", left_child, 1e-6), Broken.POTENTIALS),
     "dissimilarity": (_add("log_dissimilarity", inner_node, 1e-6), Broken.POTENTIALS),
     "predictive": (_set("predictive", left_child, 1e3), Broken.PREDICTIVES),
+    "outline": (
+        _add("outlines", lambda _: slice(None), 1.0),
+        Broken.OUTLINES,
+    ),
     "stale below": (_set("stale", left_child, 1), Broken.STALE),
     "stale table": (_set("stale", inner_node, 2), Broken.STALE),
 }

@@ -33,6 +33,9 @@ __all__ = [
     "n_observed",
     "nearer_centre",
     "observe",
+    "outline",
+    "outline_bounds",
+    "outline_width",
     "predictive_width",
     "register_dense",
     "register_filling",
@@ -147,6 +150,41 @@ def log_predictive_above(
     raise NotImplementedError
 
 
+@generic
+def outline_width(family: Family) -> int:
+    """Numbers in the outline of a predictive table; only families that extend cheaply have any."""
+    raise NotImplementedError
+
+
+@generic
+def outline(
+    family: Family, table: Rows, k: int, outlines: NDArray[np.float64], group: int, lane: int
+) -> None:
+    """Write the outline of ``table[k]`` into ``outlines[group, :, lane]``.
+
+    Entry 0 is a constant that is added to what :func:`outline_bounds` finds.
+    """
+    raise NotImplementedError
+
+
+@generic
+def outline_bounds(  # noqa: PLR0913 - two arrays and the places in them
+    family: Family,
+    outlines: NDArray[np.float64],
+    group: int,
+    n: int,
+    rows: Rows,
+    x: int,
+    work: Rows,
+    bounds: NDArray[np.float64],
+) -> None:
+    """Write into the first n ``bounds`` what no :func:`log_predictive` of ``rows[x]`` exceeds.
+
+    One for each of the first n lanes of ``outlines[group]``.
+    """
+    raise NotImplementedError
+
+
 def _whole_log_predictive_above(
     family: Family, table: Rows, k: int, rows: Rows, i: int, least: float
 ) -> float:
@@ -170,8 +208,34 @@ def _equally_near(_family: Family, _rows: Rows, _a: int, _b: int, _x: int) -> bo
     return True
 
 
+def _no_width(_family: Family) -> int:
+    return 0
+
+
+def _no_outline(
+    _family: Family, _table: Rows, _k: int, _outlines: NDArray[np.float64], _group: int, _lane: int
+) -> None:
+    pass
+
+
+def _no_bounds(
+    _family: Family,
+    _outlines: NDArray[np.float64],
+    _group: int,
+    _n: int,
+    _rows: Rows,
+    _x: int,
+    _work: Rows,
+    _bounds: NDArray[np.float64],
+) -> None:
+    pass
+
+
 def register_filling(*families: type) -> None:
     """Let families fill a predictive table anew with each observation that it takes in."""
+    implements(outline_width, *families)(_no_width)
+    implements(outline, *families)(_no_outline)
+    implements(outline_bounds, *families)(_no_bounds)
     implements(nearer_centre, *families)(_equally_near)
     implements(extends_cheaply, *families)(_extends_dearly)
     implements(extend_predictive, *families)(_filled_anew)

@@ -26,7 +26,6 @@ from .base import (
     fill_predictive,
     log_marginal,
     log_predictive,
-    log_predictive_above,
     nearer_centre,
     observe,
     predictive_width,
@@ -56,8 +55,6 @@ _TABLE = 4096
 _FREEDOM = 3
 # Beyond this many standard deviations from the mean, float64 moments lose the scatter matrix.
 _FARTHEST = 1e6
-# Rounding must not make a bound give up on what it should let pass.
-_SAFE = 1.0 + 1e-9
 
 
 class NormalInverseWishart(NamedTuple):
@@ -190,11 +187,24 @@ def _count_growth(family: NormalInverseWishart, weight: float) -> float:
     return value + 0.5 * d * log1p(-1.0 / (family.kappa + weight + 1.0))
 
 
+@inner
+def _log_marginal_of_single(family: NormalInverseWishart, rows: Rows, i: int) -> float:
+    """By the empty block's table; minus infinity for squares beyond float64."""
+    at, squares = 1, 0.0
+    for c in range(family.mean.shape[0]):
+        at += c + 1
+        squares += rows[i, family.mean.shape[0] + at]
+    found = log_predictive(family, family.empty, 0, rows, i)
+    return found if np.isfinite(squares) else -np.inf
+
+
 @implements(log_marginal, NormalInverseWishart)
 def _log_marginal(family: NormalInverseWishart, rows: Rows, i: int, work: Rows) -> float:
     weight = rows[i, 1]
     if weight <= 0.0:
         return 0.0
+    if is_single(rows, i):
+        return _log_marginal_of_single(family, rows, i)
     log_det = _factor(family, rows, i, work)
     return _count_term(family, weight) - 0.5 * (family.nu + weight) * log_det
 
@@ -280,30 +290,6 @@ def _extend_predictive(  # noqa: PLR0913 - two arrays and five places in them
     table[k, 0] = constant + step - 0.5 * growth
     table[k, 1] = exponent + 0.5
     return constant - exponent * growth
-
-
-@implements(log_predictive_above, NormalInverseWishart)
-def _log_predictive_above(
-    family: NormalInverseWishart, table: Rows, k: int, rows: Rows, i: int, least: float
-) -> float:
-    # The distance only grows from term to term, and log1p(z) >= 2 z / (2 + z).
-    gap = (table[k, 0] - least) / table[k, 1]
-    if gap < 0.0:
-        return -np.inf
-    farthest = _SAFE * (2.0 * gap / (2.0 - gap) if gap < 1.0 else np.expm1(gap))
-    d = family.mean.shape[0]
-    distance = 0.0
-    at = 2 + d
-    for a in range(d):
-        value = 0.0
-        for b in range(a + 1):
-            value += table[k, at] * (rows[i, 2 + b] - table[k, 2 + b])
-            at += 1
-        distance += value * value
-        if distance > farthest:
-            return -np.inf
-    found = table[k, 0] - table[k, 1] * log1p(distance)
-    return found if found >= least else -np.inf
 
 
 def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> NormalInverseWishart:

@@ -9,16 +9,21 @@ from weald.treecore.compile import compiled
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.base import (
     extend_predictive,
+    extends_cheaply,
     fill_predictive,
     log_marginal,
     log_marginal_sum,
     log_predictive,
     log_predictive_above,
     observe,
+    outline,
+    outline_bounds,
+    outline_width,
     predictive_width,
     statistics_width,
     workspace,
 )
+from weald.treecore.records import LANES
 from weald.treecore.rows import (
     add_row,
     clear_row,
@@ -89,6 +94,7 @@ class Evaluation(NamedTuple):
     ``extended`` is ``predictive`` by a table that took the observations in one by one (where they
     are unweighted). ``above`` (3, n) is the predictive where it must reach a little less, a little
     more, nothing.
+    ``bounds`` are those of the predictives by outlines, where the family has any.
     ``rows`` are the n observations, their sum, and the sum after everything was taken out again.
     """
 
@@ -99,6 +105,7 @@ class Evaluation(NamedTuple):
     halves: float
     above: Array
     extended: Array
+    bounds: Array
     rows: Array
 
 
@@ -110,6 +117,8 @@ def _run(
     family: Any, values: Array, weights: Array, rows: Array, table: Array, out: Array, work: Array
 ) -> None:
     n = values.shape[0]
+    outlines = np.zeros((1, outline_width(family), LANES))
+    bounds = np.zeros(2)
     clear_row(rows, n)
     fill_predictive(family, rows, n, table, 1, work)
     for r in range(n):
@@ -124,6 +133,10 @@ def _run(
             out[5, r] = log_predictive_above(family, table, 0, rows, r, out[0, r] - _LITTLE)
             out[6, r] = log_predictive_above(family, table, 0, rows, r, out[0, r] + _LITTLE)
             out[7, r] = log_predictive_above(family, table, 0, rows, r, -np.inf)
+            if extends_cheaply(family):
+                outline(family, table, 0, outlines, 0, 1)
+                outline_bounds(family, outlines, 0, 2, rows, r, work, bounds)
+                out[9, r] = bounds[1]
         out[1, r] = log_marginal_sum(family, rows, n, rows, r, work)
         add_row(rows, n, rows, r)
         if single:
@@ -146,7 +159,7 @@ def evaluate(family: Any, values: Array, weights: Array | None = None) -> Evalua
     n = values.shape[0]
     rows = np.zeros((n + 5, statistics_width(family)))
     table = np.zeros((2, predictive_width(family)))
-    out = np.zeros((9, max(n, 1)))
+    out = np.zeros((10, max(n, 1)))
     weights = np.ones(n) if weights is None else weights
     _run(family, np.ascontiguousarray(values), weights, rows, table, out, workspace(family))
     return Evaluation(
@@ -157,6 +170,7 @@ def evaluate(family: Any, values: Array, weights: Array | None = None) -> Evalua
         halves=float(out[4, 0]),
         above=out[5:8, :n],
         extended=out[8, :n],
+        bounds=out[9, :n],
         rows=rows[: n + 2],
     )
 

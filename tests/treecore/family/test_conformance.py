@@ -13,7 +13,7 @@ from numba import typeof
 from numpy.typing import NDArray
 from weald.treecore.errors import ParameterError
 from weald.treecore.family import FAMILIES, spec_of
-from weald.treecore.family.base import statistics_width, workspace
+from weald.treecore.family.base import extends_cheaply, statistics_width, workspace
 
 from tests.treecore.family.examples import (
     NAMES,
@@ -62,6 +62,8 @@ def test_predictive_densities_multiply_to_the_marginal(name: str, n: int, seed: 
     assert close(reached, found.predictive)
     assert (missed == -np.inf).all()
     assert close(unasked, found.predictive)
+    if extends_cheaply(example(name)):
+        assert (found.bounds >= found.predictive).all()
 
 
 @each_family
