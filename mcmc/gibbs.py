@@ -13,9 +13,19 @@ from numpy.typing import NDArray
 
 from ..treecore.compile import allocating, compiled, generic, implements, inner
 from ..treecore.draw import choose
+from ..treecore.family.abreast import NEGLIGIBLE, Abreast, OneByOne, show
+from ..treecore.family.base import log_predictive, make_abreast, weigh
 from ..treecore.family.sparse_rows import SparseRows
 from ..treecore.family.word_index import enter_row, log_joins, make_index, withdraw_row
-from ..treecore.partition import Model, lift, log_join_above, open_block, place
+from ..treecore.partition import (
+    Model,
+    Partition,
+    lift,
+    log_join_above,
+    open_block,
+    place,
+    refresh_predictive,
+)
 from ..treecore.prior.base import log_new_block, log_size
 from ..treecore.reference import by_reference
 from ..treecore.rows import Rows
@@ -24,9 +34,12 @@ from .state import Info, State
 __all__ = ["log_alone", "seating_weights", "step", "sweep", "visit"]
 
 _CONDITIONAL = 3
-# A weight that is this much smaller than another, in nats, changes no bit of their sum: a double
-# has 53 bits, which are 37 nats.
-_NEGLIGIBLE = 50.0
+
+
+@inner
+def _log_growth(model: Model, count: int, size: int) -> float:
+    """Log weight that the prior gives to a block of ``count`` observations for ``size`` more."""
+    return log_size(model.seating, count + size) - log_size(model.seating, count)
 
 
 @inner
@@ -36,16 +49,15 @@ def seating_weights(state: State, model: Model, i: int, log_alone: float) -> int
     ``log_alone`` is the last of them. They are written to ``state.log_weights``, minus infinity
     for some of those that are beyond notice; returns the number of open blocks.
     """
-    atoms, partition, seating = state.atoms, state.partition, model.seating
+    atoms, partition = state.atoms, state.partition
     size = atoms.size[i]
     k = partition.n_blocks[0]
     largest = log_alone
     state.log_weights[k] = log_alone
     for at in range(k):
         slot = partition.slots[at]
-        count = partition.size[slot]
-        weight = log_size(seating, count + size) - log_size(seating, count)
-        least = largest - weight - _NEGLIGIBLE
+        weight = _log_growth(model, partition.size[slot], size)
+        least = largest - weight - NEGLIGIBLE
         weight += log_join_above(model, atoms, partition, i, slot, least)
         largest = max(largest, weight)
         state.log_weights[at] = weight
@@ -91,15 +103,111 @@ def _visit(
 def _visit_dense(
     _rows: Rows, rng: Generator, state: State, model: Model, visited: NDArray[np.int64]
 ) -> None:
+    room = make_abreast(model.family, 2 * _end_of_slots(state.partition))
+    _visit_blocks(room, rng, state, model, visited)
+
+
+@generic
+def _visit_blocks(
+    abreast: Any, rng: Generator, state: State, model: Model, visited: NDArray[np.int64]
+) -> None:
+    """One step for each atom of ``visited``, asking the blocks as the family's tables stand."""
+    raise NotImplementedError
+
+
+@implements(_visit_blocks, OneByOne)
+def _visit_one_by_one(
+    _abreast: OneByOne, rng: Generator, state: State, model: Model, visited: NDArray[np.int64]
+) -> None:
     for at in range(visited.shape[0]):
         step(rng, state, model, visited[at])
+
+
+@implements(_visit_blocks, Abreast)
+def _visit_abreast(
+    abreast: Abreast, rng: Generator, state: State, model: Model, visited: NDArray[np.int64]
+) -> None:
+    at = _visit_within(abreast, rng, state, model, visited, 0)
+    while at < visited.shape[0]:
+        abreast = make_abreast(model.family, 2 * _end_of_slots(state.partition))
+        at = _visit_within(abreast, rng, state, model, visited, at)
+
+
+@inner
+def _end_of_slots(partition: Partition) -> int:
+    """A number that all open slots are below."""
+    end = 1
+    for at in range(partition.n_blocks[0]):
+        end = max(end, partition.slots[at] + 1)
+    return end
+
+
+@inner
+def _visit_within(
+    abreast: Abreast,
+    rng: Generator,
+    state: State,
+    model: Model,
+    visited: NDArray[np.int64],
+    at: int,
+) -> int:
+    """Steps from ``visited[at]`` on while there is room; returns where to go on."""
+    abreast, partition = by_reference(abreast), state.partition
+    n, entered = _end_of_slots(partition), -1
+    for block in range(partition.n_blocks[0]):
+        _show(abreast, state, model, partition.slots[block])
+    while at < visited.shape[0] and n <= abreast.found.shape[0]:
+        i = visited[at]
+        left = lift(state.atoms, partition, i) if partition.label[i] >= 0 else -1
+        # Not before now: the block that was entered last may be the next to be left.
+        if entered != left:
+            _show(abreast, state, model, entered)
+        _show(abreast, state, model, left)
+        alone = log_alone(state, model, i)
+        if state.atoms.single[i]:
+            k = _weights_abreast(abreast, n, state, model, i, alone, left)
+        else:
+            k = seating_weights(state, model, i, alone)
+        entered = _seat(rng, state, i, k)
+        n = max(n, entered + 1)
+        at += 1
+    return at
+
+
+@inner
+def _show(abreast: Abreast, state: State, model: Model, k: int) -> None:
+    """Bring the column of block k up to date; of none where it is closed, or -1."""
+    partition = state.partition
+    if k >= 0 and partition.n_members[k] > 0:
+        refresh_predictive(model, partition, k)
+        show(abreast, k, partition.predictive, _log_growth(model, partition.size[k], 1))
+
+
+@inner
+def _weights_abreast(  # noqa: PLR0913 - as seating_weights, and the tables
+    abreast: Abreast, n: int, state: State, model: Model, i: int, log_alone: float, left: int
+) -> int:
+    """:func:`seating_weights` of a single observation, by tables that are right below slot n.
+
+    The block that it ``left`` (-1: none), if that is still open, is likely the best one, and tells
+    early what is beyond notice.
+    """
+    partition, rows, weights = state.partition, state.atoms.rows, state.log_weights
+    k, largest = partition.n_blocks[0], log_alone
+    weights[k] = log_alone
+    if left >= 0 and partition.n_members[left] > 0:
+        there = abreast.prior[left]
+        there += log_predictive(model.family, partition.predictive, left, rows, i)
+        largest = max(largest, there)
+    weigh(model.family, abreast, n, partition.slots[:k], rows, i, largest, weights)
+    return k
 
 
 @implements(_visit, SparseRows)
 def _visit_sparse(
     rows: Any, rng: Generator, state: State, model: Model, visited: NDArray[np.int64]
 ) -> None:
-    partition, seating = state.partition, model.seating
+    partition = state.partition
     slots, log_weights = partition.slots, state.log_weights
     index = make_index(rows, partition.label, slots.shape[0], model.family.vocabulary)
     for at in range(visited.shape[0]):
@@ -109,8 +217,7 @@ def _visit_sparse(
         k, size = partition.n_blocks[0], state.atoms.size[i]
         log_joins(index, model.family, partition.rows, slots[:k], rows, i, log_weights)
         for j in range(k):
-            count = partition.size[slots[j]]
-            log_weights[j] += log_size(seating, count + size) - log_size(seating, count)
+            log_weights[j] += _log_growth(model, partition.size[slots[j]], size)
         log_weights[k] = log_alone(state, model, i)
         enter_row(index, _seat(rng, state, i, k), rows, i)
 

@@ -55,7 +55,9 @@ def _choose(rng: Generator, log_weights: NDArray[np.float64], n: int) -> int:
         largest = max(largest, log_weights[i])
     total = 0.0
     for i in range(n):
-        total += np.exp(log_weights[i] - largest)
+        # Callers leave out what is beyond notice, which is most.
+        if log_weights[i] > -np.inf:
+            total += np.exp(log_weights[i] - largest)
         log_weights[i] = total
     target = rng.random() * total
     # The last index of positive weight answers for a target that rounding put at the very end.

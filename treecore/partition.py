@@ -44,6 +44,7 @@ __all__ = [
     "open_block",
     "place",
     "rebuild_rows",
+    "refresh_predictive",
     "require_finite",
     "set_log_marginal",
     "unlink",
@@ -279,7 +280,7 @@ def set_log_marginal(partition: Partition, k: int, value: float) -> None:
 
 
 @inner
-def _refresh_predictive(model: Model, partition: Partition, k: int) -> None:
+def refresh_predictive(model: Model, partition: Partition, k: int) -> None:
     """Bring the table up to date; not returned, because an inner function cannot pass arrays on."""
     if partition.stale[k] & _STALE_PREDICTIVE:
         fill_predictive(model.family, partition.rows, k, partition.predictive, k, model.work)
@@ -290,7 +291,7 @@ def _refresh_predictive(model: Model, partition: Partition, k: int) -> None:
 def log_join(model: Model, atoms: Atoms, partition: Partition, i: int, k: int) -> float:
     """Log predictive likelihood of atom i, which is not in block k, given block k."""
     if atoms.single[i]:
-        _refresh_predictive(model, partition, k)
+        refresh_predictive(model, partition, k)
         return log_predictive(model.family, partition.predictive, k, atoms.rows, i)
     union = log_marginal_sum(model.family, partition.rows, k, atoms.rows, i, model.work)
     return union - block_log_marginal(model, partition, k)
@@ -302,7 +303,7 @@ def log_join_above(
 ) -> float:
     """:func:`log_join`, or minus infinity for a single observation where it is below ``least``."""
     if atoms.single[i]:
-        _refresh_predictive(model, partition, k)
+        refresh_predictive(model, partition, k)
         return log_predictive_above(model.family, partition.predictive, k, atoms.rows, i, least)
     return log_join(model, atoms, partition, i, k)
 

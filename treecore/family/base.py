@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..compile import generic, implements
 from ..errors import ParameterError
 from ..rows import Rows, add_row, copy_row
+from .abreast import Abreast, OneByOne
 
 __all__ = [
     "FAMILIES",
@@ -28,6 +29,7 @@ __all__ = [
     "log_marginal_sum",
     "log_predictive",
     "log_predictive_above",
+    "make_abreast",
     "make_predictive",
     "make_rows",
     "n_observed",
@@ -37,10 +39,12 @@ __all__ = [
     "outline_bounds",
     "outline_width",
     "predictive_width",
+    "register_abreast",
     "register_dense",
     "register_filling",
     "spec_of",
     "statistics_width",
+    "weigh",
     "workspace",
 ]
 
@@ -168,6 +172,15 @@ def outline(
 
 
 @generic
+def make_abreast(family: Family, width: int) -> Any:
+    """Room for the predictive tables of blocks in slots below ``width``, side by side.
+
+    ``OneByOne`` for a family that asks blocks one after another.
+    """
+    raise NotImplementedError
+
+
+@generic
 def outline_bounds(  # noqa: PLR0913 - two arrays and the places in them
     family: Family,
     outlines: NDArray[np.float64],
@@ -181,6 +194,26 @@ def outline_bounds(  # noqa: PLR0913 - two arrays and the places in them
     """Write into the first n ``bounds`` what no :func:`log_predictive` of ``rows[x]`` exceeds.
 
     One for each of the first n lanes of ``outlines[group]``.
+    """
+    raise NotImplementedError
+
+
+@generic
+def weigh(  # noqa: PLR0913 - tables, a row, and where its weights go
+    family: Family,
+    abreast: Abreast,
+    n: int,
+    slots: NDArray[np.int64],
+    rows: Rows,
+    i: int,
+    largest: float,
+    weights: NDArray[np.float64],
+) -> None:
+    """Write to ``weights`` what the prior and ``rows[i]`` itself say for each of the blocks.
+
+    These are ``slots``, all below n, and the log density is :func:`log_predictive`. Minus infinity
+    may stand for what falls ``NEGLIGIBLE`` below another weight or ``largest``, which is some
+    weight that is known. Only families whose tables stand abreast are asked.
     """
     raise NotImplementedError
 
@@ -231,8 +264,24 @@ def _no_bounds(
     pass
 
 
+def _one_by_one(_family: Family, width: int) -> OneByOne:
+    return OneByOne(width)
+
+
+def _abreast(family: Family, width: int) -> Abreast:
+    # Zeros, because columns that no block has been in are computed with.
+    table = np.zeros((predictive_width(family), width))
+    return Abreast(table, np.zeros(width), np.empty(width), np.empty(width))
+
+
+def register_abreast(*families: type) -> None:
+    """Give families that implement :func:`weigh` their room."""
+    implements(make_abreast, *families)(_abreast)
+
+
 def register_filling(*families: type) -> None:
-    """Let families fill a predictive table anew with each observation that it takes in."""
+    """Let families fill a table anew with each observation, and ask their blocks one by one."""
+    implements(make_abreast, *families)(_one_by_one)
     implements(outline_width, *families)(_no_width)
     implements(outline, *families)(_no_outline)
     implements(outline_bounds, *families)(_no_bounds)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..compile import implements
 from ..rows import Rows
+from .abreast import Abreast, weigh_products
 from .base import (
     FAMILIES,
     FamilySpec,
@@ -24,8 +25,10 @@ from .base import (
     n_observed,
     observe,
     predictive_width,
+    register_abreast,
     register_dense,
     statistics_width,
+    weigh,
     workspace,
 )
 from .checks import feature_fault, first_true, positive, refuse_unknown, shape_fault
@@ -118,10 +121,14 @@ def _fill_predictive(
     family: BetaBernoulli, rows: Rows, i: int, table: Rows, k: int, _work: Rows
 ) -> None:
     # Table: (log p, log (1 - p)) a feature, in the order of the row's ones and zeros.
+    total, both = 1.0, 0.0
     for c in range(family.a.size):
         ones = family.a[c] + rows[i, 2 + 2 * c]
         zeros = family.b[c] + rows[i, 3 + 2 * c]
-        both = log(ones + zeros)
+        # Where nothing is missing and priors are alike, one logarithm is the same for all features.
+        if ones + zeros != total:
+            total = ones + zeros
+            both = log(total)
         table[k, 2 * c] = log(ones) - both
         table[k, 2 * c + 1] = log(zeros) - both
 
@@ -137,6 +144,23 @@ def _log_predictive(family: BetaBernoulli, table: Rows, k: int, rows: Rows, i: i
 
 
 register_dense(BetaBernoulli)
+
+
+@implements(weigh, BetaBernoulli)
+def _weigh(
+    _family: BetaBernoulli,
+    abreast: Abreast,
+    n: int,
+    slots: NDArray[np.int64],
+    rows: Rows,
+    i: int,
+    _largest: float,
+    weights: NDArray[np.float64],
+) -> None:
+    weigh_products(abreast, n, slots, rows, i, weights)
+
+
+register_abreast(BetaBernoulli)
 
 
 def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> BetaBernoulli:

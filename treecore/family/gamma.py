@@ -1,6 +1,6 @@
 """Log gamma and rising factorials for compiled code, several times faster than the C library."""
 
-from math import log, pi
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,26 +8,13 @@ from scipy.special import gammaln
 
 from ..compile import compiled
 
-__all__ = ["SMALL", "log_counts", "log_gamma", "log_rising", "rising", "rising_table"]
+__all__ = ["SMALL", "log_gamma", "log_rising", "rising", "rising_table"]
 
 # Up to this count multiplying a rising factorial out is cheaper than a log gamma.
 SMALL = 8.0
 _CELLS = 65536
 _SHORTEST, _LONGEST = 256, 4096
 _HALF_LOG_TWO_PI = 0.9189385332046727
-
-
-def log_counts(
-    weights: NDArray[np.float64], d: int, kappa: float, nu: float
-) -> NDArray[np.float64]:
-    """The part of a normal-inverse-Wishart log marginal that depends on the weights (n) alone.
-
-    Up to a constant: half the log determinant of psi and log gammas of the prior.
-    """
-    value = -0.5 * weights * d * log(pi) + 0.5 * d * np.log(kappa / (kappa + weights))
-    for i in range(d):
-        value += gammaln(0.5 * (nu + weights - i))
-    return value
 
 
 @compiled

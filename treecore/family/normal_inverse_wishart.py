@@ -7,7 +7,7 @@ moments of ``x - mean``: the model-wide shift keeps the subtraction in the scatt
 """
 
 from collections.abc import Mapping, Sequence
-from math import lgamma, log, log1p, pi, sqrt
+from math import lgamma, log1p, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..compile import implements, inner
 from ..errors import ParameterError
 from ..rows import Rows, copy_row, is_single
+from .abreast import Abreast, weigh_students
 from .base import (
     FAMILIES,
     FamilySpec,
@@ -29,8 +30,10 @@ from .base import (
     nearer_centre,
     observe,
     predictive_width,
+    register_abreast,
     register_dense,
     statistics_width,
+    weigh,
     workspace,
 )
 from .centres import nearer
@@ -43,8 +46,8 @@ from .checks import (
     refuse_unknown,
     shape_fault,
 )
-from .gamma import log_counts, log_gamma
 from .triangle import extend_inverse, factor_scatter
+from .wishart_counts import count_growth, count_term, log_counts
 from .within import sample_covariance, whitened, within_share
 
 __all__ = ["NormalInverseWishart", "normal_inverse_wishart"]
@@ -162,32 +165,6 @@ def _factor(family: NormalInverseWishart, rows: Rows, i: int, work: Rows) -> flo
 
 
 @inner
-def _count_term(family: NormalInverseWishart, weight: float) -> float:
-    whole = int(weight)
-    if whole == weight and whole < family.log_count.shape[0]:
-        return family.log_count[whole]
-    d = family.mean.shape[0]
-    value = family.log_count[0] - 0.5 * weight * d * log(pi)
-    value += 0.5 * d * log(family.kappa / (family.kappa + weight))
-    for i in range(d):
-        value += log_gamma(0.5 * (family.nu + weight - i)) - log_gamma(0.5 * (family.nu - i))
-    return value
-
-
-@inner
-def _count_growth(family: NormalInverseWishart, weight: float) -> float:
-    """What one more observation adds to :func:`_count_term`."""
-    whole = int(weight)
-    if whole == weight and whole + 1 < family.log_count.shape[0]:
-        return family.log_count[whole + 1] - family.log_count[whole]
-    d = family.mean.shape[0]
-    # All but the first and the last log gamma cancel.
-    most = 0.5 * (family.nu + weight + 1.0)
-    value = log_gamma(most) - log_gamma(most - 0.5 * d) - 0.5 * d * log(pi)
-    return value + 0.5 * d * log1p(-1.0 / (family.kappa + weight + 1.0))
-
-
-@inner
 def _log_marginal_of_single(family: NormalInverseWishart, rows: Rows, i: int) -> float:
     """By the empty block's table; minus infinity for squares beyond float64."""
     at, squares = 1, 0.0
@@ -206,7 +183,7 @@ def _log_marginal(family: NormalInverseWishart, rows: Rows, i: int, work: Rows) 
     if is_single(rows, i):
         return _log_marginal_of_single(family, rows, i)
     log_det = _factor(family, rows, i, work)
-    return _count_term(family, weight) - 0.5 * (family.nu + weight) * log_det
+    return count_term(family, weight) - 0.5 * (family.nu + weight) * log_det
 
 
 @implements(fill_predictive, NormalInverseWishart)
@@ -222,7 +199,7 @@ def _fill_predictive(
         extend_predictive(family, rows, i, i, table, k, k, work)
         return
     log_det = _factor(family, rows, i, work)
-    table[k, 0] = _count_growth(family, weight) - 0.5 * log_det
+    table[k, 0] = count_growth(family, weight) - 0.5 * log_det
     table[k, 1] = 0.5 * (family.nu + weight + 1.0)
     for c in range(d):
         table[k, 2 + c] = rows[i, 2 + c] / (family.kappa + weight)
@@ -286,10 +263,27 @@ def _extend_predictive(  # noqa: PLR0913 - two arrays and five places in them
     rescale = kappa / sqrt((kappa + 1.0) * (family.kappa + (weight - 1.0)))
     distance = extend_inverse(table, k, source, d, rescale, work)
     constant, exponent, growth = table[source, 0], table[source, 1], log1p(distance)
-    step = _count_growth(family, weight) - _count_growth(family, weight - 1.0)
+    step = count_growth(family, weight) - count_growth(family, weight - 1.0)
     table[k, 0] = constant + step - 0.5 * growth
     table[k, 1] = exponent + 0.5
     return constant - exponent * growth
+
+
+@implements(weigh, NormalInverseWishart)
+def _weigh(  # noqa: PLR0913 - tables, a row, and where its weights go
+    family: NormalInverseWishart,
+    abreast: Abreast,
+    n: int,
+    slots: NDArray[np.int64],
+    rows: Rows,
+    i: int,
+    largest: float,
+    weights: NDArray[np.float64],
+) -> None:
+    weigh_students(abreast, n, slots, rows, i, family.mean.shape[0], largest, weights)
+
+
+register_abreast(NormalInverseWishart)
 
 
 def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> NormalInverseWishart:

@@ -1,0 +1,54 @@
+"""Tables side by side: the same weights as block by block, for every family that has them."""
+
+import numpy as np
+import pytest
+from weald.treecore.family import FAMILIES
+from weald.treecore.family.abreast import NEGLIGIBLE, OneByOne, show
+from weald.treecore.family.base import (
+    fill_predictive,
+    log_predictive,
+    make_abreast,
+    observe,
+    predictive_width,
+    statistics_width,
+    weigh,
+    workspace,
+)
+
+from tests.treecore.family.examples import NAMES, example, observations, row_of
+
+N_SLOTS, N_ATOMS = 9, 30
+ABREAST = [name for name in NAMES if not isinstance(make_abreast(example(name), 1), OneByOne)]
+
+
+def test_the_families_with_many_features_have_them() -> None:
+    assert {"gaussian", "bernoulli"} <= set(ABREAST) <= set(FAMILIES)
+
+
+@pytest.mark.parametrize("name", ABREAST)
+def test_weights_are_those_of_the_blocks_one_by_one(name: str) -> None:
+    family, rng = example(name), np.random.default_rng(11)
+    work, table = workspace(family), np.zeros((N_SLOTS, predictive_width(family)))
+    abreast = make_abreast(family, N_SLOTS + 2)
+    prior = rng.normal(size=N_SLOTS)
+    for k in range(N_SLOTS):
+        block = row_of(family, observations(name, int(rng.integers(1, 40)), k))
+        fill_predictive(family, block[None, :], 0, table, k, work)
+        show(abreast, k, table, float(prior[k]))
+    atoms = np.zeros((1, statistics_width(family)))
+    slots = rng.permutation(N_SLOTS)[:-2]
+    left_out = 0
+    for values in observations(name, N_ATOMS, 5):
+        observe(family, values[None, :], 0, atoms, 0)
+        whole = [float(prior[k] + log_predictive(family, table, k, atoms, 0)) for k in slots]
+        # As if a weight were known that makes the lower half of these negligible.
+        for largest in (-np.inf, float(np.median(whole)) + NEGLIGIBLE):
+            weights = np.full(slots.size + 1, np.nan)
+            weigh(family, abreast, N_SLOTS, slots, atoms, 0, largest, weights)
+            kept = weights[:-1] > -np.inf
+            np.testing.assert_allclose(weights[:-1][kept], np.array(whole)[kept], atol=1e-12)
+            assert np.isnan(weights[-1])
+            most = max(largest, *whole)
+            assert all(np.array(whole)[~kept] < most - NEGLIGIBLE + 1e-9)
+            left_out += int((~kept).sum())
+    assert left_out or name != "gaussian"
