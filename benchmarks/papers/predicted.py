@@ -18,12 +18,15 @@ from weald.treecore.family.base import workspace
 from weald.treecore.partition import Atoms, Model, empty_partition
 from weald.treecore.reference import by_reference
 
+from .adaptive import adaptive
 from .chains import compile_apart, kept
 
-__all__ = ["LEAST_SHARE", "HeldOut", "Path", "followed", "late"]
+__all__ = ["ADAPTIVE", "LEAST_SHARE", "HeldOut", "Path", "followed", "late"]
 
 # Of the observations: what is smaller does not count as a cluster.
 LEAST_SHARE = 1 / 200
+# What names end with whose kernels are drawn by adaptive weights, instead of one after the other.
+ADAPTIVE = "-adaptive"
 # A look at a chain may cost more than its sweep: the next one is so many times later.
 _LATER = 1.07
 
@@ -127,8 +130,10 @@ def followed(
     """A new chain under the kernels of these names, or what the file holds of one."""
 
     def make() -> dict[str, Any]:
-        kernels = kernels_named(names)
+        kernels = kernels_named(names.removesuffix(ADAPTIVE))
         compile_apart(kernels, chain())
+        if names.endswith(ADAPTIVE):
+            kernels = [adaptive(names, kernels)]
         return vars(follow(kernels, chain(), rng, held, seconds))
 
     return Path(**kept(file, make))

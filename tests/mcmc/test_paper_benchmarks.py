@@ -1,10 +1,15 @@
 """What the benchmarks of papers and schedules say is computed as they say."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import Generator
+from numpy.typing import NDArray
+from weald.mcmc.kernels import Kernel
 
+from benchmarks.papers.adaptive import FIRST_EPOCH, FLOOR, Adaptive
 from benchmarks.papers.chains import Course, common_level
 from benchmarks.papers.predicted import Path
 from benchmarks.papers.simulated import N_KINDS, attributes, bernoulli_mixture, pair_in_doubt
@@ -68,3 +73,50 @@ def test_a_single_kernel_that_has_not_arrived_does_not_set_the_level() -> None:
     leader, _, hits = arrivals(paths)
     assert leader == "auto"
     assert (hits["auto"], hits["sdds"]) == ([1.0], [np.inf])
+
+
+class Stirred:
+    """Stands for a chain of a hundred observations, and counts the hours that kernels take."""
+
+    def __init__(self) -> None:
+        self.size, self.hours = 50, 0.0
+
+    def guide(self) -> None:
+        """There is none."""
+
+    def sizes(self) -> NDArray[np.int64]:
+        return np.array([self.size, 100 - self.size])
+
+    def kernel(self, hours: float, *, moves: bool = True) -> Kernel:
+        """One whose every turn moves as far, to and fro, or not at all."""
+
+        def sweep(_rng: Generator, _position: Any) -> NDArray[np.float64]:
+            self.hours += hours
+            if moves:
+                self.size = 140 - self.size
+            return np.zeros((1, 3))
+
+        return Kernel("stirring", "exact", ("stirring",), sweep)
+
+
+def test_weights_follow_jumps_per_hour_and_stand_still_for_an_epoch() -> None:
+    chain: Any = Stirred()
+    kernels = [chain.kernel(1.0, moves=False), chain.kernel(4.0), chain.kernel(1.0)]
+    mixed = Adaptive(kernels, clock=lambda: float(chain.hours))
+    rng = np.random.default_rng(0)
+    shares = (1.0 - FLOOR) * np.array([0.0, 1.0, 4.0]) / 5.0
+    expected = np.full(3, 1.0 / 3.0)
+    for epoch in (FIRST_EPOCH, 2 * FIRST_EPOCH):
+        for _ in range(epoch):
+            assert mixed.weights == pytest.approx(expected)
+            mixed.sweep(rng, chain)
+        expected = FLOOR / 3.0 + shares
+    assert mixed.weights == pytest.approx(expected)
+
+
+def test_weights_stay_where_nothing_jumps() -> None:
+    chain: Any = Stirred()
+    mixed = Adaptive([chain.kernel(1.0, moves=False)] * 2, clock=lambda: float(chain.hours))
+    for _ in range(FIRST_EPOCH):
+        mixed.sweep(np.random.default_rng(0), chain)
+    assert mixed.weights.tolist() == [0.5, 0.5]

@@ -141,5 +141,9 @@ def test_schedules_on_little(told: Any, tmp_path: Path, monkeypatch: pytest.Monk
     words = ("--sets", "small", "--seeds", "2", "--keep", str(tmp_path))
     rows, printed = told(schedules, *words)
     assert [row["kernel"] for row in rows] == ["auto", *schedules.SINGLE]
-    assert "auto within" in printed
+    assert "auto within 1.5 of the best's time on" in printed
     assert told(schedules, *words)[0] == rows
+    # One more is followed, and the chains that were kept are not run again.
+    more, _ = told(schedules, *words, "--adaptive")
+    assert [row["kernel"] for row in more][:2] == ["auto", "auto-adaptive"]
+    assert [row for row in more if row["kernel"] != "auto-adaptive"] == rows
