@@ -9,7 +9,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from ..treecore.compile import compiled
+from ..treecore.compile import compiled, inner
 from ..treecore.consolidation import consolidate
 from ..treecore.errors import ParameterError
 from ..treecore.family.base import make_rows, observe, workspace
@@ -53,12 +53,17 @@ def atoms_of(family: Any, values: Any) -> Atoms:
     return make_atoms(family, rows, np.ones(n, dtype=np.int64), workspace(family))
 
 
-@compiled
-def _insert_some(model: Model, forest: Forest, atoms: Atoms, first: int, stop: int) -> None:
-    model, forest, atoms = by_reference(model), by_reference(forest), by_reference(atoms)
+@inner
+def _insert_each(model: Model, forest: Forest, atoms: Atoms, first: int, stop: int) -> None:
     for i in range(first, stop):
         leaf = add_leaf(model, forest, i, atoms.rows, i, atoms.size[i])
         insert_tree(model, forest, leaf, PREDICTIVE)
+
+
+@compiled
+def _insert_some(model: Model, forest: Forest, atoms: Atoms, first: int, stop: int) -> None:
+    model, forest, atoms = by_reference(model), by_reference(forest), by_reference(atoms)
+    _insert_each(model, forest, atoms, first, stop)
 
 
 def grow_forest(family: Any, prior: PartitionPrior, atoms: Atoms) -> Forest:

@@ -10,7 +10,7 @@ and more where clusters overlap and observations have been compacted.
 """
 
 from .balance import restore_path
-from .compile import allocating, inner
+from .compile import inner
 from .deferral import begins_deferral, is_whole
 from .family.base import extends_cheaply, log_marginal_sum, log_predictive, nearer_centre
 from .forest import (
@@ -102,7 +102,8 @@ def _place_predictive(
             for child in (b, a):
                 prefetch_entry(forest.left, child)
             v = a if nearer_centre(model.family, forest.rows, a, b, x) else b
-            prefetch_row(forest.rows, v)  # for the way back up
+            prefetch_row(forest.rows, v)  # for the way back up, like the record's second line
+            prefetch_entry(forest.weighed, v)
             continue
         for child in (b, a):
             prefetch_row(forest.predictive, child)
@@ -156,7 +157,7 @@ def _cut(forest: Forest, v: int, n_waiting: int) -> int:
     return n_waiting + depth
 
 
-@allocating
+@inner
 def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
     """Insert the tree (usually a leaf) x, which hangs nowhere; returns the number of cuts made."""
     forest.waiting[0] = x
@@ -189,7 +190,7 @@ def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
     return cuts
 
 
-@allocating
+@inner
 def remove_atom(model: Model, forest: Forest, atom: int) -> None:
     """Take an atom's leaf out of the forest; its sibling takes the parent's place."""
     x = forest.leaf[atom]
