@@ -16,7 +16,13 @@ from ..treecore.draw import choose
 from ..treecore.family.abreast import NEGLIGIBLE, Abreast, OneByOne, show
 from ..treecore.family.base import log_predictive, make_abreast, weigh
 from ..treecore.family.sparse_rows import SparseRows
-from ..treecore.family.word_index import enter_row, log_joins, make_index, withdraw_row
+from ..treecore.family.word_index import (
+    WordIndex,
+    enter_row,
+    log_joins,
+    make_index,
+    withdraw_row,
+)
 from ..treecore.partition import (
     Model,
     Partition,
@@ -31,7 +37,7 @@ from ..treecore.reference import by_reference
 from ..treecore.rows import Rows
 from .state import Info, State
 
-__all__ = ["log_alone", "seating_weights", "step", "sweep", "visit"]
+__all__ = ["log_alone", "seating_weights", "step", "sweep", "visit", "weights_by_words"]
 
 _CONDITIONAL = 3
 
@@ -208,18 +214,25 @@ def _visit_sparse(
     rows: Any, rng: Generator, state: State, model: Model, visited: NDArray[np.int64]
 ) -> None:
     partition = state.partition
-    slots, log_weights = partition.slots, state.log_weights
-    index = make_index(rows, partition.label, slots.shape[0], model.family.vocabulary)
+    index = make_index(rows, partition.label, partition.slots.shape[0], model.family.vocabulary)
     for at in range(visited.shape[0]):
         i = visited[at]
         if partition.label[i] >= 0:
             withdraw_row(index, lift(state.atoms, partition, i), rows, i)
-        k, size = partition.n_blocks[0], state.atoms.size[i]
-        log_joins(index, model.family, partition.rows, slots[:k], rows, i, log_weights)
-        for j in range(k):
-            log_weights[j] += _log_growth(model, partition.size[slots[j]], size)
-        log_weights[k] = log_alone(state, model, i)
+        k = weights_by_words(index, state, model, i)
         enter_row(index, _seat(rng, state, i, k), rows, i)
+
+
+@allocating
+def weights_by_words(index: WordIndex, state: State, model: Model, i: int) -> int:
+    """:func:`seating_weights` of an atom that is a bag of words, by the index of all blocks."""
+    partition, log_weights = state.partition, state.log_weights
+    k, size, rows = partition.n_blocks[0], state.atoms.size[i], state.atoms.rows
+    log_joins(index, model.family, partition.rows, partition.slots[:k], rows, i, log_weights)
+    for at in range(k):
+        log_weights[at] += _log_growth(model, partition.size[partition.slots[at]], size)
+    log_weights[k] = log_alone(state, model, i)
+    return k
 
 
 @allocating

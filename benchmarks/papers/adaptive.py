@@ -27,7 +27,7 @@ FIRST_EPOCH: Final = 16
 
 def _slow(position: Position) -> NDArray[np.float64]:
     sizes = position.sizes().astype(np.float64)
-    return np.log([sizes @ sizes, len(sizes)])
+    return np.asarray(np.log([float(sizes @ sizes), float(sizes.size)]))
 
 
 class Adaptive:
@@ -56,7 +56,7 @@ class Adaptive:
         self._left -= 1
         if self._left == 0:
             self._adapt()
-        return tally.sum(axis=0, keepdims=True)
+        return np.asarray(tally.sum(axis=0, keepdims=True))
 
     def _adapt(self) -> None:
         rates = np.divide(

@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc.gibbs import log_alone, seating_weights
+from weald.mcmc.gibbs import log_alone, seating_weights, weights_by_words
 from weald.mcmc.kernels import Kernel, kernels_named
 from weald.mcmc.position import Position
 from weald.mcmc.state import State, set_labels
-from weald.treecore.compile import compiled
+from weald.treecore.compile import compiled, generic, implements, inner
 from weald.treecore.family.base import workspace
+from weald.treecore.family.sparse_rows import SparseRows
+from weald.treecore.family.word_index import make_index
 from weald.treecore.partition import Atoms, Model, empty_partition
 from weald.treecore.reference import by_reference
+from weald.treecore.rows import Rows
 
 from .adaptive import adaptive
 from .chains import compile_apart, kept
@@ -31,17 +34,48 @@ ADAPTIVE = "-adaptive"
 _LATER = 1.07
 
 
+@generic
+def _log_weights_of(rows: Rows, state: State, model: Model, first: int) -> float:
+    """Sum of the logs of the total weights of atoms from ``first`` on; ``rows`` are the atoms'."""
+    raise NotImplementedError
+
+
+@inner
+def _log_total(log_weights: NDArray[np.float64], n: int) -> float:
+    largest, total = -np.inf, 0.0
+    for at in range(n):
+        largest = max(largest, log_weights[at])
+    for at in range(n):
+        total += np.exp(log_weights[at] - largest)
+    return float(largest + np.log(total))
+
+
+@implements(_log_weights_of, np.ndarray)
+def _log_weights_of_dense(_rows: Rows, state: State, model: Model, first: int) -> float:
+    total = 0.0
+    for i in range(first, state.partition.label.shape[0]):
+        k = seating_weights(state, model, i, log_alone(state, model, i))
+        total += _log_total(state.log_weights, k + 1)
+    return total
+
+
+@implements(_log_weights_of, SparseRows)
+def _log_weights_of_sparse(rows: Any, state: State, model: Model, first: int) -> float:
+    label, capacity = state.partition.label, state.partition.slots.shape[0]
+    index = make_index(rows, label, capacity, model.family.vocabulary)
+    total = 0.0
+    for i in range(first, label.shape[0]):
+        k = weights_by_words(index, state, model, i)
+        total += _log_total(state.log_weights, k + 1)
+    return total
+
+
 @compiled
-def _held_out_density(state: State, model: Model, first: int, log_total: float) -> float:
+def held_out_density(state: State, model: Model, first: int, log_total: float) -> float:
     """Mean log predictive density of the atoms from ``first`` on, which are in no block."""
     state, model = by_reference(state), by_reference(model)
-    n = state.partition.label.shape[0]
-    total = 0.0
-    for i in range(first, n):
-        k = seating_weights(state, model, i, log_alone(state, model, i)) + 1
-        largest = state.log_weights[:k].max()
-        total += largest + np.log(np.exp(state.log_weights[:k] - largest).sum()) - log_total
-    return float(total / (n - first))
+    total = _log_weights_of(state.atoms.rows, state, model, first)
+    return float(total / (state.partition.label.shape[0] - first) - log_total)
 
 
 class HeldOut:
@@ -66,7 +100,7 @@ class HeldOut:
         set_labels(atoms, state.partition, labels)
         alpha = position.prior.parameters()["alpha"]
         model = Model(self._family, position.prior.seating(n, n), workspace(self._family))
-        return float(_held_out_density(state, model, self._n_seen, np.log(alpha + self._n_seen)))
+        return float(held_out_density(state, model, self._n_seen, np.log(alpha + self._n_seen)))
 
 
 @dataclass

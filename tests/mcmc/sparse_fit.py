@@ -5,13 +5,19 @@ Run with compilation switched off: ``python -m tests.mcmc.sparse_fit`` writes JS
 
 import json
 import sys
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 from weald.mcmc.fit import FitSettings, combine, run_chain
+from weald.mcmc.start import atoms_of
+from weald.treecore.prior import build_prior
+
+from benchmarks.papers.chains import problem
+from benchmarks.papers.predicted import HeldOut
 
 KERNELS = ("gibbs", "rgsm", "sams", "dm", "sdds", "ss", "rm", "tgmcmc")
-N_WORDS = 25
+N_WORDS, N_SEEN = 25, 10
 
 
 def documents() -> np.ndarray:
@@ -23,9 +29,17 @@ def documents() -> np.ndarray:
     return counts.astype(np.float64)
 
 
+def held_out(values: Any) -> float:
+    """Log density of the last documents under a partition of the others."""
+    prior = build_prior("dp", {"alpha": 1.0})
+    here = problem("multinomial", {"beta": 0.2}, prior, values[:N_SEEN])
+    held = HeldOut(here.family, atoms_of(here.family, values), N_SEEN)
+    return held.density(here.chain(np.arange(N_SEEN) % 3))
+
+
 def main() -> None:
-    """Log joints and labels of both forms, for each kernel."""
-    found = {}
+    """Log joints and labels of both forms, for each kernel; and densities of what is held out."""
+    found: dict[str, Any] = {}
     for kernel in KERNELS:
         settings = FitSettings(
             family="multinomial", params={"beta": 0.2}, kernels=(kernel,), iterations=3, seed=1
@@ -34,6 +48,7 @@ def main() -> None:
             trace = run_chain(values, settings, 0, lambda: 0.0)
             result = combine(values, settings, [trace])
             found[f"{kernel} {form}"] = [trace.log_joint, result.labels.tolist()]
+    found["held out"] = [held_out(form(documents())) for form in (np.asarray, csr_array)]
     json.dump(found, sys.stdout)
 
 

@@ -40,6 +40,11 @@ def test_the_same_chain_as_with_dense_rows(kernel: str, fits: dict[str, Any]) ->
     assert labels == others
 
 
+def test_the_same_held_out_density_as_with_dense_rows(fits: dict[str, Any]) -> None:
+    dense, sparse = fits["held out"]
+    assert sparse == pytest.approx(dense, abs=1e-9)
+
+
 def test_atoms_stay_sparse() -> None:
     counts = csr_array(documents())
     family = FAMILIES["multinomial"].build({"beta": 0.2}, documents())
