@@ -12,13 +12,14 @@ from numpy.random import Generator
 
 from ..treecore.compile import inner
 from ..treecore.draw import choose
-from ..treecore.family.base import log_marginal, log_marginal_sum
+from ..treecore.family.abreast import NEGLIGIBLE
+from ..treecore.family.base import log_marginal, log_marginal_sums
 from ..treecore.guide import Guide
 from ..treecore.partition import (
     Model,
     block_log_marginal,
     close_block,
-    log_join,
+    log_join_above,
     mark_changed,
     open_block,
 )
@@ -97,13 +98,27 @@ def _candidates(guide: Guide, pieces: Pieces, v: int, w: int, c: int) -> tuple[i
 
 
 @inner
-def _join_part(model: Model, pieces: Pieces, v: int, k: int) -> float:
-    """Log predictive likelihood of the part given block k."""
-    partition = pieces.partition
-    if pieces.pure[v] != _NONE:
-        return log_join(model, pieces.nodes, partition, v, k)
-    union = log_marginal_sum(model.family, partition.rows, k, pieces.part_rows, _PART, model.work)
-    return union - block_log_marginal(model, partition, k)
+def _weigh_joins(model: Model, pieces: Pieces, v: int, n: int, count: int, largest: float) -> None:
+    """Log weights of the part in each of the n candidates; ``largest`` is that of another place.
+
+    A weight that is beyond notice beside it may be minus infinity.
+    """
+    partition, seating = pieces.partition, model.seating
+    order, weights = pieces.order, pieces.log_weights
+    single = pieces.nodes.single[v] == 1
+    if not single:
+        rows, part, work = partition.rows, pieces.part_rows, model.work
+        log_marginal_sums(model.family, rows, order[:n], part, _PART, weights[:n], work)
+    for at in range(n):
+        k = order[at]
+        size = partition.size[k]
+        weight = log_size(seating, size + count) - log_size(seating, size)
+        if single:
+            least = largest - weight - NEGLIGIBLE
+            weights[at] = weight + log_join_above(model, pieces.nodes, partition, v, k, least)
+            largest = max(largest, weights[at])
+        else:
+            weights[at] += weight - block_log_marginal(model, partition, k)
 
 
 @inner
@@ -137,11 +152,6 @@ def step(
         return Info(_NULL, 0.0, 0)
 
     weights = pieces.log_weights
-    for at in range(n):
-        k = pieces.order[at]
-        size = partition.size[k]
-        weights[at] = log_size(seating, size + count) - log_size(seating, size)
-        weights[at] += _join_part(model, pieces, v, k)
     n_others = partition.n_blocks[0] if has_rest else partition.n_blocks[0] - 1
     weights[n] = log_new_block(seating, n_others) + log_size(seating, count)
     if pieces.pure[v] != _NONE:
@@ -155,6 +165,7 @@ def step(
         rest = log_marginal(model.family, pieces.part_rows, _REST, model.work)
         weights[n + 1] = log_size(seating, total) - log_size(seating, total - count)
         weights[n + 1] += block_log_marginal(model, partition, c) - rest
+    _weigh_joins(model, pieces, v, n, count, weights[n + 1] if has_rest else weights[n])
 
     chosen = choose(rng, weights, n + 2 if has_rest else n + 1)
     if chosen == n + 1 or (chosen == n and not has_rest):

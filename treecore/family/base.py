@@ -13,10 +13,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..compile import generic, implements
+from ..compile import generic
 from ..errors import ParameterError
-from ..rows import Rows, add_row, copy_row
-from .abreast import Abreast, OneByOne
+from ..rows import Rows
+from .abreast import Abreast
 
 __all__ = [
     "FAMILIES",
@@ -27,6 +27,7 @@ __all__ = [
     "fill_predictive",
     "log_marginal",
     "log_marginal_sum",
+    "log_marginal_sums",
     "log_predictive",
     "log_predictive_above",
     "make_abreast",
@@ -39,9 +40,6 @@ __all__ = [
     "outline_bounds",
     "outline_width",
     "predictive_width",
-    "register_abreast",
-    "register_dense",
-    "register_filling",
     "spec_of",
     "statistics_width",
     "weigh",
@@ -100,6 +98,20 @@ def log_marginal(family: Family, rows: Rows, i: int, work: Rows) -> float:
 @generic
 def log_marginal_sum(family: Family, rows: Rows, i: int, other: Rows, j: int, work: Rows) -> float:
     """Log marginal likelihood of ``rows[i] + other[j]``, both left as they are."""
+    raise NotImplementedError
+
+
+@generic
+def log_marginal_sums(  # noqa: PLR0913 - three arrays and two places in them
+    family: Family,
+    rows: Rows,
+    places: NDArray[np.int64],
+    other: Rows,
+    j: int,
+    out: NDArray[np.float64],
+    work: Rows,
+) -> None:
+    """Write :func:`log_marginal_sum` of each of ``rows[places]`` with ``other[j]`` to ``out``."""
     raise NotImplementedError
 
 
@@ -216,104 +228,6 @@ def weigh(  # noqa: PLR0913 - tables, a row, and where its weights go
     weight that is known. Only families whose tables stand abreast are asked.
     """
     raise NotImplementedError
-
-
-def _whole_log_predictive_above(
-    family: Family, table: Rows, k: int, rows: Rows, i: int, least: float
-) -> float:
-    value = log_predictive(family, table, k, rows, i)
-    return value if value >= least else -np.inf
-
-
-def _extends_dearly(_family: Family) -> bool:
-    return False
-
-
-def _filled_anew(  # noqa: PLR0913 - two arrays and five places in them
-    family: Family, rows: Rows, i: int, x: int, table: Rows, k: int, source: int, work: Rows
-) -> float:
-    value = log_predictive(family, table, source, rows, x)
-    fill_predictive(family, rows, i, table, k, work)
-    return value
-
-
-def _equally_near(_family: Family, _rows: Rows, _a: int, _b: int, _x: int) -> bool:
-    return True
-
-
-def _no_width(_family: Family) -> int:
-    return 0
-
-
-def _no_outline(
-    _family: Family, _table: Rows, _k: int, _outlines: NDArray[np.float64], _group: int, _lane: int
-) -> None:
-    pass
-
-
-def _no_bounds(
-    _family: Family,
-    _outlines: NDArray[np.float64],
-    _group: int,
-    _n: int,
-    _rows: Rows,
-    _x: int,
-    _work: Rows,
-    _bounds: NDArray[np.float64],
-) -> None:
-    pass
-
-
-def _one_by_one(_family: Family, width: int) -> OneByOne:
-    return OneByOne(width)
-
-
-def _abreast(family: Family, width: int) -> Abreast:
-    # Zeros, because columns that no block has been in are computed with.
-    table = np.zeros((predictive_width(family), width))
-    return Abreast(table, np.zeros(width), np.empty(width), np.empty(width))
-
-
-def register_abreast(*families: type) -> None:
-    """Give families that implement :func:`weigh` their room."""
-    implements(make_abreast, *families)(_abreast)
-
-
-def register_filling(*families: type) -> None:
-    """Let families fill a table anew with each observation, and ask their blocks one by one."""
-    implements(make_abreast, *families)(_one_by_one)
-    implements(outline_width, *families)(_no_width)
-    implements(outline, *families)(_no_outline)
-    implements(outline_bounds, *families)(_no_bounds)
-    implements(nearer_centre, *families)(_equally_near)
-    implements(extends_cheaply, *families)(_extends_dearly)
-    implements(extend_predictive, *families)(_filled_anew)
-
-
-def _dense_log_marginal_sum(
-    family: Family, rows: Rows, i: int, other: Rows, j: int, work: Rows
-) -> float:
-    copy_row(work, 0, rows, i)
-    add_row(work, 0, other, j)
-    return log_marginal(family, work, 0, work)
-
-
-def _dense_rows(family: Family, capacity: int, _values: Any) -> Rows:
-    # Zeroed pages cost no memory until they are touched.
-    return np.zeros((capacity, statistics_width(family)))
-
-
-def _dense_predictive(family: Family, capacity: int, _rows: Rows) -> Rows:
-    return np.zeros((capacity, predictive_width(family)))
-
-
-def register_dense(*families: type) -> None:
-    """Give families on dense rows the functions that follow from those they have."""
-    implements(log_marginal_sum, *families)(_dense_log_marginal_sum)
-    implements(log_predictive_above, *families)(_whole_log_predictive_above)
-    register_filling(*families)
-    implements(make_rows, *families)(_dense_rows)
-    implements(make_predictive, *families)(_dense_predictive)
 
 
 @dataclass(frozen=True)

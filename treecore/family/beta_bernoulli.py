@@ -25,13 +25,12 @@ from .base import (
     n_observed,
     observe,
     predictive_width,
-    register_abreast,
-    register_dense,
     statistics_width,
     weigh,
     workspace,
 )
 from .checks import feature_fault, first_true, positive, refuse_unknown, shape_fault
+from .defaults import register_abreast, register_dense
 from .gamma import log_rising, rising_table
 
 __all__ = ["BetaBernoulli", "beta_bernoulli"]

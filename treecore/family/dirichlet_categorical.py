@@ -27,11 +27,11 @@ from .base import (
     n_observed,
     observe,
     predictive_width,
-    register_dense,
     statistics_width,
     workspace,
 )
 from .checks import feature_fault, first_true, per_feature, positive, refuse_unknown, shape_fault
+from .defaults import register_dense
 from .gamma import log_rising, rising_table
 
 __all__ = ["DirichletCategorical", "dirichlet_categorical"]

@@ -27,11 +27,11 @@ from .base import (
     log_predictive_above,
     observe,
     predictive_width,
-    register_filling,
     statistics_width,
     workspace,
 )
 from .checks import feature_fault, first_true, positive, refuse_unknown, shape_fault
+from .defaults import register_filling
 from .gamma import SMALL, log_gamma, log_rising, rising, rising_table
 
 __all__ = [

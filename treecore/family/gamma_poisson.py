@@ -26,11 +26,11 @@ from .base import (
     n_observed,
     observe,
     predictive_width,
-    register_dense,
     statistics_width,
     workspace,
 )
 from .checks import feature_fault, first_true, positive, refuse_unknown, shape_fault
+from .defaults import register_dense
 from .gamma import SMALL, log_gamma, log_rising, rising, rising_table
 
 __all__ = ["GammaPoisson", "gamma_poisson"]

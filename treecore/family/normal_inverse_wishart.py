@@ -26,12 +26,11 @@ from .base import (
     extends_cheaply,
     fill_predictive,
     log_marginal,
+    log_marginal_sums,
     log_predictive,
     nearer_centre,
     observe,
     predictive_width,
-    register_abreast,
-    register_dense,
     statistics_width,
     weigh,
     workspace,
@@ -46,7 +45,8 @@ from .checks import (
     refuse_unknown,
     shape_fault,
 )
-from .triangle import extend_inverse, factor_scatter
+from .defaults import register_abreast, register_dense
+from .triangle import extend_inverse, factor_scatter, log_determinants
 from .wishart_counts import count_growth, count_term, log_counts
 from .within import sample_covariance, whitened, within_share
 
@@ -138,7 +138,9 @@ def _predictive_width(family: NormalInverseWishart) -> int:
 @implements(workspace, NormalInverseWishart)
 def _workspace(family: NormalInverseWishart) -> Rows:
     d = family.mean.shape[0]
-    return np.zeros((2, 2 + d + d * (d + 1) // 2))
+    width = 2 + d + d * (d + 1) // 2
+    # Behind the first two rows, a column each for matrices that are factored side by side.
+    return np.zeros((2 + width, width))
 
 
 @implements(observe, NormalInverseWishart)
@@ -229,6 +231,24 @@ def _log_predictive(family: NormalInverseWishart, table: Rows, k: int, rows: Row
 
 
 register_dense(NormalInverseWishart)
+
+
+@implements(log_marginal_sums, NormalInverseWishart)
+def _log_marginal_sums(  # noqa: PLR0913 - three arrays and two places in them
+    family: NormalInverseWishart,
+    rows: Rows,
+    places: NDArray[np.int64],
+    other: Rows,
+    j: int,
+    out: NDArray[np.float64],
+    work: Rows,
+) -> None:
+    d = family.mean.shape[0]
+    log_determinants(family.psi_packed, family.kappa, rows, places, other, j, d, out, work)
+    for at in range(places.shape[0]):
+        weight = rows[places[at], 1] + other[j, 1]
+        exponent = 0.5 * (family.nu + weight)
+        out[at] = count_term(family, weight) - exponent * out[at] if weight > 0.0 else 0.0
 
 
 @implements(extends_cheaply, NormalInverseWishart)

@@ -24,12 +24,12 @@ from .base import (
     log_predictive,
     observe,
     predictive_width,
-    register_dense,
     spec_of,
     statistics_width,
     workspace,
 )
 from .checks import refuse_unknown, renumbered, shape_fault
+from .defaults import register_dense
 
 __all__ = ["Product", "product"]
 

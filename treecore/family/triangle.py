@@ -1,16 +1,24 @@
 """Lower triangles packed by rows: the factors behind Gaussian clusters with full covariance."""
 
 from math import log, sqrt
+from typing import Final
 
 import numpy as np
+from numpy import uint64
 from numpy.typing import NDArray
 
 from ..compile import inner
 from ..rows import Rows
 
-__all__ = ["extend_inverse", "factor_scatter"]
+__all__ = ["extend_inverse", "factor_scatter", "log_determinants"]
+
+# Matrices that are factored side by side: as many as stay near the processor.
+_LANES: Final = 32
 
 _LEAST_FACTOR = 1e-75
+# Compiled code looks whether a signed index counts from the end, at each access. Unsigned ones mix
+# with unsigned ones only.
+_ZERO, _ONE, _TWO, _THREE, _FOUR = uint64(0), uint64(1), uint64(2), uint64(3), uint64(4)
 
 
 @inner
@@ -50,6 +58,109 @@ def factor_scatter(
                 product = 1.0
         start += a + 1
     return log_det + log(product)
+
+
+@inner
+def _lay_sum(  # noqa: PLR0913 - two arrays and two places in them
+    scale: NDArray[np.float64],
+    kappa: float,
+    rows: Rows,
+    i: int,
+    other: Rows,
+    j: int,
+    d: int,
+    work: Rows,
+    column: int,
+) -> None:
+    """Put the matrix of :func:`factor_scatter`, for ``rows[i] + other[j]``, into a column of work.
+
+    From row 2 on, for :func:`_factor_columns`; ``shrink`` is 1 over ``kappa`` and the weight.
+    """
+    at, to, lane, n = uint64(i), uint64(j), uint64(column), uint64(d)
+    shrink = 1.0 / (kappa + (rows[at, _ONE] + other[to, _ONE]))
+    entry = _ZERO
+    for a in range(n):
+        work[_ZERO, a] = rows[at, _TWO + a] + other[to, _TWO + a]
+        scaled = work[_ZERO, a] * shrink
+        for b in range(a + _ONE):
+            moment = rows[at, _TWO + n + entry] + other[to, _TWO + n + entry]
+            work[_TWO + entry, lane] = scale[entry] + moment - scaled * work[_ZERO, b]
+            entry += _ONE
+
+
+@inner
+def _take_pivots(work: Rows, pivot: uint64, least: float, log_det: NDArray[np.float64]) -> None:
+    """Invert a row of pivots, which then are in the products in row 1 or in ``log_det``."""
+    for lane in range(uint64(log_det.shape[0])):
+        value = max(work[pivot, lane], least)
+        work[pivot, lane] = 1.0 / value
+        if _LEAST_FACTOR < value < 1.0 / _LEAST_FACTOR:
+            work[_ONE, lane] *= value
+        else:
+            log_det[lane] += log(value)
+
+
+@inner
+def _factor_columns(
+    scale: NDArray[np.float64], d: int, log_det: NDArray[np.float64], work: Rows
+) -> None:
+    """Log determinants of the matrices in as many columns of ``work`` as ``log_det`` has places.
+
+    They are factored as L D L' (ones on the diagonal of L, so without roots), side by side: one
+    instruction works on several of them.
+    """
+    n, width = uint64(d), uint64(log_det.shape[0])
+    # L of the present row times D, behind the matrices.
+    row = _TWO + n * (n + _ONE) // _TWO
+    log_det[:] = 0.0
+    for lane in range(width):
+        work[_ONE, lane] = 1.0
+    start = _TWO
+    for a in range(n):
+        pivot, other = start + a, _TWO
+        for b in range(a):
+            entry = start + b
+            for c in range(b):
+                for lane in range(width):
+                    work[entry, lane] -= work[row + c, lane] * work[other + c, lane]
+            for lane in range(width):
+                value = work[entry, lane]
+                work[row + b, lane] = value
+                work[entry, lane] = value * work[other + b, lane]
+                work[pivot, lane] -= value * work[entry, lane]
+            other += b + _ONE
+        # Rounding may take a pivot below what the scale alone guarantees, as in factor_scatter.
+        _take_pivots(work, pivot, 1e-12 * scale[pivot - _TWO], log_det)
+        if a % _FOUR == _THREE or a + _ONE == n:
+            for lane in range(width):
+                log_det[lane] += log(work[_ONE, lane])
+                work[_ONE, lane] = 1.0
+        start += a + _ONE
+
+
+@inner
+def log_determinants(  # noqa: PLR0913 - three arrays and two places in them
+    scale: NDArray[np.float64],
+    kappa: float,
+    rows: Rows,
+    places: NDArray[np.int64],
+    other: Rows,
+    j: int,
+    d: int,
+    out: NDArray[np.float64],
+    work: Rows,
+) -> None:
+    """Write to ``out`` what :func:`factor_scatter` returns for each ``rows[places] + other[j]``.
+
+    ``shrink`` is 1 over ``kappa`` and the sum's weight; ``work`` has two rows more than it has
+    columns, which are those of a statistics row.
+    """
+    lanes = min(work.shape[1], _LANES)
+    for start in range(0, places.shape[0], lanes):
+        stop = min(start + lanes, places.shape[0])
+        for at in range(start, stop):
+            _lay_sum(scale, kappa, rows, places[at], other, j, d, work, at - start)
+        _factor_columns(scale, d, out[start:stop], work)
 
 
 @inner

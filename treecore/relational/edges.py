@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ..compile import generic, implements, inner
 from ..errors import ParameterError
-from ..family.base import predictive_width, register_dense, statistics_width
+from ..family.base import predictive_width, statistics_width
+from ..family.defaults import register_dense
 from ..family.gamma import log_rising, rising_table
 from ..reference import held_by_reference
 

@@ -13,6 +13,7 @@ from weald.treecore.family.base import (
     fill_predictive,
     log_marginal,
     log_marginal_sum,
+    log_marginal_sums,
     log_predictive,
     log_predictive_above,
     observe,
@@ -91,6 +92,7 @@ class Evaluation(NamedTuple):
 
     ``predictive`` and ``union`` are given the observations before; ``marginal`` is of those up to
     it; ``remaining`` of those after it; ``halves`` the two halves' union, by ``sum_rows``.
+    ``sums`` (2, n) are the marginals of each twice with all, found at once and one by one.
     ``extended`` is ``predictive`` by a table that took the observations in one by one (where they
     are unweighted). ``above`` (3, n) is the predictive where it must reach a little less, a little
     more, nothing.
@@ -106,6 +108,7 @@ class Evaluation(NamedTuple):
     above: Array
     extended: Array
     bounds: Array
+    sums: Array
     rows: Array
 
 
@@ -142,6 +145,10 @@ def _run(
         if single:
             out[8, r] = extend_predictive(family, rows, n, r, table, 1, 1, work)
         out[2, r] = log_marginal(family, rows, n, work)
+    places = np.arange(n - 1, -1, -1)
+    log_marginal_sums(family, rows, places, rows, n, out[10], work)
+    for at in range(n):
+        out[11, at] = log_marginal_sum(family, rows, places[at], rows, n, work)
     copy_row(rows, n + 1, rows, n)
     for r in range(n):
         subtract_row(rows, n + 1, rows, r)
@@ -159,7 +166,7 @@ def evaluate(family: Any, values: Array, weights: Array | None = None) -> Evalua
     n = values.shape[0]
     rows = np.zeros((n + 5, statistics_width(family)))
     table = np.zeros((2, predictive_width(family)))
-    out = np.zeros((10, max(n, 1)))
+    out = np.zeros((12, max(n, 1)))
     weights = np.ones(n) if weights is None else weights
     _run(family, np.ascontiguousarray(values), weights, rows, table, out, workspace(family))
     return Evaluation(
@@ -171,6 +178,7 @@ def evaluate(family: Any, values: Array, weights: Array | None = None) -> Evalua
         above=out[5:8, :n],
         extended=out[8, :n],
         bounds=out[9, :n],
+        sums=out[10:, :n],
         rows=rows[: n + 2],
     )
 

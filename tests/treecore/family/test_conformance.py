@@ -57,6 +57,7 @@ def test_predictive_densities_multiply_to_the_marginal(name: str, n: int, seed: 
     assert close(found.predictive, steps, found.marginal)
     assert close(found.extended, found.predictive)
     assert close(found.union, found.marginal)
+    assert close(found.sums[0], found.sums[1])
     assert close(found.halves, found.marginal[-1])
     reached, missed, unasked = found.above
     assert close(reached, found.predictive)
@@ -119,6 +120,7 @@ def test_whole_weights_count_copies(name: str, n: int, seed: int) -> None:
     repeated = np.repeat(values, copies, axis=0)
     assert close(weighted.marginal[-1], marginal_of(example(name), repeated))
     assert close(weighted.union, weighted.marginal)
+    assert close(weighted.sums[0], weighted.sums[1])
 
 
 @each_family
