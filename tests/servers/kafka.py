@@ -69,7 +69,8 @@ def kafka_broker(
     properties.write_text(
         _properties(folder, (port, free_port(), free_port()), protocol, extra or {})
     )
-    identity = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    # The storage tool takes an identity that begins with a dash, as one in 64 would, for an option.
+    identity = urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
     format_it = ["kafka.tools.StorageTool", "format", "-t", identity, "-c", str(properties)]
     subprocess.run(
         [*java, *format_it, *(part for user in users for part in ("--add-scram", user))],
