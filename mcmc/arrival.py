@@ -9,7 +9,7 @@ from ..treecore.family.base import log_marginal, observe
 from ..treecore.forest import Forest, add_leaf
 from ..treecore.insertion import PREDICTIVE, insert_tree, remove_atom
 from ..treecore.partition import Model, lift, link, log_join, unlink
-from ..treecore.prior.base import log_new_block, log_size
+from ..treecore.prior.base import log_growth, log_new_block, log_size
 from ..treecore.reference import by_reference
 from ..treecore.rows import clear_row
 from . import gibbs
@@ -128,8 +128,7 @@ def joint_weights(
         observe(model.family, values, r, atoms.rows, last)
         for at in range(k):
             slot = partition.slots[at]
-            size = partition.size[slot]
-            out[r, at] = log_size(model.seating, size + 1) - log_size(model.seating, size)
+            out[r, at] = log_growth(model.seating, partition.size[slot], 1)
             out[r, at] += log_join(model, atoms, partition, last, slot)
         alone = log_marginal(model.family, atoms.rows, last, model.work)
         out[r, k] = log_new_block(model.seating, k) + log_size(model.seating, 1) + alone

@@ -32,7 +32,7 @@ from ..treecore.partition import (
     place,
     refresh_predictive,
 )
-from ..treecore.prior.base import log_new_block, log_size
+from ..treecore.prior.base import log_growth, log_new_block, log_size
 from ..treecore.reference import by_reference
 from ..treecore.rows import Rows
 from .state import Info, State
@@ -43,26 +43,20 @@ _CONDITIONAL = 3
 
 
 @inner
-def _log_growth(model: Model, count: int, size: int) -> float:
-    """Log weight that the prior gives to a block of ``count`` observations for ``size`` more."""
-    return log_size(model.seating, count + size) - log_size(model.seating, count)
-
-
-@inner
-def seating_weights(state: State, model: Model, i: int, log_alone: float) -> int:
+def seating_weights(state: State, model: Model, i: int, alone: float) -> int:
     """Log weights of atom i, which is in no block, for each open block and then for a new one.
 
-    ``log_alone`` is the last of them. They are written to ``state.log_weights``, minus infinity
+    ``alone`` is the last of them. They are written to ``state.log_weights``, minus infinity
     for some of those that are beyond notice; returns the number of open blocks.
     """
     atoms, partition = state.atoms, state.partition
     size = atoms.size[i]
     k = partition.n_blocks[0]
-    largest = log_alone
-    state.log_weights[k] = log_alone
+    largest = alone
+    state.log_weights[k] = alone
     for at in range(k):
         slot = partition.slots[at]
-        weight = _log_growth(model, partition.size[slot], size)
+        weight = log_growth(model.seating, partition.size[slot], size)
         least = largest - weight - NEGLIGIBLE
         weight += log_join_above(model, atoms, partition, i, slot, least)
         largest = max(largest, weight)
@@ -186,12 +180,12 @@ def _show(abreast: Abreast, state: State, model: Model, k: int) -> None:
     partition = state.partition
     if k >= 0 and partition.n_members[k] > 0:
         refresh_predictive(model, partition, k)
-        show(abreast, k, partition.predictive, _log_growth(model, partition.size[k], 1))
+        show(abreast, k, partition.predictive, log_growth(model.seating, partition.size[k], 1))
 
 
 @inner
 def _weights_abreast(  # noqa: PLR0913 - as seating_weights, and the tables
-    abreast: Abreast, n: int, state: State, model: Model, i: int, log_alone: float, left: int
+    abreast: Abreast, n: int, state: State, model: Model, i: int, alone: float, left: int
 ) -> int:
     """:func:`seating_weights` of a single observation, by tables that are right below slot n.
 
@@ -199,8 +193,8 @@ def _weights_abreast(  # noqa: PLR0913 - as seating_weights, and the tables
     early what is beyond notice.
     """
     partition, rows, weights = state.partition, state.atoms.rows, state.log_weights
-    k, largest = partition.n_blocks[0], log_alone
-    weights[k] = log_alone
+    k, largest = partition.n_blocks[0], alone
+    weights[k] = alone
     if left >= 0 and partition.n_members[left] > 0:
         there = abreast.prior[left]
         there += log_predictive(model.family, partition.predictive, left, rows, i)
@@ -230,7 +224,7 @@ def weights_by_words(index: WordIndex, state: State, model: Model, i: int) -> in
     k, size, rows = partition.n_blocks[0], state.atoms.size[i], state.atoms.rows
     log_joins(index, model.family, partition.rows, partition.slots[:k], rows, i, log_weights)
     for at in range(k):
-        log_weights[at] += _log_growth(model, partition.size[partition.slots[at]], size)
+        log_weights[at] += log_growth(model.seating, partition.size[partition.slots[at]], size)
     log_weights[k] = log_alone(state, model, i)
     return k
 

@@ -29,7 +29,7 @@ from ..treecore.partition import (
     place,
 )
 from ..treecore.partition import log_joint as mixture_log_joint
-from ..treecore.prior.base import log_new_block, log_size
+from ..treecore.prior.base import log_growth, log_new_block, log_size
 from ..treecore.rows import add_row, clear_row
 from .state import State
 
@@ -123,8 +123,7 @@ def _unregard(state: State) -> None:
 def _log_seat(state: State, model: Model, k: int) -> float:
     partition, rows = state.partition, state.partition.rows
     spare = _spare(partition)
-    count, size = partition.size[k], partition.size[spare]
-    value = log_size(model.seating, count + size) - log_size(model.seating, count)
+    value = log_growth(model.seating, partition.size[k], partition.size[spare])
     if partition.n_members[spare] == 1:
         return value + log_join(model, state.atoms, partition, partition.head[spare], k)
     union = log_marginal_sum(model.family, rows, k, rows, spare, model.work)

@@ -24,7 +24,7 @@ from ..treecore.partition import (
     mark_changed,
     set_log_marginal,
 )
-from ..treecore.prior.base import log_size
+from ..treecore.prior.base import log_growth, log_size
 from ..treecore.rows import add_row, clear_row, subtract_row
 from .state import State
 
@@ -117,7 +117,7 @@ def _log_weight(state: State, model: Model, i: int, k: int, log_with: float) -> 
     before, size = partition.size[k], state.atoms.size[i]
     if before == 0:
         return seating.slope + log_size(seating, size) + log_with
-    weight = log_size(seating, before + size) - log_size(seating, before)
+    weight = log_growth(seating, before, size)
     return weight + log_with - block_log_marginal(model, partition, k)
 
 

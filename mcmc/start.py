@@ -55,6 +55,7 @@ def atoms_of(family: Any, values: Any) -> Atoms:
 
 @inner
 def _insert_each(model: Model, forest: Forest, atoms: Atoms, first: int, stop: int) -> None:
+    # Apart from the entry below, which would count references to every array at each call.
     for i in range(first, stop):
         leaf = add_leaf(model, forest, i, atoms.rows, i, atoms.size[i])
         insert_tree(model, forest, leaf, PREDICTIVE)

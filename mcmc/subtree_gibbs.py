@@ -23,7 +23,7 @@ from ..treecore.partition import (
     mark_changed,
     open_block,
 )
-from ..treecore.prior.base import log_new_block, log_size
+from ..treecore.prior.base import log_growth, log_new_block, log_size
 from ..treecore.rows import add_row, clear_row, copy_row, subtract_row
 from .pieces import Pieces, coalesce, move_part, new_epoch, next_piece, set_block
 from .state import Info
@@ -111,8 +111,7 @@ def _weigh_joins(model: Model, pieces: Pieces, v: int, n: int, count: int, large
         log_marginal_sums(model.family, rows, order[:n], part, _PART, weights[:n], work)
     for at in range(n):
         k = order[at]
-        size = partition.size[k]
-        weight = log_size(seating, size + count) - log_size(seating, size)
+        weight = log_growth(seating, partition.size[k], count)
         if single:
             least = largest - weight - NEGLIGIBLE
             weights[at] = weight + log_join_above(model, pieces.nodes, partition, v, k, least)
@@ -163,7 +162,7 @@ def step(
         copy_row(pieces.part_rows, _REST, partition.rows, c)
         subtract_row(pieces.part_rows, _REST, pieces.part_rows, _PART)
         rest = log_marginal(model.family, pieces.part_rows, _REST, model.work)
-        weights[n + 1] = log_size(seating, total) - log_size(seating, total - count)
+        weights[n + 1] = log_growth(seating, total - count, count)
         weights[n + 1] += block_log_marginal(model, partition, c) - rest
     _weigh_joins(model, pieces, v, n, count, weights[n + 1] if has_rest else weights[n])
 

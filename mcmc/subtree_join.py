@@ -33,7 +33,7 @@ from ..treecore.partition import (
     mark_changed,
     open_block,
 )
-from ..treecore.prior.base import log_new_block, log_size
+from ..treecore.prior.base import log_growth, log_new_block, log_size
 from ..treecore.rows import add_row, clear_row
 from .pieces import Pieces, coalesce, move_part, new_epoch, next_piece, set_block
 from .state import Info
@@ -99,8 +99,7 @@ def _weigh(
     largest = weights[n_new]
     for j in range(n_new):
         k = partition.slots[before + j]
-        size = partition.size[k]
-        weights[j] = log_size(seating, size + count) - log_size(seating, size)
+        weights[j] = log_growth(seating, partition.size[k], count)
         weights[j] += log_join(model, pieces.nodes, partition, leaf, k)
         largest = max(largest, weights[j])
     total = 0.0

@@ -30,7 +30,7 @@ from ..treecore.forest import (
     remove_root,
 )
 from ..treecore.partition import Model
-from ..treecore.prior.base import log_new_block, log_size
+from ..treecore.prior.base import log_growth, log_new_block, log_size
 from ..treecore.reference import by_reference
 from ..treecore.rows import copy_row, subtract_row
 from .cluster_trees import (
@@ -260,7 +260,7 @@ def _redraw_leaf(rng: Generator, model: Model, trees: Trees, atom: int) -> bool:
         else:
             union = log_marginal_sum(model.family, forest.rows, root, forest.rows, x, model.work)
             gain = union - marginal
-        gain += log_size(seating, with_x) - log_size(seating, with_x - size)
+        gain += log_growth(seating, with_x - size, size)
         trees.log_weights[at] = gain
     trees.log_weights[n_choices - 1] = new if own != x else trees.log_weights[n_choices - 1]
     chosen = choose(rng, trees.log_weights, n_choices)

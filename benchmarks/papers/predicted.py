@@ -71,7 +71,7 @@ def _log_weights_of_sparse(rows: Any, state: State, model: Model, first: int) ->
 
 
 @compiled
-def held_out_density(state: State, model: Model, first: int, log_total: float) -> float:
+def _held_out_density(state: State, model: Model, first: int, log_total: float) -> float:
     """Mean log predictive density of the atoms from ``first`` on, which are in no block."""
     state, model = by_reference(state), by_reference(model)
     total = _log_weights_of(state.atoms.rows, state, model, first)
@@ -100,7 +100,7 @@ class HeldOut:
         set_labels(atoms, state.partition, labels)
         alpha = position.prior.parameters()["alpha"]
         model = Model(self._family, position.prior.seating(n, n), workspace(self._family))
-        return float(held_out_density(state, model, self._n_seen, np.log(alpha + self._n_seen)))
+        return float(_held_out_density(state, model, self._n_seen, np.log(alpha + self._n_seen)))
 
 
 @dataclass

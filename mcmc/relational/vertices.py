@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...treecore.compile import compiled, implements, inner
 from ...treecore.partition import Model, Partition, empty_partition
-from ...treecore.prior.base import log_new_block, log_size
+from ...treecore.prior.base import log_growth, log_new_block, log_size
 from ...treecore.prior.sequential import canonical_labels
 from ...treecore.reference import by_reference, held_by_reference
 from ...treecore.relational.network import Network
@@ -111,8 +111,7 @@ def _set_aside(state: VertexState, _model: Model, members: NDArray[np.int64], n:
 
 @inner
 def _log_seat(state: VertexState, model: Model, k: int) -> float:
-    count, n_set = state.partition.size[k], state.ties.looked_at[0]
-    value = log_size(model.seating, count + n_set) - log_size(model.seating, count)
+    value = log_growth(model.seating, state.partition.size[k], state.ties.looked_at[0])
     return value + log_ties(model, state.network, state.partition, state.ties, k)
 
 

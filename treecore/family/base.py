@@ -184,15 +184,6 @@ def outline(
 
 
 @generic
-def make_abreast(family: Family, width: int) -> Any:
-    """Room for the predictive tables of blocks in slots below ``width``, side by side.
-
-    ``OneByOne`` for a family that asks blocks one after another.
-    """
-    raise NotImplementedError
-
-
-@generic
 def outline_bounds(  # noqa: PLR0913 - two arrays and the places in them
     family: Family,
     outlines: NDArray[np.float64],
@@ -206,6 +197,15 @@ def outline_bounds(  # noqa: PLR0913 - two arrays and the places in them
     """Write into the first n ``bounds`` what no :func:`log_predictive` of ``rows[x]`` exceeds.
 
     One for each of the first n lanes of ``outlines[group]``.
+    """
+    raise NotImplementedError
+
+
+@generic
+def make_abreast(family: Family, width: int) -> Any:
+    """Room for the predictive tables of blocks in slots below ``width``, side by side.
+
+    ``OneByOne`` for a family that asks blocks one after another.
     """
     raise NotImplementedError
 

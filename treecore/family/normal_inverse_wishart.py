@@ -46,7 +46,7 @@ from .checks import (
     shape_fault,
 )
 from .defaults import register_abreast, register_dense
-from .triangle import extend_inverse, factor_scatter, log_determinants
+from .triangle import extend_inverse, factor_scatter, log_determinants, squared_distance
 from .wishart_counts import count_growth, count_term, log_counts
 from .within import sample_covariance, whitened, within_share
 
@@ -218,15 +218,7 @@ def _fill_predictive(
 
 @implements(log_predictive, NormalInverseWishart)
 def _log_predictive(family: NormalInverseWishart, table: Rows, k: int, rows: Rows, i: int) -> float:
-    d = family.mean.shape[0]
-    distance = 0.0
-    at = 2 + d
-    for a in range(d):
-        value = 0.0
-        for b in range(a + 1):
-            value += table[k, at] * (rows[i, 2 + b] - table[k, 2 + b])
-            at += 1
-        distance += value * value
+    distance = squared_distance(table, k, rows, i, family.mean.shape[0], np.inf)
     return table[k, 0] - table[k, 1] * log1p(distance)
 
 

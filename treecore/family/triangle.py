@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..compile import inner
 from ..rows import Rows
 
-__all__ = ["extend_inverse", "factor_scatter", "log_determinants"]
+__all__ = ["extend_inverse", "factor_scatter", "log_determinants", "squared_distance"]
 
 # Matrices that are factored side by side: as many as stay near the processor.
 _LANES: Final = 32
@@ -58,6 +58,26 @@ def factor_scatter(
                 product = 1.0
         start += a + 1
     return log_det + log(product)
+
+
+@inner
+def squared_distance(table: Rows, k: int, rows: Rows, i: int, d: int, farthest: float) -> float:
+    """Length squared of F (x - location); no more of it than shows that it exceeds ``farthest``.
+
+    ``rows[i]`` holds x (d) from column 2 on, ``table[k]`` the location there and then F, a lower
+    triangle: the sum only grows from row to row.
+    """
+    distance = 0.0
+    at = 2 + d
+    for a in range(d):
+        value = 0.0
+        for b in range(a + 1):
+            value += table[k, at] * (rows[i, 2 + b] - table[k, 2 + b])
+            at += 1
+        distance += value * value
+        if distance > farthest:
+            break
+    return distance
 
 
 @inner

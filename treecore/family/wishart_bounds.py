@@ -14,6 +14,7 @@ from ..compile import implements
 from ..rows import Rows
 from .base import log_predictive_above, outline, outline_bounds, outline_width
 from .normal_inverse_wishart import NormalInverseWishart
+from .triangle import squared_distance
 
 # Features that an outline shows; further ones of fewer features are zero.
 _FEATURES = 4
@@ -32,17 +33,9 @@ def _log_predictive_above(
     if gap < 0.0:
         return -np.inf
     farthest = _SAFE * (2.0 * gap / (2.0 - gap) if gap < 1.0 else np.expm1(gap))
-    d = family.mean.shape[0]
-    distance = 0.0
-    at = 2 + d
-    for a in range(d):
-        value = 0.0
-        for b in range(a + 1):
-            value += table[k, at] * (rows[i, 2 + b] - table[k, 2 + b])
-            at += 1
-        distance += value * value
-        if distance > farthest:
-            return -np.inf
+    distance = squared_distance(table, k, rows, i, family.mean.shape[0], farthest)
+    if distance > farthest:
+        return -np.inf
     found = table[k, 0] - table[k, 1] * log1p(distance)
     return found if found >= least else -np.inf
 

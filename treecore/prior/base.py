@@ -14,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from ..compile import compiled
+from ..compile import compiled, inner
 from ..errors import ParameterError
 from ..reference import held_by_reference
 
@@ -22,6 +22,7 @@ __all__ = [
     "NOMINAL_N",
     "PartitionPrior",
     "Seating",
+    "log_growth",
     "log_new_block",
     "log_size",
     "make_seating",
@@ -104,6 +105,12 @@ def log_size(seating: Seating, n: int) -> float:
     if n < seating.size_table.shape[0]:
         return seating.size_table[n]
     return seating.scale * (lgamma(n + seating.shift) - seating.log_norm)
+
+
+@inner
+def log_growth(seating: Seating, n: int, more: int) -> float:
+    """Log weight that a block of n observations gains by ``more``."""
+    return log_size(seating, n + more) - log_size(seating, n)
 
 
 @compiled
