@@ -7,7 +7,7 @@ positions. The topology comes from the data alone; the potentials follow the cur
 """
 
 from math import exp, log1p
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from .reference import by_reference, held_by_reference
 from .rows import Rows, copy_row, rows_like
 
 __all__ = [
+    "GREEDY_ROOTS",
     "Guide",
     "freeze",
     "guide_of_atoms",
@@ -39,7 +40,7 @@ __all__ = [
 
 _NONE = -1
 # Above this many roots the quadratic greedy join costs more than it gains.
-_GREEDY_ROOTS = 48
+GREEDY_ROOTS: Final = 48
 
 
 @held_by_reference
@@ -86,7 +87,7 @@ def _raise_top(model: Model, forest: Forest, sides: Any) -> int:
     inner = np.empty(n - 1, dtype=np.int64)
     for at in range(n - 1):
         inner[at] = new_node(forest)
-    if n <= _GREEDY_ROOTS:
+    if n <= GREEDY_ROOTS:
         join_greedily(model, forest, items, inner)
     else:
         grow_tree(model, forest, items, inner, sides)

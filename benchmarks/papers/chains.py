@@ -15,11 +15,11 @@ from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from weald.mcmc.kernels import Kernel
+from weald.mcmc.mending import mended_guide
 from weald.mcmc.position import Position
 from weald.mcmc.start import atoms_of, forest_labels, grow_forest
 from weald.treecore.family import FAMILIES
 from weald.treecore.forest import Forest
-from weald.treecore.guide import freeze
 from weald.treecore.partition import Atoms
 from weald.treecore.prior import PartitionPrior
 
@@ -65,7 +65,11 @@ class Problem:
     def chain(self, labels: NDArray[Any]) -> Position:
         """A chain that starts from the labels (n)."""
         return Position(
-            self.family, self.atoms, labels, self.prior, lambda model: freeze(model, self.forest)
+            self.family,
+            self.atoms,
+            labels,
+            self.prior,
+            lambda model: mended_guide(model, self.forest, self.atoms),
         )
 
 

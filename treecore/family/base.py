@@ -277,6 +277,10 @@ class FamilySpec:
     scale:
         Names of the parameters that one factor multiplies where the base measure's scale is
         learned; none where it cannot be.
+    centres:
+        ``centres(family, rows)`` with statistics rows (n, m): where each row's observations are in
+        the middle, float64 (n, d), in units in which the base measure is as wide everywhere; None
+        where there are no distances.
     """
 
     name: str
@@ -287,6 +291,7 @@ class FamilySpec:
     describe: Callable[[Family, NDArray[np.float64], Sequence[str]], list[FeatureSummary]]
     draw: Callable[[Family, NDArray[np.float64], Generator, int], NDArray[np.float64]]
     scale: tuple[str, ...] = ()
+    centres: Callable[[Family, NDArray[np.float64]], NDArray[np.float64]] | None = None
 
 
 FAMILIES: dict[str, FamilySpec] = {}

@@ -377,6 +377,11 @@ def _draw(
     return np.asarray(family.mean + first / kappa + normal * stretch)
 
 
+def _centres(family: NormalInverseWishart, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    d = family.mean.shape[0]
+    return whitened(rows[:, 2 : 2 + d] / rows[:, 1:2], np.zeros(d), family.psi)
+
+
 FAMILIES["gaussian"] = FamilySpec(
     name="gaussian",
     family=NormalInverseWishart,
@@ -386,4 +391,5 @@ FAMILIES["gaussian"] = FamilySpec(
     describe=_describe,
     draw=_draw,
     scale=("psi",),
+    centres=_centres,
 )
