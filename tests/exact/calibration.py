@@ -132,14 +132,14 @@ def ranks(kernels: Sequence[Kernel], n_sets: int, thin: int, seed: int) -> Label
         position = stand(rng, family, values, truth, scale)
         true = position.log_joint(scale)
         position.set_labels(np.zeros(N, dtype=np.int64))
-        below = 0.0
+        # Partitions of one log joint are put in order by lot, the true one among them.
+        below, lot = 0.0, rng.random()
         for _ in range(N_RANKED):
             for _ in range(thin):
                 move(rng, position, kernels)
             drawn = position.log_joint(scale)
-            # Draws that are the very partition count half of the time.
             tied = abs(drawn - true) < 1e-9
-            below += rng.random() < 0.5 if tied else drawn < true
+            below += rng.random() < lot if tied else drawn < true
         found[at] = below
     return found
 
