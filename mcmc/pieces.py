@@ -7,6 +7,7 @@ piece fills an interval of ``pure``; taking a part out of a piece makes pieces o
 the path; two siblings in one block become one piece again. (``tgmcmc-ibhc.md`` section 6.6.)
 """
 
+from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,9 +39,12 @@ __all__ = [
     "new_epoch",
     "next_piece",
     "set_block",
+    "wide_stride",
 ]
 
 _NONE = -1
+# Of the number of atoms: the golden section leaves no large gaps.
+_STRIDE = 0.618
 
 
 @held_by_reference
@@ -150,6 +154,15 @@ def new_epoch(pieces: Pieces) -> int:
     """A stamp that nothing carries yet."""
     pieces.epoch[0] += 1
     return pieces.epoch[0]
+
+
+@inner
+def wide_stride(n: int) -> int:
+    """With this stride round a circle, every one of n places is met once, and neighbours late."""
+    stride = max(1, int(_STRIDE * n))
+    while gcd(stride, n) > 1:
+        stride += 1
+    return stride
 
 
 @inner

@@ -38,7 +38,7 @@ __all__ = ["LOG_SCATTERS", "SCATTERS", "step"]
 
 _NONE = -1
 _NULL, _SPLIT, _MERGE = 0, 1, 2
-# Of the tries, of K5 too; any constant is exact.
+# Of the tries, of K5 and of K2 by atoms too; any constant is exact.
 SCATTERS: Final = 0.02
 LOG_SCATTERS = log(SCATTERS / (1.0 - SCATTERS))
 

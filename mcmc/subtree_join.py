@@ -16,7 +16,7 @@ ratio. Reducible alone. Cost: the pieces under v; of an allocation, the atoms of
 Ours; no paper has it.
 """
 
-from math import exp, gcd, inf, log
+from math import exp, inf, log
 
 from numpy.random import Generator
 
@@ -35,7 +35,7 @@ from ..treecore.partition import (
 )
 from ..treecore.prior.base import log_growth, log_new_block, log_size
 from ..treecore.rows import add_row, clear_row
-from .pieces import Pieces, coalesce, move_part, new_epoch, next_piece, set_block
+from .pieces import Pieces, coalesce, move_part, new_epoch, next_piece, set_block, wide_stride
 from .state import Info
 from .subtree_gather import LOG_SCATTERS, SCATTERS
 from .subtree_repartition import stamp_inner_blocks
@@ -44,8 +44,6 @@ __all__ = ["step"]
 
 _NONE = -1
 _NULL, _SPLIT, _MERGE = 0, 1, 2
-# The walk's stride, of the number of atoms: consecutive atoms are far apart in the guide.
-_STRIDE = 0.618
 _UNION = 0
 
 
@@ -121,9 +119,7 @@ def _allocate(
     coins for it, which are thrown as it falls.
     """
     partition, forced = pieces.partition, gain < inf
-    stride = max(1, int(_STRIDE * n))
-    while gcd(stride, n) > 1:
-        stride += 1
+    stride = wide_stride(n)
     log_q, survives = 0.0, min(gain, 0.0)
     at, n_new = below(rng, n), 0
     for _ in range(n):

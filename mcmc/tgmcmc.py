@@ -57,6 +57,8 @@ MOVES = (200, 25, 50, 200, 20, 20)
 _LARGEST_WINDOW = 16
 _WHOLE_TREE, _WHOLE_TREE_LEAF = 0.05, 0.02
 _LEAST_CLUSTER = 1e-3
+# Of the split-merge steps.
+_BY_ATOMS = 0.5
 # Small blocks have at most 2, 4, 8 or 16 observations.
 _SMALL_SIZES = 4
 # A proposal that the prior forbids has a log ratio of minus infinity: it would hide the others.
@@ -147,7 +149,13 @@ def leaf_step(rng: Generator, guide: Guide, pieces: Pieces, model: Model) -> Inf
 def split_merge_step(
     rng: Generator, guide: Guide, pieces: Pieces, model: Model, picks: Picks
 ) -> Info:
-    """K2 between two leaves on different sides of a picked node."""
+    """K2 between two leaves on different sides of a picked node, or by atoms in a window."""
+    if coin(rng, _BY_ATOMS):
+        leaf_i = below(rng, guide.n_leaves[0])
+        w = _window(rng, guide, guide.node[leaf_i])
+        leaf_j = guide.first[w] + below(rng, guide.n_leaves[w] - 1)
+        leaf_j += leaf_j >= leaf_i
+        return tree_split_merge.step(rng, guide, pieces, model, leaf_i, leaf_j, 0)
     v = pick(rng, picks.split_merge)
     left, right = v + 1, right_child(guide, v)
     leaf_i = guide.first[left] + below(rng, guide.n_leaves[left])

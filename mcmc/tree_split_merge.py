@@ -8,6 +8,11 @@ its order depend on the index and on A only, which are the same before and after
 one recursion (``tgmcmc-ibhc.md`` section 6.2). A merge is refused as soon as coins for what is
 known of its ratio say so, and then reports that bound. Cost: pieces of A times depth, and two
 evaluations a part.
+
+With atoms for parts no two blocks straddle: what has split one diffuse cluster in large pieces is
+mended so. Then the direction is in the index too, as in K4 and K5, since a split of a large block
+costs a pass and is hardly ever accepted; and neighbours in the guide are allocated far from each
+other, so that both sides soon have their form. Both are ours.
 """
 
 from math import exp, inf, log1p
@@ -26,8 +31,9 @@ from ..treecore.partition import (
 )
 from ..treecore.prior.base import log_new_block, log_size
 from ..treecore.rows import add_row, clear_row, copy_row
-from .pieces import Pieces, coalesce, move_part, new_epoch, next_piece, set_block
+from .pieces import Pieces, coalesce, move_part, new_epoch, next_piece, set_block, wide_stride
 from .state import Info
+from .subtree_gather import LOG_SCATTERS, SCATTERS
 
 __all__ = ["step"]
 
@@ -105,6 +111,25 @@ def _sort_by_size(pieces: Pieces, n: int) -> None:
                 to -= gap
             order[to] = v
         gap //= 2
+
+
+@inner
+def _deal_out(pieces: Pieces, n: int) -> None:
+    """Put ``order[:n]`` in an order in which neighbours are far from each other."""
+    stride, at = wide_stride(n), 0
+    for to in range(n):
+        pieces.found[to] = pieces.order[at]
+        at = (at + stride) % n
+    for to in range(n):
+        pieces.order[to] = pieces.found[to]
+
+
+@inner
+def _order(pieces: Pieces, n: int, cap: int) -> None:
+    if cap == 0:
+        _deal_out(pieces, n)
+    else:
+        _sort_by_size(pieces, n)
 
 
 @inner
@@ -254,20 +279,51 @@ def _merge_gain(pieces: Pieces, model: Model, a: int, b: int) -> tuple[float, fl
 
 
 @inner
+def _split(
+    rng: Generator,
+    guide: Guide,
+    pieces: Pieces,
+    model: Model,
+    n: int,
+    a: int,
+    sides: tuple[tuple[int, float], tuple[int, float]],
+    log_q: float,
+) -> Info:
+    """Give side j of block a, whose n parts are allocated, a block of its own, or leave it."""
+    partition, seating = pieces.partition, model.seating
+    (size_i, marginal_i), (size_j, marginal_j) = sides
+    ratio = log_new_block(seating, partition.n_blocks[0]) - log_size(seating, partition.size[a])
+    ratio += log_size(seating, size_i) + log_size(seating, size_j)
+    ratio += marginal_i + marginal_j - block_log_marginal(model, partition, a) - log_q
+    if not coin(rng, exp(min(ratio, 0.0))):
+        return Info(_SPLIT, ratio, 0)
+    target = open_block(partition)
+    _move_side(guide, pieces, n, 2, target, pieces.marked[a])
+    set_block(pieces, a, pieces.part_rows, _SIDE_I, size_i, marginal_i)
+    set_block(pieces, target, pieces.part_rows, _SIDE_J, size_j, marginal_j)
+    return Info(_SPLIT, ratio, 1)
+
+
+@inner
 def step(
     rng: Generator, guide: Guide, pieces: Pieces, model: Model, leaf_i: int, leaf_j: int, cap: int
 ) -> Info:
     """Propose to split the block of two leaf positions, or to merge their blocks.
 
-    Nodes with more than ``cap`` observations are always open.
+    Nodes with more than ``cap`` observations are always open; with a cap of 0 the parts are atoms.
     """
-    partition, seating = pieces.partition, model.seating
+    partition = pieces.partition
     node_i, node_j = guide.node[leaf_i], guide.node[leaf_j]
     a, b = pieces.pure[node_i], pieces.pure[node_j]
+    by_atoms = cap == 0
+    if by_atoms and coin(rng, SCATTERS) != (a == b):
+        return Info(_NULL, 0.0, 0)
+    favour = LOG_SCATTERS if by_atoms else 0.0
     gain, union = inf, 0.0
     if a != b:
         # What a merge gains bounds its ratio: most are refused before anything is allocated.
         gain, union = _merge_gain(pieces, model, a, b)
+        gain += favour
         if not coin(rng, exp(min(gain, 0.0))):
             return Info(_MERGE, gain, 0)
     stamp = new_epoch(pieces)
@@ -283,23 +339,14 @@ def step(
         v = pieces.order[at]
         end = v + guide.n_nodes[v]
         pieces.tally[v] = 1 if v <= node_i < end else (2 if v <= node_j < end else 0)
-    _sort_by_size(pieces, n)
+    _order(pieces, n, cap)
     log_q, marginal_i, marginal_j, size_i, size_j, survives = _allocate(
         rng, guide, pieces, model, n, _NONE if a == b else b, gain
     )
 
     if a == b:
-        ratio = log_new_block(seating, partition.n_blocks[0]) - log_size(seating, partition.size[a])
-        ratio += log_size(seating, size_i) + log_size(seating, size_j)
-        ratio += marginal_i + marginal_j - block_log_marginal(model, partition, a) - log_q
-        if not coin(rng, exp(min(ratio, 0.0))):
-            return Info(_SPLIT, ratio, 0)
-        target = open_block(partition)
-        _move_side(guide, pieces, n, 2, target, stamp)
-        set_block(pieces, a, pieces.part_rows, _SIDE_I, size_i, marginal_i)
-        set_block(pieces, target, pieces.part_rows, _SIDE_J, size_j, marginal_j)
-        return Info(_SPLIT, ratio, 1)
-
+        sides = ((size_i, marginal_i), (size_j, marginal_j))
+        return _split(rng, guide, pieces, model, n, a, sides, log_q + favour)
     if not survives:
         return Info(_MERGE, gain + log_q, 0)
     copy_row(pieces.part_rows, _SIDE_I, partition.rows, a)

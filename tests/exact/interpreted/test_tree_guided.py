@@ -158,6 +158,15 @@ def test_join_among_five_atoms() -> None:
     check(small, on_tree.matrix(at(subtree_join.step, 0, 1, 2)))
 
 
+@pytest.mark.parametrize("prior", ["dp", "mfm"])
+def test_every_pair_of_split_merge_by_atoms(prior: str) -> None:
+    for blocks in ([0, 1, 2, 3], [0, 0, 1, 2, 3]):
+        small = posed("gauss1", prior, blocks)
+        on_tree = tree_problem(small, GUIDES["random"](small))
+        for i, j in permutations(range(4), 2):
+            check(small, on_tree.matrix(at(tree_split_merge.step, i, j, 0)))
+
+
 @pytest.mark.parametrize("guide", GUIDES)
 @pytest.mark.parametrize("prior", ["dp", "mfm"])
 def test_every_index_of_split_merge(
