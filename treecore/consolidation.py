@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from .balance import restore_path
 from .compile import allocating, compiled, inner
-from .forest import Forest, log_dissimilarity, new_node, remove_root, replace_child
+from .family.base import log_marginal_sums
+from .forest import (
+    Forest,
+    log_dissimilarity,
+    log_hypothesis,
+    measure,
+    new_node,
+    remove_root,
+    replace_child,
+)
 from .partition import Model
 from .reference import by_reference
 
@@ -49,6 +58,20 @@ def _join_roots(model: Model, forest: Forest, a: int, b: int) -> int:
 
 
 @inner
+def _log_dissimilarities(
+    model: Model, forest: Forest, trees: NDArray[np.int64], b: int, out: NDArray[np.float64]
+) -> None:
+    """Write :func:`log_dissimilarity` of each of these trees to b into ``out``."""
+    measure(model, forest, b)
+    log_marginal_sums(model.family, forest.rows, trees, forest.rows, b, out, model.work)
+    for at in range(trees.shape[0]):
+        a = trees[at]
+        measure(model, forest, a)
+        together = log_hypothesis(model, forest.size[a] + forest.size[b], out[at])
+        out[at] = forest.log_potential[a] + forest.log_potential[b] - together
+
+
+@inner
 def _nearest_pair(table: NDArray[np.float64]) -> tuple[int, int]:
     """Row and column of the least entry below the diagonal and zero; -1 where there is none."""
     least, row, column = 0.0, _NONE, _NONE
@@ -68,8 +91,7 @@ def _join_nearest(model: Model, forest: Forest, items: NDArray[np.int64]) -> int
     n = items.shape[0]
     table = np.zeros((n, n))
     for i in range(n):
-        for j in range(i):
-            table[i, j] = log_dissimilarity(model, forest, items[i], items[j])
+        _log_dissimilarities(model, forest, items[:i], items[i], table[i, :i])
     joins = 0
     while True:
         best_i, best_j = _nearest_pair(table)

@@ -97,7 +97,7 @@ class Forest(NamedTuple):
     right: NDArray[np.int64]
     atom: NDArray[np.int64]
     n_leaves: NDArray[np.int64]
-    height: NDArray[np.int64]
+    height: NDArray[np.int32]
     size: NDArray[np.int64]
     rows: Rows
     log_marginal: NDArray[np.float64]
@@ -112,8 +112,8 @@ class Forest(NamedTuple):
     leaf: NDArray[np.int64]
     waiting: NDArray[np.int64]
     predictive: Rows
-    table_age: NDArray[np.int64]
-    stale: NDArray[np.int64]
+    table_age: NDArray[np.int16]
+    stale: NDArray[np.int16]
     weighed: NDArray[np.int64]
     outlines: NDArray[np.float64]
     outlined: NDArray[np.int64]

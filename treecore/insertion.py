@@ -101,9 +101,8 @@ def _place_predictive(
         if top != _NONE and is_whole(forest, v):
             for child in (b, a):
                 prefetch_entry(forest.left, child)
+            prefetch_row(forest.rows, v)  # for the way back up, while the children's are waited for
             v = a if nearer_centre(model.family, forest.rows, a, b, x) else b
-            prefetch_row(forest.rows, v)  # for the way back up, like the record's second line
-            prefetch_entry(forest.weighed, v)
             continue
         for child in (b, a):
             prefetch_row(forest.predictive, child)
@@ -115,6 +114,7 @@ def _place_predictive(
         together = log_hypothesis(model, forest.size[v] + forest.size[x], union)
         if forest.log_potential[v] + forest.log_potential[x] > together:
             return v, top
+    prefetch_row(forest.rows, v)
     return v, top
 
 

@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 __all__ = ["LANES", "node_entries", "outline_entries"]
 
 # What an insertion reads and writes of a node lies together, in one record a node: in arrays apart
-# each number would be a line of the processor's cache to wait for. The way down reads the first
-# line alone.
-_FIRST_LINE = "left right parent n_leaves size height stale log_dissimilarity"
-_SECOND_LINE = "weighed table_age atom log_marginal log_potential"
+# each number would be a line of the processor's cache to wait for. Where an arrival is deferred,
+# the way down and back up is by the first line alone, whose last word holds three small numbers.
+_FIRST_LINE = "left right parent n_leaves size weighed log_dissimilarity small"
+_SECOND_LINE = "atom log_marginal log_potential"
 _FLOATS = ("log_marginal", "log_potential", "log_dissimilarity")
+_SMALL = {"height": (np.int32, 0), "stale": (np.int16, 2), "table_age": (np.int16, 3)}
 _RECORD = 16
 _CACHE_LINE = 64
 
@@ -30,7 +31,15 @@ def node_entries(capacity: int) -> dict[str, NDArray[Any]]:
     block = words[skipped : skipped + capacity * _RECORD].reshape(capacity, _RECORD)
     floats = block.view(np.float64)
     names = f"{_FIRST_LINE} {_SECOND_LINE}".split()
-    return {name: (floats if name in _FLOATS else block)[:, at] for at, name in enumerate(names)}
+    entries: dict[str, NDArray[Any]] = {
+        name: (floats if name in _FLOATS else block)[:, at] for at, name in enumerate(names)
+    }
+    word = names.index("small")
+    small = entries.pop("small")
+    for name, (kind, place) in _SMALL.items():
+        parts = block.view(kind)
+        entries[name] = parts[:, word * (small.itemsize // parts.itemsize) + place]
+    return entries
 
 
 def outline_entries(width: int) -> dict[str, NDArray[Any]]:

@@ -10,17 +10,15 @@ __all__ = ["nearer"]
 
 
 @inner
-def nearer(rows: Rows, a: int, b: int, x: int, scale: NDArray[np.float64], d: int) -> bool:
+def nearer(rows: Rows, a: int, b: int, x: int, precision: NDArray[np.float64]) -> bool:
     """Whether the mean of ``rows[x]`` is as near to that of ``rows[a]`` as to that of ``rows[b]``.
 
-    First moments (d) are in column 2 and after; distances are in units of the square roots of the
-    diagonal of ``scale``, a packed triangle.
+    First moments are in column 2 and after; squares of distances count by ``precision`` (d).
     """
     share_a, share_b, share_x = 1.0 / rows[a, 1], 1.0 / rows[b, 1], 2.0 / rows[x, 1]
-    at, further = 0, 0.0
-    for c in range(d):
+    further = 0.0
+    for c in range(precision.shape[0]):
         # |x - a|^2 - |x - b|^2 has no square of x.
         to_a, to_b = share_a * rows[a, 2 + c], share_b * rows[b, 2 + c]
-        further += (to_b - to_a) * (share_x * rows[x, 2 + c] - to_a - to_b) / scale[at]
-        at += c + 2
+        further += precision[c] * (to_b - to_a) * (share_x * rows[x, 2 + c] - to_a - to_b)
     return further <= 0.0

@@ -70,6 +70,8 @@ class NormalInverseWishart(NamedTuple):
         (d x d, positive definite).
     psi_packed:
         Lower triangle of psi by rows.
+    precision:
+        Inverse of psi's diagonal (d), by which distances between centres count.
     log_count:
         The part of the log marginal that depends on the weight alone, for weights 0, 1, 2, ...
     empty:
@@ -81,6 +83,7 @@ class NormalInverseWishart(NamedTuple):
     nu: float
     psi: NDArray[np.float64]
     psi_packed: NDArray[np.float64]
+    precision: NDArray[np.float64]
     log_count: NDArray[np.float64]
     empty: NDArray[np.float64]
 
@@ -118,8 +121,9 @@ def normal_inverse_wishart(
         ]
     )
     packed = np.ascontiguousarray(psi[below])
+    precision = 1.0 / np.diag(psi)
     return NormalInverseWishart(
-        mean, float(kappa), float(nu), psi, packed, log_count, empty[None, :]
+        mean, float(kappa), float(nu), psi, packed, precision, log_count, empty[None, :]
     )
 
 
@@ -250,7 +254,7 @@ def _extends_cheaply(_family: NormalInverseWishart) -> bool:
 
 @implements(nearer_centre, NormalInverseWishart)
 def _nearer_centre(family: NormalInverseWishart, rows: Rows, a: int, b: int, x: int) -> bool:
-    return nearer(rows, a, b, x, family.psi_packed, family.mean.shape[0])
+    return nearer(rows, a, b, x, family.precision)
 
 
 @implements(extend_predictive, NormalInverseWishart)

@@ -68,12 +68,13 @@ def squared_distance(table: Rows, k: int, rows: Rows, i: int, d: int, farthest: 
     triangle: the sum only grows from row to row.
     """
     distance = 0.0
-    at = 2 + d
-    for a in range(d):
+    n, of, to = uint64(d), uint64(k), uint64(i)
+    at = _TWO + n
+    for a in range(n):
         value = 0.0
-        for b in range(a + 1):
-            value += table[k, at] * (rows[i, 2 + b] - table[k, 2 + b])
-            at += 1
+        for b in range(a + _ONE):
+            value += table[of, at] * (rows[to, _TWO + b] - table[of, _TWO + b])
+            at += _ONE
         distance += value * value
         if distance > farthest:
             break
@@ -194,18 +195,19 @@ def extend_inverse(table: Rows, k: int, source: int, d: int, rescale: float, wor
     # sqrt(t_before / t_after) (F - z / t_before sum of the rows above times their z): Sherman and
     # Morrison's formula in factors, which no rounding can make indefinite.
     distance = 0.0
-    at = 2 + d
-    for a in range(d):
+    n, old_row, new_row = uint64(d), uint64(source), uint64(k)
+    at = _TWO + n
+    for a in range(n):
         z = 0.0
-        for b in range(a + 1):
-            z += table[source, at + b] * work[1, b]
+        for b in range(a + _ONE):
+            z += table[old_row, at + b] * work[_ONE, b]
         before = 1.0 + distance
         distance += z * z
         shrink = rescale * sqrt(before / (1.0 + distance))
         above = z / before
-        for b in range(a + 1):
-            old = table[source, at + b]
-            table[k, at + b] = shrink * (old - above * work[1, d + b])
-            work[1, d + b] += z * old
-        at += a + 1
+        for b in range(a + _ONE):
+            old = table[old_row, at + b]
+            table[new_row, at + b] = shrink * (old - above * work[_ONE, n + b])
+            work[_ONE, n + b] += z * old
+        at += a + _ONE
     return distance
