@@ -1,8 +1,8 @@
 """A guide that is mended where the forest is in pieces, for reasons of the data alone.
 
 Of a forest in many trees, joined from the top down, few nodes are the small clusters of the data:
-10,000 observations of which a third belong to nobody came in 621 trees, and of the clusters of
-7 to 24 no tenth was a node. Subtree Gibbs then has nothing to move, and the chain finds such
+10,000 observations, a third with labels of fewer than seven, came in 621 trees, and of the clusters
+of 7 to 24 no tenth was a node. Subtree Gibbs then has nothing to move, and the chain finds such
 clusters atom by atom. A tree of nearest neighbours has nearly all of them.
 """
 
