@@ -8,12 +8,14 @@ clusters atom by atom. A tree of nearest neighbours has nearly all of them.
 
 from typing import Final
 
+import numpy as np
+
 from ..treecore.family import spec_of
 from ..treecore.forest import Forest
 from ..treecore.guide import GREEDY_ROOTS, Guide, freeze
-from ..treecore.neighbours import preorder, ward_tree
+from ..treecore.neighbours import ward_tree
 from ..treecore.partition import Atoms, Model
-from .restriction import regrow
+from .restriction import guide_of_tree
 
 __all__ = ["mended_guide", "neighbour_guide"]
 
@@ -32,8 +34,10 @@ def neighbour_guide(model: Model, atoms: Atoms) -> Guide | None:
     centres = centres_of(model.family, atoms.rows)
     if centres.shape[1] > _MOST_FEATURES:
         return None
-    form = preorder(ward_tree(centres, atoms.size.astype(float)))
-    return regrow(model.family, model, atoms, form)
+    n = centres.shape[0]
+    leaves = np.full((n, 2), -1, dtype=np.int64)
+    children = np.concatenate([leaves, ward_tree(centres, atoms.size.astype(float))])
+    return guide_of_tree(model.family, model, atoms, children, np.arange(n))
 
 
 def mended_guide(model: Model, forest: Forest, atoms: Atoms) -> Guide:

@@ -16,7 +16,7 @@ from ..treecore.guide import Guide, freeze
 from ..treecore.partition import Atoms, Model
 from .growing import restored_forest
 
-__all__ = ["regrow", "restrict"]
+__all__ = ["guide_of_tree", "regrow", "restrict"]
 
 Ids = NDArray[np.int64]
 _NONE = -1
@@ -47,15 +47,28 @@ def restrict(guide: Guide, atoms: Ids) -> tuple[Ids, Ids]:
 def regrow(family: Any, model: Model, atoms: Atoms, form: tuple[Ids, Ids]) -> Guide:
     """Guide over the atoms of a lease, with its potentials for the model's prior."""
     n_leaves, order = form
-    n_nodes = n_leaves.shape[0]
     inner = np.flatnonzero(n_leaves > 1)
-    left = np.full(n_nodes, _NONE, dtype=np.int64)
-    right = np.full(n_nodes, _NONE, dtype=np.int64)
+    left = inner + 1
+    children = np.full((n_leaves.shape[0], 2), _NONE, dtype=np.int64)
+    children[inner] = np.stack([left, inner + 2 * n_leaves[left]], axis=1)
+    return guide_of_tree(family, model, atoms, children, order)
+
+
+def guide_of_tree(family: Any, model: Model, atoms: Atoms, children: Ids, order: Ids) -> Guide:
+    """Guide in the form of a tree, with its potentials for the model's prior.
+
+    Parameters
+    ----------
+    children : int64 (2 n - 1, 2)
+        Left and right child of each node; -1 of a leaf.
+    order : int64 (n)
+        Atoms of the leaves, these in the order of their nodes.
+    """
+    n_nodes = children.shape[0]
+    inner = np.flatnonzero(children[:, 0] != _NONE)
+    leaves = np.flatnonzero(children[:, 0] == _NONE)
     parent = np.full(n_nodes, _NONE, dtype=np.int64)
-    left[inner] = inner + 1
-    right[inner] = inner + 2 * n_leaves[inner + 1]
-    parent[left[inner]] = parent[right[inner]] = inner
-    leaves = np.flatnonzero(n_leaves == 1)
+    parent[children[inner]] = inner[:, np.newaxis]
     atom = np.full(n_nodes, _NONE, dtype=np.int64)
     atom[leaves] = order
     size = np.zeros(n_nodes, dtype=np.int64)
@@ -65,12 +78,12 @@ def regrow(family: Any, model: Model, atoms: Atoms, form: tuple[Ids, Ids]) -> Gu
         model,
         {
             "parent": parent,
-            "left": left,
-            "right": right,
+            "left": children[:, 0].copy(),
+            "right": children[:, 1].copy(),
             "atom": atom,
             "node_size": size,
             "leaf_rows": atoms.rows[order],
-            "roots": np.zeros(1, dtype=np.int64),
+            "roots": np.flatnonzero(parent == _NONE),
             "free": np.empty(0, dtype=np.int64),
             "n_atoms": np.array([order.shape[0]]),
         },

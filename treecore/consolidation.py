@@ -15,8 +15,8 @@ from .compile import allocating, compiled, inner
 from .family.base import log_marginal_sums
 from .forest import (
     Forest,
+    dissimilarity_given,
     log_dissimilarity,
-    log_hypothesis,
     measure,
     new_node,
     remove_root,
@@ -67,8 +67,7 @@ def _log_dissimilarities(
     for at in range(trees.shape[0]):
         a = trees[at]
         measure(model, forest, a)
-        together = log_hypothesis(model, forest.size[a] + forest.size[b], out[at])
-        out[at] = forest.log_potential[a] + forest.log_potential[b] - together
+        out[at] = dissimilarity_given(model, forest, a, b, out[at])
 
 
 @inner

@@ -6,8 +6,7 @@ back up nodes only add it to their sums. Their log marginals are computed when s
 them (:func:`~weald.treecore.forest.measure`), their log dissimilarities when they have grown by
 half since the last time; small nodes have none until they are no longer small. So a cluster that
 hides in another is found as it grows, some observations later than if every node were weighed. The
-uppermost levels of a tree, where that would cost clusters, are not deferred: the root never is, its
-children only where they are large.
+uppermost levels of a tree, where that would cost clusters, are never deferred.
 
 When a node is weighed depends on the arrivals alone, not on who asked for what: the forest stays a
 function of the data and their order.
@@ -33,8 +32,6 @@ __all__ = ["begins_deferral", "defer_node", "is_whole", "take_in_whole"]
 
 # Levels of each tree, from the root, that always see the whole arrival.
 _UPPERMOST = 2
-# All but the root where a subtree has so many leaves: one arrival tells nothing there.
-_MANY = 256
 # Nodes of fewer leaves are weighed where nothing is deferred only.
 _SMALL = 16
 # Whole by far: the log dissimilarity of odds of twenty thousand to one.
@@ -46,10 +43,7 @@ _SHARE = 2
 @inner
 def begins_deferral(forest: Forest, v: int, depth: int) -> bool:
     """Whether an observation that has come down to v, so far below the root, may be deferred."""
-    n_leaves = forest.n_leaves[v]
-    if n_leaves < _SMALL or not is_whole(forest, v):
-        return False
-    return depth >= _UPPERMOST or (depth > 0 and n_leaves >= _MANY)
+    return depth >= _UPPERMOST and forest.n_leaves[v] >= _SMALL and is_whole(forest, v)
 
 
 @inner

@@ -40,6 +40,7 @@ __all__ = [
     "Forest",
     "add_leaf",
     "add_root",
+    "dissimilarity_given",
     "empty_forest",
     "extend_marginal",
     "fill_table",
@@ -83,8 +84,7 @@ class Forest(NamedTuple):
     an order without meaning, ``root_position`` their places in it. ``free[:n_free[0]]`` are unused
     ids below the high-water mark ``n_used[0]``. ``waiting`` is scratch.
     ``predictive`` holds the predictive table of the nodes whose ``table_age`` is not 0; it is 1
-    where the table was filled from the statistics, and one more for each observation that it took
-    in since.
+    where the table was filled from the statistics, and one more for each observation since.
     ``stale`` says of an inner node what lags behind its statistics: 0 nothing, 1 the log
     dissimilarity, and the log potential so far as it depends on it, 2 the log marginal too.
     ``weighed`` is the number of its leaves when its log dissimilarity was computed, 0 for never.
@@ -202,13 +202,19 @@ def measure(model: Model, forest: Forest, v: int) -> None:
 
 
 @inner
+def dissimilarity_given(model: Model, forest: Forest, a: int, b: int, union: float) -> float:
+    """S9: log d between two measured trees, of this log marginal together."""
+    together = log_hypothesis(model, forest.size[a] + forest.size[b], union)
+    return forest.log_potential[a] + forest.log_potential[b] - together
+
+
+@inner
 def log_dissimilarity(model: Model, forest: Forest, a: int, b: int) -> float:
     """S9: log d between two trees; above zero they are better apart."""
     measure(model, forest, a)
     measure(model, forest, b)
     union = log_marginal_sum(model.family, forest.rows, a, forest.rows, b, model.work)
-    together = log_hypothesis(model, forest.size[a] + forest.size[b], union)
-    return forest.log_potential[a] + forest.log_potential[b] - together
+    return dissimilarity_given(model, forest, a, b, union)
 
 
 @inner
@@ -312,8 +318,7 @@ def _refresh_potential(model: Model, forest: Forest, v: int) -> None:
     a, b = forest.left[v], forest.right[v]
     measure(model, forest, a)
     measure(model, forest, b)
-    together = log_hypothesis(model, forest.size[v], forest.log_marginal[v])
-    forest.log_dissimilarity[v] = forest.log_potential[a] + forest.log_potential[b] - together
+    forest.log_dissimilarity[v] = dissimilarity_given(model, forest, a, b, forest.log_marginal[v])
     set_potential(model, forest, v)
     forest.stale[v] = min(forest.stale[a] + forest.stale[b], UNWEIGHED)
     forest.weighed[v] = forest.n_leaves[v]

@@ -16,11 +16,11 @@ from .family.base import extends_cheaply, log_marginal_sum, log_predictive, near
 from .forest import (
     Forest,
     add_root,
+    dissimilarity_given,
     fill_table,
     free_node,
     join,
     log_dissimilarity,
-    log_hypothesis,
     measure,
     refresh_ancestors,
     refresh_node,
@@ -111,8 +111,7 @@ def _place_predictive(
         to_right = _log_gain(model, forest, b, x, by_tables)
         v, gained = (a, to_left) if to_left >= to_right else (b, to_right)
         union = forest.log_marginal[v] + gained
-        together = log_hypothesis(model, forest.size[v] + forest.size[x], union)
-        if forest.log_potential[v] + forest.log_potential[x] > together:
+        if dissimilarity_given(model, forest, v, x, union) > 0.0:
             return v, top
     prefetch_row(forest.rows, v)
     return v, top

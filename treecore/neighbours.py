@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 from .compile import compiled, inner
 from .reference import by_reference, held_by_reference
 
-__all__ = ["preorder", "ward_tree"]
+__all__ = ["ward_tree"]
 
 Ids = NDArray[np.int64]
 Numbers = NDArray[np.float64]
@@ -184,25 +184,3 @@ def ward_tree(centres: Numbers, weight: Numbers) -> Ids:
         near = np.asarray(found, dtype=np.int64)
         n_joined = int(_join_near(growth, tops, near, n_joined))
     return growth.children
-
-
-@compiled
-def preorder(children: Ids) -> tuple[Ids, Ids]:
-    """The tree's form: leaves under each node in preorder, and atoms from left to right."""
-    n = children.shape[0] + 1
-    size = np.ones(2 * n - 1, dtype=np.int64)
-    for i in range(n - 1):
-        size[n + i] = size[children[i, 0]] + size[children[i, 1]]
-    place = np.zeros(2 * n - 1, dtype=np.int64)
-    first = np.zeros(2 * n - 1, dtype=np.int64)
-    n_leaves = np.empty(2 * n - 1, dtype=np.int64)
-    atoms = np.empty(n, dtype=np.int64)
-    for v in range(2 * n - 2, -1, -1):
-        n_leaves[place[v]] = size[v]
-        if v < n:
-            atoms[first[v]] = v
-            continue
-        left, right = children[v - n]
-        place[left], first[left] = place[v] + 1, first[v]
-        place[right], first[right] = place[v] + 2 * size[left], first[v] + size[left]
-    return n_leaves, atoms

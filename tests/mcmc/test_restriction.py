@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weald.mcmc.restriction import regrow, restrict
+from weald.mcmc.restriction import guide_of_tree, regrow, restrict
 from weald.treecore.guide import Guide
 from weald.treecore.invariants import describe, guide_faults
 from weald.treecore.partition import make_atoms
@@ -50,3 +50,13 @@ def test_pruning(n_taken: int, rng: np.random.Generator) -> None:
             getattr(found, name), getattr(expected, name), rtol=1e-12, atol=1e-12, err_msg=name
         )
     assert describe(guide_faults(posed.model, found)) == []
+
+
+def test_a_trees_guide_is_in_preorder(rng: np.random.Generator) -> None:
+    """Of atoms 0 and 3, and of 2 beside 1 and 4; nodes numbered as in a linkage matrix."""
+    values = clumps(rng, 5)
+    posed = setting(gaussian(values), values)
+    children = np.array([[-1, -1]] * 5 + [[0, 3], [1, 4], [2, 6], [5, 7]])
+    found = guide_of_tree(posed.family, posed.model, posed.atoms, children, np.arange(5))
+    assert found.n_leaves.tolist() == [5, 2, 1, 1, 3, 1, 2, 1, 1]
+    assert found.atom.tolist() == [0, 3, 2, 1, 4]

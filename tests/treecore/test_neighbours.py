@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
-from weald.treecore.neighbours import preorder, ward_tree
+from weald.treecore.neighbours import ward_tree
 
 
 def atoms_below(children: NDArray[np.int64]) -> set[frozenset[int]]:
@@ -48,10 +48,3 @@ def test_clumps_without_a_link_between_them_are_subtrees(n: int) -> None:
 
 def test_atoms_at_one_place() -> None:
     assert frozenset(range(40)) in atoms_below(ward_tree(np.zeros((40, 2)), np.ones(40)))
-
-
-def test_a_trees_form_in_preorder() -> None:
-    """Of atoms 0 and 3, and of 2 beside 1 and 4."""
-    n_leaves, atoms = preorder(np.array([[0, 3], [1, 4], [2, 6], [5, 7]]))
-    assert n_leaves.tolist() == [5, 2, 1, 1, 3, 1, 2, 1, 1]
-    assert atoms.tolist() == [0, 3, 2, 1, 4]
