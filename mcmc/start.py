@@ -27,6 +27,7 @@ __all__ = [
     "forest_labels",
     "grow_forest",
     "most_blocks",
+    "plant_atoms",
     "possible_labels",
     "starting_labels",
 ]
@@ -69,8 +70,14 @@ def _insert_some(model: Model, forest: Forest, atoms: Atoms, first: int, stop: i
 
 def grow_forest(family: Any, prior: PartitionPrior, atoms: Atoms) -> Forest:
     """Insert all atoms in order into a new forest."""
+    forest = empty_forest(family, int(atoms.size.shape[0]), atoms.rows)
+    plant_atoms(family, prior, atoms, forest)
+    return forest
+
+
+def plant_atoms(family: Any, prior: PartitionPrior, atoms: Atoms, forest: Forest) -> None:
+    """Insert all atoms in order into an empty forest with room for them."""
     n = int(atoms.size.shape[0])
-    forest = empty_forest(family, n, atoms.rows)
     model = Model(family, prior.seating(n, 2), workspace(family))
     first = 0
     while first < n:
@@ -79,7 +86,6 @@ def grow_forest(family: Any, prior: PartitionPrior, atoms: Atoms) -> Forest:
         _insert_some(model, forest, atoms, first, stop)
         consolidate(model, forest)
         first = stop
-    return forest
 
 
 @compiled

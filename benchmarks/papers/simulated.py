@@ -3,8 +3,17 @@
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from weald.treecore.prior import build_prior
 
-__all__ = ["N_KINDS", "attributes", "bernoulli_mixture", "mentions", "pair_in_doubt", "ring"]
+__all__ = [
+    "N_KINDS",
+    "attributes",
+    "bernoulli_mixture",
+    "mentions",
+    "pair_in_doubt",
+    "ring",
+    "scattered",
+]
 
 N_COMPONENTS = 5
 N_KINDS = 10
@@ -63,3 +72,17 @@ def ring(rng: Generator, deviation: float, n: int) -> NDArray[np.float64]:
     angle = 2.0 * np.pi * np.arange(10) / 10
     centres = 10.0 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     return centres[rng.integers(0, 10, n)] + deviation * rng.normal(size=(n, 2))
+
+
+def scattered(
+    rng: Generator, n: int, discount: float
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Points (n, 6) of Gaussians with labels (n) from a Pitman-Yor process of concentration 3.
+
+    The larger the discount, the more of them are alone under their label.
+    """
+    labels = build_prior("pitman-yor", {"alpha": 3.0, "discount": discount}).sample(rng, n)
+    k, d = int(labels.max()) + 1, 6
+    centres = 4.0 * rng.normal(size=(k, d))
+    noise = rng.normal(size=(n, d)) * rng.uniform(0.3, 1.0, size=(k, 1))[labels]
+    return centres[labels] + noise, labels
