@@ -171,11 +171,11 @@ def common_level(samplers: Sequence[Sequence[Course]]) -> float:
 
 def autocorrelation_time(trace: NDArray[np.float64]) -> float:
     """One plus twice the sum of autocorrelations, by ArviZ; NaN for a trace that never moves."""
-    import arviz  # of the extra ``notebook``, and slow to load
+    from weald.stream.inference import library  # slow to load
 
     if trace.min() == trace.max():
         return np.nan
-    return len(trace) / float(arviz.ess(trace[None, :], method="mean"))  # type: ignore[no-untyped-call]
+    return len(trace) / float(library().ess(trace[None, :], method="mean"))
 
 
 def arguments(described: str | None) -> argparse.ArgumentParser:
