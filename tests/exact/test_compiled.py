@@ -78,7 +78,7 @@ def summaries(small: Problem) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("name", [*KERNELS, "rgsm-1", "sdds", "rm-half"])
 def test_long_run(name: str, rng: Generator) -> None:
-    small = problem("bernoulli", "dp", 5)
+    small = problem("gaussian", "dp", 5)
     visited = records(small, (KERNELS | FORMS)[name], rng)
     values = summaries(small).astype(float)
     expected = small.target @ values

@@ -34,7 +34,7 @@ EXAMPLE_1 = np.array(
 
 @each_kernel
 def test_books_stay_right(kernel: Kernel, rng: Generator) -> None:
-    state, model = random_state("bernoulli", "mfm", 60, rng)
+    state, model = random_state("gaussian", "mfm", 60, rng)
     live = np.arange(60, dtype=np.int64)
     tally = make_tally()
     plan: Any = kernel.plan._replace(proposals=500)
@@ -50,14 +50,14 @@ def test_books_stay_right(kernel: Kernel, rng: Generator) -> None:
 
 @each_kernel
 def test_one_atom_has_nothing_to_split(kernel: Kernel, rng: Generator) -> None:
-    state, model = random_state("bernoulli", "mfm", 1, rng)
+    state, model = random_state("gaussian", "mfm", 1, rng)
     kernel.sweep(rng, state, model, kernel.plan, np.zeros(1, dtype=np.int64), make_tally())
     assert state.partition.n_blocks[0] == 1
 
 
 @each_kernel
 def test_atoms_in_no_block_are_left_alone(kernel: Kernel, rng: Generator) -> None:
-    state, model = random_state("bernoulli", "mfm", 30, rng)
+    state, model = random_state("gaussian", "mfm", 30, rng)
     state = state._replace(partition=empty_partition(model.family, 30))
     set_labels(state.atoms, state.partition, np.zeros(20, dtype=np.int64))
     plan: Any = kernel.plan._replace(proposals=200)
