@@ -5,6 +5,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -66,10 +67,16 @@ each_file = pytest.mark.parametrize(
 )
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Everything that a file is made of."""
+    return list(ast.walk(ast.parse(path.read_text(), str(path))))
+
+
 def imported_modules(path: Path) -> Iterator[str]:
     """Absolute names of the modules that a file of a room imports, lazily or not."""
     package = ("weald", *path.relative_to(ROOT).parent.parts)
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -86,7 +93,7 @@ def room_of(module: str) -> str | None:
 
 
 def calls(path: Path) -> Iterator[ast.Call]:
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Call):
             yield node
 
