@@ -36,7 +36,7 @@ from .growing import (
     under,
 )
 from .holdings import Holdings
-from .kernels import KERNELS, Kernel, gibbs_on
+from .kernels import TGMCMC_BESIDE_GIBBS, Kernel, gibbs_on
 from .leases import Budget, coin_groups, concurrency, make_lease
 from .ledger import Ledger, Refinement
 from .lending import Lending, Lent, merged_labels
@@ -47,7 +47,7 @@ __all__ = ["Chain", "Walk"]
 
 _FIRST_CAPACITY = 1024
 # A bounded number of single atoms a round: refinement must not slow down as the stream goes on.
-_SCHEDULE = (KERNELS["tgmcmc"], gibbs_on(1000))
+_SCHEDULE = (TGMCMC_BESIDE_GIBBS, gibbs_on(1000))
 
 Arrays = dict[str, NDArray[Any]]
 

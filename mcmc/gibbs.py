@@ -25,7 +25,7 @@ from ..treecore.family.word_index import (
 )
 from ..treecore.partition import (
     Model,
-    Partition,
+    end_of_slots,
     lift,
     log_join_above,
     open_block,
@@ -103,7 +103,7 @@ def _visit(
 def _visit_dense(
     _rows: Rows, rng: Generator, state: State, model: Model, visited: NDArray[np.int64]
 ) -> None:
-    room = make_abreast(model.family, 2 * _end_of_slots(state.partition))
+    room = make_abreast(model.family, 2 * end_of_slots(state.partition))
     _visit_blocks(room, rng, state, model, visited)
 
 
@@ -129,17 +129,8 @@ def _visit_abreast(
 ) -> None:
     at = _visit_within(abreast, rng, state, model, visited, 0)
     while at < visited.shape[0]:
-        abreast = make_abreast(model.family, 2 * _end_of_slots(state.partition))
+        abreast = make_abreast(model.family, 2 * end_of_slots(state.partition))
         at = _visit_within(abreast, rng, state, model, visited, at)
-
-
-@inner
-def _end_of_slots(partition: Partition) -> int:
-    """A number that all open slots are below."""
-    end = 1
-    for at in range(partition.n_blocks[0]):
-        end = max(end, partition.slots[at] + 1)
-    return end
 
 
 @inner
@@ -153,7 +144,7 @@ def _visit_within(
 ) -> int:
     """Steps from ``visited[at]`` on while there is room; returns where to go on."""
     abreast, partition = by_reference(abreast), state.partition
-    n, entered = _end_of_slots(partition), -1
+    n, entered = end_of_slots(partition), -1
     for block in range(partition.n_blocks[0]):
         _show(abreast, state, model, partition.slots[block])
     while at < visited.shape[0] and n <= abreast.found.shape[0]:

@@ -45,6 +45,7 @@ from .walk_notes import make_notes
 __all__ = [
     "KERNELS",
     "SCHEDULES",
+    "TGMCMC_BESIDE_GIBBS",
     "Kernel",
     "draw_guides",
     "gibbs_on",
@@ -104,12 +105,23 @@ def gibbs_on(limit: int) -> Kernel:
     return Kernel("gibbs", "exact", ("gibbs",), sweep)
 
 
-def _tgmcmc(rng: Generator, position: Position) -> Tally:
+def _tree_guided(rng: Generator, position: Position, moves: NDArray[np.int64]) -> Tally:
     guide, pieces, picks = position.tree()
     tally = np.zeros((len(tgmcmc.KERNELS), 3))
-    moves = np.array(tgmcmc.MOVES)
     tgmcmc.sweep(rng, guide, pieces, position.model, picks, moves, tally)
     return tally
+
+
+def _tgmcmc(rng: Generator, position: Position) -> Tally:
+    return _tree_guided(rng, position, tgmcmc.moves_of_sweep(position.n_atoms))
+
+
+def _tgmcmc_without_scan(rng: Generator, position: Position) -> Tally:
+    return _tree_guided(rng, position, np.array([*tgmcmc.MOVES, 0], dtype=np.int64))[:-1]
+
+
+# For schedules with Gibbs sampling, which is what a scan of leaves does.
+TGMCMC_BESIDE_GIBBS = Kernel("tgmcmc", "exact", tgmcmc.KERNELS[:-1], _tgmcmc_without_scan)
 
 
 def moves_of(tally: Tally) -> Tally:
@@ -280,6 +292,8 @@ def kernels_named(
 ) -> list[Kernel]:
     """Kernels of a comma-joined list of names, in order; those of mixtures unless others are given.
 
+    Beside Gibbs sampling, tree-guided moves leave single atoms to it.
+
     Raises ParameterError for an unknown one.
     """
     kernels = KERNELS if kernels is None else kernels
@@ -291,4 +305,6 @@ def kernels_named(
                 known = ", ".join(sorted({*kernels, *schedules}))
                 raise ParameterError(f"there is no kernel {single!r}: choose among {known}")
             found.append(kernels[single])
+    if any(kernel.name == "gibbs" for kernel in found):
+        return [TGMCMC_BESIDE_GIBBS if kernel.name == "tgmcmc" else kernel for kernel in found]
     return found

@@ -1,14 +1,15 @@
 """Frozen-guide tree-guided MCMC: the exact form of Lee and Choi (2015).
 
-A sweep mixes six kernels, each picked with weights that depend on data and guide only: windowed
+A sweep mixes kernels, each picked with weights that depend on data and guide only: windowed
 subtree Gibbs (K1), tree-blocked split-merge (K2), subtree re-partition (K3), K1 at leaves, which
 makes the mixture irreducible, subtree gather (K4), which undoes a start that cuts across the guide,
-and subtree join (K5), which makes one of many small clusters. Exact for every guide and every
-partition prior of Gibbs type. The published sampler is not (``tgmcmc-ibhc.md`` section 5). Weights
-and windows: section 6.7; the numbers of moves, K4 and K5 are ours.
+subtree join (K5), which makes one of many small clusters, and K1 at leaves in the whole tree, of
+many leaves in a row. Exact for every guide and every partition prior of Gibbs type. The published
+sampler is not (``tgmcmc-ibhc.md`` section 5). Weights and windows: section 6.7; the numbers of
+moves, K4, K5 and the scan are ours.
 """
 
-from math import exp, sqrt
+from math import ceil, exp, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from ..treecore.guide import Guide, right_child
 from ..treecore.partition import Model
 from ..treecore.reference import by_reference, held_by_reference
 from . import (
+    leaf_scan,
     subtree_gather,
     subtree_gibbs,
     subtree_join,
@@ -39,6 +41,7 @@ __all__ = [
     "join_step",
     "leaf_step",
     "make_picks",
+    "moves_of_sweep",
     "repartition_step",
     "split_merge_step",
     "sweep",
@@ -52,8 +55,11 @@ KERNELS = (
     "leaf-gibbs",
     "subtree-gather",
     "subtree-join",
+    "leaf-scan",
 )
 MOVES = (200, 25, 50, 200, 20, 20)
+# Of the atoms a scan visits this share, and no more than so many.
+_SCANNED, _MOST_SCANNED = 0.1, 1000
 _LARGEST_WINDOW = 16
 _WHOLE_TREE, _WHOLE_TREE_LEAF = 0.05, 0.02
 _LEAST_CLUSTER = 1e-3
@@ -63,6 +69,12 @@ _BY_ATOMS = 0.5
 _SMALL_SIZES = 4
 # A proposal that the prior forbids has a log ratio of minus infinity: it would hide the others.
 _LOWEST_RATIO = -1000.0
+
+
+def moves_of_sweep(n_atoms: int) -> NDArray[np.int64]:
+    """How many moves of each kernel (7) a sweep has for so many atoms."""
+    scanned = min(ceil(_SCANNED * n_atoms), _MOST_SCANNED)
+    return np.array([*MOVES, scanned], dtype=np.int64)
 
 
 @held_by_reference
@@ -211,9 +223,9 @@ def sweep(
     n_moves: NDArray[np.int64],
     tally: NDArray[np.float64],
 ) -> None:
-    """``n_moves`` (int64, 6) steps of each kernel in turn, K4 and K5 first.
+    """``n_moves`` (int64, 7) steps of each kernel in turn, K4 and K5 first.
 
-    ``tally`` float64 (6, 3) gains, for each of ``KERNELS``, the moves proposed (null moves apart)
+    ``tally`` float64 (7, 3) gains, for each of ``KERNELS``, the moves proposed (null moves apart)
     and accepted, and the sum of their log acceptance ratios. The model's prior must be the one that
     the guide's potentials were computed for.
     """
@@ -236,3 +248,6 @@ def sweep(
         _count(tally, 2, repartition_step(rng, guide, pieces, model, picks))
     for _ in range(n_moves[3]):
         _count(tally, 3, leaf_step(rng, guide, pieces, model))
+    n_scanned = leaf_scan.scan(rng, guide, pieces, model, n_moves[6]) if n_moves[6] > 0 else 0
+    tally[6, 0] += n_scanned
+    tally[6, 1] += n_scanned

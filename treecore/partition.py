@@ -33,6 +33,7 @@ __all__ = [
     "close_block",
     "close_last_blocks",
     "empty_partition",
+    "end_of_slots",
     "lift",
     "link",
     "log_join",
@@ -204,6 +205,15 @@ def close_last_blocks(partition: Partition, n: int) -> None:
     """Give back the slots of the n blocks that were opened last."""
     for _ in range(n):
         close_block(partition, partition.slots[partition.n_blocks[0] - 1])
+
+
+@inner
+def end_of_slots(partition: Partition) -> int:
+    """A number that all open slots are below."""
+    end = 1
+    for at in range(partition.n_blocks[0]):
+        end = max(end, partition.slots[at] + 1)
+    return end
 
 
 @inner

@@ -23,13 +23,14 @@ N_BATCHES = 50
 
 # Steps of each kernel between two records; leaf moves make the others irreducible.
 MIXTURES = {
-    "subtree-gibbs": (4, 0, 0, 0, 0, 0),
-    "tree-split-merge": (0, 4, 0, 1, 0, 0),
-    "subtree-repartition": (0, 0, 4, 1, 0, 0),
-    "leaf-gibbs": (0, 0, 0, 6, 0, 0),
-    "subtree-gather": (0, 0, 0, 1, 6, 0),
-    "subtree-join": (0, 0, 0, 1, 0, 6),
-    "all": (2, 2, 2, 1, 2, 2),
+    "subtree-gibbs": (4, 0, 0, 0, 0, 0, 0),
+    "tree-split-merge": (0, 4, 0, 1, 0, 0, 0),
+    "subtree-repartition": (0, 0, 4, 1, 0, 0, 0),
+    "leaf-gibbs": (0, 0, 0, 6, 0, 0, 0),
+    "subtree-gather": (0, 0, 0, 1, 6, 0, 0),
+    "subtree-join": (0, 0, 0, 1, 0, 6, 0),
+    "leaf-scan": (0, 0, 0, 0, 0, 0, 6),
+    "all": (2, 2, 2, 1, 2, 2, 1),
 }
 PRIORS: dict[str, tuple[str, dict[str, Any]]] = {
     "dp": ("dp", {"alpha": 1.0}),

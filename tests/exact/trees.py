@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc import tgmcmc
+from weald.mcmc import leaf_scan, tgmcmc
 from weald.mcmc.pieces import Pieces, labels_of_pieces, make_pieces
 from weald.mcmc.tgmcmc import Picks, make_picks
 from weald.treecore.family.base import log_marginal
@@ -27,6 +27,7 @@ KERNELS: dict[str, Step] = {
     "subtree-repartition": tgmcmc.repartition_step,
     "leaf-gibbs": lambda rng, guide, pieces, model, _: tgmcmc.leaf_step(rng, guide, pieces, model),
     "subtree-gather": tgmcmc.gather_step,
+    "leaf-scan": lambda rng, guide, pieces, model, _: leaf_scan.scan(rng, guide, pieces, model, 1),
 }
 
 

@@ -38,7 +38,7 @@ def sweep(position: Position, rng: Generator) -> None:
     """A step of the scale, then a few moves of each kind."""
     position.resample(rng)
     tree = position.tree()
-    moves, tally = np.array([2, 2, 2, 1, 2, 2]), np.zeros((6, 3))
+    moves, tally = np.array([2, 2, 2, 1, 2, 2, 1]), np.zeros((7, 3))
     tgmcmc.sweep(rng, tree.guide, tree.pieces, position.model, tree.picks, moves, tally)
     KERNELS["gibbs"].sweep(rng, position)
 

@@ -46,7 +46,7 @@ problems = st.builds(
     st.integers(0, 2**32 - 1),
 )
 # How many steps of each kernel a sweep makes.
-moves = st.lists(st.tuples(*[st.integers(0, 3)] * 6), min_size=1, max_size=12)
+moves = st.lists(st.tuples(*[st.integers(0, 3)] * len(KERNELS)), min_size=1, max_size=12)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc import subtree_gibbs, subtree_join, subtree_repartition, tree_split_merge
+from weald.mcmc import leaf_scan, subtree_gibbs, subtree_join, subtree_repartition, tree_split_merge
 from weald.mcmc.pieces import Pieces
 from weald.mcmc.start import grow_forest
 from weald.mcmc.tgmcmc import Picks
@@ -102,6 +102,11 @@ def ancestors(guide: Guide, v: int) -> list[int]:
     return sorted(set(found))
 
 
+def leaves(guide: Guide) -> list[tuple[int, int]]:
+    """Each leaf's position and node."""
+    return list(enumerate(guide.node.tolist()))
+
+
 def at(step: Any, *index: int) -> Step:
     """The step at a given index."""
 
@@ -156,6 +161,30 @@ def test_join_among_five_atoms() -> None:
     small = posed("gauss1", "nggp", [0, 0, 1, 2, 3, 4])
     on_tree = tree_problem(small, GUIDES["random"](small))
     check(small, on_tree.matrix(at(subtree_join.step, 0, 1, 2)))
+
+
+@pytest.mark.parametrize("data", ["gauss1", "gauss2", "bern"])
+@pytest.mark.parametrize(("prior", "blocks"), [("nggp", [0, 1, 2, 3]), ("mfm", [0, 0, 1, 2])])
+def test_scan_of_several_leaves(data: str, prior: str, blocks: list[int]) -> None:
+    """One of them twice: tables that are kept from visit to visit are those of the partition."""
+    small = posed(data, prior, blocks)
+    on_tree = tree_problem(small, GUIDES["random"](small))
+    n = len(set(blocks)) + 1
+    matrix = on_tree.matrix(
+        lambda rng, guide, pieces, model, _: leaf_scan.scan(rng, guide, pieces, model, n)
+    )
+    assert np.abs(matrix.sum(axis=1) - 1.0).max() < TOLERANCE
+    assert np.abs(small.target @ matrix - small.target).max() < TOLERANCE
+    assert is_irreducible(matrix)
+
+
+def test_scan_is_gibbs_sampling() -> None:
+    """One leaf of all, with no window: the matrix of a visit to a random atom."""
+    small = posed("gauss1", "nggp", 4)
+    on_tree = tree_problem(small, GUIDES["random"](small))
+    root = [on_tree.matrix(at(subtree_gibbs.step, int(v), 0, i)) for i, v in leaves(on_tree.guide)]
+    scanned = on_tree.matrix(KERNELS["leaf-scan"])
+    np.testing.assert_allclose(scanned, np.mean(root, axis=0), atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("prior", ["dp", "mfm"])
