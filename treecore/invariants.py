@@ -108,19 +108,28 @@ def _sum_up(tree: Forest | Guide, order: list[int], children: Children) -> _Belo
     return below
 
 
+def _sum_faults(tree: Forest | Guide, order: list[int], below: _Below) -> Broken:
+    """Sizes and statistics of every node of a tree."""
+    broken = Broken(0)
+    if not order:
+        return broken
+    if any((tree.n_leaves[v], tree.size[v]) != (below.n_leaves[v], below.size[v]) for v in order):
+        broken |= Broken.SIZES
+    rows, scale = (np.array([each[v] for v in order]) for each in (below.row, below.scale))
+    if not _close_rows(tree.rows[order], rows, scale):
+        broken |= Broken.STATISTICS
+    return broken
+
+
 def _statistics_faults(
     model: Model, tree: Forest | Guide, order: list[int], children: Children, below: _Below
 ) -> Broken:
     """Sizes, statistics, log marginals and potentials of every node of a tree."""
-    broken = Broken(0)
+    broken = _sum_faults(tree, order, below)
     potential: dict[int, float] = {}
-    stale = tree.stale if isinstance(tree, Forest) else np.zeros_like(tree.size)
+    stale = (tree.stale if isinstance(tree, Forest) else np.zeros_like(tree.size)).tolist()
     for v in order:
-        if (tree.n_leaves[v], tree.size[v]) != (below.n_leaves[v], below.size[v]):
-            broken |= Broken.SIZES
-        if not _close_rows(tree.rows[v], below.row[v], below.scale[v]):
-            broken |= Broken.STATISTICS
-        lagging = v in children and stale[list(children[v])].any()
+        lagging = v in children and any(stale[child] for child in children[v])
         if (lagging and not stale[v]) or (stale[v] and v not in children):
             broken |= Broken.STALE
         if stale[v] == UNMEASURED:
@@ -194,12 +203,12 @@ def forest_faults(model: Model, forest: Forest) -> Broken:
             broken |= Broken.HEIGHTS
         if below.height[v] > 3.0 * log2(below.n_leaves[v]):
             broken |= Broken.BALANCE
-        if not forest.table_age[v]:
-            continue
-        if forest.stale[v] == UNMEASURED:
-            broken |= Broken.STALE
-        elif not _is_predictive(model, forest.rows, v, forest.predictive[v]):
-            broken |= Broken.PREDICTIVES
+    tabled = [v for v in order if forest.table_age[v]]
+    measured = [v for v in tabled if forest.stale[v] != UNMEASURED]
+    if len(measured) < len(tabled):
+        broken |= Broken.STALE
+    if not _are_predictive(model, forest.rows, measured, forest.predictive[measured]):
+        broken |= Broken.PREDICTIVES
     return broken | _outline_faults(model, forest)
 
 
@@ -240,10 +249,11 @@ def _membership_faults(forest: Forest, order: list[int], children: Children) -> 
     return broken
 
 
-def _is_predictive(model: Model, rows: Any, i: int, table: Row) -> bool:
-    fresh = np.zeros((1, table.shape[0]))
-    fill_predictive(model.family, rows, i, fresh, 0, model.work)
-    return _close_tables(fresh[0], table)
+def _are_predictive(model: Model, rows: Any, places: list[int], tables: Row) -> bool:
+    fresh = np.zeros(tables.shape)
+    for at, i in enumerate(places):
+        fill_predictive(model.family, rows, i, fresh, at, model.work)
+    return _close_tables(fresh, tables)
 
 
 def guide_faults(model: Model, guide: Guide) -> Broken:
@@ -315,8 +325,8 @@ def _block_faults(model: Model, atoms: Atoms, partition: Partition, k: int) -> B
         float(partition.log_marginal[k]), fresh, _STATISTICS_TOLERANCE
     ):
         broken |= Broken.LOG_MARGINALS
-    if not (partition.stale[k] & 2) and not _is_predictive(
-        model, partition.rows, k, partition.predictive[k]
+    if not (partition.stale[k] & 2) and not _are_predictive(
+        model, partition.rows, [k], partition.predictive[[k]]
     ):
         broken |= Broken.PREDICTIVES
     return broken
