@@ -20,7 +20,7 @@ from .base_scale import SCALE
 from .consensus import Draws, consensus_partition, membership
 from .guides import History
 from .kernels import KERNELS, PAST, Kernel, kernels_named
-from .mending import mended_guide, neighbour_guide
+from .offline_guide import offline_guide
 from .position import Position
 from .settings import FitSettings
 from .start import atoms_of, grow_forest, most_blocks, possible_labels, starting_labels
@@ -274,7 +274,7 @@ def _begin(
         atoms,
         np.zeros(values.shape[0], dtype=np.int64),
         prior,
-        lambda model: mended_guide(model, forest, atoms),
+        lambda model: offline_guide(model, forest, atoms),
         learn_scale=settings.learn_scale,
     )
     return position, forest
@@ -289,7 +289,6 @@ def _compile(values: Any, settings: FitSettings, kernels: list[Kernel]) -> None:
     for guide in position.guides:
         history.note(0, guide)
     position.history = (history, 0)
-    neighbour_guide(position.model, position.atoms)
     position.resample(Generator(PCG64(0)))
     for kernel in kernels:
         kernel.sweep(Generator(PCG64(0)), position)

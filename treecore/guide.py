@@ -29,7 +29,6 @@ from .reference import by_reference, held_by_reference
 from .rows import Rows, copy_row, rows_like
 
 __all__ = [
-    "GREEDY_ROOTS",
     "Guide",
     "freeze",
     "guide_of_atoms",
@@ -40,7 +39,7 @@ __all__ = [
 
 _NONE = -1
 # Above this many roots the quadratic greedy join costs more than it gains.
-GREEDY_ROOTS: Final = 48
+_GREEDY_ROOTS: Final = 48
 
 
 @held_by_reference
@@ -87,7 +86,7 @@ def _raise_top(model: Model, forest: Forest, sides: Any) -> int:
     inner = np.empty(n - 1, dtype=np.int64)
     for at in range(n - 1):
         inner[at] = new_node(forest)
-    if n <= GREEDY_ROOTS:
+    if n <= _GREEDY_ROOTS:
         join_greedily(model, forest, items, inner)
     else:
         grow_tree(model, forest, items, inner, sides)

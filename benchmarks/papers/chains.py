@@ -15,7 +15,7 @@ from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from weald.mcmc.kernels import Kernel
-from weald.mcmc.mending import mended_guide
+from weald.mcmc.offline_guide import offline_guide
 from weald.mcmc.position import Position
 from weald.mcmc.start import atoms_of, forest_labels, grow_forest
 from weald.treecore.family import FAMILIES
@@ -69,7 +69,7 @@ class Problem:
             self.atoms,
             labels,
             self.prior,
-            lambda model: mended_guide(model, self.forest, self.atoms),
+            lambda model: offline_guide(model, self.forest, self.atoms),
         )
 
 
