@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from ..treecore.errors import ObservationError, ParameterError
 from ..treecore.family import FAMILIES
 from ..treecore.family.base import workspace
+from ..treecore.family.sparse_multinomial import sparse_values
 from ..treecore.forest import Forest
 from ..treecore.guide import freeze
 from ..treecore.partition import Model
@@ -131,7 +132,8 @@ def _family(values: Any, settings: FitSettings) -> Any:
     if settings.learn_scale and issparse(values):
         raise ParameterError("the scale of the base measure is learned from dense rows only")
     if issparse(values):
-        # What it cannot take is found where the atoms are made.
+        # What cannot be taken is refused before anything is compiled for it.
+        sparse_values(values)
         return family
     refused = spec.validate(family, values)
     if refused is not None:

@@ -37,17 +37,21 @@ def held_out(values: Any) -> float:
     return held.density(here.chain(np.arange(N_SEEN) % 3))
 
 
+def fitted(kernel: str, values: Any) -> list[Any]:
+    """Log joints of a short chain, and the labels it comes to."""
+    settings = FitSettings(
+        family="multinomial", params={"beta": 0.2}, kernels=(kernel,), iterations=3, seed=1
+    )
+    trace = run_chain(values, settings, 0, lambda: 0.0)
+    return [trace.log_joint, combine(values, settings, [trace]).labels.tolist()]
+
+
 def main() -> None:
     """Log joints and labels of both forms, for each kernel; and densities of what is held out."""
     found: dict[str, Any] = {}
     for kernel in KERNELS:
-        settings = FitSettings(
-            family="multinomial", params={"beta": 0.2}, kernels=(kernel,), iterations=3, seed=1
-        )
         for form, values in (("dense", documents()), ("sparse", csr_array(documents()))):
-            trace = run_chain(values, settings, 0, lambda: 0.0)
-            result = combine(values, settings, [trace])
-            found[f"{kernel} {form}"] = [trace.log_joint, result.labels.tolist()]
+            found[f"{kernel} {form}"] = fitted(kernel, values)
     found["held out"] = [held_out(form(documents())) for form in (np.asarray, csr_array)]
     json.dump(found, sys.stdout)
 

@@ -16,7 +16,7 @@ from weald.treecore.family import FAMILIES
 from weald.treecore.family.sparse_rows import SparseRows
 from weald.treecore.totals import totals_of_groups
 
-from tests.mcmc.sparse_fit import KERNELS, documents
+from tests.mcmc.sparse_fit import KERNELS, documents, fitted
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +36,13 @@ def fits(pytestconfig: pytest.Config) -> dict[str, Any]:
 def test_the_same_chain_as_with_dense_rows(kernel: str, fits: dict[str, Any]) -> None:
     log_joint, labels = fits[f"{kernel} sparse"]
     expected, others = fits[f"{kernel} dense"]
+    assert log_joint == pytest.approx(expected, abs=1e-8)
+    assert labels == others
+
+
+def test_the_same_chain_compiled(fits: dict[str, Any]) -> None:
+    log_joint, labels = fitted("gibbs", csr_array(documents()))
+    expected, others = fits["gibbs sparse"]
     assert log_joint == pytest.approx(expected, abs=1e-8)
     assert labels == others
 
