@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..treecore.compile import allocating, compiled, generic, implements, inner
 from ..treecore.draw import choose
-from ..treecore.family.abreast import NEGLIGIBLE, Abreast, OneByOne, show
+from ..treecore.family.abreast import NEGLIGIBLE, Abreast, OneByOne
 from ..treecore.family.base import log_predictive, make_abreast, weigh
 from ..treecore.family.sparse_rows import SparseRows
 from ..treecore.family.word_index import (
@@ -30,7 +30,7 @@ from ..treecore.partition import (
     log_join_above,
     open_block,
     place,
-    refresh_predictive,
+    show_block,
 )
 from ..treecore.prior.base import log_growth, log_new_block, log_size
 from ..treecore.reference import by_reference
@@ -146,14 +146,14 @@ def _visit_within(
     abreast, partition = by_reference(abreast), state.partition
     n, entered = end_of_slots(partition), -1
     for block in range(partition.n_blocks[0]):
-        _show(abreast, state, model, partition.slots[block])
+        show_block(abreast, model, partition, partition.slots[block])
     while at < visited.shape[0] and n <= abreast.found.shape[0]:
         i = visited[at]
         left = lift(state.atoms, partition, i) if partition.label[i] >= 0 else -1
         # Not before now: the block that was entered last may be the next to be left.
         if entered != left:
-            _show(abreast, state, model, entered)
-        _show(abreast, state, model, left)
+            show_block(abreast, model, partition, entered)
+        show_block(abreast, model, partition, left)
         alone = log_alone(state, model, i)
         if state.atoms.single[i]:
             k = _weights_abreast(abreast, n, state, model, i, alone, left)
@@ -163,15 +163,6 @@ def _visit_within(
         n = max(n, entered + 1)
         at += 1
     return at
-
-
-@inner
-def _show(abreast: Abreast, state: State, model: Model, k: int) -> None:
-    """Bring the column of block k up to date; of none where it is closed, or -1."""
-    partition = state.partition
-    if k >= 0 and partition.n_members[k] > 0:
-        refresh_predictive(model, partition, k)
-        show(abreast, k, partition.predictive, log_growth(model.seating, partition.size[k], 1))
 
 
 @inner

@@ -5,9 +5,10 @@ blocks and a new one, as K1 does with the root for a window, but the blocks' pre
 kept side by side from one visit to the next, and a leaf that stays where it is changes nothing. A
 window seldom has the block that an atom of the wrong cluster belongs to; this has all of them.
 
-Families that ask blocks one after another, and rows that are sparse, are not visited: there a visit
-costs as much as many moves of the other kernels. Which families these are is known beforehand, so
-every scan is exact. Cost: one table and one predictive density a block, for each leaf.
+Families that ask blocks one after another, among them that of sparse rows, are not visited: there a
+visit costs as much as many moves of the other kernels. Which families these are is known
+beforehand, so every scan is exact. Cost: one table and one predictive density a block, for each
+leaf.
 """
 
 from typing import Any
@@ -17,9 +18,8 @@ from numpy.random import Generator
 
 from ..treecore.compile import allocating, generic, implements, inner
 from ..treecore.draw import below, choose
-from ..treecore.family.abreast import Abreast, OneByOne, show
+from ..treecore.family.abreast import Abreast, OneByOne
 from ..treecore.family.base import fill_predictive, log_predictive, make_abreast, weigh
-from ..treecore.family.sparse_rows import SparseRows
 from ..treecore.guide import Guide
 from ..treecore.partition import (
     Model,
@@ -27,31 +27,20 @@ from ..treecore.partition import (
     end_of_slots,
     mark_changed,
     open_block,
-    refresh_predictive,
+    show_block,
 )
 from ..treecore.prior.base import log_growth, log_new_block, log_size
 from ..treecore.reference import by_reference
-from ..treecore.rows import Rows, add_row, copy_row, subtract_row
+from ..treecore.rows import copy_row, subtract_row
 from . import subtree_gibbs
-from .pieces import Pieces, coalesce, move_part, new_epoch, wide_stride
+from .pieces import Pieces, wide_stride
+from .subtree_gibbs import PART, REST, carry_part
 
 __all__ = ["scan"]
 
-# The scratch row used here: a leaf's block without it.
-_REST = 0
-
 
 @inner
-def _show(abreast: Abreast, pieces: Pieces, model: Model, k: int) -> None:
-    """Bring the column of block k up to date; of none where it is closed."""
-    partition = pieces.partition
-    if partition.position[k] < partition.n_blocks[0]:
-        refresh_predictive(model, partition, k)
-        show(abreast, k, partition.predictive, log_growth(model.seating, partition.size[k], 1))
-
-
-@inner
-def _weigh(  # noqa: PLR0913 - tables, a leaf and its block
+def _weigh(
     abreast: Abreast, end: int, guide: Guide, pieces: Pieces, model: Model, v: int, c: int
 ) -> int:
     """Log weights of leaf v, of block c, in the open blocks and in a new one; their number.
@@ -69,10 +58,10 @@ def _weigh(  # noqa: PLR0913 - tables, a leaf and its block
     if left > 0:
         # A closed slot's table is anybody's.
         spare = partition.slots[k]
-        copy_row(pieces.part_rows, _REST, partition.rows, c)
-        subtract_row(pieces.part_rows, _REST, guide.rows, v)
+        copy_row(pieces.part_rows, REST, partition.rows, c)
+        subtract_row(pieces.part_rows, REST, guide.rows, v)
         table = partition.predictive
-        fill_predictive(model.family, pieces.part_rows, _REST, table, spare, model.work)
+        fill_predictive(model.family, pieces.part_rows, REST, table, spare, model.work)
         there = log_growth(seating, left, guide.size[v])
         there += log_predictive(model.family, table, spare, guide.rows, v)
         largest = max(largest, there)
@@ -89,23 +78,18 @@ def _weigh(  # noqa: PLR0913 - tables, a leaf and its block
 def _move(guide: Guide, pieces: Pieces, v: int, c: int, target: int) -> None:
     """Carry leaf v over from block c, whose rest is in the scratch row, to ``target``."""
     partition, count = pieces.partition, guide.size[v]
-    stamp = new_epoch(pieces)
-    pieces.marked[c] = stamp
-    add_row(partition.rows, target, guide.rows, v)
-    partition.size[target] += count
-    mark_changed(partition, target)
-    move_part(guide, pieces, v, stamp, target)
-    coalesce(guide, pieces, v)
+    copy_row(pieces.part_rows, PART, guide.rows, v)
+    carry_part(guide, pieces, v, c, target, count)
     if partition.size[c] == count:
         close_block(partition, c)
         return
-    copy_row(partition.rows, c, pieces.part_rows, _REST)
+    copy_row(partition.rows, c, pieces.part_rows, REST)
     partition.size[c] -= count
     mark_changed(partition, c)
 
 
 @inner
-def _visit(  # noqa: PLR0913 - a leaf, and the tables
+def _visit(
     abreast: Abreast,
     end: int,
     rng: Generator,
@@ -132,8 +116,8 @@ def _visit(  # noqa: PLR0913 - a leaf, and the tables
         subtree_gibbs.step(rng, guide, pieces, model, v, 0, leaf)
     target = pieces.pure[v]
     if target < abreast.found.shape[0]:
-        _show(abreast, pieces, model, c)
-        _show(abreast, pieces, model, target)
+        show_block(abreast, model, partition, c)
+        show_block(abreast, model, partition, target)
     return max(end, target + 1)
 
 
@@ -154,7 +138,7 @@ def _visit_within(
     leaf, stride, left = walk
     end = end_of_slots(partition)
     for at in range(partition.n_blocks[0]):
-        _show(abreast, pieces, model, partition.slots[at])
+        show_block(abreast, model, partition, partition.slots[at])
     while left > 0 and end <= abreast.found.shape[0]:
         end = _visit(abreast, end, rng, guide, pieces, model, leaf)
         leaf = (leaf + stride) % guide.n_leaves[0]
@@ -190,28 +174,8 @@ def _scan_abreast(
     return n
 
 
-@generic
-def _scan(rows: Rows, rng: Generator, guide: Guide, pieces: Pieces, model: Model, n: int) -> int:
-    """Visit n leaves; ``rows`` are the guide's own. Returns how many were."""
-    raise NotImplementedError
-
-
-@implements(_scan, np.ndarray)
-def _scan_dense(
-    _rows: Rows, rng: Generator, guide: Guide, pieces: Pieces, model: Model, n: int
-) -> int:
-    room = make_abreast(model.family, 2 * end_of_slots(pieces.partition))
-    return _scan_blocks(room, rng, guide, pieces, model, n)
-
-
-@implements(_scan, SparseRows)
-def _scan_sparse(
-    _rows: Any, _rng: Generator, _guide: Guide, _pieces: Pieces, _model: Model, _n: int
-) -> int:
-    return 0
-
-
 @allocating
 def scan(rng: Generator, guide: Guide, pieces: Pieces, model: Model, n: int) -> int:
     """Redraw the blocks of ``n`` leaves, or of none; returns how many were visited."""
-    return _scan(guide.rows, rng, guide, pieces, model, n)
+    room = make_abreast(model.family, 2 * end_of_slots(pieces.partition))
+    return _scan_blocks(room, rng, guide, pieces, model, n)

@@ -72,7 +72,7 @@ def _position(lease: Lease) -> Position:
         atoms,
         lease.labels,
         lease.prior,
-        lambda model: regrow(lease.family, model, atoms, lease.form),
+        lambda model: regrow(model, atoms, lease.form),
     )
     position.model = position.model._replace(seating=lease.seating())
     return position

@@ -38,4 +38,4 @@ def offline_guide(model: Model, forest: Forest, atoms: Atoms) -> Guide:
         return freeze(model, forest)
     leaves = np.full((n, 2), -1, dtype=np.int64)
     children = np.concatenate([leaves, ward_tree(centres, atoms.size.astype(float))])
-    return guide_of_tree(model.family, model, atoms, children, np.arange(n))
+    return guide_of_tree(model, atoms, children, np.arange(n))

@@ -7,8 +7,6 @@ what keeps tree-guided moves exact inside a lease. In preorder the number of lea
 says everything about a binary tree's form, so that is all that travels.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,17 +42,17 @@ def restrict(guide: Guide, atoms: Ids) -> tuple[Ids, Ids]:
     return count[survives].astype(np.int64), np.searchsorted(atoms, guide.atom[leaves])
 
 
-def regrow(family: Any, model: Model, atoms: Atoms, form: tuple[Ids, Ids]) -> Guide:
+def regrow(model: Model, atoms: Atoms, form: tuple[Ids, Ids]) -> Guide:
     """Guide over the atoms of a lease, with its potentials for the model's prior."""
     n_leaves, order = form
     inner = np.flatnonzero(n_leaves > 1)
     left = inner + 1
     children = np.full((n_leaves.shape[0], 2), _NONE, dtype=np.int64)
     children[inner] = np.stack([left, inner + 2 * n_leaves[left]], axis=1)
-    return guide_of_tree(family, model, atoms, children, order)
+    return guide_of_tree(model, atoms, children, order)
 
 
-def guide_of_tree(family: Any, model: Model, atoms: Atoms, children: Ids, order: Ids) -> Guide:
+def guide_of_tree(model: Model, atoms: Atoms, children: Ids, order: Ids) -> Guide:
     """Guide in the form of a tree, with its potentials for the model's prior.
 
     Parameters
@@ -74,7 +72,7 @@ def guide_of_tree(family: Any, model: Model, atoms: Atoms, children: Ids, order:
     size = np.zeros(n_nodes, dtype=np.int64)
     size[leaves] = atoms.size[order]
     forest = restored_forest(
-        family,
+        model.family,
         model,
         {
             "parent": parent,

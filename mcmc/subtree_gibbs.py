@@ -28,12 +28,12 @@ from ..treecore.rows import add_row, clear_row, copy_row, subtract_row
 from .pieces import Pieces, coalesce, move_part, new_epoch, next_piece, set_block
 from .state import Info
 
-__all__ = ["step"]
+__all__ = ["PART", "REST", "carry_part", "step"]
 
 _NONE = -1
 _NULL, _CONDITIONAL = 0, 3
 # The two scratch rows used here: the part that moves, and what is left of its block.
-_PART, _REST = 0, 1
+PART, REST = 0, 1
 
 
 @inner
@@ -41,15 +41,15 @@ def _gather_part(guide: Guide, pieces: Pieces, v: int, c: int) -> int:
     """Sum the atoms of block c under v into the part row; returns their number of observations."""
     rows = pieces.part_rows
     if pieces.pure[v] != _NONE:
-        copy_row(rows, _PART, guide.rows, v)
+        copy_row(rows, PART, guide.rows, v)
         return guide.size[v]
-    clear_row(rows, _PART)
+    clear_row(rows, PART)
     count = 0
     end = v + guide.n_nodes[v]
     u = next_piece(pieces, v, end)
     while u < end:
         if pieces.pure[u] == c:
-            add_row(rows, _PART, guide.rows, u)
+            add_row(rows, PART, guide.rows, u)
             count += guide.size[u]
         u = next_piece(pieces, u + guide.n_nodes[u], end)
     return count
@@ -108,7 +108,7 @@ def _weigh_joins(model: Model, pieces: Pieces, v: int, n: int, count: int, large
     single = pieces.nodes.single[v] == 1
     if not single:
         rows, part, work = partition.rows, pieces.part_rows, model.work
-        log_marginal_sums(model.family, rows, order[:n], part, _PART, weights[:n], work)
+        log_marginal_sums(model.family, rows, order[:n], part, PART, weights[:n], work)
     for at in range(n):
         k = order[at]
         weight = log_growth(seating, partition.size[k], count)
@@ -121,12 +121,15 @@ def _weigh_joins(model: Model, pieces: Pieces, v: int, n: int, count: int, large
 
 
 @inner
-def _move(guide: Guide, pieces: Pieces, v: int, c: int, target: int, count: int) -> None:
-    """Carry the part over from block c to the open block ``target``."""
+def carry_part(guide: Guide, pieces: Pieces, v: int, c: int, target: int, count: int) -> None:
+    """Carry the part under v, of ``count`` observations, over to the open block ``target``.
+
+    What is left of its block c is for the caller to set.
+    """
     partition = pieces.partition
     stamp = new_epoch(pieces)
     pieces.marked[c] = stamp
-    add_row(partition.rows, target, pieces.part_rows, _PART)
+    add_row(partition.rows, target, pieces.part_rows, PART)
     partition.size[target] += count
     mark_changed(partition, target)
     move_part(guide, pieces, v, stamp, target)
@@ -156,12 +159,12 @@ def step(
     if pieces.pure[v] != _NONE:
         weights[n] += guide.log_marginal[v]
     else:
-        weights[n] += log_marginal(model.family, pieces.part_rows, _PART, model.work)
+        weights[n] += log_marginal(model.family, pieces.part_rows, PART, model.work)
     rest = 0.0
     if has_rest:
-        copy_row(pieces.part_rows, _REST, partition.rows, c)
-        subtract_row(pieces.part_rows, _REST, pieces.part_rows, _PART)
-        rest = log_marginal(model.family, pieces.part_rows, _REST, model.work)
+        copy_row(pieces.part_rows, REST, partition.rows, c)
+        subtract_row(pieces.part_rows, REST, pieces.part_rows, PART)
+        rest = log_marginal(model.family, pieces.part_rows, REST, model.work)
         weights[n + 1] = log_growth(seating, total - count, count)
         weights[n + 1] += block_log_marginal(model, partition, c) - rest
     _weigh_joins(model, pieces, v, n, count, weights[n + 1] if has_rest else weights[n])
@@ -170,9 +173,9 @@ def step(
     if chosen == n + 1 or (chosen == n and not has_rest):
         return Info(_CONDITIONAL, 0.0, 1)
     target = open_block(partition) if chosen == n else pieces.order[chosen]
-    _move(guide, pieces, v, c, target, count)
+    carry_part(guide, pieces, v, c, target, count)
     if has_rest:
-        set_block(pieces, c, pieces.part_rows, _REST, total - count, rest)
+        set_block(pieces, c, pieces.part_rows, REST, total - count, rest)
     else:
         close_block(partition, c)
     return Info(_CONDITIONAL, 0.0, 1)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .compile import compiled, inner
 from .errors import ObservationError
+from .family.abreast import Abreast, show
 from .family.base import (
     fill_predictive,
     log_marginal,
@@ -21,7 +22,7 @@ from .family.base import (
     make_predictive,
     statistics_width,
 )
-from .prior.base import Seating, log_size
+from .prior.base import Seating, log_growth, log_size
 from .reference import by_reference, held_by_reference
 from .rows import Rows, add_row, clear_row, is_single, rows_like, subtract_row
 
@@ -48,6 +49,7 @@ __all__ = [
     "refresh_predictive",
     "require_finite",
     "set_log_marginal",
+    "show_block",
     "unlink",
 ]
 
@@ -295,6 +297,14 @@ def refresh_predictive(model: Model, partition: Partition, k: int) -> None:
     if partition.stale[k] & _STALE_PREDICTIVE:
         fill_predictive(model.family, partition.rows, k, partition.predictive, k, model.work)
         partition.stale[k] ^= _STALE_PREDICTIVE
+
+
+@inner
+def show_block(abreast: Abreast, model: Model, partition: Partition, k: int) -> None:
+    """Bring the column of block k up to date; of none where it is closed, or -1."""
+    if k >= 0 and partition.position[k] < partition.n_blocks[0]:
+        refresh_predictive(model, partition, k)
+        show(abreast, k, partition.predictive, log_growth(model.seating, partition.size[k], 1))
 
 
 @inner

@@ -42,7 +42,7 @@ def test_pruning(n_taken: int, rng: np.random.Generator) -> None:
     taken = np.sort(rng.permutation(N)[:n_taken]).astype(np.int64)
     rows, size = posed.atoms.rows[taken], posed.atoms.size[taken]
     atoms = make_atoms(posed.family, rows, size, posed.model.work)
-    found = regrow(posed.family, posed.model, atoms, restrict(whole, taken))
+    found = regrow(posed.model, atoms, restrict(whole, taken))
     place = {int(atom): at for at, atom in enumerate(taken)}
     expected = guide_of(posed.model, atoms, pruned(tree, place))
     for name in Guide._fields:
@@ -57,6 +57,6 @@ def test_a_trees_guide_is_in_preorder(rng: np.random.Generator) -> None:
     values = clumps(rng, 5)
     posed = setting(gaussian(values), values)
     children = np.array([[-1, -1]] * 5 + [[0, 3], [1, 4], [2, 6], [5, 7]])
-    found = guide_of_tree(posed.family, posed.model, posed.atoms, children, np.arange(5))
+    found = guide_of_tree(posed.model, posed.atoms, children, np.arange(5))
     assert found.n_leaves.tolist() == [5, 2, 1, 1, 3, 1, 2, 1, 1]
     assert found.atom.tolist() == [0, 3, 2, 1, 4]
