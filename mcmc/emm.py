@@ -26,6 +26,7 @@ from ..treecore.reference import by_reference
 from . import rgsm, rm, sdds, ss
 from .entities import (
     Entities,
+    conclude_fusion,
     draw_entity,
     empty_slot,
     entity_at,
@@ -47,8 +48,15 @@ from .selection import (
     split_score,
 )
 from .sides import block_of, drop_sides, join_side, open_sides, side_slot, slot_at
-from .split_merge import draw_anchors, gather_blocks, log_union, null_move, settle_exchange
-from .state import CONDITIONAL, Info, State, record
+from .split_merge import (
+    draw_anchors,
+    gather_blocks,
+    log_union,
+    null_move,
+    refuse_early,
+    settle_exchange,
+)
+from .state import CONDITIONAL, MERGE, Info, State, record
 
 __all__ = ["FLAG", "gibbs_step", "gibbs_sweep", "propose", "sweep"]
 
@@ -91,7 +99,7 @@ def _log_smart_split(
 ) -> float:
     """Divide k sequentially over the sides; weights over the probability of that proposal."""
     partition = state.partition
-    log_s = sdds.allocate_blocks(rng, state, model, k, k)
+    log_s = sdds.allocate_blocks(rng, state, model, k, k, inf)
     n_void = n_empty(partition, entities) - has_none(partition, k)
     score = split_score(selection, partition.size[k], block_log_marginal(model, partition, k))
     ratio = log_division(state, model, entities, k) - log_s
@@ -99,19 +107,30 @@ def _log_smart_split(
 
 
 @inner
-def _log_smart_split_back(
-    rng: Generator, state: State, model: Model, selection: Selection, entities: Entities, pair: Pair
+def _log_union_choice(
+    state: State, model: Model, selection: Selection, entities: Entities, pair: Pair
 ) -> float:
-    """What the same for the union of a pair would be, were the pair its sides; sign reversed."""
+    """Log probability that f_split chooses the union of a pair, once they are one."""
     partition = state.partition
     n_void = n_other_empty(partition, entities, pair)
     size = partition.size[pair[0]] + partition.size[pair[1]]
     score = split_score(selection, size, log_union(model, partition, pair[0], pair[1]))
-    ratio = log_fusion(state, model, entities, pair)
-    ratio += log_split_choice(state, model, selection, score, pair, n_void)
-    ratio += sdds.allocate_blocks(rng, state, model, pair[0], pair[1])
-    drop_sides(partition)
-    return ratio
+    return log_split_choice(state, model, selection, score, pair, n_void)
+
+
+@inner
+def _fuse_undivided(
+    rng: Generator, state: State, model: Model, entities: Entities, pair: Pair, gain: float
+) -> Info:
+    """Decide on making one of a pair, which sequential allocation would have to divide again.
+
+    ``gain`` is the log ratio without the posterior's and without the probability of that.
+    """
+    gain += log_fusion(state, model, entities, pair)
+    if refuse_early(rng, gain):
+        return Info(MERGE, gain, 0)
+    log_s = sdds.allocate_blocks(rng, state, model, pair[0], pair[1], gain)
+    return conclude_fusion(state, entities, pair, gain, log_s)
 
 
 @inner
@@ -134,8 +153,8 @@ def _dumb_merge(
     if second >= first:
         second += 1
     pair = (entity_at(partition, first), entity_at(partition, second))
-    ratio = _log_smart_split_back(rng, state, model, selection, entities, pair)
-    return settle_fusion(rng, state, entities, pair, ratio + log(n_entities - 1))
+    gain = _log_union_choice(state, model, selection, entities, pair) + log(n_entities - 1)
+    return _fuse_undivided(rng, state, model, entities, pair, gain)
 
 
 @inner
@@ -193,9 +212,9 @@ def _ss(plan: ss.Plan, rng: Generator, state: State, model: Model, entities: Ent
         return null_move()
     pair = _draw_smart_pair(rng, state, model, selection.merge, entities)
     n_void = n_other_empty(partition, entities, pair)
-    ratio = log(2.0) - log_partners(state, model, selection.merge, pair, pair[0], n_void)
-    ratio += _log_smart_split_back(rng, state, model, selection, entities, pair)
-    return settle_fusion(rng, state, entities, pair, ratio)
+    gain = log(2.0) - log_partners(state, model, selection.merge, pair, pair[0], n_void)
+    gain += _log_union_choice(state, model, selection, entities, pair)
+    return _fuse_undivided(rng, state, model, entities, pair, gain)
 
 
 @implements(propose, rm.Plan)
@@ -236,15 +255,17 @@ def _rgsm(plan: rgsm.Plan, rng: Generator, state: State, model: Model, entities:
         return null_move()
     i, j = draw_anchors(rng, entities.live)
     first, second = block_of(partition, i), block_of(partition, j)
-    n, log_q = rgsm.divide(rng, state, model, plan, (i, j))
+    gain = inf
+    if first != second:
+        gain = log_fusion(state, model, entities, (first, second)) - log(entities.number[0])
+        if refuse_early(rng, gain):
+            return Info(MERGE, gain, 0)
+    n, log_q = rgsm.divide(rng, state, model, plan, (i, j), gain)
     if first == second:
         ratio = log_division(state, model, entities, first) - log_q
         ratio += log(entities.number[0] + 1)
         return settle_division(rng, state, entities, first, n, ratio)
-    drop_sides(partition)
-    pair = (first, second)
-    ratio = log_fusion(state, model, entities, pair) + log_q - log(entities.number[0])
-    return settle_fusion(rng, state, entities, pair, ratio)
+    return conclude_fusion(state, entities, (first, second), gain, log_q)
 
 
 @inner

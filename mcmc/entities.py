@@ -24,6 +24,7 @@ from .state import MERGE, SPLIT, Info, State
 
 __all__ = [
     "Entities",
+    "conclude_fusion",
     "draw_entity",
     "empty_slot",
     "entity_at",
@@ -163,14 +164,31 @@ def settle_division(
 
 
 @inner
+def conclude_fusion(
+    state: State, entities: Entities, pair: tuple[int, int], gain: float, log_q: float
+) -> Info:
+    """Make one of two entities unless ``log_q`` is minus infinity, and drop the sides."""
+    drop_sides(state.partition)
+    if log_q == -inf:
+        return Info(MERGE, gain, 0)
+    _fuse(state, entities, pair)
+    return Info(MERGE, gain + log_q, 1)
+
+
+@inner
+def _fuse(state: State, entities: Entities, pair: tuple[int, int]) -> None:
+    sizes = state.partition.n_members
+    if sizes[pair[0]] > 0 and sizes[pair[1]] > 0:
+        merge_blocks(state.partition, pair[0], pair[1])
+    entities.number[0] -= 1
+
+
+@inner
 def settle_fusion(
     rng: Generator, state: State, entities: Entities, pair: tuple[int, int], log_ratio: float
 ) -> Info:
     """Decide on making one of two entities; there must be no sides."""
     info = decide(rng, MERGE, log_ratio)
     if info.accepted:
-        sizes = state.partition.n_members
-        if sizes[pair[0]] > 0 and sizes[pair[1]] > 0:
-            merge_blocks(state.partition, pair[0], pair[1])
-        entities.number[0] -= 1
+        _fuse(state, entities, pair)
     return info

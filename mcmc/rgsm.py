@@ -11,9 +11,11 @@ they are one block or two: fair sides (the paper), or each atom with the anchor 
 better (``ANCHORED``). Scans visit the atoms in a random order drawn anew for every proposal.
 
 Exact and irreducible, alone too. Cost: 2 (t + 1) predictive densities an atom of the block or the
-two blocks. (``split-merge-samplers.md`` section 2.3.)
+two blocks; one marginal of a union for a merge that its posterior ratio alone refuses, as most are.
+(``split-merge-samplers.md`` section 2.3.)
 """
 
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -25,16 +27,17 @@ from ..treecore.draw import coin, shuffle
 from ..treecore.partition import Model, log_join
 from ..treecore.reference import by_reference
 from . import gibbs
-from .sides import block_of, drop_sides, join_side, open_sides, rescan, side_slot
+from .sides import block_of, join_side, open_sides, rescan, side_slot
 from .split_merge import (
+    conclude_merge,
     draw_anchors,
     gather_anchored,
     log_merge_ratio,
     log_split_ratio,
-    settle_merge,
+    refuse_early,
     settle_split,
 )
-from .state import Info, State, record
+from .state import MERGE, Info, State, record
 
 __all__ = ["ANCHORED", "FAIR", "FLAG", "Plan", "divide", "step", "sweep"]
 
@@ -72,11 +75,17 @@ def _launch(rng: Generator, state: State, model: Model, n: int, launch: int) -> 
 
 @inner
 def divide(
-    rng: Generator, state: State, model: Model, plan: Plan, anchors: tuple[int, int]
+    rng: Generator,
+    state: State,
+    model: Model,
+    plan: Plan,
+    anchors: tuple[int, int],
+    gain: float,
 ) -> tuple[int, float]:
     """Divide the block of the anchors over the sides, or imagine that it leads to their two blocks.
 
-    Returns the number of atoms (in ``members``) and the log probability of the last scan.
+    Returns the number of atoms (in ``members``) and the log probability of the last scan, as
+    :func:`~weald.mcmc.sides.allocate` does with ``gain``.
     """
     partition = state.partition
     i, j = anchors
@@ -88,8 +97,8 @@ def divide(
     join_side(state, j, 1)
     _launch(rng, state, model, n, plan.launch)
     for _ in range(plan.scans):
-        rescan(rng, state, model, n, -1)
-    return n + 2, rescan(rng, state, model, n, -1 if first == second else second)
+        rescan(rng, state, model, n, -1, inf)
+    return n + 2, rescan(rng, state, model, n, -1 if first == second else second, gain)
 
 
 @inner
@@ -100,13 +109,16 @@ def step(rng: Generator, state: State, model: Model, plan: Plan, anchors: tuple[
     """
     partition = state.partition
     first, second = block_of(partition, anchors[0]), block_of(partition, anchors[1])
-    n, log_q = divide(rng, state, model, plan, anchors)
+    gain = inf
+    if first != second:
+        gain = log_merge_ratio(model, partition, first, second)
+        if refuse_early(rng, gain):
+            return Info(MERGE, gain, 0)
+    n, log_q = divide(rng, state, model, plan, anchors, gain)
     if first == second:
         ratio = log_split_ratio(model, partition, first) - log_q
         return settle_split(rng, state, first, n, ratio)
-    drop_sides(partition)
-    ratio = log_merge_ratio(model, partition, first, second) + log_q
-    return settle_merge(rng, state, first, second, ratio)
+    return conclude_merge(state, first, second, gain, log_q)
 
 
 @compiled

@@ -6,10 +6,12 @@ the probability of the choices enters the ratio. A merge imagines the allocation
 back. The order is drawn anew for every proposal, merges included: it is an auxiliary variable with
 the same law in both directions.
 
-Exact and irreducible alone. Cost: two predictive densities an atom of the block or the two blocks.
+Exact and irreducible alone. Cost: two predictive densities an atom of the block or the two blocks;
+one marginal of a union for a merge that its posterior ratio alone refuses, as most are.
 (``split-merge-samplers.md`` section 2.4.)
 """
 
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -20,17 +22,18 @@ from ..treecore.compile import compiled, inner
 from ..treecore.draw import coin, shuffle
 from ..treecore.partition import Model
 from ..treecore.reference import by_reference
-from .sides import allocate, block_of, drop_sides, join_side, open_sides
+from .sides import allocate, block_of, join_side, open_sides
 from .split_merge import (
+    conclude_merge,
     draw_anchors,
     draw_near_anchors,
     gather_anchored,
     log_merge_ratio,
     log_split_ratio,
-    settle_merge,
+    refuse_early,
     settle_split,
 )
-from .state import Info, State, record
+from .state import MERGE, Info, State, record
 
 __all__ = ["FLAG", "Plan", "step", "sweep"]
 
@@ -52,18 +55,21 @@ def step(rng: Generator, state: State, model: Model, i: int, j: int) -> Info:
     """
     partition = state.partition
     first, second = block_of(partition, i), block_of(partition, j)
+    gain = inf
+    if first != second:
+        gain = log_merge_ratio(model, partition, first, second)
+        if refuse_early(rng, gain):
+            return Info(MERGE, gain, 0)
     n = gather_anchored(state, i, j)
     shuffle(rng, state.members, n)
     open_sides(partition)
     join_side(state, i, 0)
     join_side(state, j, 1)
-    log_q = allocate(rng, state, model, n, -1 if first == second else second)
+    log_q = allocate(rng, state, model, n, -1 if first == second else second, gain)
     if first == second:
         ratio = log_split_ratio(model, partition, first) - log_q
         return settle_split(rng, state, first, n + 2, ratio)
-    drop_sides(partition)
-    ratio = log_merge_ratio(model, partition, first, second) + log_q
-    return settle_merge(rng, state, first, second, ratio)
+    return conclude_merge(state, first, second, gain, log_q)
 
 
 @compiled

@@ -11,12 +11,13 @@ each with the number of blocks of the state it starts from. Allocation visits th
 order drawn anew for each proposal, merges included.
 
 A split with an empty side and a merge of a single block are null moves. Exact; (a) and (b) are
-each irreducible alone. Cost: (a) two predictive densities an atom of the blocks; (b) a split one
+each irreducible alone. Cost: (a) two predictive densities an atom of the blocks, none where a
+merge is refused by what else its ratio has, as most are; (b) a split one
 addition of rows an atom, and in both directions two marginals of a union for every open block.
 (``split-merge-samplers.md`` section 2.5; the choices are in :mod:`weald.mcmc.selection`.)
 """
 
-from math import log
+from math import inf, log
 from typing import NamedTuple
 
 import numpy as np
@@ -37,16 +38,18 @@ from .selection import (
 )
 from .sides import allocate, drop_sides, join_side, open_sides, side_slot, slot_at
 from .split_merge import (
+    conclude_merge,
     draw_blocks,
     gather_blocks,
     log_merge_ratio,
     log_split_ratio,
     log_union,
     null_move,
+    refuse_early,
     settle_merge,
     settle_split,
 )
-from .state import Info, State, record
+from .state import MERGE, Info, State, record
 
 __all__ = [
     "FLAG",
@@ -73,17 +76,20 @@ class Plan(NamedTuple):
 
 
 @inner
-def allocate_blocks(rng: Generator, state: State, model: Model, first: int, second: int) -> float:
+def allocate_blocks(
+    rng: Generator, state: State, model: Model, first: int, second: int, gain: float
+) -> float:
     """Divide one block over the sides sequentially, or imagine that it leads to two blocks.
 
     ``first == second`` divides that block. The sides start empty, and an empty side draws with the
     weight of a new block, so the log probability that is returned, log s(A, B), doesn't change when
-    the sides are exchanged. ``members`` holds the atoms afterwards.
+    the sides are exchanged. ``members`` holds the atoms afterwards. ``gain`` is as in
+    :func:`~weald.mcmc.sides.allocate`.
     """
     n = gather_blocks(state, first, second)
     shuffle(rng, state.members, n)
     open_sides(state.partition)
-    return allocate(rng, state, model, n, -1 if first == second else second)
+    return allocate(rng, state, model, n, -1 if first == second else second, gain)
 
 
 @inner
@@ -103,7 +109,7 @@ def smart_split(rng: Generator, state: State, model: Model, selection: Selection
     partition = state.partition
     k = draw_split(rng, state, model, selection, 0)
     n = partition.n_members[k]
-    log_s = allocate_blocks(rng, state, model, k, k)
+    log_s = allocate_blocks(rng, state, model, k, k, inf)
     if partition.n_members[side_slot(partition, 0)] in (0, n):
         drop_sides(partition)
         return null_move()
@@ -121,12 +127,13 @@ def dumb_merge(rng: Generator, state: State, model: Model, selection: Selection)
     partition = state.partition
     first, second = draw_blocks(rng, partition)
     n_blocks = partition.n_blocks[0]
-    ratio = log_merge_ratio(model, partition, first, second)
-    ratio += log_merged_choice(state, model, selection, first, second)
-    ratio += allocate_blocks(rng, state, model, first, second)
-    drop_sides(partition)
-    ratio += log(n_blocks) + log(n_blocks - 1)
-    return settle_merge(rng, state, first, second, ratio)
+    gain = log_merge_ratio(model, partition, first, second)
+    gain += log_merged_choice(state, model, selection, first, second)
+    gain += log(n_blocks) + log(n_blocks - 1)
+    if refuse_early(rng, gain):
+        return Info(MERGE, gain, 0)
+    log_s = allocate_blocks(rng, state, model, first, second, gain)
+    return conclude_merge(state, first, second, gain, log_s)
 
 
 @inner

@@ -7,13 +7,13 @@ nothing of that kind may happen between :func:`open_sides` and :func:`drop_sides
 :func:`adopt_sides`.
 """
 
-from math import exp, log1p
+from math import exp, inf, log1p
 
 import numpy as np
 from numpy.random import Generator
 
 from ..treecore.compile import inner
-from ..treecore.draw import coin
+from ..treecore.draw import coin, survives_fall
 from ..treecore.family.base import log_marginal_sum
 from ..treecore.partition import (
     Model,
@@ -147,27 +147,35 @@ def _seat(rng: Generator, state: State, model: Model, i: int, second: int) -> fl
 
 
 @inner
-def allocate(rng: Generator, state: State, model: Model, n: int, second: int) -> float:
+def allocate(rng: Generator, state: State, model: Model, n: int, second: int, gain: float) -> float:
     """Put ``members[:n]`` on the sides, one after another; returns the log probability.
 
     Each chooses a side with probability proportional to its seating weight times its predictive
     density. With ``second`` not negative the choice is not drawn but imagined: atoms of block
-    ``second`` go to side 1, the others to side 0.
+    ``second`` go to side 1, the others to side 0. It is for a merge, whose log ratio is ``gain``
+    (infinity in other cases) and this probability: the coins for accepting it, after those for
+    ``gain``, are thrown as it falls, and where one says no, minus infinity is returned at once.
     """
     log_q = 0.0
     for at in range(n):
+        before = log_q
         log_q += _seat(rng, state, model, state.members[at], second)
+        if not survives_fall(rng, min(gain + before, 0.0), min(gain + log_q, 0.0)):
+            return -inf
     return log_q
 
 
 @inner
-def rescan(rng: Generator, state: State, model: Model, n: int, second: int) -> float:
+def rescan(rng: Generator, state: State, model: Model, n: int, second: int, gain: float) -> float:
     """One restricted Gibbs scan of ``members[:n]``, which are on sides; like :func:`allocate`."""
     log_q = 0.0
     for at in range(n):
         i = state.members[at]
         leave_side(state, i)
+        before = log_q
         log_q += _seat(rng, state, model, i, second)
+        if not survives_fall(rng, min(gain + before, 0.0), min(gain + log_q, 0.0)):
+            return -inf
     return log_q
 
 

@@ -5,7 +5,7 @@ A kernel gathers the atoms of one or two blocks, divides them over two trial sid
 ratios are for unlabelled partitions. (``split-merge-samplers.md`` sections 0 and 1.)
 """
 
-from math import exp
+from math import exp, inf
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..treecore.compile import inner
-from ..treecore.draw import below, coin
+from ..treecore.draw import below, coin, survives_fall
 from ..treecore.family.base import log_marginal_sum
 from ..treecore.partition import Model, Partition, block_log_marginal, close_block, mark_changed
 from ..treecore.prior.base import log_new_block, log_size
@@ -22,6 +22,7 @@ from .sides import adopt_sides, block_of, drop_sides, side_slot, slot_at
 from .state import EXCHANGE, MERGE, NULL, SPLIT, Info, State
 
 __all__ = [
+    "conclude_merge",
     "decide",
     "draw_anchors",
     "draw_blocks",
@@ -34,6 +35,7 @@ __all__ = [
     "log_union",
     "merge_blocks",
     "null_move",
+    "refuse_early",
     "settle_exchange",
     "settle_merge",
     "settle_split",
@@ -149,6 +151,15 @@ def decide(rng: Generator, move: int, log_ratio: float) -> Info:
 
 
 @inner
+def refuse_early(rng: Generator, gain: float) -> bool:
+    """Whether to refuse a merge before anything is allocated; its log ratio is at most ``gain``.
+
+    Most are. The coins for the rest of the ratio are thrown in :func:`~weald.mcmc.sides.allocate`.
+    """
+    return not survives_fall(rng, 0.0, min(gain, 0.0))
+
+
+@inner
 def null_move() -> Info:
     """A proposal that was impossible: the state stays, nothing is renormalised."""
     return Info(NULL, 0.0, 0)
@@ -185,6 +196,16 @@ def settle_merge(rng: Generator, state: State, first: int, second: int, log_rati
     if info.accepted:
         merge_blocks(state.partition, first, second)
     return info
+
+
+@inner
+def conclude_merge(state: State, first: int, second: int, gain: float, log_q: float) -> Info:
+    """Merge two blocks unless ``log_q`` is minus infinity, and drop the sides."""
+    drop_sides(state.partition)
+    if log_q == -inf:
+        return Info(MERGE, gain, 0)
+    merge_blocks(state.partition, first, second)
+    return Info(MERGE, gain + log_q, 1)
 
 
 @inner

@@ -9,7 +9,7 @@ alone. Cost: two predictive densities an atom of the blocks and two marginals of
 open block. (``split-merge-samplers.md`` section 2.5.)
 """
 
-from math import log
+from math import inf, log
 from typing import NamedTuple
 
 import numpy as np
@@ -31,13 +31,14 @@ from .selection import (
 )
 from .sides import drop_sides, side_slot, slot_at
 from .split_merge import (
+    conclude_merge,
     log_merge_ratio,
     log_split_ratio,
     null_move,
-    settle_merge,
+    refuse_early,
     settle_split,
 )
-from .state import Info, State, record
+from .state import MERGE, Info, State, record
 
 __all__ = ["FLAG", "Plan", "step", "sweep"]
 
@@ -56,7 +57,7 @@ def _split(rng: Generator, state: State, model: Model, selection: Selection) -> 
     partition = state.partition
     k = draw_split(rng, state, model, selection, 0)
     n = partition.n_members[k]
-    log_s = allocate_blocks(rng, state, model, k, k)
+    log_s = allocate_blocks(rng, state, model, k, k, inf)
     sides = (side_slot(partition, 0), side_slot(partition, 1))
     if partition.n_members[sides[0]] in (0, n):
         drop_sides(partition)
@@ -77,12 +78,13 @@ def _merge(rng: Generator, state: State, model: Model, selection: Selection) -> 
         return null_move()
     first = slot_at(partition, below(rng, n_blocks))
     second = draw_partner(rng, state, model, selection.merge, first, 0)
-    ratio = log_merge_ratio(model, partition, first, second) + log(2.0) + log(n_blocks)
-    ratio -= log_partners(state, model, selection.merge, (first, second), first, 0)
-    ratio += log_merged_choice(state, model, selection, first, second)
-    ratio += allocate_blocks(rng, state, model, first, second)
-    drop_sides(partition)
-    return settle_merge(rng, state, first, second, ratio)
+    gain = log_merge_ratio(model, partition, first, second) + log(2.0) + log(n_blocks)
+    gain -= log_partners(state, model, selection.merge, (first, second), first, 0)
+    gain += log_merged_choice(state, model, selection, first, second)
+    if refuse_early(rng, gain):
+        return Info(MERGE, gain, 0)
+    log_s = allocate_blocks(rng, state, model, first, second, gain)
+    return conclude_merge(state, first, second, gain, log_s)
 
 
 @inner

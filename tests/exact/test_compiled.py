@@ -17,7 +17,7 @@ from weald.mcmc.state import make_tally
 from tests.exact.cases import FORMS, KERNELS, Kernel, Problem, problem
 from tests.exact.trace import N_ATOMS, REGISTERED, RUNS
 
-N_RECORDS = 10_000
+N_RECORDS = 20_000
 STRIDE = 20
 N_BATCHES = 50
 

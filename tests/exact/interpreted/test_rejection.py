@@ -1,11 +1,12 @@
 """A rejected proposal leaves every array of the partition as it was."""
 
+from math import inf
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.random import Generator
-from weald.mcmc import split_merge
+from weald.mcmc import rgsm, sams, sdds, sides, split_merge, ss
 from weald.mcmc.state import Info, make_tally
 
 from tests.exact.cases import FORMS, KERNELS, random_state
@@ -17,6 +18,12 @@ ARRAYS = ("label", "following", "preceding", "rows", "slots", "position", "n_blo
 @pytest.mark.parametrize("name", [name for name in KERNELS | FORMS if name != "gibbs"])
 def test_rejection(name: str, rng: Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(split_merge, "decide", lambda _, move, ratio: Info(move, ratio, 0))
+    # Merges by allocation are refused as late as can be, when there is most to put back.
+    for module in (split_merge, sides):
+        monkeypatch.setattr(module, "survives_fall", lambda *_: True)
+    conclude = split_merge.conclude_merge
+    for kernel in (rgsm, sams, sdds, ss):
+        monkeypatch.setattr(kernel, "conclude_merge", lambda *given: conclude(*given[:-1], -inf))
     state, model = random_state("gaussian", "pitman-yor", 20, rng)
     plan: Any = (KERNELS | FORMS)[name].plan._replace(proposals=20)
     before = {array: getattr(state.partition, array).copy() for array in ARRAYS}

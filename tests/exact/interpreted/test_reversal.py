@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from weald.mcmc import dm, rgsm, rm, rsm, sams, sdds, split_merge, ss
+from weald.mcmc import dm, rgsm, rm, rsm, sams, sdds, sides, split_merge, ss
 from weald.mcmc.selection import Selection
 from weald.mcmc.split_merge import gather_blocks
 from weald.mcmc.state import EXCHANGE, MERGE, NULL, SPLIT, Info, State
@@ -65,6 +65,8 @@ def _shuffle(rng: Script, values: NDArray[np.int64], n: int) -> None:
 @pytest.fixture(autouse=True)
 def _accept_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(split_merge, "decide", lambda _, move, ratio: Info(move, ratio, 1))
+    for module in (split_merge, sides):
+        monkeypatch.setattr(module, "survives_fall", lambda *_: True)
 
 
 Problem = tuple[State, Model, int]
