@@ -21,7 +21,7 @@ def test_rejection(name: str, rng: Generator, monkeypatch: pytest.MonkeyPatch) -
     # Merges by allocation are refused as late as can be, when there is most to put back.
     for module in (split_merge, sides):
         monkeypatch.setattr(module, "survives_fall", lambda *_: True)
-    conclude = split_merge.conclude_merge
+    conclude: Any = split_merge.conclude_merge
     for kernel in (rgsm, sams, sdds, ss):
         monkeypatch.setattr(kernel, "conclude_merge", lambda *given: conclude(*given[:-1], -inf))
     state, model = random_state("gaussian", "pitman-yor", 20, rng)
