@@ -92,7 +92,7 @@ class FitResult:
 
     ``labels`` int64 (n) canonical; ``probability`` (n) share of the draws in which the row is in
     its cluster; ``stability`` (n) mean probability of being with the cluster's other members.
-    Both come from draws of exact kernels only.
+    Both come from draws of exact kernels only. ``kernels`` has each kernel of the cycle once.
     """
 
     family: Any
@@ -190,8 +190,7 @@ def sample(
                 if history is not None and share < _ADAPTING:
                     history.note(index, position.labels())
                 position.resample(rng)
-                for kernel in kernels:
-                    recorders[index].tally(kernel, kernel.sweep(rng, position))
+                recorders[index].tally([(each, each.sweep(rng, position)) for each in kernels])
         done += 1
         elapsed = clock() - began
         for recorder, (position, _) in zip(recorders, chains, strict=True):
@@ -303,14 +302,15 @@ class _Recorder:
     def __init__(self, settings: FitSettings, position: AnyPosition) -> None:
         self._keep_labels = settings.keep_labels
         self._scale = position.prior
-        start = position.log_joint(self._scale)
-        self._trace = ChainTrace(start_log_joint=start)
+        self._trace = ChainTrace(start_log_joint=position.log_joint(self._scale))
         self._stride = 1
         anchors = Generator(PCG64(settings.seed)).integers(0, position.n_atoms, (2, _ANCHOR_PAIRS))
         self._anchors = anchors[:, anchors[0] != anchors[1]]
 
-    def tally(self, kernel: Kernel, moves: NDArray[np.float64]) -> None:
-        self._trace.tally.setdefault(kernel.name, []).append(moves)
+    def tally(self, sweeps: list[tuple[Kernel, NDArray[np.float64]]]) -> None:
+        for name in dict.fromkeys(kernel.name for kernel, _ in sweeps):
+            found = [moves for kernel, moves in sweeps if kernel.name == name]
+            self._trace.tally.setdefault(name, []).append(np.sum(found, axis=0))
 
     def iteration(self, position: AnyPosition, elapsed: float) -> None:
         trace = self._trace
@@ -366,17 +366,18 @@ def report(
     family: Any, consensus: str, kernels: list[Kernel], traces: list[ChainTrace]
 ) -> FitResult:
     """The reported partition of finished chains on any data; see :func:`combine`."""
+    once = tuple(dict.fromkeys(kernels))
     best = max(traces, key=lambda trace: trace.best_log_joint)
     draws = [labels for trace in traces for labels in trace.draws]
     labels = best.best_labels
     if not draws:
         missing = np.full(labels.shape[0], np.nan)
-        return FitResult(family, labels, missing, missing, tuple(traces), tuple(kernels))
+        return FitResult(family, labels, missing, missing, tuple(traces), once)
     stacked: Draws = np.stack(draws)
     if consensus != "map":
         labels = consensus_partition(stacked, consensus)
     probability, stability = membership(stacked, labels)
-    return FitResult(family, labels, probability, stability, tuple(traces), tuple(kernels))
+    return FitResult(family, labels, probability, stability, tuple(traces), once)
 
 
 def fit(

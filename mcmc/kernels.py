@@ -247,6 +247,8 @@ def _simplified(rng: Generator, position: Position) -> Tally:
 
 # A sweep costs a few passes over the atoms whichever kernel makes it, so that names compare.
 _PROPOSALS = 5
+# Of those that refuse most merges early.
+_SEQUENTIAL = 20
 
 KERNELS: dict[str, Kernel] = {
     kernel.name: kernel
@@ -261,11 +263,11 @@ KERNELS: dict[str, Kernel] = {
         ),
         _pairwise("rsm", rsm, rsm.Plan(_PROPOSALS)),
         _pairwise("rgsm", rgsm, rgsm.Plan()),
-        _pairwise("sams", sams, sams.Plan(_PROPOSALS)),
-        _pairwise("sams-near", sams, sams.Plan(_PROPOSALS, 0.5), near=True),
+        _pairwise("sams", sams, sams.Plan(_SEQUENTIAL)),
+        _pairwise("sams-near", sams, sams.Plan(_SEQUENTIAL, 0.5), near=True),
         _pairwise("dm", dm, dm.Plan(_PROPOSALS)),
-        _pairwise("sdds", sdds, sdds.Plan(_PROPOSALS)),
-        _pairwise("ss", ss, ss.Plan(_PROPOSALS)),
+        _pairwise("sdds", sdds, sdds.Plan(_SEQUENTIAL)),
+        _pairwise("ss", ss, ss.Plan(_SEQUENTIAL)),
         _pairwise("rm", rm, rm.Plan(_PROPOSALS)),
         _one_scan("slice", slice),
         Kernel("subc", subc.FLAG, ("subc",), _subc),
@@ -280,9 +282,9 @@ KERNELS: dict[str, Kernel] = {
         Kernel("srm", "exact", ("srm",), _simplified),
     )
 }
-# Several names at once; what `auto` stands for is exact throughout. Gibbs sampling comes first, as
-# growing a guide of wide rows takes longer than its first scan, which may be enough.
-SCHEDULES = {"auto": ("gibbs", "tgmcmc", "sams")}
+# Several names at once; what `auto` stands for is exact throughout. Gibbs sampling has most of the
+# time, and comes first: growing a guide takes longer than two scans, which may be enough.
+SCHEDULES = {"auto": ("gibbs", "sams", "gibbs", "tgmcmc", "sams")}
 
 
 def kernels_named(
