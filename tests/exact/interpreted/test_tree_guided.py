@@ -164,7 +164,7 @@ def test_join_among_five_atoms() -> None:
 
 
 @pytest.mark.parametrize("data", ["gauss1", "gauss2", "bern"])
-@pytest.mark.parametrize(("prior", "blocks"), [("nggp", [0, 1, 2, 3]), ("mfm", [0, 0, 1, 2])])
+@pytest.mark.parametrize(("prior", "blocks"), [("nggp", [0, 1, 2]), ("mfm", [0, 0, 1, 2])])
 def test_scan_of_several_leaves(data: str, prior: str, blocks: list[int]) -> None:
     """One of them twice: tables that are kept from visit to visit are those of the partition."""
     small = posed(data, prior, blocks)
