@@ -167,9 +167,12 @@ def settle_division(
 def conclude_fusion(
     state: State, entities: Entities, pair: tuple[int, int], gain: float, log_q: float
 ) -> Info:
-    """Make one of two entities unless ``log_q`` is minus infinity, and drop the sides."""
+    """Make one of two entities unless ``log_q`` is minus infinity, and drop the sides.
+
+    The coins for it have been thrown before.
+    """
     drop_sides(state.partition)
-    if log_q == -inf:
+    if not log_q > -inf:
         return Info(MERGE, gain, 0)
     _fuse(state, entities, pair)
     return Info(MERGE, gain + log_q, 1)

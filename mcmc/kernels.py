@@ -247,7 +247,7 @@ def _simplified(rng: Generator, position: Position) -> Tally:
 
 # A sweep costs a few passes over the atoms whichever kernel makes it, so that names compare.
 _PROPOSALS = 5
-# Of those that refuse most merges early.
+# Of kernels that refuse most merges early: as much, where there are several clusters.
 _SEQUENTIAL = 20
 
 KERNELS: dict[str, Kernel] = {

@@ -25,7 +25,7 @@ class KernelReport:
 
     @property
     def mean_log_ratio(self) -> float:
-        """Of its proposals; NaN where nothing was proposed."""
+        """Of its proposals; merges refused early count with a bound. NaN where there are none."""
         return self.sum_log_ratio / self.proposed if self.proposed else float("nan")
 
     def __add__(self, other: "KernelReport") -> "KernelReport":

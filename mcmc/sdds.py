@@ -12,8 +12,8 @@ order drawn anew for each proposal, merges included.
 
 A split with an empty side and a merge of a single block are null moves. Exact; (a) and (b) are
 each irreducible alone. Cost: (a) two predictive densities an atom of the blocks, none where a
-merge is refused by what else its ratio has, as most are; (b) a split one
-addition of rows an atom, and in both directions two marginals of a union for every open block.
+merge is refused by what else its ratio has, as most are; (b) a split one addition of rows an atom,
+and in both directions two marginals of a union for every open block.
 (``split-merge-samplers.md`` section 2.5; the choices are in :mod:`weald.mcmc.selection`.)
 """
 

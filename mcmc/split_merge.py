@@ -1,8 +1,10 @@
 """What every split-merge kernel shares: anchors, posterior ratios, decision, bookkeeping.
 
 A kernel gathers the atoms of one or two blocks, divides them over two trial sides
-(:mod:`weald.mcmc.sides`), adds up its log ratio and calls one of the ``settle`` functions. All
-ratios are for unlabelled partitions. (``split-merge-samplers.md`` sections 0 and 1.)
+(:mod:`weald.mcmc.sides`), adds up its log ratio and calls one of the ``settle`` functions. Merges
+that an allocation has to be imagined for are refused early where that is sure: their coins are
+thrown while a bound on the ratio falls, and ``conclude_merge`` does what they came to. All ratios
+are for unlabelled partitions. (``split-merge-samplers.md`` sections 0 and 1.)
 """
 
 from math import exp, inf
@@ -13,7 +15,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..treecore.compile import inner
-from ..treecore.draw import below, coin, survives_fall
+from ..treecore.draw import below, coin
 from ..treecore.family.base import log_marginal_sum
 from ..treecore.partition import Model, Partition, block_log_marginal, close_block, mark_changed
 from ..treecore.prior.base import log_new_block, log_size
@@ -156,7 +158,8 @@ def refuse_early(rng: Generator, gain: float) -> bool:
 
     Most are. The coins for the rest of the ratio are thrown in :func:`~weald.mcmc.sides.allocate`.
     """
-    return not survives_fall(rng, 0.0, min(gain, 0.0))
+    # A ratio that is no number is refused, as decide() would.
+    return not (gain >= 0.0 or coin(rng, exp(gain)))
 
 
 @inner
@@ -200,9 +203,12 @@ def settle_merge(rng: Generator, state: State, first: int, second: int, log_rati
 
 @inner
 def conclude_merge(state: State, first: int, second: int, gain: float, log_q: float) -> Info:
-    """Merge two blocks unless ``log_q`` is minus infinity, and drop the sides."""
+    """Merge two blocks unless ``log_q`` is minus infinity, and drop the sides.
+
+    The coins for it have been thrown before.
+    """
     drop_sides(state.partition)
-    if log_q == -inf:
+    if not log_q > -inf:
         return Info(MERGE, gain, 0)
     merge_blocks(state.partition, first, second)
     return Info(MERGE, gain + log_q, 1)

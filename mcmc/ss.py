@@ -5,8 +5,9 @@ that f_merge likes may be one that f_split would hardly propose to undo, which i
 pairs avoid.
 
 A split with an empty side and a merge of a single block are null moves. Exact and irreducible
-alone. Cost: two predictive densities an atom of the blocks and two marginals of a union for every
-open block. (``split-merge-samplers.md`` section 2.5.)
+alone. Cost: two predictive densities an atom of the blocks, none where a merge is refused by what
+else its ratio has, and two marginals of a union for every open block.
+(``split-merge-samplers.md`` section 2.5.)
 """
 
 from math import inf, log

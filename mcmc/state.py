@@ -42,7 +42,7 @@ class Info(NamedTuple):
 
     ``move`` is NULL, SPLIT, MERGE, CONDITIONAL (a draw that is always accepted) or EXCHANGE
     (between two blocks that both remain); ``log_ratio`` the log acceptance ratio (0 for conditional
-    draws and null moves), or the least bound on it that was known when a merge was refused.
+    draws and null moves), or of a merge that was refused early a bound that it does not exceed.
     """
 
     move: int

@@ -124,7 +124,7 @@ def _weigh_joins(model: Model, pieces: Pieces, v: int, n: int, count: int, large
 def carry_part(guide: Guide, pieces: Pieces, v: int, c: int, target: int, count: int) -> None:
     """Carry the part under v, of ``count`` observations, over to the open block ``target``.
 
-    What is left of its block c is for the caller to set.
+    Its sums are in row ``PART``. What is left of its block c is for the caller to set.
     """
     partition = pieces.partition
     stamp = new_epoch(pieces)

@@ -272,7 +272,7 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "result_" in state:
-            kernels = tuple(kernels_named(state["kernels"]))
+            kernels = tuple(dict.fromkeys(kernels_named(state["kernels"])))
             state = {**state, "result_": replace(state["result_"], kernels=kernels)}
         super().__setstate__(state)
 

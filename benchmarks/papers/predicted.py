@@ -167,7 +167,7 @@ def followed(
         kernels = kernels_named(names.removesuffix(ADAPTIVE))
         compile_apart(kernels, chain())
         if names.endswith(ADAPTIVE):
-            kernels = [adaptive(names, kernels)]
+            kernels = [adaptive(names, list(dict.fromkeys(kernels)))]
         return vars(follow(kernels, chain(), rng, held, seconds))
 
     return Path(**kept(file, make))

@@ -228,9 +228,10 @@ than the posterior's typical one, so its best log joint is no target. Published 
 density of u in them; ours have it integrated out. One iteration of ours is 515 moves and visits to
 a tenth of the observations (1000 at most), of the paper's 20 global moves and a local sweep. On the
 NIPS counts ours leave out the multinomial coefficients and the rare words; clusters of two or three
-documents are made there, which single visits seat best. A run of seconds has few iterations of
-whole scans: effective sample sizes of chains that have not arrived say nothing (the paper's
-neither)."""
+documents are made there, which single visits seat best. Our mean log ratios have a bound in place
+of the ratio of merges that are refused early, and so are higher. A run of seconds has few
+iterations of whole scans: effective sample sizes of chains that have not arrived say nothing (the
+paper's neither)."""
 
 
 def show(value: float | None, digits: int = 1) -> str:

@@ -15,12 +15,15 @@ from tests.exact.partition_checks import check_partition
 ARRAYS = ("label", "following", "preceding", "rows", "slots", "position", "n_blocks")
 
 
+@pytest.mark.parametrize("midway", [False, True])
 @pytest.mark.parametrize("name", [name for name in KERNELS | FORMS if name != "gibbs"])
-def test_rejection(name: str, rng: Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejection(
+    name: str, midway: bool, rng: Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(split_merge, "decide", lambda _, move, ratio: Info(move, ratio, 0))
-    # Merges by allocation are refused as late as can be, when there is most to put back.
-    for module in (split_merge, sides):
-        monkeypatch.setattr(module, "survives_fall", lambda *_: True)
+    # Merges by allocation are refused after its first step, or when there is most to put back.
+    monkeypatch.setattr(split_merge, "coin", lambda *_: True)
+    monkeypatch.setattr(sides, "survives_fall", lambda *_: not midway)
     conclude: Any = split_merge.conclude_merge
     for kernel in (rgsm, sams, sdds, ss):
         monkeypatch.setattr(kernel, "conclude_merge", lambda *given: conclude(*given[:-1], -inf))
