@@ -5,7 +5,7 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 ROOMS := $(patsubst %/py.typed,%,$(wildcard */py.typed))
-REQUIREMENTS := pyproject.toml setup.py constraints.txt
+REQUIREMENTS := pyproject.toml constraints.txt
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
@@ -33,8 +33,6 @@ format: $(VENV)/.dev ## format, and mend what can be mended automatically
 	$(BIN)/ruff format
 
 types: $(VENV)/.dev ## check types
-	@mkdir -p build/typing/weald
-	@for room in $(ROOMS); do ln -sfn "../../../$$room" "build/typing/weald/$$room"; done
 	$(BIN)/mypy
 
 audit: $(VENV)/.dev ## look dependencies up among known vulnerabilities, where a network allows it

@@ -20,20 +20,21 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
-from weald.storage.migrate import upgrade
 from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlStore
-from weald.stream.engine import Engine
-from weald.stream.file_source import FileSource
-from weald.stream.kafka_source import KafkaSource
-from weald.stream.model import Plan, new_shard, spec_from_sample
-from weald.stream.record import Message
+from weald.storage.sql.migrate import upgrade
+from weald.storage.writing.store import SqlStore
+from weald.stream.engine.engine import Engine
+from weald.stream.model.model import Plan, new_shard, spec_from_sample
+from weald.stream.record.record import Message
 from weald.stream.settings import FieldSettings, KafkaSettings, SchemaSettings, StreamSettings
-from weald.stream.source import Source
-from weald.stream.watch import Watch
+from weald.stream.source.file_source import FileSource
+from weald.stream.source.kafka_source import KafkaSource
+from weald.stream.source.source import Source
+from weald.stream.telemetry.telemetry import Watch
 
 Values = NDArray[np.float64]
 
@@ -159,7 +160,8 @@ def topic_run(
 
 def _produce(topic: str, records: Sequence[bytes], kafka: KafkaSettings) -> None:
     from kafka import KafkaProducer
-    from weald.stream.kafka_options import client_options
+
+    from weald.stream.source.kafka_options import client_options
 
     producer = KafkaProducer(**client_options(kafka, "benchmark"), linger_ms=20)
     partitions = sorted(producer.partitions_for(topic))
@@ -196,7 +198,7 @@ def main() -> None:
 
 
 def _embedded_run(values: Values, records: Sequence[bytes]) -> tuple[float, str]:
-    from weald.cli.embedded import API_VERSION, kafka_broker
+    from weald.cli.service.embedded import API_VERSION, kafka_broker
 
     with kafka_broker() as bootstrap:
         version = ".".join(str(part) for part in API_VERSION)

@@ -24,11 +24,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.cli.fit_report import adjusted_rand_index
-from weald.mcmc.chain import Chain
-from weald.mcmc.start import atoms_of, forest_labels, plant_atoms
+
+from weald.answers.agreement import adjusted_rand_index
+from weald.mcmc.chain.chain import Chain
+from weald.mcmc.offline.start import atoms_of, forest_labels, plant_atoms
 from weald.treecore.family import FAMILIES
-from weald.treecore.forest import Forest, empty_forest
+from weald.treecore.forest.forest import Forest, empty_forest
 from weald.treecore.prior import build_prior
 
 from .papers.chains import source

@@ -32,15 +32,16 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from weald.cli.fit_report import adjusted_rand_index
+
+from weald.answers.agreement import adjusted_rand_index
 from weald.mcmc.settings import ModelSettings, RefinementSettings
-from weald.storage.migrate import upgrade
 from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlStore
-from weald.stream.engine import Engine
-from weald.stream.file_source import FileSource
-from weald.stream.model import Plan
+from weald.storage.sql.migrate import upgrade
+from weald.storage.writing.store import SqlStore
+from weald.stream.engine.engine import Engine
+from weald.stream.model.model import Plan
 from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
+from weald.stream.source.file_source import FileSource
 
 from .papers.data import DATA
 

@@ -22,11 +22,12 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.cli.fit_report import adjusted_rand_index
+
+from weald.answers.agreement import adjusted_rand_index
 from weald.mcmc.settings import ModelSettings, RefinementSettings
-from weald.stream.model import free_shard
+from weald.stream.model.model import free_shard
+from weald.stream.model.shard import Shard
 from weald.stream.settings import MemorySettings
-from weald.stream.shard import Shard
 
 MIB = 2**20
 LIMIT_MIB = 1024

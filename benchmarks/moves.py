@@ -12,13 +12,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.mcmc import dm, emm, gibbs, rgsm, rm, rsm, sams, sdds, ss
-from weald.mcmc.entities import entity_seating, make_entities
-from weald.mcmc.start import atoms_of
-from weald.mcmc.state import MERGE, SPLIT, make_state, make_tally
+
+from weald.mcmc.entities import emm
+from weald.mcmc.entities.entities import entity_seating, make_entities
+from weald.mcmc.gibbs import gibbs
+from weald.mcmc.offline.start import atoms_of
+from weald.mcmc.split_merge import dm, rgsm, rm, rsm, sams, sdds, ss
+from weald.mcmc.state.atom_state import MERGE, SPLIT, make_state, make_tally
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import workspace
-from weald.treecore.partition import Model
+from weald.treecore.family.interface.base import workspace
+from weald.treecore.partition.partition import Model
 from weald.treecore.prior import build_prior
 
 from .papers.simulated import N_KINDS, attributes, mentions

@@ -14,7 +14,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
-from weald.mcmc.guides import History
+
+from weald.mcmc.reconfiguration.reference_partitions import History
 from weald.mcmc.relational.kernels import NETWORK_KERNELS
 from weald.mcmc.relational.position import VertexPosition
 from weald.treecore.prior import build_prior

@@ -20,13 +20,13 @@ from pathlib import Path
 
 import numpy as np
 from kafka import KafkaAdminClient, KafkaProducer
-from weald.storage import migrate
-from weald.storage.errors import StorageError
-from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlReader
 
 from tests.servers.kafka import kafka_broker
 from tests.servers.server import wait_until
+from weald.storage.errors import StorageError
+from weald.storage.settings import StorageSettings
+from weald.storage.sql import migrate
+from weald.storage.writing.store import SqlReader
 
 TOPIC = STREAM = "overload"
 FACTOR = 20

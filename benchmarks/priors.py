@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+
 from weald.treecore.prior import (
     DirichletProcess,
     MixtureOfFiniteMixtures,

@@ -31,7 +31,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.sparse import load_npz
-from weald.mcmc.start import atoms_of, starting_labels
+
+from weald.mcmc.offline.start import atoms_of, starting_labels
 from weald.treecore.prior import build_prior
 
 from .papers.chains import Problem, arguments, kept_in, problem, reporting, source

@@ -35,17 +35,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from weald.mcmc.settings import RefinementSettings
-from weald.storage.errors import StorageError
-from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlReader
-from weald.stream.settings import MemorySettings
 
 from tests.crash.ledgers import Expected, faults
 from tests.servers.kafka import kafka_broker
 from tests.servers.postgresql import database, postgresql_server
 from tests.servers.redis import redis_server
 from tests.servers.server import Server, free_port
+from weald.mcmc.settings import RefinementSettings
+from weald.storage.errors import StorageError
+from weald.storage.settings import StorageSettings
+from weald.storage.writing.store import SqlReader
+from weald.stream.settings import MemorySettings
 
 NAME, TOPIC, N_PARTITIONS = "soak", "soak", 4
 CADENCE = RefinementSettings(every_records=500, publish_every_records=1000, rounds=1)

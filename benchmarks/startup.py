@@ -17,10 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from weald.storage.commit import BatchCommit, ObservationBlock, OffsetAdvance, StreamSpec
-from weald.storage.migrate import upgrade
+
+from weald.storage.commit.commit import BatchCommit, ObservationBlock, OffsetAdvance, StreamSpec
 from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlStore
+from weald.storage.sql.migrate import upgrade
+from weald.storage.writing.store import SqlStore
 
 LIMIT_SECONDS = 0.3
 N = 2_000

@@ -14,8 +14,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
-from weald.storage import migrate
-from weald.storage.base import (
+
+from tests.servers.postgresql import database, postgresql_server
+from tests.servers.server import Server
+from weald.storage.queries.base import (
     BatchCommit,
     ClusterRow,
     ObservationBlock,
@@ -25,10 +27,8 @@ from weald.storage.base import (
     StreamSpec,
 )
 from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlStore
-
-from tests.servers.postgresql import database, postgresql_server
-from tests.servers.server import Server
+from weald.storage.sql import migrate
+from weald.storage.writing.store import SqlStore
 
 D = 10
 K = 30

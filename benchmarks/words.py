@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from weald.mcmc import gibbs
-from weald.mcmc.start import atoms_of, forest_labels, grow_forest
-from weald.mcmc.state import make_state
+
+from weald.mcmc.gibbs import gibbs
+from weald.mcmc.offline.start import atoms_of, forest_labels, grow_forest
+from weald.mcmc.state.atom_state import make_state
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import workspace
-from weald.treecore.partition import Model
+from weald.treecore.family.interface.base import workspace
+from weald.treecore.partition.partition import Model
 from weald.treecore.prior import build_prior
 from weald.treecore.prior.sequential import canonical_labels
 

@@ -76,7 +76,7 @@ def _settings(run: Run) -> dict[str, Any]:
     from weald.mcmc.settings import ModelSettings, RefinementSettings
     from weald.storage.settings import RedisSettings, StorageSettings
     from weald.stream.settings import FieldSettings, KafkaSettings, SchemaSettings, StreamSettings
-    from weald.stream.worker_settings import WorkersSettings
+    from weald.stream.worker.settings import WorkersSettings
 
     fields = tuple(FieldSettings(f"x{j}") for j in range(run.d))
     return {
@@ -98,17 +98,17 @@ def _settings(run: Run) -> dict[str, Any]:
 
 def _write(run: Run, ready: Any) -> None:
     """The writer's process: run, and note log joints and latencies."""
-    from weald.cli.warmup import compile_kernels
+    from weald.cli.commands.warmup import compile_kernels
     from weald.monitoring.health import Health
     from weald.monitoring.metrics import Metrics
-    from weald.storage.lease_queue import LeaseQueue
-    from weald.storage.migrate import upgrade
-    from weald.storage.sql import SqlStore
-    from weald.stream.engine import Engine
-    from weald.stream.kafka_source import KafkaSource
-    from weald.stream.model import Plan
-    from weald.stream.refinery import Refinery
-    from weald.stream.watch import Watch
+    from weald.storage.redis.lease_queue import LeaseQueue
+    from weald.storage.sql.migrate import upgrade
+    from weald.storage.writing.store import SqlStore
+    from weald.stream.engine.coordinator import Refinery
+    from weald.stream.engine.engine import Engine
+    from weald.stream.model.model import Plan
+    from weald.stream.source.kafka_source import KafkaSource
+    from weald.stream.telemetry.telemetry import Watch
 
     compile_kernels(FAMILY)
     settings = _settings(run)
@@ -158,9 +158,9 @@ def _write(run: Run, ready: Any) -> None:
 
 
 def _work(run: Run, ready: Any) -> None:
-    from weald.cli.warmup import compile_kernels
-    from weald.storage.lease_queue import LeaseQueue
-    from weald.stream.worker import Worker, worker_name
+    from weald.cli.commands.warmup import compile_kernels
+    from weald.storage.redis.lease_queue import LeaseQueue
+    from weald.stream.worker.worker import Worker, worker_name
 
     compile_kernels(FAMILY)
     settings = _settings(run)
@@ -226,7 +226,7 @@ def _run(run: Run, values: Values, rate: float) -> tuple[float, list[Any], list[
 def level(values: Values) -> float:
     """What a long chain on these observations rarely falls below: mean less two deviations."""
     from weald.mcmc.settings import ModelSettings, RefinementSettings
-    from weald.stream.model import Plan, new_shard, spec_from_sample
+    from weald.stream.model.model import Plan, new_shard, spec_from_sample
     from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
 
     fields = tuple(FieldSettings(f"x{j}") for j in range(values.shape[1]))
@@ -292,7 +292,7 @@ def latency(runs: Sequence[Run], values: Values, rate: float, repeat: int) -> No
 
 def main() -> None:
     """Measure both and print."""
-    from weald.cli.warmup import compile_kernels
+    from weald.cli.commands.warmup import compile_kernels
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--records", type=int, default=10_000)

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from . import (
+from .commands import (
     assign,
     cluster,
     clusters,
@@ -21,7 +21,6 @@ from . import (
     dlq,
     doctor,
     export,
-    fit,
     init,
     lineage,
     predict,
@@ -35,10 +34,11 @@ from . import (
 )
 from .demo import command as demo
 from .errors import CommandError, ExitCode
+from .fit import command as fit
 from .http import command as serve
-from .output import note
 from .report import command as report
-from .translate import translated
+from .terminal.error_messages import translated
+from .terminal.output import note
 
 __all__ = ["app", "main"]
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kafka import KafkaProducer
+
 from weald.cli.demo.streams import STREAMS
 
 SPOILT_EVERY = 500

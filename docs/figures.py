@@ -17,14 +17,15 @@ from matplotlib.figure import Figure
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import dendrogram
-from weald.mcmc.fit import FitSettings, fit
-from weald.mcmc.kernels import KERNELS, Kernel
-from weald.mcmc.position import Position
+
+from weald.mcmc.chain.position import Position
+from weald.mcmc.offline.fit import FitSettings, fit
+from weald.mcmc.offline.start import atoms_of, forest_labels, grow_forest
 from weald.mcmc.relational.fit import fit_network
 from weald.mcmc.relational.kernels import NETWORK_KERNELS
-from weald.mcmc.start import atoms_of, forest_labels, grow_forest
+from weald.mcmc.schedule.kernels import KERNELS, Kernel
 from weald.treecore.family import FAMILIES
-from weald.treecore.guide import Guide, freeze
+from weald.treecore.guide.guide import Guide, freeze
 from weald.treecore.prior import build_prior
 from weald.treecore.relational.network import Links, make_network
 

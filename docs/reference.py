@@ -13,18 +13,18 @@ import msgspec
 
 # What a Python program imports, in the order in which it is met.
 CLASSES = (
-    "weald.stream.estimator.BayesianClusterer",
-    "weald.stream.online.OnlineBayesianClusterer",
-    "weald.stream.predictive.Predictive",
-    "weald.mcmc.fit.FitSettings",
-    "weald.mcmc.fit.FitResult",
-    "weald.treecore.family.base.FamilySpec",
+    "weald.stream.estimators.bayesian_clusterer.BayesianClusterer",
+    "weald.stream.estimators.online_clusterer.OnlineBayesianClusterer",
+    "weald.stream.publication.predictive.Predictive",
+    "weald.mcmc.offline.fit.FitSettings",
+    "weald.mcmc.offline.fit.FitResult",
+    "weald.treecore.family.interface.base.FamilySpec",
 )
 FUNCTIONS = (
-    "weald.stream.inference.inference_data",
-    "weald.mcmc.fit.fit",
-    "weald.mcmc.consensus.consensus_partition",
-    "weald.mcmc.consensus.membership",
+    "weald.stream.estimators.inference_data.inference_data",
+    "weald.mcmc.offline.fit.fit",
+    "weald.mcmc.estimate.consensus.consensus_partition",
+    "weald.mcmc.estimate.consensus.membership",
 )
 
 
@@ -42,6 +42,7 @@ def write_all(folder: Path) -> None:
 def commands() -> str:
     """Every command with its help, as the program prints it."""
     from typer.main import get_command
+
     from weald.cli.main import app
 
     parts = ["# Commands", "As `weald COMMAND --help` prints them.", ""]
@@ -67,8 +68,8 @@ def _help(path: tuple[str, ...]) -> str:
 
 def configuration() -> str:
     """Every setting with its default and its meaning."""
-    from weald.cli.secrets import is_secret
-    from weald.cli.settings import SECTIONS
+    from weald.cli.config.secrets import is_secret
+    from weald.cli.config.settings import SECTIONS
 
     parts = [
         "# Configuration",
@@ -141,7 +142,7 @@ def metrics() -> str:
 
 def kernels() -> str:
     """Every kernel with its claim, in the words of its own module."""
-    from weald.mcmc.kernels import KERNELS, SCHEDULES
+    from weald.mcmc.schedule.kernels import KERNELS, SCHEDULES
 
     parts = [
         "# Kernels",

@@ -1,1 +1,5 @@
-"""Sources, decoding, batching, the engine loop and dead letters. The only room that loops."""
+"""Sources, decoding, batching, the engine loop and dead letters. The only room that loops.
+
+- ``errors``: errors of the stream room.
+- ``settings``: settings of the stream room: the stream itself, its Kafka connection, its schema.
+"""

@@ -1,4 +1,7 @@
-"""The arrows between the rooms, and the house rules that can be read off the source."""
+"""The arrows between the rooms, and the house rules that can be read off the source.
+
+One test a rule; each collects all faults, so that one run names them all.
+"""
 
 import ast
 import re
@@ -8,13 +11,12 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 
 # Each room with the rooms that it may import. Nothing else points at anything.
 ARROWS = {
-    "cli": {"stream", "mcmc", "storage", "treecore", "monitoring"},
+    "cli": {"answers", "stream", "mcmc", "storage", "treecore", "monitoring"},
+    "answers": {"stream", "mcmc", "storage", "treecore"},
     "stream": {"mcmc", "storage", "treecore", "monitoring"},
     "mcmc": {"treecore"},
     "storage": {"treecore"},
@@ -30,11 +32,12 @@ IMPURE_MODULES = {
 # Kernels report the seconds that they took, the labels of a whole shard are drawn by all cores, and
 # the cache of compiled code lies in a folder.
 IMPURE_EXCEPTIONS = {
-    "treecore/compile.py",
-    "mcmc/chain.py",
-    "mcmc/conditional.py",
+    "treecore/compiled/kernel_cache.py",
+    "treecore/compiled/source_stamps.py",
+    "mcmc/chain/chain.py",
+    "mcmc/conditional/labels.py",
     "mcmc/relational/chain.py",
-    "mcmc/lease_work.py",
+    "mcmc/leases/lease_work.py",
 }
 ONLY_IMPORTERS = {
     "kafka": {"stream", "cli"},
@@ -54,7 +57,8 @@ ONLY_IMPORTERS = {
 }
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "joblib", "marshal", "shelve"}
 FORBIDDEN_NAMES = re.compile(r"^(utils?|helpers?|common|core|managers?|misc)$")
-LONGEST_FILE = 400
+# A folder that has more is two rooms.
+MOST_FILES = 18
 
 FILES = sorted(
     path
@@ -62,15 +66,23 @@ FILES = sorted(
     for path in (ROOT / room).rglob("*.py")
     if "__pycache__" not in path.parts
 )
-each_file = pytest.mark.parametrize(
-    "path", FILES, ids=[path.relative_to(ROOT).as_posix() for path in FILES]
-)
+MODULES = {
+    ".".join(("weald", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    ): path
+    for path in FILES
+}
 
 
 @cache
 def nodes_of(path: Path) -> list[ast.AST]:
     """Everything that a file is made of."""
     return list(ast.walk(ast.parse(path.read_text(), str(path))))
+
+
+def named(path: Path) -> str:
+    """A file as people say it."""
+    return path.relative_to(ROOT).as_posix()
 
 
 def imported_modules(path: Path) -> Iterator[str]:
@@ -82,7 +94,7 @@ def imported_modules(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join((*base, *([node.module] if node.module else [])))
-            # "from .. import treecore" names the room only in what it imports.
+            # "from . import file" names the file only in what it imports.
             yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
@@ -92,6 +104,11 @@ def room_of(module: str) -> str | None:
     return parts[0] if parts[0] in ARROWS else None
 
 
+def file_of(module: str) -> str | None:
+    """The module of this tree that an imported name is, or is in."""
+    return next((name for name in (module, module.rpartition(".")[0]) if name in MODULES), None)
+
+
 def calls(path: Path) -> Iterator[ast.Call]:
     for node in nodes_of(path):
         if isinstance(node, ast.Call):
@@ -99,87 +116,128 @@ def calls(path: Path) -> Iterator[ast.Call]:
 
 
 def test_rooms_are_the_installed_ones() -> None:
-    (installed,) = re.findall(r"^ROOMS = (\(.*\))$", (ROOT / "setup.py").read_text(), re.MULTILINE)
-    assert set(ast.literal_eval(installed)) == set(ARROWS)
-    assert {path.parent.name for path in ROOT.glob("*/py.typed")} == set(ARROWS)
+    links = {path.name: path for path in (ROOT / "weald").iterdir() if path.is_dir()}
+    links.pop("__pycache__", None)
+    assert set(links) == set(ARROWS)
+    assert all(link.resolve() == ROOT / room for room, link in links.items())
+    marked = {path.parent.name for path in ROOT.glob("*/py.typed")}
+    assert marked == {"weald", *ARROWS}
 
 
-@each_file
-def test_imports_follow_the_arrows(path: Path) -> None:
-    room = path.relative_to(ROOT).parts[0]
-    reached = {room_of(module) for module in imported_modules(path)}
-    wrong = reached - {None, room} - ARROWS[room]
-    assert not wrong, f"{room} may not import {wrong}"
+def test_imports_follow_the_arrows() -> None:
+    faults = [
+        f"{named(path)} imports {module}"
+        for path in FILES
+        for module in imported_modules(path)
+        if room_of(module) not in {None, (room := path.relative_to(ROOT).parts[0]), *ARROWS[room]}
+    ]
+    assert not faults
+
+
+def test_files_import_each_other_in_no_circle() -> None:
+    reached = {
+        name: {found for module in imported_modules(path) if (found := file_of(module))} - {name}
+        for name, path in MODULES.items()
+    }
+    # Files whose imports are all sorted leave, until those of circles and above are left.
+    left = dict(reached)
+    while done := [name for name, found in left.items() if not found & left.keys()]:
+        for name in done:
+            del left[name]
+    below = {name for found in left.values() for name in found}
+    assert not left, sorted(below & left.keys())
 
 
 def test_no_room_is_imported_by_its_bare_name() -> None:
     """From the root of the repository that works by accident, and loads the module twice."""
     scripts = [path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
-    for path in (*FILES, *scripts):
-        bare = {name.partition(".")[0] for name in imported_modules(path)} & set(ARROWS)
-        assert not bare, f"{path.relative_to(ROOT)}: import weald.{min(bare)}"
+    faults = [
+        f"{named(path)}: import weald.{name}"
+        for path in (*FILES, *scripts)
+        for name in {module.partition(".")[0] for module in imported_modules(path)} & set(ARROWS)
+    ]
+    assert not faults
 
 
-@each_file
-def test_libraries_stay_in_their_room(path: Path) -> None:
-    room = path.relative_to(ROOT).parts[0]
-    for module in imported_modules(path):
-        library = module.partition(".")[0]
-        assert library not in FORBIDDEN_MODULES, f"{module} is not allowed anywhere"
-        assert room in ONLY_IMPORTERS.get(library, {room}), f"{library} does not belong in {room}"
+def test_libraries_stay_in_their_room() -> None:
+    faults = []
+    for path in FILES:
+        room = path.relative_to(ROOT).parts[0]
+        for module in imported_modules(path):
+            library = module.partition(".")[0]
+            if library in FORBIDDEN_MODULES or room not in ONLY_IMPORTERS.get(library, {room}):
+                faults.append(f"{named(path)} imports {module}")
+    assert not faults
 
 
-@each_file
-def test_pure_rooms_touch_nothing_outside(path: Path) -> None:
-    relative = path.relative_to(ROOT)
-    if relative.parts[0] not in PURE or relative.as_posix() in IMPURE_EXCEPTIONS:
-        return
-    libraries = {module.partition(".")[0] for module in imported_modules(path)}
-    assert not libraries & IMPURE_MODULES
+def test_pure_rooms_touch_nothing_outside() -> None:
+    faults = [
+        f"{named(path)} imports {module}"
+        for path in FILES
+        if path.relative_to(ROOT).parts[0] in PURE and named(path) not in IMPURE_EXCEPTIONS
+        for module in imported_modules(path)
+        if module.partition(".")[0] in IMPURE_MODULES
+    ]
+    assert not faults
 
 
-@each_file
-def test_nothing_runs_text_as_code(path: Path) -> None:
-    for call in calls(path):
-        called = call.func.id if isinstance(call.func, ast.Name) else None
-        assert called not in {"eval", "exec"}, f"line {call.lineno}"
-        for keyword in call.keywords:
-            shell = keyword.arg == "shell" and not (
-                isinstance(keyword.value, ast.Constant) and keyword.value.value is False
-            )
-            assert not shell, f"line {call.lineno} starts a shell"
-            allows = keyword.arg == "allow_pickle" and not (
-                isinstance(keyword.value, ast.Constant) and keyword.value.value is False
-            )
-            assert not allows, f"line {call.lineno} allows pickles"
+def test_nothing_runs_text_as_code() -> None:
+    faults = []
+    for path in FILES:
+        for call in calls(path):
+            called = call.func.id if isinstance(call.func, ast.Name) else None
+            if called in {"eval", "exec"}:
+                faults.append(f"{named(path)}:{call.lineno} calls {called}")
+            faults += [
+                f"{named(path)}:{call.lineno} passes {keyword.arg}"
+                for keyword in call.keywords
+                if keyword.arg in {"shell", "allow_pickle"}
+                and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is False)
+            ]
+    assert not faults
 
 
-@each_file
-def test_files_stay_short_and_well_named(path: Path) -> None:
-    assert not FORBIDDEN_NAMES.match(path.stem), "name the noun"
-    if "migrations" not in path.parts:
-        n_lines = len(path.read_text().splitlines())
-        assert n_lines <= LONGEST_FILE, f"{n_lines} lines"
+def test_files_are_named_for_what_they_hold() -> None:
+    assert not [named(path) for path in FILES if FORBIDDEN_NAMES.match(path.stem)]
 
 
-@each_file
-def test_silenced_checks_give_a_reason(path: Path) -> None:
+def test_folders_are_rooms_with_a_face() -> None:
+    """About a dozen files each, all of which the folder's docstring names."""
+    faults = []
+    for folder in sorted({path.parent for path in FILES} - {ROOT / "storage/migrations/versions"}):
+        files = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+        if len(files) > MOST_FILES:
+            faults.append(f"{named(folder)} has {len(files)} files")
+        face = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+        faults += [
+            f"{named(folder)}/__init__.py: {file}" for file in files if f"``{file}``" not in face
+        ]
+    assert not faults
+
+
+def test_silenced_checks_give_a_reason() -> None:
     silenced = re.compile(
         r"#\s*(type: ignore|noqa)(\[[\w, -]+\]|:\s*[A-Z]+\d+(,\s*[A-Z]+\d+)*)?(.*)"
     )
-    explained = 0
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
-        found = silenced.search(line)
-        if found:
+    faults = []
+    for path in FILES:
+        explained = 0
+        for number, line in enumerate(path.read_text().splitlines(), start=1):
+            found = silenced.search(line)
+            if not found:
+                continue
             # One reason serves a run of consecutive lines.
-            given = found.group(4).strip(" #-:;") or explained == number - 1
-            assert given, f"line {number} does not say why"
-            explained = number
+            if found.group(4).strip(" #-:;") or explained == number - 1:
+                explained = number
+            else:
+                faults.append(f"{named(path)}:{number}")
+    assert not faults
 
 
 def test_importing_a_room_does_not_connect_or_compile() -> None:
     """No room calls a constructor of a client at module level."""
     clients = {"create_engine", "KafkaConsumer", "KafkaProducer", "Redis", "from_url"}
+    faults = []
     for path in FILES:
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr):
@@ -189,7 +247,8 @@ def test_importing_a_room_does_not_connect_or_compile() -> None:
                     if isinstance(call, ast.Call)
                     and isinstance(call.func, ast.Attribute | ast.Name)
                 }
-                assert not names & clients, path
+                faults += [f"{named(path)}:{node.lineno} {name}" for name in names & clients]
+    assert not faults
 
 
 def test_every_third_party_import_is_declared() -> None:

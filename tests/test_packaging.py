@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROOMS = tuple(sorted(marker.parent.name for marker in ROOT.glob("*/py.typed")))
+ROOMS = tuple(sorted(path.name for path in (ROOT / "weald").iterdir() if path.is_symlink()))
 CLUTTER = ("__pycache__", ".DS_Store")
 
 
@@ -33,10 +33,12 @@ def uv(*arguments: str | Path, cwd: Path) -> None:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel built from a copy of the sources, so that no earlier build can leak into it."""
     sources = tmp_path_factory.mktemp("sources")
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, sources)
     for room in ROOMS:
         shutil.copytree(ROOT / room, sources / room, ignore=shutil.ignore_patterns(*CLUTTER))
+    ignored = shutil.ignore_patterns(*CLUTTER)
+    shutil.copytree(ROOT / "weald", sources / "weald", symlinks=True, ignore=ignored)
     uv("build", "--quiet", "--wheel", "--out-dir", sources / "dist", cwd=sources)
     (built,) = (sources / "dist").glob("*.whl")
     return built
@@ -78,7 +80,8 @@ def test_wheel_carries_every_file_of_every_room(wheel: Path) -> None:
         for path in (ROOT / room).rglob("*")
         if path.is_file() and not set(path.parts) & set(CLUTTER)
     }
-    assert packed == expected
+    door = {f"weald/{name}" for name in ("__init__.py", "py.typed")}
+    assert packed == expected | door
 
 
 def test_wheel_says_what_it_is(wheel: Path) -> None:
@@ -96,6 +99,10 @@ def test_wheel_says_what_it_is(wheel: Path) -> None:
 
 def test_rooms_are_imported_from_the_installation(installed: Path, tmp_path: Path) -> None:
     code = "import weald.cli, weald.stream; print(weald.cli.__file__, weald.stream.__file__)"
+    version = run(
+        installed / "python", "-c", "import weald; print(weald.__version__)", cwd=tmp_path
+    )
+    assert version.stdout.split()
     said = run(installed / "python", "-c", code, cwd=tmp_path).stdout.split()
     assert all(Path(file).is_relative_to(installed.parent) for file in said)
 

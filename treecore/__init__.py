@@ -1,1 +1,4 @@
-"""Families, partition priors, the forest of guide trees and the partition. Pure."""
+"""Families, partition priors, the forest of guide trees and the partition. Pure.
+
+- ``errors``: errors of treecore.
+"""

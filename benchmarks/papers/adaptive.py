@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc.kernels import Kernel
-from weald.mcmc.position import Position
+
+from weald.mcmc.chain.position import Position
+from weald.mcmc.schedule.kernels import Kernel
 
 __all__ = ["FIRST_EPOCH", "FLOOR", "Adaptive", "adaptive"]
 

@@ -8,10 +8,10 @@ many normalised iterations (in units of its Gibbs sweeps) as adaptive reconfigur
 
 Guides come from a growing history of all chains, as in the paper, or with ``--guides population``
 from the other half of the chains (exact). The row *ours* is what ``weald fit`` does: first pieces
-that the guides agree on move (:mod:`weald.mcmc.accord`), then as ARM; the history stops growing at
-half of the run, so that the draws that count come from kernels that leave the posterior invariant.
-R-hat is that of the chains of one index in different restarts, averaged over indices. Acceptance
-is counted over the whole run, and over the half of it that is kept.
+that the guides agree on move (:mod:`weald.mcmc.reconfiguration.accord`), then as ARM; the history
+stops growing at half of the run, so that the draws that count come from kernels that leave the
+posterior invariant. R-hat is that of the chains of one index in different restarts, averaged over
+indices. Acceptance is counted over the whole run, and over the half of it that is kept.
 ``--iterations``, ``--restarts`` and ``--methods`` make it shorter; with ``--keep DIR`` every
 restart is kept in a file as it ends, and a run that was broken off goes on from there.
 """
@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
 from weald.mcmc.relational.kernels import NETWORK_KERNELS
 from weald.mcmc.relational.position import VertexPosition
 from weald.treecore.prior import build_prior

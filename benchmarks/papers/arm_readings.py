@@ -22,13 +22,14 @@ from pathlib import Path
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc import arm
-from weald.mcmc.guides import Guides, make_guides
-from weald.mcmc.kernels import moves_of
+
+from weald.mcmc.reconfiguration import arm
+from weald.mcmc.reconfiguration.reference_partitions import Guides, make_guides
 from weald.mcmc.relational.kernels import NETWORK_KERNELS
 from weald.mcmc.relational.position import VertexPosition
 from weald.mcmc.relational.vertices import VertexState
-from weald.mcmc.state import make_tally
+from weald.mcmc.schedule.kernels import moves_of
+from weald.mcmc.state.atom_state import make_tally
 
 from .arm import network, population, scale_reduction, scale_reductions
 from .population import N_CHAINS, OURS

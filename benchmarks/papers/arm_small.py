@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.mcmc.kernels import KERNELS
+
+from weald.mcmc.schedule.kernels import KERNELS
 from weald.treecore.prior import build_prior
 from weald.treecore.prior.sequential import canonical_labels
 from weald.treecore.relational.network import Links, Network, make_network

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from weald.mcmc.kernels import Kernel
-from weald.mcmc.offline_guide import offline_guide
-from weald.mcmc.position import Position
-from weald.mcmc.start import atoms_of, forest_labels, grow_forest
+
+from weald.mcmc.chain.position import Position
+from weald.mcmc.offline.offline_guide import offline_guide
+from weald.mcmc.offline.start import atoms_of, forest_labels, grow_forest
+from weald.mcmc.schedule.kernels import Kernel
 from weald.treecore.family import FAMILIES
-from weald.treecore.forest import Forest
-from weald.treecore.partition import Atoms
+from weald.treecore.forest.forest import Forest
+from weald.treecore.partition.partition import Atoms
 from weald.treecore.prior import PartitionPrior
 
 __all__ = [
@@ -171,7 +172,7 @@ def common_level(samplers: Sequence[Sequence[Course]]) -> float:
 
 def autocorrelation_time(trace: NDArray[np.float64]) -> float:
     """One plus twice the sum of autocorrelations, by ArviZ; NaN for a trace that never moves."""
-    from weald.stream.inference import library  # slow to load
+    from weald.stream.estimators.inference_data import library  # slow to load
 
     if trace.min() == trace.max():
         return np.nan

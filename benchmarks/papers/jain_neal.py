@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.mcmc import gibbs, rgsm
-from weald.mcmc.position import Position
-from weald.mcmc.state import make_tally
+
+from weald.mcmc.chain.position import Position
+from weald.mcmc.gibbs import gibbs
+from weald.mcmc.split_merge import rgsm
+from weald.mcmc.state.atom_state import make_tally
 from weald.treecore.prior import build_prior
 
 from .chains import arguments, autocorrelation_time, problem, reporting, source

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
-from weald.mcmc.guides import History
-from weald.mcmc.kernels import PAST, Kernel
+
+from weald.mcmc.reconfiguration.reference_partitions import History
+from weald.mcmc.schedule.kernels import PAST, Kernel
 
 __all__ = ["METHODS", "N_CHAINS", "OURS", "Population"]
 

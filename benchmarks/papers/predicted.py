@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc.gibbs import log_alone, seating_weights, weights_by_words
-from weald.mcmc.kernels import Kernel, kernels_named
-from weald.mcmc.position import Position
-from weald.mcmc.state import State, set_labels
-from weald.treecore.compile import compiled, generic, implements, inner
-from weald.treecore.family.base import workspace
-from weald.treecore.family.sparse_rows import SparseRows
-from weald.treecore.family.word_index import make_index
-from weald.treecore.partition import Atoms, Model, empty_partition
-from weald.treecore.reference import by_reference
-from weald.treecore.rows import Rows
+
+from weald.mcmc.chain.position import Position
+from weald.mcmc.gibbs.gibbs import log_alone, seating_weights, weights_by_words
+from weald.mcmc.schedule.kernels import Kernel, kernels_named
+from weald.mcmc.state.atom_state import State, set_labels
+from weald.treecore.compiled.compile import compiled, generic, implements, inner
+from weald.treecore.compiled.reference import by_reference
+from weald.treecore.family.discrete.word_index import make_index
+from weald.treecore.family.interface.base import workspace
+from weald.treecore.partition.partition import Atoms, Model, empty_partition
+from weald.treecore.statistics.rows import Rows
+from weald.treecore.statistics.sparse_rows import SparseRows
 
 from .adaptive import adaptive
 from .chains import compile_apart, kept

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+
 from weald.treecore.prior import build_prior
 
 __all__ = [

@@ -25,19 +25,21 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc import emm, rgsm, rm, sdds, ss
-from weald.mcmc.entities import Entities, entity_seating, make_entities
-from weald.mcmc.kernels import KERNELS
-from weald.mcmc.selection import paper_selection
-from weald.mcmc.start import atoms_of
-from weald.mcmc.state import MERGE, SPLIT, State, make_state, make_tally, record
-from weald.treecore.compile import compiled
-from weald.treecore.draw import below, coin
+
+from weald.mcmc.entities import emm
+from weald.mcmc.entities.entities import Entities, entity_seating, make_entities
+from weald.mcmc.offline.start import atoms_of
+from weald.mcmc.schedule.kernels import KERNELS
+from weald.mcmc.split_merge import rgsm, rm, sdds, ss
+from weald.mcmc.split_merge.selection import paper_selection
+from weald.mcmc.state.atom_state import MERGE, SPLIT, State, make_state, make_tally, record
+from weald.treecore.compiled.compile import compiled
+from weald.treecore.compiled.draw import below, coin
+from weald.treecore.compiled.reference import by_reference
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import workspace
-from weald.treecore.partition import Model
+from weald.treecore.family.interface.base import workspace
+from weald.treecore.partition.partition import Model
 from weald.treecore.prior import build_prior
-from weald.treecore.reference import by_reference
 
 from .chains import (
     Course,

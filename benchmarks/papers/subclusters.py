@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import load_npz
-from weald.mcmc.start import atoms_of
+
+from weald.mcmc.offline.start import atoms_of
 from weald.treecore.prior import build_prior
 
 from .chains import Problem, arguments, kept_in, problem, reporting, source

@@ -28,15 +28,17 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.sparse import load_npz
-from weald.mcmc import rgsm
-from weald.mcmc.kernels import KERNELS, Kernel, gibbs_on, moves_of
-from weald.mcmc.position import Position
-from weald.mcmc.start import forest_labels
-from weald.mcmc.state import make_tally
-from weald.mcmc.tgmcmc import MOVES
-from weald.treecore.compile import compiled
-from weald.treecore.family.base import workspace
-from weald.treecore.forest import (
+
+from weald.mcmc.chain.position import Position
+from weald.mcmc.offline.start import forest_labels
+from weald.mcmc.schedule.kernels import KERNELS, Kernel, gibbs_on, moves_of
+from weald.mcmc.split_merge import rgsm
+from weald.mcmc.state.atom_state import make_tally
+from weald.mcmc.tree_guided.tgmcmc import MOVES
+from weald.treecore.compiled.compile import compiled
+from weald.treecore.compiled.reference import by_reference
+from weald.treecore.family.interface.base import workspace
+from weald.treecore.forest.forest import (
     Forest,
     add_leaf,
     add_root,
@@ -45,9 +47,8 @@ from weald.treecore.forest import (
     log_dissimilarity,
     refresh_node,
 )
-from weald.treecore.partition import Atoms, Model
+from weald.treecore.partition.partition import Atoms, Model
 from weald.treecore.prior import build_prior
-from weald.treecore.reference import by_reference
 
 from .chains import (
     Course,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ..errors import CommandError
+from weald.cli.errors import CommandError
 
 if TYPE_CHECKING:
-    from ...stream.record import Message, TopicPartition
-    from ...stream.source import Change, Source
+    from weald.stream.record.record import Message, TopicPartition
+    from weald.stream.source.source import Change, Source
+
     from .replay import Replay
 
 __all__ = ["BoundedSource"]

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import example
-from ..output import note
+from weald.cli.terminal.options import example
+from weald.cli.terminal.output import note
 
 if TYPE_CHECKING:
-    from ..settings import Settings
+    from weald.cli.config.settings import Settings
+
     from .findings import Findings
     from .home import Home
     from .streams import BundledStream
@@ -73,8 +74,9 @@ def demo(
     Redis client, metrics and health. Afterwards the other commands answer from the folder that
     it leaves behind, where it also writes a picture and a page.
     """
-    from ..embedded import require
-    from ..settings import load
+    from weald.cli.config.settings import load
+    from weald.cli.service.embedded import require
+
     from .home import Home
     from .streams import STREAMS
 
@@ -93,9 +95,9 @@ def demo(
 
 
 def _compile(settings: Settings) -> None:
-    from ...stream.model import chosen_family
-    from ..progress import step
-    from ..warmup import compile_kernels
+    from weald.cli.commands.warmup import compile_kernels
+    from weald.cli.terminal.progress import step
+    from weald.stream.model.model import chosen_family
 
     family, _ = chosen_family(settings.model, settings.schema)
     with step("compiling the kernels (long only the first time)"):
@@ -104,9 +106,10 @@ def _compile(settings: Settings) -> None:
 
 def _replay(settings: Settings, bundled: BundledStream, limit: int | None) -> None:
     """Run the engine on the replayed stream until all of it is in SQL."""
-    from .. import service as root
-    from ..progress import counting
-    from ..signals import stopping_on_signals
+    from weald.cli.service import service as root
+    from weald.cli.service.signals import stopping_on_signals
+    from weald.cli.terminal.progress import counting
+
     from .bounded import BoundedSource
     from .replay import Replay
 
@@ -132,7 +135,8 @@ def _replay(settings: Settings, bundled: BundledStream, limit: int | None) -> No
 
 
 def _report(place: Home, bundled: BundledStream, seconds: float) -> None:
-    from ..state import reading
+    from weald.cli.terminal.opened import reading
+
     from .findings import find
     from .report import draw_and_write, tell
 

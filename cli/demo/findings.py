@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..describe import cluster_record
+from weald.answers.records import cluster_record
 
 if TYPE_CHECKING:
-    from ...storage.base import ObservationBlock, PublicationRow
-    from ..state import State
+    from weald.answers.stored_stream import StoredStream
+    from weald.storage.queries.base import ObservationBlock, PublicationRow
+
     from .streams import BundledStream
 
 __all__ = ["Findings", "find", "place_of"]
@@ -60,7 +61,7 @@ class Findings:
         return self.keys[at], next(covering)
 
 
-def find(state: State, stream: BundledStream) -> Findings:
+def find(state: StoredStream, stream: BundledStream) -> Findings:
     """Read the findings of a demo that has ended."""
     reader, name = state.reader, state.stream
     blocks = list(_blocks(state))
@@ -83,7 +84,7 @@ def find(state: State, stream: BundledStream) -> Findings:
     )
 
 
-def _blocks(state: State) -> Iterable[ObservationBlock]:
+def _blocks(state: StoredStream) -> Iterable[ObservationBlock]:
     after = 0
     while (block := state.reader.observations(state.stream, after, BLOCK)) is not None:
         yield block

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import ConflictError
-from ..init import Choices, configuration
-from ..sample import Proposal
-from ..settings import FILE_NAME
+from weald.cli.commands.init import Choices, configuration
+from weald.cli.config.settings import FILE_NAME
+from weald.cli.errors import ConflictError
+from weald.cli.files.sample import Proposal
+
 from .streams import BundledStream
 
 __all__ = ["Home"]

@@ -10,8 +10,8 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from ..output import Column
-from ..report.page import table
+from weald.cli.report.page import table
+from weald.cli.terminal.output import Column
 
 __all__ = ["Page", "render"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..report.theme import COLOURS, DARK, LIGHT, MARKERS, Theme
+from weald.cli.report.theme import COLOURS, DARK, LIGHT, MARKERS, Theme
 
 if TYPE_CHECKING:
     from .streams import Window

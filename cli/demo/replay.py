@@ -8,7 +8,8 @@ from typing import Self
 
 import msgspec
 
-from ..embedded import API_VERSION
+from weald.cli.service.embedded import API_VERSION
+
 from .streams import Record
 
 __all__ = ["Replay"]

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..describe import cluster_columns, flattened
-from ..output import Column, Form, write_rows
+from weald.cli.terminal.describe import cluster_columns, flattened
+from weald.cli.terminal.output import Column, Form, write_rows
 
 if TYPE_CHECKING:
     from .findings import Findings

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from ..state import State
-    from .settings import HttpSettings
+    from weald.answers.stored_stream import StoredStream
+    from weald.cli.config.http_settings import HttpSettings
 
 __all__ = ["application"]
 
 GUARDED = "/v1/"
 
 
-def application(state: State, settings: HttpSettings) -> ASGIApp:
+def application(state: StoredStream, settings: HttpSettings) -> ASGIApp:
     """Return the application that answers about one stream."""
 
     async def events(request: Request) -> Response:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import NotReadyError, UsageError
-from ..options import Config, Set, StreamName, example
-from ..output import note
+from weald.cli.errors import NotReadyError, UsageError
+from weald.cli.terminal.options import Config, Set, StreamName, example
+from weald.cli.terminal.output import note
 
 if TYPE_CHECKING:
-    from .settings import HttpSettings
+    from weald.cli.config.http_settings import HttpSettings
 
 __all__ = ["add_to"]
 
@@ -49,15 +49,15 @@ def serve(
     (WEALD__HTTP__TOKEN). /openapi.json describes everything.
     """
     _require()
-    from ..state import reading
+    from weald.cli.terminal.opened import reading_with_settings
 
     flags = [
         f"http.{key}={value}"
         for key, value in (("host", host), ("port", port))
         if value is not None
     ]
-    with reading(config, [*(set_ or []), *flags], stream) as state:
-        settings = state.loaded.settings.http
+    with reading_with_settings(config, [*(set_ or []), *flags], stream) as (state, loaded):
+        settings = loaded.http
         _check(settings)
         from .application import application
 

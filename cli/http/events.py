@@ -15,7 +15,7 @@ from . import questions
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from ..state import State
+    from weald.answers.stored_stream import StoredStream
 
 __all__ = ["stream_events"]
 
@@ -23,7 +23,7 @@ __all__ = ["stream_events"]
 LOOKS_BETWEEN_COMMENTS = 15
 
 
-def stream_events(request: Request, state: State, poll_seconds: float) -> StreamingResponse:
+def stream_events(request: Request, state: StoredStream, poll_seconds: float) -> StreamingResponse:
     """Answer with events until the other side has gone."""
     given = request.headers.get("last-event-id", "")
     place = int(given) if given.isdecimal() and given.isascii() and len(given) < 18 else None
@@ -33,7 +33,7 @@ def stream_events(request: Request, state: State, poll_seconds: float) -> Stream
 
 
 async def _lines(
-    request: Request, state: State, place: int | None, poll_seconds: float
+    request: Request, state: StoredStream, place: int | None, poll_seconds: float
 ) -> AsyncIterator[str]:
     epoch, quiet = -1, 0
     while not await request.is_disconnected():

@@ -11,7 +11,8 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from ..errors import CommandError, ExitCode
+from weald.cli.errors import CommandError, ExitCode
+
 from .answers import Problem
 
 if TYPE_CHECKING:

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from ...storage.base import AsOf
-from ...stream.decode import decode
-from ...stream.record import Message
-from ...stream.schema import Schema
-from ...stream.settings import SchemaSettings
-from ..assign import row_of
-from ..describe import cluster_record, lineage_record
-from ..predictive import Predictive
-from ..report.plane import plane_of
+from weald.answers.prediction import Predictive
+from weald.answers.projection import plane_of
+from weald.answers.records import cluster_record, lineage_record
+from weald.cli.commands.assign import row_of
+from weald.storage.queries.base import AsOf
+from weald.stream.record.decode import decode
+from weald.stream.record.record import Message
+from weald.stream.record.schema import Schema
+from weald.stream.settings import SchemaSettings
+
 from .answers import (
     Assignments,
     Cluster,
@@ -34,8 +35,8 @@ from .answers import (
 from .problem import RefusedError
 
 if TYPE_CHECKING:
-    from ...storage.base import ClusterRow
-    from ..state import State
+    from weald.answers.stored_stream import StoredStream
+    from weald.storage.queries.base import ClusterRow
 
 __all__ = [
     "assignments_of",
@@ -52,18 +53,20 @@ __all__ = [
 NEWEST_SHOWN = 10
 
 
-def epoch_of(state: State) -> int:
+def epoch_of(state: StoredStream) -> int:
     """Number of the last commit: an answer can only change when this does."""
     return state.reader.position(state.stream).epoch
 
 
-def stream_of(state: State) -> Stream:
+def stream_of(state: StoredStream) -> Stream:
     """Return the stream at a glance."""
     found = asdict(state.reader.status(state.stream))
     return msgspec.convert({**found, "features": list(state.features)}, Stream)
 
 
-def clusters_of(state: State, *, retired: bool, limit: int, cursor: str | None = None) -> Clusters:
+def clusters_of(
+    state: StoredStream, *, retired: bool, limit: int, cursor: str | None = None
+) -> Clusters:
     """Return a page of clusters, largest first."""
     epoch = epoch_of(state)
     total = state.n_clustered
@@ -76,7 +79,7 @@ def clusters_of(state: State, *, retired: bool, limit: int, cursor: str | None =
     return Clusters(epoch, [_cluster(state, row, total) for row in page], following)
 
 
-def cluster_of(state: State, cluster: int) -> Cluster:
+def cluster_of(state: StoredStream, cluster: int) -> Cluster:
     """Return one cluster, ended or not.
 
     Raises
@@ -90,11 +93,11 @@ def cluster_of(state: State, cluster: int) -> Cluster:
     return _cluster(state, found, state.n_clustered)
 
 
-def _cluster(state: State, row: ClusterRow, total: int) -> Cluster:
+def _cluster(state: StoredStream, row: ClusterRow, total: int) -> Cluster:
     return msgspec.convert(cluster_record(state, row, total), Cluster)
 
 
-def assignments_of(state: State, key: str, *, limit: int, as_of: Any = None) -> Assignments:
+def assignments_of(state: StoredStream, key: str, *, limit: int, as_of: Any = None) -> Assignments:
     """Return the newest observations with a key, with the cluster now or then.
 
     Raises
@@ -118,7 +121,7 @@ def assignments_of(state: State, key: str, *, limit: int, as_of: Any = None) -> 
 
 
 def events_of(
-    state: State,
+    state: StoredStream,
     *,
     limit: int,
     since: float | None = None,
@@ -134,7 +137,7 @@ def events_of(
     return msgspec.convert({"epoch": epoch, "items": page, "next": following}, Events)
 
 
-def events_after(state: State, place: int | None) -> tuple[int, list[dict[str, Any]]]:
+def events_after(state: StoredStream, place: int | None) -> tuple[int, list[dict[str, Any]]]:
     """Return the number of lineage events so far, and those after a place; none without one."""
     rows = state.reader.lineage(state.stream)
     if place is None:
@@ -142,7 +145,7 @@ def events_after(state: State, place: int | None) -> tuple[int, list[dict[str, A
     return len(rows), [lineage_record(row) for row in rows[place:]]
 
 
-def points_of(state: State, *, limit: int) -> Points:
+def points_of(state: StoredStream, *, limit: int) -> Points:
     """Return the newest observations in two dimensions."""
     position = state.reader.position(state.stream)
     if state.network:
@@ -163,7 +166,7 @@ def points_of(state: State, *, limit: int) -> Points:
     return Points(position.epoch, plane.axes, plane.how, items)
 
 
-def predictions_of(state: State, question: Question) -> Predictions:
+def predictions_of(state: StoredStream, question: Question) -> Predictions:
     """Say where records would go, by the stream's own schema; nothing is stored or learned."""
     epoch = epoch_of(state)
     if state.network:

@@ -13,23 +13,14 @@ from starlette.responses import Response
 
 from . import parameters as ask
 from . import questions
-from .answers import (
-    Assignments,
-    Cluster,
-    Clusters,
-    Events,
-    Points,
-    Predictions,
-    Question,
-    Stream,
-)
+from .answers import Assignments, Cluster, Clusters, Events, Points, Predictions, Question, Stream
 from .parameters import LARGEST_INTEGER, Parameter, parsed
 from .problem import RefusedError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from ..state import State
+    from weald.answers.stored_stream import StoredStream
 
 __all__ = ["ROUTES", "Route", "endpoint"]
 
@@ -116,7 +107,7 @@ ROUTES = (
 )
 
 
-def endpoint(route: Route, state: State) -> Endpoint:
+def endpoint(route: Route, state: StoredStream) -> Endpoint:
     """Return what answers at an address: JSON, tagged by the model's epoch."""
 
     async def answer(request: Request) -> Response:

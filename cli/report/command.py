@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import CommandError, NotReadyError, UsageError
-from ..options import Config, Output, Set, StreamName, example
-from ..output import Column, Form, note, number, write_record
+from weald.answers.numbers import number
+from weald.cli.errors import CommandError, NotReadyError, UsageError
+from weald.cli.terminal.options import Config, Output, Set, StreamName, example
+from weald.cli.terminal.output import Column, Form, note, write_record
 
 if TYPE_CHECKING:
+    from weald.answers.report_data import NetworkSubject, Sampled, Subject
+
     from .page import Section
-    from .subject import NetworkSubject, Sampled, Subject
 
 __all__ = ["add_to", "write_report"]
 
@@ -73,7 +75,7 @@ def report(
     sample sizes are of a fit: a stream's posterior grows while it is sampled, so that its draws
     have none.
     """
-    from ..progress import step
+    from weald.cli.terminal.progress import step
 
     if (data is None) != (trace is None):
         raise UsageError(
@@ -105,7 +107,8 @@ def _subject(
         from .of_fit import subject_of_fit
 
         return subject_of_fit(data, trace, limit)
-    from ..state import reading
+    from weald.cli.terminal.opened import reading
+
     from .of_stream import subject_of_stream
 
     with reading(*where) as state:
@@ -141,7 +144,7 @@ def write_report(subject: Sampled, out: Path, pictures: Path | None) -> list[str
 
 
 def _sections(subject: Sampled) -> list[Section]:
-    from .subject import NetworkSubject, Subject
+    from weald.answers.report_data import NetworkSubject, Subject
 
     shared = [_diagnostics(subject), _moves(subject)]
     if isinstance(subject, NetworkSubject):
@@ -184,8 +187,9 @@ def _blocks(subject: NetworkSubject) -> Section:
 
 
 def _clusters(subject: Subject) -> list[Section]:
-    from ...treecore.family import spec_of
-    from ..describe import LINEAGE_COLUMNS, cluster_columns
+    from weald.cli.terminal.describe import LINEAGE_COLUMNS, cluster_columns
+    from weald.treecore.family import spec_of
+
     from .page import Section
 
     family = subject.predictive.family
@@ -213,7 +217,8 @@ def _clusters(subject: Subject) -> list[Section]:
 
 
 def _diagnostics(subject: Sampled) -> Section:
-    from .diagnostics import diagnose
+    from weald.answers.convergence import diagnose
+
     from .page import Section
 
     columns = (
@@ -255,8 +260,9 @@ def _moves(subject: Sampled) -> Section:
 def _anomalies(subject: Subject) -> Section:
     import numpy as np
 
+    from weald.answers.cluster_relations import log_densities
+
     from .page import Section
-    from .relations import log_densities
 
     density = log_densities(subject)
     rows: list[dict[str, Any]] = []

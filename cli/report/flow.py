@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .subject import Shown
+from weald.answers.report_data import Shown
+
 from .theme import COLOURS, Theme
 
 __all__ = ["Block", "Flow", "Ribbon", "draw_flow", "flow_of"]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import NotFoundError, UsageError
-from ..load import load_table
-from .subject import Chains, NetworkSubject, Sampled, Subject
+from weald.answers.report_data import Chains, NetworkSubject, Sampled, Subject
+from weald.cli.errors import NotFoundError, UsageError
+from weald.cli.files.table import load_table
 
 __all__ = ["subject_of_fit"]
 
@@ -41,10 +41,10 @@ def subject_of_fit(data: Path, trace: Path, limit: int) -> Sampled:
 def _network(
     data: Path, trace: Path, saved: dict[str, NDArray[Any]], about: dict[str, Any]
 ) -> NetworkSubject:
-    from ...mcmc.relational.fit import blocks_of
-    from ...treecore.relational.edges import beta_edges, gamma_edges
-    from ...treecore.relational.network import make_network
-    from ..load_network import load_network
+    from weald.cli.files.network import load_network
+    from weald.mcmc.relational.fit import blocks_of
+    from weald.treecore.relational.edges import beta_edges, gamma_edges
+    from weald.treecore.relational.network import make_network
 
     loaded = load_network(data)
     labels, n = saved["labels"], len(loaded.names)
@@ -100,10 +100,10 @@ def _facts(saved: dict[str, NDArray[Any]], chain: int, best: int) -> dict[str, s
 def _observations(
     data: Path, trace: Path, limit: int, saved: dict[str, NDArray[Any]], about: dict[str, Any]
 ) -> Subject:
-    from ...stream.predictive import Predictive
-    from ...treecore.family import FAMILIES
-    from ...treecore.prior import build_prior
-    from ...treecore.totals import add_observations, empty_totals
+    from weald.stream.publication.predictive import Predictive
+    from weald.treecore.family import FAMILIES
+    from weald.treecore.family.totals import add_observations, empty_totals
+    from weald.treecore.prior import build_prior
 
     table = load_table(data, about["features"] or None)
     labels = saved["labels"]

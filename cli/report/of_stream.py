@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..describe import lineage_record
-from ..errors import NotReadyError
-from ..portrait import Portraits
-from ..predictive import Predictive
-from .subject import Chains, NetworkSubject, Sampled, Shown, Subject
+from weald.answers.contrast import Portraits
+from weald.answers.prediction import Predictive
+from weald.answers.records import lineage_record
+from weald.answers.report_data import Chains, NetworkSubject, Sampled, Shown, Subject
+from weald.cli.errors import NotReadyError
 
 if TYPE_CHECKING:
-    from ...storage.base import ObservationBlock, PublicationRow, RoundRow, StreamStatus
-    from ..state import State
+    from weald.answers.stored_stream import StoredStream
+    from weald.storage.queries.base import ObservationBlock, PublicationRow, RoundRow, StreamStatus
 
 __all__ = ["subject_of_stream"]
 
@@ -29,7 +29,7 @@ DESCRIBED = 30
 NOT_YET = -1
 
 
-def subject_of_stream(state: State, limit: int) -> Sampled:
+def subject_of_stream(state: StoredStream, limit: int) -> Sampled:
     """Read what a report tells of the newest ``limit`` observations, or of a whole network.
 
     Raises
@@ -40,9 +40,9 @@ def subject_of_stream(state: State, limit: int) -> Sampled:
     return _network(state) if state.network else _observations(state, limit)
 
 
-def _network(state: State) -> NetworkSubject:
-    from ...mcmc.relational.fit import blocks_of
-    from ...stream.snapshots import shown_network
+def _network(state: StoredStream) -> NetworkSubject:
+    from weald.mcmc.relational.fit import blocks_of
+    from weald.stream.recovery.snapshots import shown_network
 
     reader, stream = state.reader, state.stream
     shard = shown_network(reader, stream)
@@ -88,7 +88,7 @@ def _to_date(status: StreamStatus) -> dict[str, str]:
     }
 
 
-def _drawn(state: State, atoms: NDArray[np.int64]) -> NDArray[np.int64]:
+def _drawn(state: StoredStream, atoms: NDArray[np.int64]) -> NDArray[np.int64]:
     """Read the newest draws that saw every one of these vertices."""
     draws, _ = _newest_draws(state)
     rows = [draw[atoms] for draw in draws if len(draw) > atoms[-1]]
@@ -97,7 +97,7 @@ def _drawn(state: State, atoms: NDArray[np.int64]) -> NDArray[np.int64]:
     return seen
 
 
-def _observations(state: State, limit: int) -> Subject:
+def _observations(state: StoredStream, limit: int) -> Subject:
     reader, stream = state.reader, state.stream
     found = Predictive.of(state)
     status = reader.status(stream)
@@ -139,7 +139,7 @@ def _observations(state: State, limit: int) -> Subject:
     )
 
 
-def _descriptions(state: State, largest: Sequence[int]) -> dict[int, str]:
+def _descriptions(state: StoredStream, largest: Sequence[int]) -> dict[int, str]:
     if not state.schema.has_text:
         return {}
     portraits = Portraits(state, ())
@@ -150,7 +150,7 @@ def _texts(blocks: Sequence[ObservationBlock]) -> list[str]:
     return [text or "" for block in blocks for text in block.text or [None] * len(block.seq)]
 
 
-def _blocks(state: State, after: int) -> list[ObservationBlock]:
+def _blocks(state: StoredStream, after: int) -> list[ObservationBlock]:
     blocks = []
     while (block := state.reader.observations(state.stream, after, BLOCK)) is not None:
         blocks.append(block)
@@ -158,9 +158,9 @@ def _blocks(state: State, after: int) -> list[ObservationBlock]:
     return blocks
 
 
-def _newest_draws(state: State) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+def _newest_draws(state: StoredStream) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
     """Read what the newest snapshot holds: draws by atom, and the number of each atom."""
-    from ...stream.shard import DRAWS, ROSTER
+    from weald.stream.model.shard import DRAWS, ROSTER
 
     snapshot = state.reader.newest_snapshot(state.stream)
     payload = {} if snapshot is None else snapshot.payload
@@ -171,7 +171,7 @@ def _newest_draws(state: State) -> tuple[list[NDArray[np.int64]], NDArray[np.int
     return draws, payload[f"{ROSTER}seq"]
 
 
-def _draws(state: State, first: int, n: int) -> NDArray[np.int64]:
+def _draws(state: StoredStream, first: int, n: int) -> NDArray[np.int64]:
     """Read the chain's newest draws, of observations after ``first``."""
     draws, seq = _newest_draws(state)
     if not draws:

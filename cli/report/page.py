@@ -10,7 +10,8 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from ..output import Column
+from weald.cli.terminal.output import Column
+
 from .pictures import Picture
 
 __all__ = ["Section", "render", "table"]

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weald.answers.cluster_relations import co_clustering, linkage_of, log_densities
+from weald.answers.projection import plane_of
+from weald.answers.report_data import NetworkSubject, Sampled, Subject
+
 from .blocks import draw_blocks
 from .flow import draw_flow, flow_of
-from .plane import plane_of
-from .relations import co_clustering, linkage_of, log_densities
-from .subject import NetworkSubject, Sampled, Subject
 from .theme import COLOURS, DARK, LIGHT, MARKERS, Theme
 
 __all__ = ["Picture", "pictures_of"]

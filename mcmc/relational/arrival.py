@@ -10,12 +10,13 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ...treecore.compile import compiled
-from ...treecore.partition import Model, Partition, link, open_block
-from ...treecore.reference import by_reference
-from ...treecore.relational.network import RECEIVED, SENT
-from ...treecore.relational.ties import regard_newcomer, tie
-from ..reseating import reseat_freely
+from weald.mcmc.assignment.assignment import reseat_freely
+from weald.treecore.compiled.compile import compiled
+from weald.treecore.compiled.reference import by_reference
+from weald.treecore.partition.partition import Model, Partition, link, open_block
+from weald.treecore.relational.network import RECEIVED, SENT
+from weald.treecore.relational.ties import regard_newcomer, tie
+
 from .vertices import VertexState
 
 __all__ = ["EDGE", "RECEIVER", "SENDER", "arrive", "seat_blocks"]

@@ -1,9 +1,9 @@
 """One chain over a network that comes edge by edge: insert, forget, refine, save, restore.
 
-The counterpart of :class:`~weald.mcmc.chain.Chain` where the atoms are vertices and the records are
-edges. Rows come in with :meth:`NetworkChain.insert`: an edge between two vertices, named by the
-numbers of their own rows, and right behind it one row for each of the two that is new. A vertex's
-block is one draw from its conditional given all that is there at that moment.
+The counterpart of :class:`~weald.mcmc.chain.chain.Chain` where the atoms are vertices and the
+records are edges. Rows come in with :meth:`NetworkChain.insert`: an edge between two vertices,
+named by the numbers of their own rows, and right behind it one row for each of the two that is new.
+A vertex's block is one draw from its conditional given all that is there at that moment.
 
 Refinement runs the exact kernels for networks on the whole. Deterministic: the same rows and the
 same calls of :meth:`NetworkChain.refine` between them give the same partition, bit for bit, however
@@ -17,14 +17,15 @@ import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
-from ...treecore.partition import Model
-from ...treecore.prior import PartitionPrior, build_prior
-from ...treecore.relational.family import IRM, Relational
-from ...treecore.relational.network import Links, Network, make_network
-from ..atom_ids import AtomIds
-from ..chain import Walk
-from ..growing import taken_from, under
-from ..ledger import Refinement
+from weald.mcmc.chain.atom_ids import AtomIds
+from weald.mcmc.chain.chain import Walk
+from weald.mcmc.chain.growing import taken_from, under
+from weald.mcmc.schedule.kernel_report import Refinement
+from weald.treecore.partition.partition import Model
+from weald.treecore.prior import PartitionPrior, build_prior
+from weald.treecore.relational.family import IRM, Relational
+from weald.treecore.relational.network import Links, Network, make_network
+
 from .arrival import EDGE, RECEIVER, SENDER, arrive
 from .edge_ledger import EdgeLedger
 from .growing import (

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...treecore.relational.network import Links
+from weald.treecore.relational.network import Links
 
 __all__ = ["EdgeLedger"]
 

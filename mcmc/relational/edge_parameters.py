@@ -11,8 +11,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln
 
-from ...treecore.prior.slice_sampler import slice_bounded
-from ...treecore.relational.edges import BetaEdges, beta_edges, gamma_edges
+from weald.treecore.prior.slice_sampler import slice_bounded
+from weald.treecore.relational.edges import BetaEdges, beta_edges, gamma_edges
+
 from .vertices import VertexState
 
 __all__ = ["pair_counts", "resample_edges"]

@@ -8,12 +8,7 @@ import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
-from ...treecore.errors import ParameterError
-from ...treecore.partition import Model
-from ...treecore.prior import PRIORS, PartitionPrior, build_prior
-from ...treecore.relational.edges import beta_edges, edge_mean, gamma_edges
-from ...treecore.relational.network import Network
-from ..fit import (
+from weald.mcmc.offline.fit import (
     LEAST_POPULATION,
     ChainTrace,
     Clock,
@@ -23,7 +18,13 @@ from ..fit import (
     report,
     sample,
 )
-from ..kernels import kernels_named
+from weald.mcmc.schedule.kernels import kernels_named
+from weald.treecore.errors import ParameterError
+from weald.treecore.partition.partition import Model
+from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
+from weald.treecore.relational.edges import beta_edges, edge_mean, gamma_edges
+from weald.treecore.relational.network import Network
+
 from .edge_parameters import pair_counts
 from .kernels import NETWORK_KERNELS, NETWORK_SCHEDULES
 from .position import VertexPosition

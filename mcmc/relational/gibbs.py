@@ -9,10 +9,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ...treecore.compile import compiled
-from ...treecore.partition import Model
-from ...treecore.reference import by_reference
-from ..reseating import reseat_freely
+from weald.mcmc.assignment.assignment import reseat_freely
+from weald.treecore.compiled.compile import compiled
+from weald.treecore.compiled.reference import by_reference
+from weald.treecore.partition.partition import Model
+
 from .vertices import VertexState
 
 __all__ = ["sweep"]

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...treecore.partition import Model
-from ...treecore.relational.family import Relational
-from ...treecore.relational.network import Links, Network
-from ...treecore.relational.ties import empty_ties, recount
+from weald.treecore.partition.partition import Model
+from weald.treecore.relational.family import Relational
+from weald.treecore.relational.network import Links, Network
+from weald.treecore.relational.ties import empty_ties, recount
+
 from .arrival import seat_blocks
 from .vertices import VertexState, room_for, unseated_vertices
 

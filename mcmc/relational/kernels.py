@@ -6,9 +6,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from .. import accord, arm, bsm, sarm, srm
-from ..kernels import Flag, Kernel, draw_guides, guided_names, moves_of
-from ..state import make_tally
+from weald.mcmc.reconfiguration import accord, arm, bsm, sarm, srm
+from weald.mcmc.schedule.kernels import Flag, Kernel, draw_guides, guided_names, moves_of
+from weald.mcmc.state.atom_state import make_tally
+
 from . import gibbs, rgsm, sdds
 from .position import VertexPosition
 from .vertices import VertexState

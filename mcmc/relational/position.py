@@ -12,14 +12,15 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ...treecore.partition import Model
-from ...treecore.prior.base import PartitionPrior
-from ...treecore.prior.sequential import canonical_labels
-from ...treecore.relational.edges import edge_numbers
-from ...treecore.relational.network import Network
-from ...treecore.relational.weighing import log_likelihood
-from ..guides import History
-from ..walk_notes import Notes, make_notes
+from weald.mcmc.assignment.scratch import Notes, make_notes
+from weald.mcmc.reconfiguration.reference_partitions import History
+from weald.treecore.partition.partition import Model
+from weald.treecore.prior.base import PartitionPrior
+from weald.treecore.prior.sequential import canonical_labels
+from weald.treecore.relational.edges import edge_numbers
+from weald.treecore.relational.network import Network
+from weald.treecore.relational.weighing import log_likelihood
+
 from .edge_parameters import resample_edges
 from .vertices import VertexState, make_vertex_state
 

@@ -1,8 +1,8 @@
 """Restricted Gibbs split-merge for the infinite relational model: Jain and Neal's algorithm 2.
 
 Uniform anchors, fair sides at launch, ``scans`` restricted Gibbs scans, and one that proposes; in
-place (:mod:`weald.mcmc.restricted`). Exact and irreducible. Cost: scans + 2 reassignments of every
-vertex of one or two blocks. (``split-merge-samplers.md`` section 2.3.)
+place (:mod:`weald.mcmc.assignment.restricted_gibbs`). Exact and irreducible. Cost: scans + 2
+reassignments of every vertex of one or two blocks. (``split-merge-samplers.md`` section 2.3.)
 """
 
 from typing import NamedTuple
@@ -11,13 +11,14 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ...treecore.compile import compiled
-from ...treecore.partition import Model
-from ...treecore.reference import by_reference
-from ..restricted import divide_or_join
-from ..split_merge import draw_anchors
-from ..state import record
-from ..walk_notes import Notes
+from weald.mcmc.assignment.restricted_gibbs import divide_or_join
+from weald.mcmc.assignment.scratch import Notes
+from weald.mcmc.split_merge.proposal import draw_anchors
+from weald.mcmc.state.atom_state import record
+from weald.treecore.compiled.compile import compiled
+from weald.treecore.compiled.reference import by_reference
+from weald.treecore.partition.partition import Model
+
 from .vertices import VertexState
 
 __all__ = ["FLAG", "Plan", "sweep"]

@@ -1,9 +1,10 @@
 """Smart-dumb, dumb-smart split-merge for the infinite relational model.
 
-The two pairs of :mod:`weald.mcmc.sdds` with the same choices and the same ratios, in place: f_split
-and f_merge are functions of the blocks in the state that they choose from, so each is taken in that
-very state. What a block weighs here (log m there) is the log likelihood of all pairs that it is in;
-f_merge is the posterior ratio of the merge. Exact. (``split-merge-samplers.md`` section 2.5.)
+The two pairs of :mod:`weald.mcmc.split_merge.sdds` with the same choices and the same ratios, in
+place: f_split and f_merge are functions of the blocks in the state that they choose from, so each
+is taken in that very state. What a block weighs here (log m there) is the log likelihood of all
+pairs that it is in; f_merge is the posterior ratio of the merge. Exact.
+(``split-merge-samplers.md`` section 2.5.)
 """
 
 from math import exp, log
@@ -12,13 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ...treecore.compile import compiled, inner
-from ...treecore.draw import below, choose, coin
-from ...treecore.partition import Model, Partition
-from ...treecore.prior.base import log_size
-from ...treecore.reference import by_reference
-from ...treecore.relational.weighing import log_block, log_fusion
-from ..reseating import (
+from weald.mcmc.assignment.assignment import (
     go_to,
     log_seat,
     log_seat_alone,
@@ -28,12 +23,19 @@ from ..reseating import (
     put_in,
     set_aside,
 )
-from ..restricted import join, leave_all, put_in_order
-from ..sdds import FLAG, Plan
-from ..selection import Selection, split_score
-from ..split_merge import decide, draw_blocks, gather_blocks, null_move
-from ..state import MERGE, SPLIT, Info, record
-from ..walk_notes import Notes
+from weald.mcmc.assignment.restricted_gibbs import join, leave_all, put_in_order
+from weald.mcmc.assignment.scratch import Notes
+from weald.mcmc.split_merge.proposal import decide, draw_blocks, gather_blocks, null_move
+from weald.mcmc.split_merge.sdds import FLAG, Plan
+from weald.mcmc.split_merge.selection import Selection, split_score
+from weald.mcmc.state.atom_state import MERGE, SPLIT, Info, record
+from weald.treecore.compiled.compile import compiled, inner
+from weald.treecore.compiled.draw import below, choose, coin
+from weald.treecore.compiled.reference import by_reference
+from weald.treecore.partition.partition import Model, Partition
+from weald.treecore.prior.base import log_size
+from weald.treecore.relational.weighing import log_block, log_fusion
+
 from .vertices import VertexState
 
 __all__ = ["FLAG", "Plan", "sweep"]

@@ -1,7 +1,7 @@
 """What kernels work on where the data are a network: its vertices, their partition, scratch space.
 
-The same kernels' functions as for mixtures (:mod:`weald.mcmc.reseating`), with the likelihood of
-the infinite relational model.
+The same kernels' functions as for mixtures (:mod:`weald.mcmc.assignment.assignment`), with the
+likelihood of the infinite relational model.
 """
 
 from typing import Any, NamedTuple
@@ -9,15 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...treecore.compile import compiled, implements, inner
-from ...treecore.partition import Model, Partition, empty_partition
-from ...treecore.prior.base import log_growth, log_new_block, log_size
-from ...treecore.prior.sequential import canonical_labels
-from ...treecore.reference import by_reference, held_by_reference
-from ...treecore.relational.network import Network
-from ...treecore.relational.ties import Ties, empty_ties, open_slot, regard, seat, unseat
-from ...treecore.relational.weighing import log_likelihood, log_ties, log_ties_alone
-from ..reseating import (
+from weald.mcmc.assignment.assignment import (
     log_seat,
     log_seat_alone,
     log_target,
@@ -26,6 +18,14 @@ from ..reseating import (
     set_aside,
     take_out,
 )
+from weald.treecore.compiled.compile import compiled, implements, inner
+from weald.treecore.compiled.reference import by_reference, held_by_reference
+from weald.treecore.partition.partition import Model, Partition, empty_partition
+from weald.treecore.prior.base import log_growth, log_new_block, log_size
+from weald.treecore.prior.sequential import canonical_labels
+from weald.treecore.relational.network import Network
+from weald.treecore.relational.ties import Ties, empty_ties, open_slot, regard, seat, unseat
+from weald.treecore.relational.weighing import log_likelihood, log_ties, log_ties_alone
 
 __all__ = ["VertexState", "log_joint", "make_vertex_state", "room_for", "unseated_vertices"]
 

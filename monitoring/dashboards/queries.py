@@ -6,7 +6,7 @@ stops the build of a dashboard instead of leaving a panel empty.
 
 from typing import Final
 
-from ..names import METRICS
+from weald.monitoring.names import METRICS
 
 __all__ = ["age", "counter_rate", "gauge", "largest", "process", "quantile", "time_share"]
 

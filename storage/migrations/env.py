@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import context
-from weald.storage.schema import metadata
+
+from weald.storage.sql.schema import metadata
 
 # Any number that no other program on the server is likely to lock.
 _LOCK = 0x5745414C44

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from weald.cli.main import main
 
 N_GOOD, N_BAD = 300, 4

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from weald.cli.errors import ExitCode
 
 from .conftest import Command

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from weald.cli.errors import ExitCode
 
 from .conftest import N_BAD, N_GOOD, Command

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from weald.cli.complete import complete_cluster, complete_key, complete_stream
-from weald.cli.errors import ExitCode, UsageError
-from weald.cli.moments import parse_since
 
 from tests.cli.conftest import N_GOOD, Command
+from weald.cli.errors import ExitCode, UsageError
+from weald.cli.terminal.complete import complete_cluster, complete_key, complete_stream
+from weald.cli.terminal.moments import parse_since
 
 parquet = pytest.importorskip("pyarrow.parquet")
 

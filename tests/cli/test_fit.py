@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from weald.answers.agreement import adjusted_rand_index
 from weald.cli.errors import ExitCode, UsageError
-from weald.cli.fit import parse_parameters
-from weald.cli.fit_report import adjusted_rand_index
+from weald.cli.fit.command import parse_parameters
 
 from .conftest import Command
 

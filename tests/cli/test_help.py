@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import typer.main
+
 from weald.cli.main import app
 
 ROOT = Path(__file__).parents[2]

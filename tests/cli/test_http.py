@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from weald.cli.errors import ExitCode
 
 from tests.servers.chromium import Browser
+from weald.cli.errors import ExitCode
 
 from .conftest import N_GOOD, Command
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+
 from weald.cli.errors import NotFoundError, NotReadyError, UsageError
-from weald.cli.load import load_table
+from weald.cli.files.table import load_table
 
 VALUES = np.array([[1.0, 2.5], [3.0, -4.0], [0.0, 1e-3]])
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy.io import mmwrite
 from scipy.sparse import csr_array, save_npz
+
 from weald.cli.errors import UsageError
-from weald.cli.fit_network import area_under_curve
-from weald.cli.load_network import LoadedNetwork, load_network
+from weald.cli.files.network import LoadedNetwork, load_network
+from weald.cli.fit.network import area_under_curve
 
 EDGES = [("a", "b", 2.0), ("b", "c", 1.0), ("a", "c", 3.0), ("d", "a", 1.0)]
 

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+
 from weald.cli.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "networks.md").read_text().split("## A stream")[1]

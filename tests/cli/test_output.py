@@ -10,7 +10,9 @@ import sys
 from typing import Any
 
 import pytest
-from weald.cli.output import Column, Form, iso_time, number, write_record, write_rows
+
+from weald.answers.numbers import iso_time, number
+from weald.cli.terminal.output import Column, Form, write_record, write_rows
 
 ROWS: list[dict[str, Any]] = [
     {"cluster": 1, "size": 120, "share": 0.75, "name": "a, b", "tags": ["x", "y"]},
@@ -111,7 +113,7 @@ def test_times_are_utc_to_the_second() -> None:
 
 
 SHOW = """
-from weald.cli.output import Column, Form, write_rows
+from weald.cli.terminal.output import Column, Form, write_rows
 write_rows([{"a": "[bold]", "n": 1}], [Column("a", "a"), Column("n", "n", "right")], Form.table)
 """
 

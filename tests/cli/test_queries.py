@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from weald.cli.errors import ExitCode
-from weald.cli.options import open_settings
-from weald.storage.base import AsOf
+from weald.cli.terminal.opened import open_settings
+from weald.storage.queries.base import AsOf
 
 from .conftest import N_BAD, N_GOOD, Command
 
@@ -179,7 +180,7 @@ def test_assign_as_of_a_publication_and_of_a_time(weald: Command) -> None:
 
 
 def test_moments_are_read_as_people_write_them() -> None:
-    from weald.cli.moments import parse_moment
+    from weald.cli.terminal.moments import parse_moment
 
     assert parse_moment("publication:12") == AsOf(publication=12)
     assert parse_moment("1700000000.5") == AsOf(time=1_700_000_000.5)
@@ -202,7 +203,7 @@ def test_status_accounts_for_every_record(form: str, weald: Command) -> None:
 
 @pytest.mark.usefixtures("weald")
 def test_the_shortcut_of_status_tells_what_the_long_way_tells() -> None:
-    from weald.cli.status import _at_once, _in_full
+    from weald.cli.commands.status import _at_once, _in_full
 
     at_once = _at_once(open_settings(None, None).settings)
     assert at_once is not None
@@ -226,7 +227,7 @@ def test_status_loads_nothing_heavy(filled: Path) -> None:
 def test_status_says_that_a_stream_is_warming_up(
     weald: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from weald.cli.settings import load
+    from weald.cli.config.settings import load
     from weald.monitoring.exporter import Exporter
     from weald.monitoring.health import Health
     from weald.monitoring.metrics import Metrics
@@ -265,8 +266,8 @@ def test_predict_answers_and_changes_nothing(weald: Command, tmp_path: Path) -> 
 
 @pytest.mark.usefixtures("weald")
 def test_predict_weighs_clusters_by_the_prior_that_was_learned() -> None:
-    from weald.cli.predictive import Predictive
-    from weald.cli.state import reading
+    from weald.answers.prediction import Predictive
+    from weald.cli.terminal.opened import reading
     from weald.treecore.prior import build_prior
 
     with reading(None, None) as state:

@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.image import imread
+
+from tests.servers.chromium import Browser
+from weald.answers.cluster_relations import co_clustering, linkage_of, log_densities
+from weald.answers.projection import plane_of
+from weald.answers.report_data import Shown, Subject
 from weald.cli.errors import ExitCode
 from weald.cli.report.flow import OTHERS, flow_of
 from weald.cli.report.of_stream import subject_of_stream
-from weald.cli.report.plane import plane_of
-from weald.cli.report.relations import co_clustering, linkage_of, log_densities
-from weald.cli.report.subject import Shown, Subject
-from weald.cli.state import reading
-from weald.storage.base import AsOf
-
-from tests.servers.chromium import Browser
+from weald.cli.terminal.opened import reading
+from weald.storage.queries.base import AsOf
 
 from .conftest import N_GOOD, Command
 

@@ -5,9 +5,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
+from weald.cli.commands.init import Choices, configuration
 from weald.cli.errors import UsageError
-from weald.cli.init import Choices, configuration
-from weald.cli.sample import Proposal, propose
+from weald.cli.files.sample import Proposal, propose
 
 
 def write_jsonl(path: Path, records: list[object]) -> Path:

@@ -6,11 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
-from weald.cli.config import setting_rows
+
+from weald.cli.commands.config import setting_rows
+from weald.cli.config.settings import SECTIONS, default_settings, find_file, load, parse_overrides
 from weald.cli.errors import NotFoundError, UsageError
-from weald.cli.options import open_settings
-from weald.cli.output import note
-from weald.cli.settings import SECTIONS, default_settings, find_file, load, parse_overrides
+from weald.cli.terminal.opened import open_settings
+from weald.cli.terminal.output import note
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+
 from weald.cli.errors import ExitCode
 
 from .conftest import N_GOOD, Command

@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.servers.server import wait_until
 from weald.monitoring.exporter import Exporter
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
 from weald.monitoring.settings import MonitoringSettings
-from weald.storage.lease_queue import LeaseItem, LeaseQueue
+from weald.storage.redis.lease_queue import LeaseItem, LeaseQueue
 from weald.storage.settings import RedisSettings
-
-from tests.servers.server import wait_until
 
 from .conftest import N_BAD, N_GOOD, Command
 

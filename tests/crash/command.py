@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import msgspec
-from weald.storage.failpoints import VARIABLE
 
 from tests.crash.forked import PATIENCE_SECONDS, Run
+from weald.storage.sql.failpoints import VARIABLE
 
 __all__ = ["commanded"]
 

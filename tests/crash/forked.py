@@ -16,20 +16,21 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
+
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
-from weald.storage.failpoints import arm
 from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlStore
-from weald.stream.engine import Engine
-from weald.stream.file_source import FileSource
-from weald.stream.kafka_source import KafkaSource
-from weald.stream.model import Plan
-from weald.stream.outlets import Outlets
-from weald.stream.record import Message, Reason, TopicPartition
+from weald.storage.sql.failpoints import arm
+from weald.storage.writing.store import SqlStore
+from weald.stream.engine.engine import Engine
+from weald.stream.engine.sinks import Outlets
+from weald.stream.model.model import Plan
+from weald.stream.record.record import Message, Reason, TopicPartition
 from weald.stream.settings import KafkaSettings
-from weald.stream.source import Source
-from weald.stream.watch import Watch
+from weald.stream.source.file_source import FileSource
+from weald.stream.source.kafka_source import KafkaSource
+from weald.stream.source.source import Source
+from weald.stream.telemetry.telemetry import Watch
 
 __all__ = ["Run", "Topic", "aside", "forked", "write"]
 

@@ -6,9 +6,9 @@
 
 A *scene* is a source and a database: a file, the embedded broker or Apache Kafka, into SQLite or
 PostgreSQL. In each, stream after stream is written by processes that are killed with SIGKILL: at
-each label of ``weald.storage.failpoints`` in turn, and after random times. When a stream has come
-to its end all the same, what SQL holds is compared with what was sent and with an undisturbed run:
-each observation there once, received = inserted + duplicates + dead letters, and partition,
+each label of ``weald.storage.sql.failpoints`` in turn, and after random times. When a stream has
+come to its end all the same, what SQL holds is compared with what was sent and with an undisturbed
+run: each observation there once, received = inserted + duplicates + dead letters, and partition,
 lineage, publications, statistics and the model with its random state the same, bit for bit. The
 scene ``command`` kills the real ``weald run``.
 
@@ -37,16 +37,15 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from weald.storage.failpoints import LABELS
-from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlReader
-
 from tests.crash.command import commanded
 from tests.crash.forked import forked
 from tests.crash.ledgers import faults
 from tests.crash.streams import KINDS, Place, SourceKind, embedded_broker, opened
 from tests.servers.kafka import kafka_broker
 from tests.servers.postgresql import postgresql_server
+from weald.storage.settings import StorageSettings
+from weald.storage.sql.failpoints import LABELS
+from weald.storage.writing.store import SqlReader
 
 # Scene and its share of the kills; a kill through a group costs its session's time-out.
 SCENES: dict[str, float] = {

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from weald.mcmc.settings import RefinementSettings
-from weald.storage.commit import ClusterRow, ObservationBlock, Reassignment
-from weald.storage.sql import SqlReader
-from weald.stream.applied import Applied
-from weald.stream.model import family_of, new_shard
+from weald.storage.commit.commit import ClusterRow, ObservationBlock, Reassignment
+from weald.storage.writing.store import SqlReader
+from weald.stream.model.batch_outcome import Applied
+from weald.stream.model.model import family_of, new_shard
+from weald.stream.model.shard import Shard
 from weald.stream.settings import MemorySettings
-from weald.stream.shard import Shard
 
 __all__ = ["Expected", "Shed", "faults", "undisturbed"]
 

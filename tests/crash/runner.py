@@ -11,19 +11,19 @@ import sys
 from pathlib import Path
 
 import msgspec
-from weald.storage.failpoints import arm
-from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlStore
-from weald.stream.engine import Engine
-from weald.stream.file_source import FileSource
-from weald.stream.kafka_dead_letters import KafkaDeadLetters
-from weald.stream.kafka_source import KafkaSource
-from weald.stream.model import Plan
-from weald.stream.outlets import Outlets
-from weald.stream.settings import KafkaSettings, StreamSettings
 
 from tests.stream import network
 from tests.stream.scenario import CADENCE, MODEL, NAME, SCHEMA
+from weald.storage.settings import StorageSettings
+from weald.storage.sql.failpoints import arm
+from weald.storage.writing.store import SqlStore
+from weald.stream.dead_letters.kafka_topic import KafkaDeadLetters
+from weald.stream.engine.engine import Engine
+from weald.stream.engine.sinks import Outlets
+from weald.stream.model.model import Plan
+from weald.stream.settings import KafkaSettings, StreamSettings
+from weald.stream.source.file_source import FileSource
+from weald.stream.source.kafka_source import KafkaSource
 
 # Has a runner write to its log what each of its threads is doing.
 STACKS = signal.SIGUSR2

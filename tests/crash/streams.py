@@ -12,10 +12,15 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tests.crash.forked import Run, aside
+from tests.crash.ledgers import Expected, Shed
+from tests.servers.postgresql import administer
+from tests.servers.server import Server
 from weald.mcmc.settings import ModelSettings, RefinementSettings
-from weald.storage.migrate import upgrade
 from weald.storage.settings import RetentionSettings, StorageSettings
-from weald.stream.model import Plan
+from weald.storage.sql.migrate import upgrade
+from weald.stream.model.model import Plan
 from weald.stream.settings import (
     FieldSettings,
     KafkaSettings,
@@ -23,11 +28,6 @@ from weald.stream.settings import (
     SchemaSettings,
     StreamSettings,
 )
-
-from tests.crash.forked import Run, aside
-from tests.crash.ledgers import Expected, Shed
-from tests.servers.postgresql import administer
-from tests.servers.server import Server
 
 __all__ = ["KINDS", "Place", "Records", "SourceKind", "embedded_broker", "opened", "records"]
 
@@ -203,7 +203,7 @@ def embedded_broker() -> Iterator[str]:
 
 def main() -> None:
     """Serve the broker until standard input ends."""
-    from weald.cli.embedded import kafka_broker
+    from weald.cli.service.embedded import kafka_broker
 
     with kafka_broker() as address:
         sys.stdout.write(f"{address}\n")

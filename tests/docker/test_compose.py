@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import yaml
 from compose_spec import PyCompose
-from weald.cli.settings import SECTIONS, load
+
+from weald.cli.config.settings import SECTIONS, load
 
 Json = dict[str, Any]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
-from weald.cli.settings import load
 
 from tests.docker.test_compose import FOLDER, ROOT, SERVICES, mounts
 from tests.servers.kafka import kafka_version
+from weald.cli.config.settings import load
 
 DOCKERFILE = (FOLDER / "Dockerfile").read_text()
 PROVISIONING = FOLDER / "grafana" / "provisioning"

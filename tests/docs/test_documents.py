@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 from typer.main import get_command
+
+from weald.cli.config.settings import load
 from weald.cli.main import app, main
-from weald.cli.settings import load
-from weald.mcmc.kernels import KERNELS
 from weald.mcmc.relational.kernels import NETWORK_KERNELS
+from weald.mcmc.schedule.kernels import KERNELS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

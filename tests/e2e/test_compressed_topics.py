@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 from kafka import KafkaProducer
-from weald.stream.errors import SourceError
-from weald.stream.kafka_source import KafkaSource
-from weald.stream.record import Message
-from weald.stream.settings import KafkaSettings
 
 from tests.servers.server import wait_until
+from weald.stream.errors import SourceError
+from weald.stream.record.record import Message
+from weald.stream.settings import KafkaSettings
+from weald.stream.source.kafka_source import KafkaSource
 
 CODECS = ("gzip", "lz4", "snappy", "zstd")
 VALUES = [b'{"x": %d}' % i for i in range(500)]

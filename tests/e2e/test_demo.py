@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from weald.cli.demo.streams import STREAMS
 from weald.cli.errors import ExitCode
 

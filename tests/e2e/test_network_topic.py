@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 from kafka import KafkaProducer
 from numpy.typing import NDArray
-from weald.mcmc.fit import FitSettings
-from weald.mcmc.relational.fit import fit_network
-from weald.storage.errors import StreamNotFound
-from weald.storage.migrate import upgrade
-from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlStore
-from weald.stream.network_shard import NetworkShard
-from weald.stream.recovery import first_difference, usable
-from weald.stream.settings import KafkaSettings, StreamSettings
-from weald.treecore.relational.network import Links, make_network
 
 from tests.crash.processes import runners, wait_until
 from tests.crash.runner import Orders
 from tests.stream import network
 from tests.stream.scenario import NAME, new_store, outcome, run
+from weald.mcmc.offline.fit import FitSettings
+from weald.mcmc.relational.fit import fit_network
+from weald.storage.errors import StreamNotFound
+from weald.storage.settings import StorageSettings
+from weald.storage.sql.migrate import upgrade
+from weald.storage.writing.store import SqlStore
+from weald.stream.model.network_shard import NetworkShard
+from weald.stream.recovery.recovery import first_difference, usable
+from weald.stream.settings import KafkaSettings, StreamSettings
+from weald.treecore.relational.network import Links, make_network
 
 pytestmark = pytest.mark.slow
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from kafka import KafkaProducer
-from weald.storage import migrate
-from weald.storage.redis_statistics import RedisStatistics
-from weald.storage.settings import RedisSettings, StorageSettings
-from weald.storage.sql import SqlReader
 
 from tests.e2e.test_run_embedded import running
 from tests.servers.server import Server, wait_until
 from tests.stream.scenario import line_of, values_of
+from weald.storage.redis.statistics import RedisStatistics
+from weald.storage.settings import RedisSettings, StorageSettings
+from weald.storage.sql import migrate
+from weald.storage.writing.store import SqlReader
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from weald.storage.errors import StreamNotFound
-from weald.storage.sql import SqlStore
-from weald.stream.settings import KafkaSettings, StreamSettings
 
 from tests.crash.processes import Runner, runners, wait_until
 from tests.crash.runner import Orders
 from tests.servers.server import Server
 from tests.stream.scenario import NAME, assert_exactly_once, line_of, new_store, values_of
+from weald.storage.errors import StreamNotFound
+from weald.storage.writing.store import SqlStore
+from weald.stream.settings import KafkaSettings, StreamSettings
 
 STREAM = StreamSettings(name=NAME, batch_records=50, poll_seconds=0.1, snapshot_records=300)
 BAD = (b"nonsense", b'{"id": "z", "x": 1}', b"", None)

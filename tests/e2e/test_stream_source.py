@@ -12,15 +12,15 @@ import msgspec
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as ClientPartition
-from weald.cli.embedded import API_VERSION, kafka_broker
-from weald.stream.errors import SourceError
-from weald.stream.kafka_dead_letters import KafkaDeadLetters
-from weald.stream.kafka_source import KafkaSource
-from weald.stream.record import DeadLetter, Message, TopicPartition
-from weald.stream.settings import KafkaSettings
-from weald.stream.single_writer import SingleWriterAssignor
 
 from tests.crash.processes import wait_until
+from weald.cli.service.embedded import API_VERSION, kafka_broker
+from weald.stream.dead_letters.kafka_topic import KafkaDeadLetters
+from weald.stream.errors import SourceError
+from weald.stream.record.record import DeadLetter, Message, TopicPartition
+from weald.stream.settings import KafkaSettings
+from weald.stream.source.kafka_source import KafkaSource
+from weald.stream.source.single_writer import SingleWriterAssignor
 
 FAST = KafkaSettings(
     session_timeout_ms=6_000,
@@ -249,7 +249,7 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(broker: Broker)
 
 ABSENT = """
 from weald.stream.errors import SourceUnavailable
-from weald.stream.kafka_source import KafkaSource
+from weald.stream.source.kafka_source import KafkaSource
 from weald.stream.settings import KafkaSettings
 
 try:

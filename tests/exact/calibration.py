@@ -21,15 +21,15 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.stats import chi2
-from weald.mcmc.kernels import KERNELS, PAST, Kernel
-from weald.mcmc.position import Position
-from weald.mcmc.start import atoms_of, grow_forest
-from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import observe, spec_of, statistics_width
-from weald.treecore.guide import freeze
-from weald.treecore.prior import PartitionPrior, build_prior
 
 from tests.exact.enumeration import Shape, partitions
+from weald.mcmc.chain.position import Position
+from weald.mcmc.offline.start import atoms_of, grow_forest
+from weald.mcmc.schedule.kernels import KERNELS, PAST, Kernel
+from weald.treecore.family import FAMILIES
+from weald.treecore.family.interface.base import observe, spec_of, statistics_width
+from weald.treecore.guide.guide import freeze
+from weald.treecore.prior import PartitionPrior, build_prior
 
 N = 5
 N_BATCHES = 25

@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc import dm, gibbs, rgsm, rm, rsm, sams, sdds, ss
-from weald.mcmc.selection import EQUAL, TEMPERED, Selection, paper_selection
-from weald.mcmc.state import State, make_state, make_tally
-from weald.treecore.draw import below
+
+from weald.mcmc.gibbs import gibbs
+from weald.mcmc.split_merge import dm, rgsm, rm, rsm, sams, sdds, ss
+from weald.mcmc.split_merge.selection import EQUAL, TEMPERED, Selection, paper_selection
+from weald.mcmc.state.atom_state import State, make_state, make_tally
+from weald.treecore.compiled.draw import below
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import log_marginal, observe, statistics_width, workspace
-from weald.treecore.partition import Atoms, Model, Partition, make_atoms
+from weald.treecore.family.interface.base import log_marginal, observe, statistics_width, workspace
+from weald.treecore.partition.partition import Atoms, Model, Partition, make_atoms
 from weald.treecore.prior import PRIORS, build_prior
 from weald.treecore.prior.base import log_size
 

@@ -1,8 +1,8 @@
 """Exact transition matrices of production kernels, assembled path by path.
 
 With compilation switched off (``NUMBA_DISABLE_JIT=1``) a kernel draws through the generic functions
-of :mod:`weald.treecore.draw`. :class:`Paths` implements them by following one path of choices at a
-time; running the kernel once for every path gives every outcome with its probability.
+of :mod:`weald.treecore.compiled.draw`. :class:`Paths` implements them by following one path of
+choices at a time; running the kernel once for every path gives every outcome with its probability.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.treecore.compile import implements
-from weald.treecore.draw import below, choose, coin, pick, shuffle
+
+from weald.treecore.compiled.compile import implements
+from weald.treecore.compiled.draw import below, choose, coin, pick, shuffle
 
 # A partition as a restricted growth string: each label at most one above those before it.
 Shape = tuple[int, ...]

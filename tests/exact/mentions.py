@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.mcmc import emm
-from weald.mcmc.entities import entity_seating, make_entities
-from weald.mcmc.state import make_state, make_tally
+
+from weald.mcmc.entities import emm
+from weald.mcmc.entities.entities import entity_seating, make_entities
+from weald.mcmc.state.atom_state import make_state, make_tally
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import observe, statistics_width, workspace
-from weald.treecore.partition import Model, make_atoms
+from weald.treecore.family.interface.base import observe, statistics_width, workspace
+from weald.treecore.partition.partition import Model, make_atoms
 from weald.treecore.prior import build_prior
 
 from .enumeration import IdOrder, Paths, Shape, transition_matrix

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln
-from weald.mcmc import accord, arm, bsm, sarm, srm
-from weald.mcmc.guides import Guides, make_guides
+
+from weald.mcmc.assignment.scratch import Notes, make_notes
+from weald.mcmc.reconfiguration import accord, arm, bsm, sarm, srm
+from weald.mcmc.reconfiguration.reference_partitions import Guides, make_guides
 from weald.mcmc.relational import gibbs, rgsm, sdds
 from weald.mcmc.relational.vertices import VertexState, make_vertex_state
-from weald.mcmc.state import make_tally
-from weald.mcmc.walk_notes import Notes, make_notes
-from weald.treecore.draw import below
-from weald.treecore.partition import Model
+from weald.mcmc.state.atom_state import make_tally
+from weald.treecore.compiled.draw import below
+from weald.treecore.partition.partition import Model
 from weald.treecore.prior import build_prior
 from weald.treecore.prior.base import log_size
 from weald.treecore.relational.edges import beta_edges, gamma_edges

@@ -1,9 +1,10 @@
 """The invariants of a partition, checked from outside against its labels alone."""
 
 import numpy as np
-from weald.mcmc.state import State
-from weald.treecore.family.base import log_marginal
-from weald.treecore.partition import Model, block_log_marginal
+
+from weald.mcmc.state.atom_state import State
+from weald.treecore.family.interface.base import log_marginal
+from weald.treecore.partition.partition import Model, block_log_marginal
 
 
 def members(state: State, k: int) -> list[int]:

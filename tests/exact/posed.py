@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import log_marginal, observe, statistics_width, workspace
-from weald.treecore.partition import Atoms, Model, make_atoms
+from weald.treecore.family.interface.base import log_marginal, observe, statistics_width, workspace
+from weald.treecore.partition.partition import Atoms, Model, make_atoms
 from weald.treecore.prior import PartitionPrior, build_prior
 
 from .cases import Problem, _log_target

@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.mcmc import gibbs, lease_work
-from weald.mcmc.kernels import Kernel
-from weald.mcmc.lease_work import work
-from weald.mcmc.leases import Budget, Lease, Pair, coin_groups, make_lease, pair_groups
-from weald.mcmc.position import Position
-from weald.treecore.guide import Guide, guide_of_atoms
-from weald.treecore.prior import PartitionPrior, build_prior
 
 from tests.exact.cases import Problem
 from tests.exact.enumeration import Paths, Shape
+from weald.mcmc.chain.position import Position
+from weald.mcmc.gibbs import gibbs
+from weald.mcmc.leases import lease_work
+from weald.mcmc.leases.lease_work import work
+from weald.mcmc.leases.leases import Budget, Lease, Pair, coin_groups, make_lease, pair_groups
+from weald.mcmc.schedule.kernels import Kernel
+from weald.treecore.guide.guide import Guide, guide_of_atoms
+from weald.treecore.prior import PartitionPrior, build_prior
 
 Ids = NDArray[np.int64]
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc import gibbs
-from weald.mcmc.state import make_tally
 
 from tests.exact.cases import FORMS, KERNELS, Kernel, Problem, problem
 from tests.exact.trace import N_ATOMS, REGISTERED, RUNS
+from weald.mcmc.gibbs import gibbs
+from weald.mcmc.state.atom_state import make_tally
 
 N_RECORDS = 20_000
 STRIDE = 20

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc.guides import make_guides
-from weald.mcmc.relational import gibbs
-from weald.mcmc.relational.vertices import VertexState
 
 from tests.exact.networks import (
     GUIDED,
@@ -21,6 +18,9 @@ from tests.exact.networks import (
     live,
     shape_of,
 )
+from weald.mcmc.reconfiguration.reference_partitions import make_guides
+from weald.mcmc.relational import gibbs
+from weald.mcmc.relational.vertices import VertexState
 
 N_CHAINS = 8
 N_BATCHES = 50

@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.random import Generator
-from weald.mcmc.position import Position
-from weald.mcmc.start import grow_forest
-from weald.mcmc.tgmcmc import KERNELS, sweep
-from weald.treecore.guide import freeze
-from weald.treecore.partition import Atoms
-from weald.treecore.prior import PartitionPrior, build_prior
 
 from tests.batch_means import batch_means
 from tests.exact.enumeration import Shape
 from tests.exact.posed import log_posterior, pose
 from tests.exact.trees import chain, guide_of
+from weald.mcmc.chain.position import Position
+from weald.mcmc.offline.start import grow_forest
+from weald.mcmc.tree_guided.tgmcmc import KERNELS, sweep
+from weald.treecore.guide.guide import freeze
+from weald.treecore.partition.partition import Atoms
+from weald.treecore.prior import PartitionPrior, build_prior
 
 N = 5
 N_RECORDS = 20_000

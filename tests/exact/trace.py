@@ -11,19 +11,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.mcmc import emm, rgsm, rm, sdds, ss
-from weald.mcmc.entities import entity_seating, make_entities
-from weald.mcmc.kernels import KERNELS as REGISTRY
-from weald.mcmc.position import Position
-from weald.mcmc.start import atoms_of, grow_forest
-from weald.mcmc.state import make_tally
-from weald.treecore.family import FAMILIES
-from weald.treecore.guide import freeze
-from weald.treecore.prior import build_prior
-from weald.treecore.prior.sequential import canonical_labels
 
 from tests.exact.cases import FORMS, KERNELS, Kernel, random_state
 from tests.mcmc.chains import clumps
+from weald.mcmc.chain.position import Position
+from weald.mcmc.entities import emm
+from weald.mcmc.entities.entities import entity_seating, make_entities
+from weald.mcmc.offline.start import atoms_of, grow_forest
+from weald.mcmc.schedule.kernels import KERNELS as REGISTRY
+from weald.mcmc.split_merge import rgsm, rm, sdds, ss
+from weald.mcmc.state.atom_state import make_tally
+from weald.treecore.family import FAMILIES
+from weald.treecore.guide.guide import freeze
+from weald.treecore.prior import build_prior
+from weald.treecore.prior.sequential import canonical_labels
 
 N_ATOMS = 24
 N_SWEEPS = 80

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc import leaf_scan, tgmcmc
-from weald.mcmc.pieces import Pieces, labels_of_pieces, make_pieces
-from weald.mcmc.tgmcmc import Picks, make_picks
-from weald.treecore.family.base import log_marginal
-from weald.treecore.guide import Guide, refresh_potentials
-from weald.treecore.partition import Atoms, Model, Partition
+
+from weald.mcmc.state.pieces import Pieces, labels_of_pieces, make_pieces
+from weald.mcmc.tree_guided import leaf_scan, tgmcmc
+from weald.mcmc.tree_guided.tgmcmc import Picks, make_picks
+from weald.treecore.family.interface.base import log_marginal
+from weald.treecore.guide.guide import Guide, refresh_potentials
+from weald.treecore.partition.partition import Atoms, Model, Partition
 
 from .cases import Problem
 from .enumeration import IdOrder, Paths, Shape, transition_matrix

@@ -36,28 +36,28 @@ from typing import Any
 import msgspec
 import numpy as np
 import redis
-from weald.cli.warmup import compile_kernels
-from weald.monitoring.health import Health
-from weald.monitoring.metrics import Metrics
-from weald.storage.failpoints import PLANE_LABELS, arm
-from weald.storage.lease_queue import LeaseQueue, Taken
-from weald.storage.settings import RedisSettings, StorageSettings
-from weald.storage.sql import SqlStore
-from weald.stream.engine import Engine
-from weald.stream.file_source import FileSource
-from weald.stream.model import Plan
-from weald.stream.refinery import Refinery
-from weald.stream.shard import Shard
-from weald.stream.watch import Watch
-from weald.stream.worker import Worker, worker_name
-from weald.stream.worker_settings import WorkersSettings
-from weald.stream.writer import Claim, Writer
-from weald.treecore.invariants import Broken, forest_faults
 
 from tests.crash.forked import _child
 from tests.servers.redis import redis_server
 from tests.servers.server import Server
 from tests.stream.scenario import NAME, assert_exactly_once, new_store, plan_for, records_file
+from tests.treecore.invariants import Broken, forest_faults
+from weald.cli.commands.warmup import compile_kernels
+from weald.monitoring.health import Health
+from weald.monitoring.metrics import Metrics
+from weald.storage.redis.lease_queue import LeaseQueue, Taken
+from weald.storage.settings import RedisSettings, StorageSettings
+from weald.storage.sql.failpoints import PLANE_LABELS, arm
+from weald.storage.writing.store import SqlStore
+from weald.stream.engine.coordinator import Refinery
+from weald.stream.engine.engine import Engine
+from weald.stream.engine.writer import Claim, Writer
+from weald.stream.model.model import Plan
+from weald.stream.model.shard import Shard
+from weald.stream.source.file_source import FileSource
+from weald.stream.telemetry.telemetry import Watch
+from weald.stream.worker.settings import WorkersSettings
+from weald.stream.worker.worker import Worker, worker_name
 
 N_RECORDS = 600
 N_WORKERS = 2

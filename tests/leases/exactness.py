@@ -34,7 +34,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.mcmc import lease_work
 
 from tests.exact.cases import Problem, problem
 from tests.exact.enumeration import stationary
@@ -49,6 +48,7 @@ from tests.exact.rounds import (
 )
 from tests.leases.plane import Form, Plane, shard_of
 from tests.servers.redis import redis_server
+from weald.mcmc.leases import lease_work
 
 COPIES = 50
 # All copies begin at exact draws from the posterior: right forms are there at once, and wrong ones

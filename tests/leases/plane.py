@@ -18,21 +18,21 @@ from pathlib import Path
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc import lease_work
-from weald.mcmc.lease_work import Returned
-from weald.mcmc.leases import Lease, Pair, coin_groups, make_lease, pair_groups
-from weald.storage.commit import BatchCommit, LeaseRow, StreamSpec
-from weald.storage.errors import Fenced
-from weald.storage.lease_queue import LeaseItem, LeaseQueue
-from weald.storage.migrate import upgrade
-from weald.storage.settings import RedisSettings, StorageSettings
-from weald.storage.snapshot import decode, encode
-from weald.storage.sql import SqlStore
-from weald.stream.worker import Worker
-from weald.stream.worker_settings import WorkersSettings
 
 from tests.exact.cases import Problem
 from tests.exact.rounds import Rounds, own_labels, scans_of, shape_of, visiting
+from weald.mcmc.leases import lease_work
+from weald.mcmc.leases.lease_work import Returned
+from weald.mcmc.leases.leases import Lease, Pair, coin_groups, make_lease, pair_groups
+from weald.storage.commit.commit import BatchCommit, LeaseRow, StreamSpec
+from weald.storage.encoding.snapshot import decode, encode
+from weald.storage.errors import Fenced
+from weald.storage.redis.lease_queue import LeaseItem, LeaseQueue
+from weald.storage.settings import RedisSettings, StorageSettings
+from weald.storage.sql.migrate import upgrade
+from weald.storage.writing.store import SqlStore
+from weald.stream.worker.settings import WorkersSettings
+from weald.stream.worker.worker import Worker
 
 Ids = NDArray[np.int64]
 Key = tuple[int, int, int]

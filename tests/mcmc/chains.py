@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.mcmc.chain import Chain
+
+from tests.treecore.invariants import Broken, forest_faults, partition_faults
+from weald.mcmc.chain.chain import Chain
 from weald.treecore.family import FAMILIES
-from weald.treecore.invariants import Broken, forest_faults, partition_faults
 from weald.treecore.prior import build_prior
 
 Values = NDArray[np.float64]

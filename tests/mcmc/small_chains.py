@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.mcmc.chain import Chain
-from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import log_marginal, observe, statistics_width
-from weald.treecore.prior import build_prior
-from weald.treecore.prior.sequential import canonical_labels
-from weald.treecore.rows import fade_row
 
 from tests.exact.enumeration import Shape, partitions
+from weald.mcmc.chain.chain import Chain
+from weald.treecore.family import FAMILIES
+from weald.treecore.family.interface.base import log_marginal, observe, statistics_width
+from weald.treecore.prior import build_prior
+from weald.treecore.prior.sequential import canonical_labels
+from weald.treecore.statistics.rows import fade_row
 
 Values = NDArray[np.float64]
 

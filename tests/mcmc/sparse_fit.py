@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from weald.mcmc.fit import FitSettings, combine, run_chain
-from weald.mcmc.start import atoms_of
-from weald.treecore.prior import build_prior
 
 from benchmarks.papers.chains import problem
 from benchmarks.papers.predicted import HeldOut
+from weald.mcmc.offline.fit import FitSettings, combine, run_chain
+from weald.mcmc.offline.start import atoms_of
+from weald.treecore.prior import build_prior
 
 KERNELS = ("gibbs", "rgsm", "sams", "dm", "sdds", "ss", "rm", "tgmcmc")
 N_WORDS, N_SEEN = 25, 10

@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc.fit import FitSettings, run_chain
 
 from tests.batch_means import batch_means
 from tests.mcmc.chains import clumps
+from weald.mcmc.offline.fit import FitSettings, run_chain
 
 N = 150
 ITERATIONS = 6500

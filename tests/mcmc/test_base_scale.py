@@ -3,23 +3,23 @@
 import numpy as np
 import pytest
 from numpy.random import Generator
-from weald.mcmc import tgmcmc
-from weald.mcmc.base_scale import SCALE, scaled, step
-from weald.mcmc.fit import FitSettings, run_chain
-from weald.mcmc.kernels import KERNELS
-from weald.mcmc.piece_invariants import piece_faults
-from weald.mcmc.position import Position
-from weald.mcmc.start import grow_forest
-from weald.treecore.errors import ParameterError
-from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import spec_of
-from weald.treecore.guide import freeze
-from weald.treecore.invariants import describe, guide_faults, partition_faults
-from weald.treecore.prior import build_prior
 
 from tests.batch_means import batch_means
 from tests.exact.posed import log_posterior, pose
 from tests.mcmc.chains import clumps
+from tests.mcmc.piece_invariants import piece_faults
+from tests.treecore.invariants import describe, guide_faults, partition_faults
+from weald.mcmc.chain.position import Position
+from weald.mcmc.hyperparameters.base_scale import SCALE, scaled, step
+from weald.mcmc.offline.fit import FitSettings, run_chain
+from weald.mcmc.offline.start import grow_forest
+from weald.mcmc.schedule.kernels import KERNELS
+from weald.mcmc.tree_guided import tgmcmc
+from weald.treecore.errors import ParameterError
+from weald.treecore.family import FAMILIES
+from weald.treecore.family.interface.base import spec_of
+from weald.treecore.guide.guide import freeze
+from weald.treecore.prior import build_prior
 
 N, N_RECORDS, N_BATCHES = 5, 2_000, 25
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from weald.mcmc.kernels import KERNELS
 
 from tests.exact.calibration import N_RANKED, geweke, ranks, uniformity
+from weald.mcmc.schedule.kernels import KERNELS
 
 # Kernels that draw parameters, which no enumeration reaches, and one of those that it does.
 STEPS = {"slice": 1_000, "subc": 300, "gibbs": 1_000}

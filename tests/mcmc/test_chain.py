@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weald.mcmc.chain import Chain
-from weald.mcmc.fit import FitSettings, run_chain
-from weald.treecore.errors import ObservationError
-from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import log_marginal, observe, statistics_width
-from weald.treecore.invariants import describe
-from weald.treecore.prior import build_prior
 
 from tests.mcmc.chains import PRIORS, chain_faults, clumps, same, started
+from tests.treecore.invariants import describe
+from weald.mcmc.chain.chain import Chain
+from weald.mcmc.offline.fit import FitSettings, run_chain
+from weald.treecore.errors import ObservationError
+from weald.treecore.family import FAMILIES
+from weald.treecore.family.interface.base import log_marginal, observe, statistics_width
+from weald.treecore.prior import build_prior
 
 N = 90
 # Observations after which the chain is refined: part of the schedule, unlike the cuts.

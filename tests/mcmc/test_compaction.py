@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weald.mcmc.chain import Chain
-from weald.mcmc.compacting import CERTAIN, choose_nodes
-from weald.treecore.compaction import forest_order, judge_nodes, measure_nodes
-from weald.treecore.errors import ObservationError
-from weald.treecore.invariants import describe
 
 from tests.exact.enumeration import Shape
 from tests.mcmc.chains import PRIORS, Values, chain_faults, clumps, same, started
 from tests.mcmc.small_chains import GAUSS_1, posterior, small_chain, total_variation
+from tests.treecore.invariants import describe
+from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.compacting import CERTAIN, choose_nodes
+from weald.treecore.errors import ObservationError
+from weald.treecore.forest.compaction import forest_order, judge_nodes, measure_nodes
 
 N = 4000
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from weald.mcmc import company as module
-from weald.mcmc.company import Company
+
+from weald.mcmc.chain import co_occurrence as module
+from weald.mcmc.chain.co_occurrence import Company
 
 SPELL = 5
 

@@ -7,25 +7,20 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc import (
-    conditional,
-    dm,
-    fsd,
-    gibbs_supc,
-    slice,  # noqa: A004  (named as people write it)
-    subc,
-    subc_burnin,
-    subc_published,
-)
-from weald.mcmc.conditional import choose_each, compact
-from weald.mcmc.state import make_state, make_tally
-from weald.treecore.errors import ParameterError
-from weald.treecore.family.base import log_marginal, log_marginal_sum
-from weald.treecore.family.natural import divergence, draw_parameters
-from weald.treecore.partition import Atoms, Model
-from weald.treecore.prior.sequential import canonical_labels
 
 from tests.exact.cases import FAMILY_NAMES, Problem, problem
+from weald.mcmc.conditional import fsd, gibbs_supc
+from weald.mcmc.conditional import labels as conditional
+from weald.mcmc.conditional import slice as slice_sampler
+from weald.mcmc.conditional.labels import choose_each, compact
+from weald.mcmc.split_merge import dm
+from weald.mcmc.state.atom_state import make_state, make_tally
+from weald.mcmc.sub_cluster import subc, subc_burnin, subc_published
+from weald.treecore.errors import ParameterError
+from weald.treecore.family.interface.base import log_marginal, log_marginal_sum
+from weald.treecore.family.parameter_draws import divergence, draw_parameters
+from weald.treecore.partition.partition import Atoms, Model
+from weald.treecore.prior.sequential import canonical_labels
 
 Labels = NDArray[np.int64]
 Step = Callable[[Generator, Atoms, Labels, Model], Labels]
@@ -93,7 +88,7 @@ def test_unattached_jumps_have_the_intensity() -> None:
 
     rng = np.random.default_rng(5)
     for discount, floor in [(0.0, 0.01), (0.5, 0.02), (0.3, 1.7)]:
-        runs = [slice.unattached_jumps(rng, 0.4, discount, floor) for _ in range(20_000)]
+        runs = [slice_sampler.unattached_jumps(rng, 0.4, discount, floor) for _ in range(20_000)]
         for level in (floor, 2.0 * floor, 0.5 + floor):
             mean = quad(lambda w, s=discount: w ** (-1.0 - s) * np.exp(-w), level, np.inf)[0]
             mean *= np.exp(0.4) / gamma(1.0 - discount)
@@ -125,7 +120,7 @@ def _fsd(components: int) -> Step:
 STEPS: dict[str, Step] = {
     "subc": _subc,
     "subc-alone": _subc_alone,
-    "slice": slice.sweep,
+    "slice": slice_sampler.sweep,
     "gibbs-supc": _gibbs_supc,
 }
 

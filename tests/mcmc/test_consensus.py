@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from weald.mcmc.consensus import LOSSES, consensus_partition, expected_loss, membership
-from weald.treecore.errors import ParameterError
-from weald.treecore.prior.sequential import canonical_labels
 
 from tests.exact.enumeration import partitions
+from weald.mcmc.estimate.consensus import LOSSES, consensus_partition, expected_loss, membership
+from weald.treecore.errors import ParameterError
+from weald.treecore.prior.sequential import canonical_labels
 
 Labels = NDArray[np.int64]
 

@@ -7,14 +7,14 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln
+
+from tests.batch_means import batch_means
 from weald.mcmc.relational.edge_parameters import pair_counts, resample_edges
 from weald.mcmc.relational.vertices import make_vertex_state
-from weald.treecore.partition import Model
+from weald.treecore.partition.partition import Model
 from weald.treecore.prior import build_prior
 from weald.treecore.relational.edges import beta_edges, gamma_edges
 from weald.treecore.relational.network import Links, make_network
-
-from tests.batch_means import batch_means
 
 N, DRAWS, BATCHES = 9, 900, 30
 

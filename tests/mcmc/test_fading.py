@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from weald.mcmc.chain import Chain
-from weald.treecore.errors import ParameterError
-from weald.treecore.invariants import describe
 
 from tests.mcmc.chains import chain_faults, clumps, same, started
 from tests.mcmc.small_chains import GAUSS_1, posterior, small_chain, total_variation
+from tests.treecore.invariants import describe
+from weald.mcmc.chain.chain import Chain
+from weald.treecore.errors import ParameterError
 
 WEIGHTS = np.array([0.25, 0.5, 0.5, 1.0, 1.0])
 

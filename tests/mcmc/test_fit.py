@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc.fit import FitResult, FitSettings, fit, run_chain
-from weald.mcmc.kernels import KERNELS, SCHEDULES, Kernel
-from weald.mcmc.position import Position
-from weald.treecore.errors import ObservationError, ParameterError
 
 from tests.batch_means import batch_means
+from weald.mcmc.chain.position import Position
+from weald.mcmc.offline.fit import FitResult, FitSettings, fit, run_chain
+from weald.mcmc.schedule.kernels import KERNELS, SCHEDULES, Kernel
+from weald.treecore.errors import ObservationError, ParameterError
 
 N = 90
 GROUPS = np.arange(N) % 3

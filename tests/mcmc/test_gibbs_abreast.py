@@ -5,14 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc import gibbs
-from weald.mcmc.state import State, make_state
+
+from weald.mcmc.gibbs import gibbs
+from weald.mcmc.state.atom_state import State, make_state
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.abreast import Abreast
-from weald.treecore.family.base import make_abreast, make_rows, observe, workspace
-from weald.treecore.partition import Model, make_atoms
+from weald.treecore.family.interface.base import make_abreast, make_rows, observe, workspace
+from weald.treecore.family.interface.batched_predictive import Abreast
+from weald.treecore.partition.partition import Model, make_atoms
 from weald.treecore.prior import build_prior
-from weald.treecore.rows import add_row
+from weald.treecore.statistics.rows import add_row
 
 N, N_PAIRS, SWEEPS = 36, 4, 3
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc.chain import Chain
-from weald.mcmc.lease_work import Returned, work
-from weald.mcmc.leases import Budget, Lease
+
+from weald.mcmc.chain.chain import Chain
+from weald.mcmc.leases.lease_work import Returned, work
+from weald.mcmc.leases.leases import Budget, Lease
 from weald.treecore.family import FAMILIES
 from weald.treecore.prior import build_prior
 from weald.treecore.prior.sequential import canonical_labels

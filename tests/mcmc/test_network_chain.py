@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
 from weald.mcmc.relational.chain import NetworkChain
 from weald.mcmc.relational.vertices import log_joint
-from weald.treecore.partition import Model
+from weald.treecore.partition.partition import Model
 from weald.treecore.prior import build_prior
 from weald.treecore.relational.family import IRM
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.mcmc.offline_guide import offline_guide
-from weald.treecore.family import FAMILIES
-from weald.treecore.guide import Guide, freeze
-from weald.treecore.insertion import PREDICTIVE
-from weald.treecore.invariants import describe, guide_faults
 
 from tests.treecore.forests import Setting, gaussian, grown, setting
+from tests.treecore.invariants import describe, guide_faults
+from weald.mcmc.offline.offline_guide import offline_guide
+from weald.treecore.family import FAMILIES
+from weald.treecore.forest.insertion import PREDICTIVE
+from weald.treecore.guide.guide import Guide, freeze
 
 Values = NDArray[np.float64]
 N_CLUMPS, N_EACH = 60, 4

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc.kernels import Kernel
 
 from benchmarks.papers.adaptive import FIRST_EPOCH, FLOOR, Adaptive
 from benchmarks.papers.chains import Course, common_level
@@ -15,6 +14,7 @@ from benchmarks.papers.predicted import Path
 from benchmarks.papers.simulated import N_KINDS, attributes, bernoulli_mixture, pair_in_doubt
 from benchmarks.papers.smart_dumb import PRIOR, law_of_k
 from benchmarks.schedules import SINGLE, arrivals
+from weald.mcmc.schedule.kernels import Kernel
 
 
 def test_number_of_pure_entities_is_that_of_all_allocations() -> None:

@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weald.mcmc.piece_invariants import piece_faults
-from weald.mcmc.pieces import labels_of_pieces, make_pieces
-from weald.mcmc.state import make_state
-from weald.mcmc.tgmcmc import KERNELS, make_picks, sweep
-from weald.treecore.family import FAMILIES
-from weald.treecore.guide import freeze, guide_of_atoms
-from weald.treecore.insertion import PREDICTIVE
-from weald.treecore.invariants import describe
-from weald.treecore.partition import Model, log_joint
-from weald.treecore.prior import build_prior
-from weald.treecore.prior.sequential import canonical_labels
 
 from tests.exact.trees import chain, guide_of, random_tree
+from tests.mcmc.piece_invariants import piece_faults
 from tests.treecore.forests import Setting, clumps, gaussian, grown, setting
+from tests.treecore.invariants import describe
+from weald.mcmc.state.atom_state import make_state
+from weald.mcmc.state.pieces import labels_of_pieces, make_pieces
+from weald.mcmc.tree_guided.tgmcmc import KERNELS, make_picks, sweep
+from weald.treecore.family import FAMILIES
+from weald.treecore.forest.insertion import PREDICTIVE
+from weald.treecore.guide.guide import freeze, guide_of_atoms
+from weald.treecore.partition.partition import Model, log_joint
+from weald.treecore.prior import build_prior
+from weald.treecore.prior.sequential import canonical_labels
 
 N = 50
 GUIDES = ("ibhc", "top-down", "chain", "random")

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.random import PCG64, Generator
-from weald.mcmc.fit import FitSettings, fit
-from weald.mcmc.guides import History
-from weald.mcmc.kernels import KERNELS
+
+from weald.mcmc.offline.fit import FitSettings, fit
+from weald.mcmc.reconfiguration.reference_partitions import History
 from weald.mcmc.relational.fit import blocks_of, fit_network
 from weald.mcmc.relational.kernels import NETWORK_KERNELS
 from weald.mcmc.relational.position import VertexPosition
 from weald.mcmc.relational.vertices import make_vertex_state
+from weald.mcmc.schedule.kernels import KERNELS
 from weald.treecore.errors import ParameterError
 from weald.treecore.prior import build_prior
 from weald.treecore.relational.edges import beta_edges

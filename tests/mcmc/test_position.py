@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weald.mcmc.kernels import KERNELS
-from weald.mcmc.piece_invariants import piece_faults
-from weald.mcmc.position import Position
-from weald.mcmc.start import atoms_of, grow_forest
-from weald.treecore.family import FAMILIES
-from weald.treecore.guide import freeze
-from weald.treecore.invariants import describe, guide_faults, partition_faults
-from weald.treecore.prior import PartitionPrior, build_prior
-from weald.treecore.prior.sequential import canonical_labels
 
 from tests.mcmc.chains import clumps
+from tests.mcmc.piece_invariants import piece_faults
+from tests.treecore.invariants import describe, guide_faults, partition_faults
+from weald.mcmc.chain.position import Position
+from weald.mcmc.offline.start import atoms_of, grow_forest
+from weald.mcmc.schedule.kernels import KERNELS
+from weald.treecore.family import FAMILIES
+from weald.treecore.guide.guide import freeze
+from weald.treecore.prior import PartitionPrior, build_prior
+from weald.treecore.prior.sequential import canonical_labels
 
 N = 80
 

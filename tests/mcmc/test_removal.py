@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weald.mcmc.chain import Chain
-from weald.treecore.errors import ObservationError
-from weald.treecore.invariants import describe
 
 from tests.mcmc.chains import PRIORS, Values, chain_faults, clumps, same, started
 from tests.mcmc.small_chains import posterior, small_chain, total_variation
+from tests.treecore.invariants import describe
+from weald.mcmc.chain.chain import Chain
+from weald.treecore.errors import ObservationError
 
 N = 90
 

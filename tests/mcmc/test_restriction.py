@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weald.mcmc.restriction import guide_of_tree, regrow, restrict
-from weald.treecore.guide import Guide
-from weald.treecore.invariants import describe, guide_faults
-from weald.treecore.partition import make_atoms
 
 from tests.exact.trees import guide_of
 from tests.treecore.forests import clumps, gaussian, setting
+from tests.treecore.invariants import describe, guide_faults
+from weald.mcmc.leases.restricted_guide import guide_of_tree, regrow, restrict
+from weald.treecore.guide.guide import Guide
+from weald.treecore.partition.partition import make_atoms
 
 N = 40
 

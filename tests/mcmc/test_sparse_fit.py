@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from weald.mcmc.fit import FitSettings, run_chain
-from weald.mcmc.start import atoms_of
-from weald.treecore.errors import ObservationError
-from weald.treecore.family import FAMILIES
-from weald.treecore.family.sparse_rows import SparseRows
-from weald.treecore.totals import totals_of_groups
 
 from tests.mcmc.sparse_fit import KERNELS, documents, fitted
+from weald.mcmc.offline.fit import FitSettings, run_chain
+from weald.mcmc.offline.start import atoms_of
+from weald.treecore.errors import ObservationError
+from weald.treecore.family import FAMILIES
+from weald.treecore.family.totals import totals_of_groups
+from weald.treecore.statistics.sparse_rows import SparseRows
 
 
 @pytest.fixture(scope="module")

@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.mcmc import gibbs, sams, sdds
-from weald.mcmc.state import State, make_state, make_tally, set_labels
-from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import observe, statistics_width, workspace
-from weald.treecore.partition import Model, empty_partition, make_atoms
-from weald.treecore.prior import build_prior
 
 from tests.batch_means import batch_means
 from tests.exact.cases import KERNELS, Kernel, random_state
 from tests.exact.partition_checks import check_partition
+from weald.mcmc.gibbs import gibbs
+from weald.mcmc.split_merge import sams, sdds
+from weald.mcmc.state.atom_state import State, make_state, make_tally, set_labels
+from weald.treecore.family import FAMILIES
+from weald.treecore.family.interface.base import observe, statistics_width, workspace
+from weald.treecore.partition.partition import Model, empty_partition, make_atoms
+from weald.treecore.prior import build_prior
 
 SPLIT_MERGE = {name: kernel for name, kernel in KERNELS.items() if name != "gibbs"}
 each_kernel = pytest.mark.parametrize("kernel", SPLIT_MERGE.values(), ids=SPLIT_MERGE.keys())

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc.start import (
+
+from weald.mcmc.offline.start import (
     atoms_of,
     forest_labels,
     grow_forest,
@@ -13,10 +14,10 @@ from weald.mcmc.start import (
 )
 from weald.treecore.errors import ParameterError
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import workspace
-from weald.treecore.forest import Forest
-from weald.treecore.guide import Guide, freeze
-from weald.treecore.partition import Model
+from weald.treecore.family.interface.base import workspace
+from weald.treecore.forest.forest import Forest
+from weald.treecore.guide.guide import Guide, freeze
+from weald.treecore.partition.partition import Model
 from weald.treecore.prior import build_prior
 from weald.treecore.prior.sequential import canonical_labels
 

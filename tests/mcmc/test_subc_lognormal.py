@@ -8,12 +8,13 @@ from typing import cast
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc import subc, subc_lognormal
-from weald.mcmc.state import MERGE, SPLIT
-from weald.mcmc.subc import Plan
-from weald.mcmc.subc_lognormal import Counts, PoissonLogNormal, begin, model_of, sweep
+
+from weald.mcmc.state.atom_state import MERGE, SPLIT
+from weald.mcmc.sub_cluster import subc, subc_lognormal
+from weald.mcmc.sub_cluster.subc import Plan
+from weald.mcmc.sub_cluster.subc_lognormal import Counts, PoissonLogNormal, begin, model_of, sweep
 from weald.treecore.errors import ObservationError, ParameterError
-from weald.treecore.partition import Model
+from weald.treecore.partition.partition import Model
 from weald.treecore.prior import build_prior
 from weald.treecore.prior.sequential import canonical_labels
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from weald.monitoring import dashboards
 from weald.monitoring.dashboards.queries import counter_rate
 from weald.monitoring.names import METRICS

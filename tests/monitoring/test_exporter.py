@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+
+from tests.monitoring.sample import busy_metrics
 from weald.monitoring.exporter import Exporter
 from weald.monitoring.health import REQUIRED, Health
 from weald.monitoring.settings import MonitoringSettings
-
-from tests.monitoring.sample import busy_metrics
 
 TOKEN = "a-token-for-the-test"  # noqa: S105 (made up here)
 

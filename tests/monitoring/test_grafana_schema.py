@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from weald.monitoring.dashboards import DASHBOARDS
 
 from tests.servers.fixtures import taking_part
 from tests.servers.server import MissingServerError
+from weald.monitoring.dashboards import DASHBOARDS
 
 PACKAGE = Path(__file__).parent / "grafana" / "package.json"
 Json = dict[str, Any]

@@ -1,6 +1,7 @@
 """Health: the loop's progress decides liveness, the conditions decide readiness."""
 
 import pytest
+
 from weald.monitoring.health import ADVISORY, REQUIRED, Health
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
-from weald.monitoring.metrics import Metrics
-from weald.monitoring.names import METRICS
 
 from tests.monitoring.sample import busy_metrics
+from weald.monitoring.metrics import Metrics
+from weald.monitoring.names import METRICS
 
 
 def value(metrics: Metrics, metric: str, /, **labels: str) -> float | None:

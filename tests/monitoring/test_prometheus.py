@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import yaml
-from weald.monitoring.exporter import Exporter
-from weald.monitoring.health import Health
-from weald.monitoring.metrics import Metrics
-from weald.monitoring.settings import MonitoringSettings
 
 from tests.monitoring.prometheus import RULES, Prometheus, configuration, variable_queries
 from tests.monitoring.sample import busy_metrics, live
 from tests.servers.server import Server, wait_until
+from weald.monitoring.exporter import Exporter
+from weald.monitoring.health import Health
+from weald.monitoring.metrics import Metrics
+from weald.monitoring.settings import MonitoringSettings
 
 Start = Callable[[str], Server]
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import yaml
+
+from weald.cli.config.settings import SECTIONS
 from weald.cli.main import app
-from weald.cli.settings import SECTIONS
 from weald.monitoring.names import METRICS
 
 ROOT = Path(__file__).parents[2]

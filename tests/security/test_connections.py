@@ -13,22 +13,22 @@ import msgspec
 import pytest
 import redis
 from kafka import KafkaAdminClient, KafkaProducer
-from weald.cli.doctor import _kafka
-from weald.cli.settings import Settings, load
-from weald.storage import migrate
-from weald.storage.errors import AccessDenied, StorageUnavailable
-from weald.storage.redis_statistics import RedisStatistics
-from weald.storage.settings import RedisSettings, StorageSettings
-from weald.stream.errors import SourceError, SourceUnavailable
-from weald.stream.kafka_options import client_options
-from weald.stream.kafka_source import KafkaSource
-from weald.stream.settings import KafkaSettings
 
 from tests.e2e.test_run_embedded import await_inserted, running
 from tests.security.conftest import PASSWORD, USER
 from tests.servers.certificates import Certificates
 from tests.servers.server import Server
 from tests.stream.scenario import line_of, values_of
+from weald.cli.commands.doctor import _kafka
+from weald.cli.config.settings import Settings, load
+from weald.storage.errors import AccessDenied, StorageUnavailable
+from weald.storage.redis.statistics import RedisStatistics
+from weald.storage.settings import RedisSettings, StorageSettings
+from weald.storage.sql import migrate
+from weald.stream.errors import SourceError, SourceUnavailable
+from weald.stream.settings import KafkaSettings
+from weald.stream.source.kafka_options import client_options
+from weald.stream.source.kafka_source import KafkaSource
 
 # kafka-python leaves the socket of a handshake that failed to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -256,7 +256,7 @@ def test_postgresql_refuses_everybody_else(
 
 
 def test_what_is_shown_of_the_example_holds_no_secret(home: Path) -> None:
-    from weald.cli.config import setting_rows
+    from weald.cli.commands.config import setting_rows
 
     shown = json.dumps(setting_rows(load(home)))
     assert PASSWORD not in shown

@@ -8,17 +8,17 @@ from pathlib import Path
 import psycopg
 import pytest
 import sqlalchemy as sa
-from weald.cli.errors import ExitCode
-from weald.storage import migrate
-from weald.storage.errors import AccessDenied
-from weald.storage.schema import metadata
-from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlStore
 
 from tests.cli.conftest import N_BAD, N_GOOD, records, type_command
 from tests.cli.test_http import Service, serving
 from tests.servers.postgresql import administer
 from tests.servers.server import Server
+from weald.cli.errors import ExitCode
+from weald.storage.errors import AccessDenied
+from weald.storage.settings import StorageSettings
+from weald.storage.sql import migrate
+from weald.storage.sql.schema import metadata
+from weald.storage.writing.store import SqlStore
 
 PLACES = {"cluster": "1", "key": "k1"}
 QUESTIONS = (

@@ -5,7 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from weald.storage.base import (
+
+from weald.storage.commit.commit import CERTAINTY_CHUNK
+from weald.storage.queries.base import (
     BatchCommit,
     Certainty,
     ClusterRow,
@@ -19,7 +21,6 @@ from weald.storage.base import (
     Snapshot,
     StreamSpec,
 )
-from weald.storage.commit import CERTAINTY_CHUNK
 
 STREAM = "quakes"
 TOPIC = "earthquakes"

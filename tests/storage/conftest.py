@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from weald.storage import migrate
-from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlReader, SqlStore
 
 from tests.storage.batches import OWNER, SPEC, STREAM
+from weald.storage.settings import StorageSettings
+from weald.storage.sql import migrate
+from weald.storage.writing.store import SqlReader, SqlStore
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from weald.storage.base import AsOf, Reassignment
-from weald.storage.sql import SqlStore
 
 from tests.storage.batches import STREAM, batch, observations, publication, reassigned
+from weald.storage.queries.base import AsOf, Reassignment
+from weald.storage.writing.store import SqlStore
 
 N_PER_COMMIT = 20
 N_COMMITS = 6

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weald.storage.base import AsOf, Bundled, Departure, Reassignment, Unbundled
-from weald.storage.reader import SqlReader
-from weald.storage.sql import SqlStore
 
 from tests.storage.batches import STREAM, batch, cluster_row, publication
+from weald.storage.queries.base import AsOf, Bundled, Departure, Reassignment, Unbundled
+from weald.storage.queries.reader import SqlReader
+from weald.storage.writing.store import SqlStore
 
 N = 40
 CLUSTERS = 4

@@ -6,12 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from weald.storage.base import BatchCommit, Letters, OffsetAdvance
-from weald.storage.commit import STORED_BYTES
-from weald.storage.errors import Fenced, InvariantBroken, StreamConflict, StreamNotFound
-from weald.storage.reader import SqlReader
-from weald.storage.schema import metadata
-from weald.storage.sql import SqlStore
 
 from tests.storage.batches import (
     OWNER,
@@ -24,6 +18,12 @@ from tests.storage.batches import (
     full_batch,
     observations,
 )
+from weald.storage.commit.commit import STORED_BYTES
+from weald.storage.errors import Fenced, InvariantBroken, StreamConflict, StreamNotFound
+from weald.storage.queries.base import BatchCommit, Letters, OffsetAdvance
+from weald.storage.queries.reader import SqlReader
+from weald.storage.sql.schema import metadata
+from weald.storage.writing.store import SqlStore
 
 
 def contents(store: SqlStore) -> dict[str, list[tuple[object, ...]]]:

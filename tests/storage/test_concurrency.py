@@ -9,13 +9,13 @@ from dataclasses import replace
 import psycopg
 import pytest
 import sqlalchemy as sa
-from weald.storage import migrate
-from weald.storage.errors import AccessDenied, Fenced, StorageUnavailable
-from weald.storage.reader import SqlReader
-from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlStore
 
 from tests.storage.batches import OWNER, SPEC, STREAM, batch, full_batch
+from weald.storage.errors import AccessDenied, Fenced, StorageUnavailable
+from weald.storage.queries.reader import SqlReader
+from weald.storage.settings import StorageSettings
+from weald.storage.sql import migrate
+from weald.storage.writing.store import SqlStore
 
 N_COMMITS = 30
 
@@ -99,7 +99,7 @@ def test_a_lock_that_does_not_go_away_is_an_outage(settings: StorageSettings) ->
 
 UPGRADE = """
 import sys
-from weald.storage import migrate
+from weald.storage.sql import migrate
 from weald.storage.settings import StorageSettings
 sys.stdin.readline()
 migrate.upgrade(StorageSettings(url=sys.argv[1]))

@@ -6,10 +6,11 @@ import subprocess
 import sys
 
 import pytest
-from weald.storage.failpoints import LABELS, VARIABLE, arm, failpoint
+
+from weald.storage.sql.failpoints import LABELS, VARIABLE, arm, failpoint
 
 TWICE = """
-from weald.storage.failpoints import failpoint
+from weald.storage.sql.failpoints import failpoint
 failpoint("commit.written"); print("once", flush=True); failpoint("commit.written"); print("twice")
 """
 

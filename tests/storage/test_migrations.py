@@ -6,13 +6,6 @@ from urllib.parse import quote
 
 import pytest
 import sqlalchemy as sa
-from weald.storage import migrate
-from weald.storage.database import make_engine
-from weald.storage.errors import SchemaMismatch, StorageStopped
-from weald.storage.reader import SqlReader
-from weald.storage.schema import HEAD, metadata
-from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlStore
 
 from tests.storage.batches import (
     OWNER,
@@ -23,6 +16,13 @@ from tests.storage.batches import (
     full_batch,
     observations,
 )
+from weald.storage.errors import SchemaMismatch, StorageStopped
+from weald.storage.queries.reader import SqlReader
+from weald.storage.settings import StorageSettings
+from weald.storage.sql import migrate
+from weald.storage.sql.database import make_engine
+from weald.storage.sql.schema import HEAD, metadata
+from weald.storage.writing.store import SqlStore
 
 
 def tables(settings: StorageSettings) -> set[str]:

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from sqlalchemy import PoolProxiedConnection, event
-from weald.storage import migrate
-from weald.storage.errors import StorageUnavailable
-from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlStore
 
 from tests.servers.server import Server
 from tests.storage.batches import OWNER, SPEC, STREAM, batch, full_batch
+from weald.storage.errors import StorageUnavailable
+from weald.storage.settings import StorageSettings
+from weald.storage.sql import migrate
+from weald.storage.writing.store import SqlStore
 
 
 @pytest.fixture

@@ -5,11 +5,6 @@ from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
-from weald.storage.base import AsOf, Letters
-from weald.storage.errors import AccessDenied, InvariantBroken
-from weald.storage.reader import SqlReader
-from weald.storage.schema import streams
-from weald.storage.sql import SqlStore
 
 from tests.storage.batches import (
     STREAM,
@@ -24,6 +19,11 @@ from tests.storage.batches import (
     observations,
     publication,
 )
+from weald.storage.errors import AccessDenied, InvariantBroken
+from weald.storage.queries.base import AsOf, Letters
+from weald.storage.queries.reader import SqlReader
+from weald.storage.sql.schema import streams
+from weald.storage.writing.store import SqlStore
 
 
 def test_status_of_a_stream_that_has_not_begun(reader: SqlReader) -> None:

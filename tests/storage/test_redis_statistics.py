@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 import redis
-from weald.storage.base import ClusterRow
-from weald.storage.errors import AccessDenied, StorageStopped, StorageUnavailable
-from weald.storage.redis_statistics import Outcome, RedisStatistics
-from weald.storage.settings import RedisSettings
-from weald.storage.sql import SqlStore
 
 from tests.servers.server import Server
 from tests.storage.batches import STREAM, batch, cluster_row
+from weald.storage.errors import AccessDenied, StorageStopped, StorageUnavailable
+from weald.storage.queries.base import ClusterRow
+from weald.storage.redis.statistics import Outcome, RedisStatistics
+from weald.storage.settings import RedisSettings
+from weald.storage.writing.store import SqlStore
 
 KEY = "weald:{quakes}:statistics"
 

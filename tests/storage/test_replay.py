@@ -6,8 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from weald.storage.schema import snapshots
-from weald.storage.sql import SqlStore
 
 from tests.storage.batches import (
     STREAM,
@@ -19,6 +17,8 @@ from tests.storage.batches import (
     same_block,
     snapshot,
 )
+from weald.storage.sql.schema import snapshots
+from weald.storage.writing.store import SqlStore
 
 
 def test_observations_come_back_bit_for_bit(store: SqlStore) -> None:

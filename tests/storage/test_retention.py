@@ -3,11 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
-from weald.storage import retention
-from weald.storage.settings import RetentionSettings
-from weald.storage.sql import SqlStore
 
 from tests.storage.batches import STREAM, full_batch
+from weald.storage.settings import RetentionSettings
+from weald.storage.writing import retention
+from weald.storage.writing.store import SqlStore
 
 ALL = RetentionSettings()
 

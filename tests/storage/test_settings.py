@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+
 from weald.storage.settings import RedisSettings, StorageSettings, redacted
 
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+
+from weald.storage.encoding.snapshot import VERSION, decode, encode
 from weald.storage.errors import SnapshotCorrupt
-from weald.storage.snapshot import VERSION, decode, encode
 
 Arrays = dict[str, NDArray[np.generic]]
 

@@ -14,9 +14,10 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from weald.stream.decode import decode
-from weald.stream.record import Message
-from weald.stream.schema import Schema
+
+from weald.stream.record.decode import decode
+from weald.stream.record.record import Message
+from weald.stream.record.schema import Schema
 from weald.stream.settings import FieldSettings, SchemaSettings
 
 X, Y = FieldSettings("x"), FieldSettings("y")

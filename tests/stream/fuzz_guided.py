@@ -15,9 +15,11 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["weald.stream.decode", "weald.stream.explain"]):
-    import weald.stream.decode
-    import weald.stream.explain  # noqa: F401  instrumented by being imported here
+with atheris.instrument_imports(
+    include=["weald.stream.record.decode", "weald.stream.record.explain"]
+):
+    import weald.stream.record.decode
+    import weald.stream.record.explain  # noqa: F401  instrumented by being imported here
 
 from tests.stream.fuzz_decode import CORPUS, GOOD, SCHEMAS, SPLICES, damaged, decode_one, saved
 

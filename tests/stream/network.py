@@ -5,8 +5,9 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+
 from weald.mcmc.settings import ModelSettings, RefinementSettings
-from weald.stream.model import Plan
+from weald.stream.model.model import Plan
 from weald.stream.settings import FieldSettings, MemorySettings, SchemaSettings, StreamSettings
 
 from .scenario import NAME, write_lines

@@ -9,19 +9,20 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
-from weald.storage.migrate import upgrade
 from weald.storage.settings import StorageSettings
-from weald.storage.sql import SqlStore
-from weald.stream.engine import Engine
-from weald.stream.file_source import FileSource
-from weald.stream.model import Plan
-from weald.stream.outlets import Outlets
-from weald.stream.record import Reason
+from weald.storage.sql.migrate import upgrade
+from weald.storage.writing.store import SqlStore
+from weald.stream.engine.engine import Engine
+from weald.stream.engine.sinks import Outlets
+from weald.stream.model.model import Plan
+from weald.stream.record.record import Reason
 from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
-from weald.stream.watch import Watch
+from weald.stream.source.file_source import FileSource
+from weald.stream.telemetry.telemetry import Watch
 
 NAME = "stream"
 SCHEMA = SchemaSettings(fields=(FieldSettings("x"), FieldSettings("y")), key="id")

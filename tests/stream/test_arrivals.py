@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from weald.stream.arrivals import Arrivals
-from weald.stream.columns import Column
-from weald.stream.dead_letter import DeadLetterLimit
+
+from weald.stream.dead_letters.dead_letter import DeadLetterLimit
 from weald.stream.errors import TooManyDeadLetters
-from weald.stream.record import DeadLetter
+from weald.stream.publication.arrival_router import Arrivals
+from weald.stream.record.record import DeadLetter
+from weald.stream.tables.columns import Column
 
 LETTER = DeadLetter("events", 0, 1, None, b"", "empty", "the record is empty", 0.0)
 

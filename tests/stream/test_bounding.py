@@ -7,14 +7,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from weald.mcmc import company
-from weald.storage.base import AsOf
-from weald.storage.sql import SqlStore
-from weald.stream.archive import Archive
-from weald.stream.engine import Engine
-from weald.stream.model import Plan, free_shard
-from weald.stream.settings import MemorySettings
-from weald.treecore.errors import ParameterError
 
 from tests.mcmc.chains import chain_faults
 from tests.stream.scenario import (
@@ -32,6 +24,14 @@ from tests.stream.scenario import (
     values_of,
     write_lines,
 )
+from weald.mcmc.chain import co_occurrence as company
+from weald.storage.queries.base import AsOf
+from weald.storage.writing.store import SqlStore
+from weald.stream.engine.engine import Engine
+from weald.stream.model.compacted_atoms import Archive
+from weald.stream.model.model import Plan, free_shard
+from weald.stream.settings import MemorySettings
+from weald.treecore.errors import ParameterError
 
 N = 1500
 BUDGET = 400
@@ -147,7 +147,7 @@ def test_as_of_any_publication(tmp_path: Path, whole: tuple[SqlStore, Engine]) -
 
 def test_what_looks_torn_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Told that every bundle is torn, it takes apart what there is room for, and stays whole."""
-    from weald.mcmc.chain import Chain
+    from weald.mcmc.chain.chain import Chain
 
     def torn(chain: Chain) -> np.ndarray:
         return np.flatnonzero(chain.atom_sizes > 1)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
-from weald.stream.certainty import DRAWS_KEPT, RecentDraws, judge
-from weald.stream.roster import Roster
+
+from weald.stream.publication.certainty import DRAWS_KEPT, RecentDraws, judge
+from weald.stream.tables.atom_table import Roster
 
 Labels = NDArray[np.int64]
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weald.stream.decode import decode
-from weald.stream.explain import parse
-from weald.stream.record import STORED_BYTES, DeadLetter, Message
-from weald.stream.schema import Schema
-from weald.stream.settings import FieldSettings, SchemaSettings
 
 from tests.stream.fuzz_decode import accounted, decode_one, fuzz, saved
+from weald.stream.record.decode import decode
+from weald.stream.record.explain import parse
+from weald.stream.record.record import STORED_BYTES, DeadLetter, Message
+from weald.stream.record.schema import Schema
+from weald.stream.settings import FieldSettings, SchemaSettings
 
 FLAT = SchemaSettings(
     fields=(FieldSettings("x"), FieldSettings("y")), key="id", time="time", max_bytes=2_000

@@ -8,12 +8,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from weald.storage.sql import SqlStore
-from weald.stream.forgetting import REPLACED_RECORDS, Forgetting
-from weald.stream.model import family_of
-from weald.stream.settings import MemorySettings
-from weald.treecore.errors import ParameterError
-from weald.treecore.family.base import observe, statistics_width
 
 from tests.stream.scenario import (
     NAME,
@@ -27,6 +21,12 @@ from tests.stream.scenario import (
     values_of,
     write_lines,
 )
+from weald.storage.writing.store import SqlStore
+from weald.stream.model.forgetting import REPLACED_RECORDS, Forgetting
+from weald.stream.model.model import family_of
+from weald.stream.settings import MemorySettings
+from weald.treecore.errors import ParameterError
+from weald.treecore.family.interface.base import observe, statistics_width
 
 N, N_REPEATED = 300, 90
 

@@ -10,9 +10,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from weald.storage.base import Letters
-from weald.stream.decode import LARGEST
-from weald.stream.errors import ReplayDiverged, TooManyDeadLetters
 
 from tests.stream.scenario import (
     NAME,
@@ -29,6 +26,9 @@ from tests.stream.scenario import (
     values_of,
     write_lines,
 )
+from weald.storage.queries.base import Letters
+from weald.stream.errors import ReplayDiverged, TooManyDeadLetters
+from weald.stream.record.decode import LARGEST
 
 N = 650
 STEPS = ("poll", "decode", "insert", "refine", "publish", "snapshot", "dead_letters", "commit")
@@ -120,10 +120,9 @@ def test_stopped_in_the_middle_it_finishes_the_batch(tmp_path: Path, undisturbed
         if (name, nth) == ("decode", 4):
             engines[0].stop()
 
-    from weald.stream.engine import Engine
-    from weald.stream.file_source import FileSource
-
     from tests.stream.scenario import Hook
+    from weald.stream.engine.engine import Engine
+    from weald.stream.source.file_source import FileSource
 
     engines = [Engine(plan, FileSource(plan.stream), store, None, Hook(stop))]
     engines[0].run()

@@ -15,9 +15,10 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from weald.stream.estimator import NEW_CLUSTER, BayesianClusterer
-from weald.stream.inference import library
-from weald.stream.online import OnlineBayesianClusterer
+
+from weald.stream.estimators.bayesian_clusterer import NEW_CLUSTER, BayesianClusterer
+from weald.stream.estimators.inference_data import library
+from weald.stream.estimators.online_clusterer import OnlineBayesianClusterer
 from weald.treecore.errors import ObservationError, ParameterError
 
 Matrix = NDArray[np.float64]

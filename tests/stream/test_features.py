@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from weald.stream.decode import decode
+
 from weald.stream.errors import SchemaError
-from weald.stream.family_choice import choose_family
-from weald.stream.record import Message
-from weald.stream.schema import Schema
+from weald.stream.model.family_choice import choose_family
+from weald.stream.record.decode import decode
+from weald.stream.record.record import Message
+from weald.stream.record.schema import Schema
 from weald.stream.settings import SchemaSettings
 from weald.treecore.family import FAMILIES
 

@@ -8,16 +8,6 @@ import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc.chain import Chain
-from weald.mcmc.settings import RefinementSettings
-from weald.stream.applied import Applied
-from weald.stream.forgetting import Forgetting, load_memory, saved_memory
-from weald.stream.roster import Roster
-from weald.stream.settings import MemorySettings
-from weald.stream.shard import Shard
-from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import observe, statistics_width
-from weald.treecore.prior import build_prior
 
 from tests.mcmc.chains import chain_faults
 from tests.stream.scenario import (
@@ -31,6 +21,16 @@ from tests.stream.scenario import (
     values_of,
     write_lines,
 )
+from weald.mcmc.chain.chain import Chain
+from weald.mcmc.settings import RefinementSettings
+from weald.stream.model.batch_outcome import Applied
+from weald.stream.model.forgetting import Forgetting, load_memory, saved_memory
+from weald.stream.model.shard import Shard
+from weald.stream.settings import MemorySettings
+from weald.stream.tables.atom_table import Roster
+from weald.treecore.family import FAMILIES
+from weald.treecore.family.interface.base import observe, statistics_width
+from weald.treecore.prior import build_prior
 
 CADENCE = RefinementSettings(every_records=50, publish_every_records=100, rounds=1)
 N = 600

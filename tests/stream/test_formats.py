@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from weald.stream.decode import NUMBER_BYTES, decode
+
 from weald.stream.errors import SchemaError, SourceError
-from weald.stream.file_source import FileSource
-from weald.stream.formats import format_of, schema_for
-from weald.stream.record import Message, TopicPartition
+from weald.stream.record.decode import NUMBER_BYTES, decode
+from weald.stream.record.formats import format_of, schema_for
+from weald.stream.record.record import Message, TopicPartition
 from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
+from weald.stream.source.file_source import FileSource
 
 SCHEMA = SchemaSettings(fields=(FieldSettings("x"), FieldSettings("y")))
 VALUES = np.array([[i / 4, -float(i)] for i in range(700)])

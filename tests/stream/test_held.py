@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from weald.storage.commit import StreamSpec
-from weald.stream.decode import decode
-from weald.stream.held import Held, fresh
-from weald.stream.model import unfit
-from weald.stream.record import Message, TopicPartition
-from weald.stream.schema import Schema
+
+from weald.storage.commit.commit import StreamSpec
+from weald.stream.model.model import unfit
+from weald.stream.record.decode import decode
+from weald.stream.record.pending_batch import Held, fresh
+from weald.stream.record.record import Message, TopicPartition
+from weald.stream.record.schema import Schema
 from weald.stream.settings import FieldSettings, SchemaSettings
 
 SCHEMA = Schema.of(SchemaSettings(fields=(FieldSettings("x"), FieldSettings("y"))))

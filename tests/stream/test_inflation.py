@@ -8,7 +8,8 @@ import pytest
 import zstandard
 from kafka.errors import CorruptRecordError
 from kafka.record import default_records, legacy_records
-from weald.stream.inflation import OversizedBatchError, limit_batches
+
+from weald.stream.source.inflation import OversizedBatchError, limit_batches
 
 LIMIT = 100_000
 CODECS = {

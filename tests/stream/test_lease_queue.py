@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import redis
-from weald.storage.lease_queue import LeaseItem, LeaseQueue
-from weald.storage.settings import RedisSettings
 
 from tests.servers.server import wait_until
+from weald.storage.redis.lease_queue import LeaseItem, LeaseQueue
+from weald.storage.settings import RedisSettings
 
 ITEMS = [LeaseItem((1, number, 7), bytes([number]) * 3) for number in range(3)]
 

@@ -6,18 +6,19 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+
 from weald.mcmc.settings import ModelSettings, RefinementSettings
-from weald.storage import sql
-from weald.storage.commit import ObservationBlock
+from weald.storage.commit.commit import ObservationBlock
 from weald.storage.settings import RetentionSettings
-from weald.storage.sql import SqlStore
+from weald.storage.writing import store as sql
+from weald.storage.writing.store import SqlStore
 from weald.stream.errors import SchemaError
-from weald.stream.forgetting import LEAST_WEIGHT
-from weald.stream.model import Plan
-from weald.stream.recovery import first_difference, replay, restored, usable
-from weald.stream.schema import Schema
+from weald.stream.model.forgetting import LEAST_WEIGHT
+from weald.stream.model.model import Plan
+from weald.stream.record.schema import Schema
+from weald.stream.recovery.recovery import first_difference, replay, restored, usable
+from weald.stream.recovery.snapshots import shown_network
 from weald.stream.settings import FieldSettings, MemorySettings, SchemaSettings
-from weald.stream.snapshots import shown_network
 from weald.treecore.errors import ParameterError
 from weald.treecore.relational.edges import GammaEdges
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from scipy.stats import ks_2samp
+
 from weald.mcmc.settings import ModelSettings, RefinementSettings
-from weald.stream.mixing import FEWEST, Mixing, split_rhat
-from weald.stream.model import free_shard
-from weald.stream.novelty import Novelty, kolmogorov_smirnov
+from weald.stream.model.model import free_shard
+from weald.stream.telemetry.mixing import FEWEST, Mixing, split_rhat
+from weald.stream.telemetry.novelty import Novelty, kolmogorov_smirnov
 
 CADENCE = RefinementSettings(every_records=500, publish_every_records=500, rounds=1)
 

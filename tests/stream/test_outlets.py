@@ -5,11 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from weald.storage.migrate import upgrade
-from weald.storage.redis_statistics import RedisStatistics
-from weald.storage.settings import RedisSettings, StorageSettings
-from weald.storage.sql import SqlStore
-from weald.stream.outlets import Outlets
 
 from tests.servers.server import Server
 from tests.stream.scenario import (
@@ -22,6 +17,11 @@ from tests.stream.scenario import (
     records_file,
     run,
 )
+from weald.storage.redis.statistics import RedisStatistics
+from weald.storage.settings import RedisSettings, StorageSettings
+from weald.storage.sql.migrate import upgrade
+from weald.storage.writing.store import SqlStore
+from weald.stream.engine.sinks import Outlets
 
 N = 450
 

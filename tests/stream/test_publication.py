@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from weald.stream.publication import LineageEvent, Moment, Published, publish
+
+from weald.stream.publication.publication import LineageEvent, Moment, Published, publish
 
 MOMENT = Moment(seq=9, time=100.0)
 Labels = NDArray[np.int64]

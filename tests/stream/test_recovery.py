@@ -7,12 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from weald.storage.errors import SnapshotCorrupt
-from weald.storage.settings import RetentionSettings
-from weald.storage.snapshot import decode, encode
-from weald.storage.sql import SqlStore
-from weald.stream import recovery
-from weald.stream.model import Plan
 
 from tests.stream.scenario import (
     NAME,
@@ -25,6 +19,12 @@ from tests.stream.scenario import (
     records_file,
     run,
 )
+from weald.storage.encoding.snapshot import decode, encode
+from weald.storage.errors import SnapshotCorrupt
+from weald.storage.settings import RetentionSettings
+from weald.storage.writing.store import SqlStore
+from weald.stream.model.model import Plan
+from weald.stream.recovery import recovery
 
 N = 450
 

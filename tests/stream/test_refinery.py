@@ -8,17 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 import redis
-from weald.storage.lease_queue import LeaseQueue
-from weald.storage.settings import RedisSettings
-from weald.storage.sql import SqlStore
-from weald.stream.engine import Engine
-from weald.stream.file_source import FileSource
-from weald.stream.record import Message
-from weald.stream.refinery import Refinery
-from weald.stream.settings import MemorySettings
-from weald.stream.worker import Done, Worker
-from weald.stream.worker_settings import WorkersSettings
-from weald.treecore.errors import ParameterError
 
 from tests.stream.scenario import (
     NAME,
@@ -30,6 +19,17 @@ from tests.stream.scenario import (
     plan_for,
     records_file,
 )
+from weald.storage.redis.lease_queue import LeaseQueue
+from weald.storage.settings import RedisSettings
+from weald.storage.writing.store import SqlStore
+from weald.stream.engine.coordinator import Refinery
+from weald.stream.engine.engine import Engine
+from weald.stream.record.record import Message
+from weald.stream.settings import MemorySettings
+from weald.stream.source.file_source import FileSource
+from weald.stream.worker.settings import WorkersSettings
+from weald.stream.worker.worker import Done, Worker
+from weald.treecore.errors import ParameterError
 
 N = 650
 SETTINGS = WorkersSettings(
@@ -101,7 +101,7 @@ def test_rounds_are_adopted_while_records_flow(
 
     monkeypatch.setattr(FileSource, "poll", noted)
     # However old a round is.
-    monkeypatch.setattr("weald.stream.refinery._LOOK_AGAIN", 0.0)
+    monkeypatch.setattr("weald.stream.engine.coordinator._LOOK_AGAIN", 0.0)
     plane.run()
     # While a round is out nobody waits for records as long as without.
     assert min(waits) < waits[0] == 0.05
@@ -201,7 +201,7 @@ def test_a_lease_that_ends_its_workers_is_parked(
     def fail(_: object) -> None:
         raise ValueError("a lease that cannot be worked on")
 
-    monkeypatch.setattr("weald.stream.worker.work", fail)
+    monkeypatch.setattr("weald.stream.worker.worker.work", fail)
     impatient = msgspec.structs.replace(SETTINGS, lease_seconds=1e-3, deliveries=2)
     plane.workers = [Worker(plane.queue, impatient, "worker-0")]
     plane.run()

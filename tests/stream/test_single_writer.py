@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from hypothesis import given
 from hypothesis import strategies as st
-from weald.stream.single_writer import Member, Partition, assign_all
+
+from weald.stream.source.single_writer import Member, Partition, assign_all
 
 ALL = [("events", i) for i in range(4)]
 

@@ -6,13 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from weald.storage.errors import SnapshotCorrupt, StreamConflict
-from weald.storage.snapshot import decode, encode
-from weald.storage.sql import SqlStore
-from weald.stream import snapshots
-from weald.stream.model import Plan
-from weald.stream.recovery import usable
-from weald.stream.settings import MemorySettings
 
 from tests.stream.scenario import (
     CADENCE,
@@ -28,6 +21,13 @@ from tests.stream.scenario import (
     values_of,
     write_lines,
 )
+from weald.storage.encoding.snapshot import decode, encode
+from weald.storage.errors import SnapshotCorrupt, StreamConflict
+from weald.storage.writing.store import SqlStore
+from weald.stream.model.model import Plan
+from weald.stream.recovery import snapshots
+from weald.stream.recovery.recovery import usable
+from weald.stream.settings import MemorySettings
 
 N = 450
 BAD = ('{"id": "b", "x": 1}', "nonsense")

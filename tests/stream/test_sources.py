@@ -9,12 +9,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from weald.stream.decode import decode
+
 from weald.stream.errors import SourceError
-from weald.stream.file_source import FileSource
-from weald.stream.record import Message, TopicPartition
-from weald.stream.schema import Schema
+from weald.stream.record.decode import decode
+from weald.stream.record.record import Message, TopicPartition
+from weald.stream.record.schema import Schema
 from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
+from weald.stream.source.file_source import FileSource
 
 
 def source(path: Path, batch_records: int = 500, max_bytes: int = 1_000_000) -> FileSource:
@@ -130,7 +131,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 FULL_PIPE = """
 import sys
-from weald.stream.file_source import FileSource
+from weald.stream.source.file_source import FileSource
 from weald.stream.settings import StreamSettings
 
 source = FileSource(StreamSettings(source="stdin"))
@@ -152,8 +153,8 @@ def test_standard_input_loses_nothing_before_its_stream_is_settled() -> None:
 
 PIPE = """
 import sys
-from weald.stream.file_source import FileSource
-from weald.stream.record import TopicPartition
+from weald.stream.source.file_source import FileSource
+from weald.stream.record.record import TopicPartition
 from weald.stream.settings import StreamSettings
 
 source = FileSource(StreamSettings(source="stdin", batch_records=2))

@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
+from tests.stream.scenario import Hook, new_store, plan_for, records_file, write_lines
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
-from weald.stream.engine import Engine
-from weald.stream.file_source import FileSource
-from weald.stream.record import TopicPartition
-from weald.stream.watch import Watch
-
-from tests.stream.scenario import Hook, new_store, plan_for, records_file, write_lines
+from weald.stream.engine.engine import Engine
+from weald.stream.record.record import TopicPartition
+from weald.stream.source.file_source import FileSource
+from weald.stream.telemetry.telemetry import Watch
 
 
 def test_the_numbers_of_a_run_add_up(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Lines of one template get one set of counts, other lines another; templates can be read."""
 
 import pytest
-from weald.stream.words import MASK, counts_of, line_tokens, template
+
+from weald.stream.record.words import MASK, counts_of, line_tokens, template
 
 TERMINATING = "PacketResponder {} for block blk_{} terminating"
 

@@ -4,14 +4,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.treecore.compile import compiled
+
+from weald.treecore.compiled.compile import compiled
+from weald.treecore.compiled.reference import by_reference
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import observe, statistics_width, workspace
-from weald.treecore.forest import Forest, add_leaf, empty_forest
-from weald.treecore.insertion import insert_tree, remove_atom
-from weald.treecore.partition import Atoms, Model, make_atoms
+from weald.treecore.family.interface.base import observe, statistics_width, workspace
+from weald.treecore.forest.forest import Forest, add_leaf, empty_forest
+from weald.treecore.forest.insertion import insert_tree, remove_atom
+from weald.treecore.partition.partition import Atoms, Model, make_atoms
 from weald.treecore.prior import build_prior
-from weald.treecore.reference import by_reference
 
 Values = NDArray[np.float64]
 

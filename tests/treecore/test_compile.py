@@ -1,6 +1,9 @@
 """The cache of compiled kernels, as several processes use it at the same time."""
 
+import ast
+import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from weald.treecore.compiled import source_stamps
+
 ROOT = Path(__file__).parents[2]
-ROOMS = tuple(marker.parent for marker in ROOT.glob("*/py.typed"))
 
 # Says where it comes from when it is ready, waits for a line, and tells how often it compiled the
 # function itself.
@@ -17,8 +21,8 @@ SCRIPT = """
 import sys
 import numpy as np
 from numba.core import event
-from weald.mcmc.consensus import _membership, membership
-from weald.treecore import compile
+from weald.mcmc.estimate.consensus import _membership, membership
+from weald.treecore.compiled import compile, kernel_cache
 
 class Compilations(event.Listener):
     found = 0
@@ -27,6 +31,7 @@ class Compilations(event.Listener):
     def on_end(self, compilation):
         pass
 
+kernel_cache._LONGEST_WAIT_SECONDS = float(sys.argv[1])
 seen = Compilations()
 event.register("numba:compile", seen)
 print(compile.__file__, flush=True)
@@ -38,8 +43,7 @@ print(seen.found)
 
 def copy_of_the_sources(folder: Path) -> dict[str, str]:
     """Environment of a process that imports the rooms from another place."""
-    for room in ROOMS:
-        shutil.copytree(room, folder / "weald" / room.name)
+    shutil.copytree(ROOT / "weald", folder / "weald", symlinks=False)
     for source in folder.rglob("*.py"):
         os.utime(source, (0, 0))
     return {"PYTHONPATH": str(folder)}
@@ -51,7 +55,7 @@ def test_a_function_is_compiled_by_one_process_of_several(
 ) -> None:
     environment = {**os.environ, "WEALD_KERNEL_CACHE": str(tmp_path / "kernels")}
     elsewhere = copy_of_the_sources(tmp_path / "copy") if installed_twice else {}
-    command = [sys.executable, "-c", SCRIPT]
+    command = [sys.executable, "-c", SCRIPT, "600"]
     both = [
         subprocess.Popen(
             command,
@@ -59,6 +63,7 @@ def test_a_function_is_compiled_by_one_process_of_several(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            cwd=tmp_path,
         )
         for place in ({}, elsewhere)
     ]
@@ -73,3 +78,65 @@ def test_a_function_is_compiled_by_one_process_of_several(
         process.stdin.flush()
     said = [process.communicate(timeout=600)[0] for process in both]
     assert sorted(int(each) for each in said) == [0, 1]
+
+
+def compilations(cache: Path, patience: float) -> int:
+    """How often a process of its own compiled the function."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(patience)],
+        env={**os.environ, "WEALD_KERNEL_CACHE": str(cache)},
+        input="\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+    )
+    return int(done.stdout.split()[-1])
+
+
+def test_a_stopped_compiler_keeps_nobody_from_what_is_there(tmp_path: Path) -> None:
+    """Its locks are of its own functions, are not asked for in vain, and are waited for briefly."""
+    cache = tmp_path / "kernels"
+    cache.mkdir()
+    with (cache / "lock").open("w") as lock:
+        # As a process that was stopped while it compiled everything.
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        assert compilations(cache, 0.1) == 1
+        # Whoever finds a kernel in the cache takes no lock at all.
+        assert compilations(cache, 600.0) == 0
+
+
+def bare(tree: ast.Module) -> str:
+    """A module without its docstrings."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if (
+            isinstance(body, list)
+            and body
+            and isinstance(body[0], ast.Expr)
+            and isinstance(body[0].value, ast.Constant)
+        ):
+            body[0] = ast.Expr(ast.Constant(0))
+    return ast.dump(tree)
+
+
+def test_stamps_see_everything_but_prose() -> None:
+    """What is left of a source without its prose is the source, as a compiler sees it."""
+    for room in ("treecore", "mcmc"):
+        for path in (ROOT / room).rglob("*.py"):
+            source = path.read_text()
+            # A docstring may be all that a body has, so that something has to stand in its place.
+            kept = source_stamps._DOCSTRING.sub(_in_its_place, source)
+            kept = source_stamps._COMMENT.sub(r"\1", kept)
+            assert bare(ast.parse(source)) == bare(ast.parse(kept)), path
+
+
+def _in_its_place(docstring: re.Match[str]) -> str:
+    return docstring[0][: docstring[0].index('"')] + "0"
+
+
+def test_stamps_of_a_file_cover_what_it_may_call() -> None:
+    reached = source_stamps._reached({"mcmc/split_merge/sams.py"})
+    assert {"mcmc/split_merge/trial_split.py", "mcmc/state/atom_state.py"} <= reached
+    assert "mcmc/offline/fit.py" not in reached | source_stamps._implementations()
+    assert "treecore/family/gaussian/packed_cholesky.py" in source_stamps._implementations()

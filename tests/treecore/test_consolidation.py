@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weald.treecore.compaction import forest_order, recompute
-from weald.treecore.consolidation import consolidate
-from weald.treecore.forest import Forest, log_dissimilarity
-from weald.treecore.insertion import PREDICTIVE, PUBLISHED
-from weald.treecore.invariants import describe, forest_faults
 
 from tests.treecore.forests import Setting, clumps, gaussian, grown, play, roots_of, setting
+from tests.treecore.invariants import describe, forest_faults
+from weald.treecore.forest.compaction import forest_order, recompute
+from weald.treecore.forest.consolidation import consolidate
+from weald.treecore.forest.forest import Forest, log_dissimilarity
+from weald.treecore.forest.insertion import PREDICTIVE, PUBLISHED
 
 N = 150
 

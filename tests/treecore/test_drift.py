@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.treecore.compile import compiled
-from weald.treecore.partition import (
+
+from tests.treecore.forests import gaussian, setting
+from weald.treecore.compiled.compile import compiled
+from weald.treecore.compiled.reference import by_reference
+from weald.treecore.partition.partition import (
     Atoms,
     Partition,
     empty_partition,
@@ -13,9 +16,6 @@ from weald.treecore.partition import (
     place,
     rebuild_rows,
 )
-from weald.treecore.reference import by_reference
-
-from tests.treecore.forests import gaussian, setting
 
 N, UPDATES, SCHEDULE = 200, 1_000_000, 100_000
 BLOCKS = 4

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weald.mcmc.growing import forest_arrays, restored_forest
-from weald.treecore.family import FAMILIES
-from weald.treecore.forest import Forest, empty_forest, reserve
-from weald.treecore.guide import freeze
-from weald.treecore.insertion import PREDICTIVE, PUBLISHED
-from weald.treecore.invariants import Broken, describe, forest_faults, guide_faults
 
 from tests.treecore.forests import Setting, clumps, gaussian, grown, play, setting
+from tests.treecore.invariants import Broken, describe, forest_faults, guide_faults
+from weald.mcmc.chain.growing import forest_arrays, restored_forest
+from weald.treecore.family import FAMILIES
+from weald.treecore.forest.forest import Forest, empty_forest, reserve
+from weald.treecore.forest.insertion import PREDICTIVE, PUBLISHED
+from weald.treecore.guide.guide import freeze
 
 N = 90
 FAMILY_NAMES = ("gaussian", "bernoulli")

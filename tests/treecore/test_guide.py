@@ -8,14 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weald.mcmc.growing import forest_arrays
-from weald.treecore.family import FAMILIES
-from weald.treecore.forest import Forest, empty_forest, log_dissimilarity
-from weald.treecore.guide import Guide, freeze, guide_of_atoms, refresh_potentials
-from weald.treecore.insertion import PREDICTIVE
-from weald.treecore.invariants import describe, forest_faults, guide_faults
-from weald.treecore.partition import Model
-from weald.treecore.prior import build_prior
 
 from tests.exact.posed import DATA
 from tests.exact.trees import chain, guide_of, leaves_of, node_of, random_tree
@@ -29,6 +21,14 @@ from tests.treecore.forests import (
     setting,
     written,
 )
+from tests.treecore.invariants import describe, forest_faults, guide_faults
+from weald.mcmc.chain.growing import forest_arrays
+from weald.treecore.family import FAMILIES
+from weald.treecore.forest.forest import Forest, empty_forest, log_dissimilarity
+from weald.treecore.forest.insertion import PREDICTIVE
+from weald.treecore.guide.guide import Guide, freeze, guide_of_atoms, refresh_potentials
+from weald.treecore.partition.partition import Model
+from weald.treecore.prior import build_prior
 
 ORACLES = json.loads((Path(__file__).parent / "data" / "ibhc_oracles.json").read_text())
 TOLERANCE = 1e-10

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import fcluster, is_monotonic, is_valid_linkage
-from weald.treecore.errors import ObservationError
-from weald.treecore.family import FAMILIES
-from weald.treecore.hierarchy import Hierarchy, hierarchy
 
 from tests.exact.enumeration import partitions
 from tests.exact.posed import DATA
 from tests.treecore.family.examples import marginal_of
 from tests.treecore.forests import clumps, gaussian, setting
+from weald.treecore.errors import ObservationError
+from weald.treecore.family import FAMILIES
+from weald.treecore.forest.hierarchical_clustering import Hierarchy, hierarchy
 
 TOLERANCE = 1e-10
 # Two pairs of the five points of gauss1 and the sum over all partitions, each of whose points the

@@ -7,11 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weald.treecore import insertion
-from weald.treecore.family import FAMILIES
-from weald.treecore.forest import Forest, add_leaf, empty_forest, log_dissimilarity
-from weald.treecore.insertion import PREDICTIVE, PUBLISHED, insert_tree
-from weald.treecore.invariants import describe, forest_faults
 
 from tests.exact.posed import DATA
 from tests.treecore.forests import (
@@ -24,6 +19,11 @@ from tests.treecore.forests import (
     setting,
     written,
 )
+from tests.treecore.invariants import describe, forest_faults
+from weald.treecore.family import FAMILIES
+from weald.treecore.forest import insertion
+from weald.treecore.forest.forest import Forest, add_leaf, empty_forest, log_dissimilarity
+from weald.treecore.forest.insertion import PREDICTIVE, PUBLISHED, insert_tree
 
 ORACLES = json.loads((Path(__file__).parent / "data" / "ibhc_oracles.json").read_text())
 TOLERANCE = 1e-10

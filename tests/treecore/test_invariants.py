@@ -5,22 +5,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weald.mcmc.piece_invariants import piece_faults
-from weald.mcmc.pieces import Pieces, make_pieces
-from weald.mcmc.state import State, make_state
-from weald.treecore.forest import Forest
-from weald.treecore.guide import Guide, freeze
-from weald.treecore.insertion import PREDICTIVE, PUBLISHED
-from weald.treecore.invariants import (
+
+from tests.mcmc.piece_invariants import piece_faults
+from tests.treecore.forests import Setting, clumps, gaussian, grown, roots_of, setting
+from tests.treecore.invariants import (
     Broken,
     describe,
     forest_faults,
     guide_faults,
     partition_faults,
 )
-from weald.treecore.partition import block_log_marginal
-
-from tests.treecore.forests import Setting, clumps, gaussian, grown, roots_of, setting
+from weald.mcmc.state.atom_state import State, make_state
+from weald.mcmc.state.pieces import Pieces, make_pieces
+from weald.treecore.forest.forest import Forest
+from weald.treecore.forest.insertion import PREDICTIVE, PUBLISHED
+from weald.treecore.guide.guide import Guide, freeze
+from weald.treecore.partition.partition import block_log_marginal
 
 N = 40
 

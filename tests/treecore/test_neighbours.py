@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
-from weald.treecore.neighbours import ward_tree
+
+from weald.treecore.guide.ward_tree import ward_tree
 
 
 def atoms_below(children: NDArray[np.int64]) -> set[frozenset[int]]:

@@ -4,8 +4,9 @@ from typing import Any
 
 import numba
 import numpy as np
-from weald.treecore.family.sparse_rows import make_sparse_rows
-from weald.treecore.prefetch import prefetch_entry, prefetch_row
+
+from weald.treecore.compiled.prefetch import prefetch_entry, prefetch_row
+from weald.treecore.statistics.sparse_rows import make_sparse_rows
 
 
 def ask(rows: Any) -> int:

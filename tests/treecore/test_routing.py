@@ -3,16 +3,22 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.treecore.compile import compiled
-from weald.treecore.forest import Forest, add_leaf, empty_forest, free_node, log_dissimilarity
-from weald.treecore.insertion import PREDICTIVE
-from weald.treecore.invariants import describe, forest_faults
-from weald.treecore.partition import Atoms, Model
-from weald.treecore.records import LANES
-from weald.treecore.reference import by_reference
-from weald.treecore.routing import nearest_root
 
 from tests.treecore.forests import clumps, gaussian, play, roots_of, setting
+from tests.treecore.invariants import describe, forest_faults
+from weald.treecore.compiled.compile import compiled
+from weald.treecore.compiled.reference import by_reference
+from weald.treecore.forest.forest import (
+    Forest,
+    add_leaf,
+    empty_forest,
+    free_node,
+    log_dissimilarity,
+)
+from weald.treecore.forest.insertion import PREDICTIVE
+from weald.treecore.forest.node_layout import LANES
+from weald.treecore.forest.routing import nearest_root
+from weald.treecore.partition.partition import Atoms, Model
 
 N, HELD_OUT = 500, 100
 

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..compile import implements
-from ..errors import ParameterError
-from ..rows import Rows
-from .base import (
+from weald.treecore.compiled.compile import implements
+from weald.treecore.errors import ParameterError
+from weald.treecore.statistics.rows import Rows
+
+from .interface.base import (
     FAMILIES,
     FamilySpec,
     FeatureSummary,
@@ -28,8 +29,8 @@ from .base import (
     statistics_width,
     workspace,
 )
-from .checks import refuse_unknown, renumbered, shape_fault
-from .defaults import register_dense
+from .interface.checks import refuse_unknown, renumbered, shape_fault
+from .interface.defaults import register_dense
 
 __all__ = ["Product", "product"]
 

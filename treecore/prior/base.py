@@ -14,9 +14,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from ..compile import compiled, inner
-from ..errors import ParameterError
-from ..reference import held_by_reference
+from weald.treecore.compiled.compile import compiled, inner
+from weald.treecore.compiled.reference import held_by_reference
+from weald.treecore.errors import ParameterError
 
 __all__ = [
     "NOMINAL_N",

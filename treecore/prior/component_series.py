@@ -14,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from ..compile import compiled
+from weald.treecore.compiled.compile import compiled
 
 __all__ = ["ComponentTable", "draw_components", "log_rising", "sum_components"]
 

@@ -19,14 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammaln
 
 from .base import NOMINAL_N, Seating, normalized, product_seating, require, require_positive
-from .levy import (
-    Levy,
-    log_normaliser,
-    log_u_density,
-    log_u_mode,
-    log_u_width,
-    u_nodes,
-)
+from .levy import Levy, log_normaliser, log_u_density, log_u_mode, log_u_width, u_nodes
 from .sequential import seat_one_by_one
 from .slice_sampler import slice_bounded, slice_stepping_out
 

@@ -5,7 +5,8 @@ from dataclasses import Field, fields
 from math import isfinite
 from typing import Any
 
-from ..errors import ParameterError
+from weald.treecore.errors import ParameterError
+
 from .base import PartitionPrior
 from .dirichlet_process import DirichletProcess
 from .mixture_of_finite_mixtures import MixtureOfFiniteMixtures

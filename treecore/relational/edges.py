@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compile import generic, implements, inner
-from ..errors import ParameterError
-from ..family.base import predictive_width, statistics_width
-from ..family.defaults import register_dense
-from ..family.gamma import log_rising, rising_table
-from ..reference import held_by_reference
+from weald.treecore.compiled.compile import generic, implements, inner
+from weald.treecore.compiled.reference import held_by_reference
+from weald.treecore.errors import ParameterError
+from weald.treecore.family.interface.base import predictive_width, statistics_width
+from weald.treecore.family.interface.defaults import register_dense
+from weald.treecore.statistics.log_gamma import log_rising, rising_table
 
 __all__ = [
     "BetaEdges",

@@ -10,10 +10,17 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from ..compile import implements
-from ..errors import ParameterError
-from ..family.base import FamilySpec, FeatureSummary, log_marginal, statistics_width, workspace
-from ..rows import Rows
+from weald.treecore.compiled.compile import implements
+from weald.treecore.errors import ParameterError
+from weald.treecore.family.interface.base import (
+    FamilySpec,
+    FeatureSummary,
+    log_marginal,
+    statistics_width,
+    workspace,
+)
+from weald.treecore.statistics.rows import Rows
+
 from .edges import BetaEdges, GammaEdges, beta_edges, edge_numbers, gamma_edges
 
 __all__ = ["DEGREE", "IRM", "Relational", "VertexTotals"]

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from ..errors import ObservationError
-from ..reference import held_by_reference
+from weald.treecore.compiled.reference import held_by_reference
+from weald.treecore.errors import ObservationError
 
 __all__ = ["HIDDEN", "HIDDEN_BACK", "RECEIVED", "SENT", "Links", "Network", "make_network"]
 

@@ -16,9 +16,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compile import compiled, inner
-from ..partition import Model, Partition, close_block, link, open_block, unlink
-from ..reference import by_reference, held_by_reference
+from weald.treecore.compiled.compile import compiled, inner
+from weald.treecore.compiled.reference import by_reference, held_by_reference
+from weald.treecore.partition.partition import (
+    Model,
+    Partition,
+    close_block,
+    link,
+    open_block,
+    unlink,
+)
+
 from .edges import log_pair
 from .network import HIDDEN, HIDDEN_BACK, RECEIVED, SENT, Network
 

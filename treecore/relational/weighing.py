@@ -7,9 +7,10 @@ next, as long as neither block changes.
 
 from math import isnan
 
-from ..compile import compiled, inner
-from ..partition import Model, Partition
-from ..reference import by_reference
+from weald.treecore.compiled.compile import compiled, inner
+from weald.treecore.compiled.reference import by_reference
+from weald.treecore.partition.partition import Model, Partition
+
 from .edges import log_pair
 from .network import HIDDEN, HIDDEN_BACK, RECEIVED, SENT, Network
 from .ties import Ties, n_pairs_inside

@@ -6,10 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc import emm, entities, rgsm, rm, sdds, split_merge, ss
-from weald.mcmc.selection import EQUAL, TEMPERED, Selection, paper_selection
-from weald.mcmc.state import SPLIT, Info
-from weald.treecore.family.base import log_marginal
 
 from tests.exact.enumeration import Paths, is_irreducible, stationary
 from tests.exact.mentions import (
@@ -24,6 +20,12 @@ from tests.exact.mentions import (
     matrix_of,
     steps,
 )
+from weald.mcmc.entities import emm, entities
+from weald.mcmc.split_merge import proposal as split_merge
+from weald.mcmc.split_merge import rgsm, rm, sdds, ss
+from weald.mcmc.split_merge.selection import EQUAL, TEMPERED, Selection, paper_selection
+from weald.mcmc.state.atom_state import SPLIT, Info
+from weald.treecore.family.interface.base import log_marginal
 
 TOLERANCE = 1e-12
 

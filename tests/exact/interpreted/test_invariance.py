@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.treecore.family import FAMILIES
 
 from tests.exact.cases import FAMILY_NAMES, FORMS, KERNELS, PRIOR_NAMES, Problem, problem
 from tests.exact.enumeration import IdOrder, Paths, is_irreducible
+from weald.treecore.family import FAMILIES
 
 TOLERANCE = 1e-12
 

@@ -11,11 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc import lease_work, sdds, tgmcmc
-from weald.mcmc.kernels import Kernel, kernels_named, moves_of
-from weald.mcmc.leases import Budget, Lease, concurrency
-from weald.mcmc.state import make_tally
-from weald.treecore.prior import build_prior
 
 from tests.exact.cases import Problem, problem
 from tests.exact.enumeration import Paths, partitions, stationary
@@ -30,6 +25,13 @@ from tests.exact.rounds import (
     stale_counts_matrix,
     stale_return_matrix,
 )
+from weald.mcmc.leases import lease_work
+from weald.mcmc.leases.leases import Budget, Lease, concurrency
+from weald.mcmc.schedule.kernels import Kernel, kernels_named, moves_of
+from weald.mcmc.split_merge import sdds
+from weald.mcmc.state.atom_state import make_tally
+from weald.mcmc.tree_guided import tgmcmc
+from weald.treecore.prior import build_prior
 
 TOLERANCE = 1e-12
 PRODUCTS = ("dp", "nggp", "pitman-yor")

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.exact.enumeration import Paths, Shape, partitions
+from tests.exact.networks import CASES, Case, log_likelihood
 from weald.mcmc.relational.chain import NetworkChain
 from weald.treecore.prior import build_prior
 from weald.treecore.prior.base import log_size
 from weald.treecore.relational.family import Relational
-
-from tests.exact.enumeration import Paths, Shape, partitions
-from tests.exact.networks import CASES, Case, log_likelihood
 
 TOLERANCE = 1e-12
 CHOSEN = [name for name, case in CASES.items() if not case.hidden] + ["directed-counts"]

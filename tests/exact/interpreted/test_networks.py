@@ -6,13 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc import accord, arm, reconfiguration, restricted, walk_notes
-from weald.mcmc.reconfiguration import _walk
-from weald.mcmc.relational import gibbs
-from weald.mcmc.relational.vertices import VertexState, log_joint
-from weald.mcmc.reseating import log_weights_everywhere, put_in, set_aside, take_out
-from weald.mcmc.walk_notes import Labels, Notes
-from weald.treecore.relational import weighing
 
 from tests.exact.enumeration import Paths, Shape, is_irreducible
 from tests.exact.networks import (
@@ -31,6 +24,15 @@ from tests.exact.networks import (
     problem,
     shape_of,
 )
+from weald.mcmc.assignment import restricted_gibbs as restricted
+from weald.mcmc.assignment import scratch as walk_notes
+from weald.mcmc.assignment.assignment import log_weights_everywhere, put_in, set_aside, take_out
+from weald.mcmc.assignment.scratch import Labels, Notes
+from weald.mcmc.reconfiguration import accord, arm, reconfiguration
+from weald.mcmc.reconfiguration.reconfiguration import _walk
+from weald.mcmc.relational import gibbs
+from weald.mcmc.relational.vertices import VertexState, log_joint
+from weald.treecore.relational import weighing
 
 TOLERANCE = 1e-12
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weald.treecore.relational.network import Links, Network, make_network
 
 from benchmarks import schedules
 from benchmarks.papers import (
@@ -21,6 +20,7 @@ from benchmarks.papers import (
     tgmcmc,
 )
 from benchmarks.papers.chains import source
+from weald.treecore.relational.network import Links, Network, make_network
 
 # Seconds, of a chain: one sweep.
 MOMENT = 1e-9

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weald.mcmc import tgmcmc_published
-from weald.mcmc.cluster_trees import Trees, make_trees
-from weald.mcmc.tgmcmc_published import Plan
-from weald.treecore.forest import add_leaf, add_root, new_node, refresh_node
 
 from tests.exact.cases import Problem
 from tests.exact.enumeration import stationary, transition_matrix
 from tests.exact.posed import posed
+from weald.mcmc.tree_guided import tgmcmc_published
+from weald.mcmc.tree_guided.cluster_trees import Trees, make_trees
+from weald.mcmc.tree_guided.tgmcmc_published import Plan
+from weald.treecore.forest.forest import add_leaf, add_root, new_node, refresh_node
 
 # An atom or a pair of trees, each before those with larger least atoms.
 Tree = Any

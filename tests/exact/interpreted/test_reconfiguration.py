@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc import accord, arm, bsm, sarm, srm
-from weald.mcmc.guides import Guides, draw_disagreement, make_guides
-from weald.mcmc.state import State
-from weald.mcmc.walk_notes import make_notes
-from weald.treecore.partition import Model
 
 from tests.exact.cases import Kernel, Problem, problem
 from tests.exact.enumeration import IdOrder, Paths, is_irreducible
 from tests.exact.interpreted.test_oracles import published
+from weald.mcmc.assignment.scratch import make_notes
+from weald.mcmc.reconfiguration import accord, arm, bsm, sarm, srm
+from weald.mcmc.reconfiguration.reference_partitions import Guides, draw_disagreement, make_guides
+from weald.mcmc.state.atom_state import State
+from weald.treecore.partition.partition import Model
 
 TOLERANCE = 1e-12
 

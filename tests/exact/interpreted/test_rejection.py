@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.random import Generator
-from weald.mcmc import rgsm, sams, sdds, sides, split_merge, ss
-from weald.mcmc.state import Info, make_tally
 
 from tests.exact.cases import FORMS, KERNELS, random_state
 from tests.exact.partition_checks import check_partition
+from weald.mcmc.split_merge import proposal as split_merge
+from weald.mcmc.split_merge import rgsm, sams, sdds, ss
+from weald.mcmc.split_merge import trial_split as sides
+from weald.mcmc.state.atom_state import Info, make_tally
 
 ARRAYS = ("label", "following", "preceding", "rows", "slots", "position", "n_blocks")
 

@@ -13,17 +13,19 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from weald.mcmc import dm, rgsm, rm, rsm, sams, sdds, sides, split_merge, ss
-from weald.mcmc.selection import Selection
-from weald.mcmc.split_merge import gather_blocks
-from weald.mcmc.state import EXCHANGE, MERGE, NULL, SPLIT, Info, State
-from weald.treecore.compile import implements
-from weald.treecore.draw import below, choose, coin, shuffle
-from weald.treecore.partition import Model
-from weald.treecore.prior.sequential import canonical_labels
 
 from tests.exact.cases import FAMILY_NAMES, PRIOR_NAMES, random_state
 from tests.exact.partition_checks import check_partition
+from weald.mcmc.split_merge import dm, rgsm, rm, rsm, sams, sdds, ss
+from weald.mcmc.split_merge import proposal as split_merge
+from weald.mcmc.split_merge import trial_split as sides
+from weald.mcmc.split_merge.proposal import gather_blocks
+from weald.mcmc.split_merge.selection import Selection
+from weald.mcmc.state.atom_state import EXCHANGE, MERGE, NULL, SPLIT, Info, State
+from weald.treecore.compiled.compile import implements
+from weald.treecore.compiled.draw import below, choose, coin, shuffle
+from weald.treecore.partition.partition import Model
+from weald.treecore.prior.sequential import canonical_labels
 
 TOLERANCE = 1e-9
 

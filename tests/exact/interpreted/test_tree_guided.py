@@ -8,18 +8,24 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc import leaf_scan, subtree_gibbs, subtree_join, subtree_repartition, tree_split_merge
-from weald.mcmc.pieces import Pieces
-from weald.mcmc.start import grow_forest
-from weald.mcmc.tgmcmc import Picks
-from weald.treecore.guide import Guide, freeze, guide_of_atoms
-from weald.treecore.partition import Model
-from weald.treecore.prior import build_prior
 
 from tests.exact.cases import FAMILY_NAMES, Problem, problem
 from tests.exact.enumeration import is_irreducible
 from tests.exact.posed import PRIORS, posed
 from tests.exact.trees import KERNELS, Step, chain, guide_of, random_tree, tree_problem
+from weald.mcmc.offline.start import grow_forest
+from weald.mcmc.state.pieces import Pieces
+from weald.mcmc.tree_guided import (
+    leaf_scan,
+    subtree_gibbs,
+    subtree_join,
+    subtree_repartition,
+    tree_split_merge,
+)
+from weald.mcmc.tree_guided.tgmcmc import Picks
+from weald.treecore.guide.guide import Guide, freeze, guide_of_atoms
+from weald.treecore.partition.partition import Model
+from weald.treecore.prior import build_prior
 
 TOLERANCE = 1e-12
 

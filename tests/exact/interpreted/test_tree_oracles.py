@@ -6,18 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weald.mcmc import gibbs, subtree_gibbs, subtree_repartition, tree_split_merge
-from weald.mcmc.pieces import Pieces
-from weald.mcmc.tgmcmc import Picks
-from weald.treecore.guide import Guide
-from weald.treecore.partition import Model
-from weald.treecore.prior import build_prior
-from weald.treecore.prior.sequential import canonical_labels
 
 from tests.exact.cases import Problem
 from tests.exact.enumeration import IdOrder, Shape
 from tests.exact.posed import log_posterior, pose, posed
 from tests.exact.trees import Step, Tree, guide_of, leaves_of, node_of, tree_problem
+from weald.mcmc.gibbs import gibbs
+from weald.mcmc.state.pieces import Pieces
+from weald.mcmc.tree_guided import subtree_gibbs, subtree_repartition, tree_split_merge
+from weald.mcmc.tree_guided.tgmcmc import Picks
+from weald.treecore.guide.guide import Guide
+from weald.treecore.partition.partition import Model
+from weald.treecore.prior import build_prior
+from weald.treecore.prior.sequential import canonical_labels
 
 ORACLES = json.loads((Path(__file__).parent.parent / "data" / "tree_guided.json").read_text())
 TOLERANCE = 1e-10

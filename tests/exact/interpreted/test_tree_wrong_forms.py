@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from weald.mcmc import subtree_gibbs, subtree_repartition, tree_split_merge
-from weald.mcmc.pieces import Pieces
-from weald.treecore.draw import choose
-from weald.treecore.guide import Guide, refresh_potentials
-from weald.treecore.partition import Model
 
 from tests.exact.cases import Problem
 from tests.exact.enumeration import stationary
 from tests.exact.posed import posed
 from tests.exact.trees import KERNELS, Step, TreeProblem, guide_of, tree_problem
+from weald.mcmc.state.pieces import Pieces
+from weald.mcmc.tree_guided import subtree_gibbs, subtree_repartition, tree_split_merge
+from weald.treecore.compiled.draw import choose
+from weald.treecore.guide.guide import Guide, refresh_potentials
+from weald.treecore.partition.partition import Model
 
 # Deep enough on one side that parts of several sizes are allocated.
 TREE = ((0, 4), (1, (2, 3)))

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weald.mcmc import dm, sdds, selection, split_merge
-from weald.mcmc.state import MERGE, SPLIT, Info
 
 from tests.exact.cases import FORMS, KERNELS, Kernel, problem
 from tests.exact.enumeration import IdOrder, stationary
+from weald.mcmc.split_merge import dm, sdds, selection
+from weald.mcmc.split_merge import proposal as split_merge
+from weald.mcmc.state.atom_state import MERGE, SPLIT, Info
 
 
 def distance(kernel: Kernel) -> float:

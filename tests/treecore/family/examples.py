@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from weald.treecore.compile import compiled
+
+from weald.treecore.compiled.compile import compiled
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import (
+from weald.treecore.family.interface.base import (
     extend_predictive,
     extends_cheaply,
     fill_predictive,
@@ -24,8 +25,8 @@ from weald.treecore.family.base import (
     statistics_width,
     workspace,
 )
-from weald.treecore.records import LANES
-from weald.treecore.rows import (
+from weald.treecore.forest.node_layout import LANES
+from weald.treecore.statistics.rows import (
     add_row,
     clear_row,
     copy_row,

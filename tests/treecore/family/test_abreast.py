@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+
+from tests.treecore.family.examples import NAMES, example, observations, row_of
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.abreast import NEGLIGIBLE, OneByOne, show
-from weald.treecore.family.base import (
+from weald.treecore.family.interface.base import (
     fill_predictive,
     log_predictive,
     make_abreast,
@@ -14,8 +15,7 @@ from weald.treecore.family.base import (
     weigh,
     workspace,
 )
-
-from tests.treecore.family.examples import NAMES, example, observations, row_of
+from weald.treecore.family.interface.batched_predictive import NEGLIGIBLE, OneByOne, show
 
 N_SLOTS, N_ATOMS = 9, 30
 ABREAST = [name for name in NAMES if not isinstance(make_abreast(example(name), 1), OneByOne)]

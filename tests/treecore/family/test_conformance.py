@@ -11,10 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import typeof
 from numpy.typing import NDArray
-from weald.treecore.errors import ParameterError
-from weald.treecore.family import FAMILIES, spec_of
-from weald.treecore.family.base import extends_cheaply, statistics_width, workspace
-from weald.treecore.totals import log_marginals, totals_of_groups
 
 from tests.treecore.family.examples import (
     NAMES,
@@ -29,6 +25,10 @@ from tests.treecore.family.examples import (
     takes_missing,
 )
 from tests.treecore.family.interpreted import found
+from weald.treecore.errors import ParameterError
+from weald.treecore.family import FAMILIES, spec_of
+from weald.treecore.family.interface.base import extends_cheaply, statistics_width, workspace
+from weald.treecore.family.totals import log_marginals, totals_of_groups
 
 each_family = pytest.mark.parametrize("name", NAMES)
 seeds = st.integers(0, 2**32 - 1)

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 from scipy.special import gammaln
-from weald.treecore.family.gamma import log_gamma, log_rising, rising, rising_table
+
+from weald.treecore.statistics.log_gamma import log_gamma, log_rising, rising, rising_table
 
 
 @pytest.mark.parametrize("x", [1e-8, 0.3, 1.0, 1.5, 2.0, 9.99, 10.0, 123.4, 1e6, 1e15])

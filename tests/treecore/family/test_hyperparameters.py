@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weald.treecore.errors import ParameterError
-from weald.treecore.family import FAMILIES
 
 from tests.treecore.family.examples import marginal_of
+from weald.treecore.errors import ParameterError
+from weald.treecore.family import FAMILIES
 
 
 @pytest.mark.parametrize(

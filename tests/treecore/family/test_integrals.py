@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 from scipy.special import logsumexp
-from weald.treecore.family import FAMILIES
 
 from tests.treecore.family.examples import Array, marginal_of
+from weald.treecore.family import FAMILIES
 
 GAP = np.nan
 WEIGHTS = np.array([1.0, 0.4, 2.5])

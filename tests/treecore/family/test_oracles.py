@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weald.treecore.family import FAMILIES
 
 from tests.treecore.family.examples import marginal_of
+from weald.treecore.family import FAMILIES
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "oracles.json").read_text())
 

@@ -4,9 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weald.treecore.errors import ParameterError
-from weald.treecore.family import FAMILIES
-from weald.treecore.totals import log_marginals
 
 from tests.treecore.family.examples import (
     PARAMETERS,
@@ -16,6 +13,9 @@ from tests.treecore.family.examples import (
     observations,
     row_of,
 )
+from weald.treecore.errors import ParameterError
+from weald.treecore.family import FAMILIES
+from weald.treecore.family.totals import log_marginals
 
 MIXED = FAMILIES["mixed"]
 PARTS: list[dict[str, Any]] = PARAMETERS["mixed"]["parts"]

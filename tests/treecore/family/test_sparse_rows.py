@@ -8,10 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
-from weald.treecore.compile import compiled
+
+from tests.treecore.family.examples import Array
+from weald.treecore.compiled.compile import compiled
 from weald.treecore.errors import ObservationError
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import (
+from weald.treecore.family.discrete.sparse_multinomial import sparse_values
+from weald.treecore.family.interface.base import (
     fill_predictive,
     log_marginal,
     log_marginal_sum,
@@ -21,9 +24,7 @@ from weald.treecore.family.base import (
     observe,
     workspace,
 )
-from weald.treecore.family.sparse_multinomial import sparse_values
-from weald.treecore.family.sparse_rows import SparseRows, dense_row, find_word
-from weald.treecore.rows import (
+from weald.treecore.statistics.rows import (
     add_row,
     clear_row,
     copy_row,
@@ -32,8 +33,7 @@ from weald.treecore.rows import (
     subtract_row,
     sum_rows,
 )
-
-from tests.treecore.family.examples import Array
+from weald.treecore.statistics.sparse_rows import SparseRows, dense_row, find_word
 
 N_WORDS, N_ATOMS, N_BLOCKS = 40, 10, 4
 MULTINOMIAL = FAMILIES["multinomial"]

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from weald.treecore.family.within import whitened, within_share
+
+from weald.treecore.family.gaussian.default_scale import whitened, within_share
 
 FREEDOM = 7.0
 

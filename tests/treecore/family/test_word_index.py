@@ -6,17 +6,24 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from scipy.sparse import csr_array
+
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.base import log_marginal, log_marginal_sum, make_rows, observe, workspace
-from weald.treecore.family.sparse_multinomial import sparse_values
-from weald.treecore.family.word_index import (
+from weald.treecore.family.discrete.sparse_multinomial import sparse_values
+from weald.treecore.family.discrete.word_index import (
     WordIndex,
     enter_row,
     log_joins,
     make_index,
     withdraw_row,
 )
-from weald.treecore.rows import add_row, fade_row, rows_like
+from weald.treecore.family.interface.base import (
+    log_marginal,
+    log_marginal_sum,
+    make_rows,
+    observe,
+    workspace,
+)
+from weald.treecore.statistics.rows import add_row, fade_row, rows_like
 
 N_WORDS, N_ATOMS, N_BLOCKS = 30, 24, 6
 FAMILY = FAMILIES["multinomial"].build({"beta": 0.3}, np.zeros((1, N_WORDS)))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from weald.treecore.prior import PartitionPrior, build_prior
 
 Labels = tuple[int, ...]

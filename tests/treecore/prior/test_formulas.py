@@ -4,6 +4,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.special import gammaln
+
+from tests.treecore.prior.small_partitions import (
+    CASES,
+    log_prior,
+    log_seated,
+    partitions,
+    prior_of,
+    sizes_of,
+)
 from weald.treecore.errors import ParameterError
 from weald.treecore.prior import (
     DirichletProcess,
@@ -15,15 +24,6 @@ from weald.treecore.prior import (
 )
 from weald.treecore.prior.base import log_new_block, log_size
 from weald.treecore.prior.levy import Levy, log_u_density
-
-from tests.treecore.prior.small_partitions import (
-    CASES,
-    log_prior,
-    log_seated,
-    partitions,
-    prior_of,
-    sizes_of,
-)
 
 every_prior = pytest.mark.parametrize("case", CASES)
 

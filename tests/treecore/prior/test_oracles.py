@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.special import gammaln
+
+from tests.treecore.prior.small_partitions import log_prior, log_seated, partitions, sizes_of
 from weald.treecore.prior import (
     DirichletProcess,
     MixtureOfFiniteMixtures,
@@ -20,15 +22,7 @@ from weald.treecore.prior import (
     PitmanYor,
     UniformAssignment,
 )
-from weald.treecore.prior.levy import (
-    Levy,
-    laplace_exponent,
-    log_normaliser,
-    log_u_density,
-    u_nodes,
-)
-
-from tests.treecore.prior.small_partitions import log_prior, log_seated, partitions, sizes_of
+from weald.treecore.prior.levy import Levy, laplace_exponent, log_normaliser, log_u_density, u_nodes
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "prior_oracles.json"
 ORACLES: dict[str, Any] = json.loads(DATA.read_text())

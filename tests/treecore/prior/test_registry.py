@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weald.treecore.errors import ParameterError
-from weald.treecore.prior import PRIORS, build_prior
 
 from tests.treecore.prior.small_partitions import CASES, prior_of
+from weald.treecore.errors import ParameterError
+from weald.treecore.prior import PRIORS, build_prior
 
 
 @pytest.mark.parametrize("name", PRIORS)

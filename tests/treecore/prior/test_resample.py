@@ -16,6 +16,8 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import roots_genlaguerre, roots_hermitenorm, roots_jacobi
+
+from tests.treecore.prior.small_partitions import log_prior, partitions, sizes_of
 from weald.treecore.prior import (
     DirichletProcess,
     MixtureOfFiniteMixtures,
@@ -24,8 +26,6 @@ from weald.treecore.prior import (
     PitmanYor,
     UniformAssignment,
 )
-
-from tests.treecore.prior.small_partitions import log_prior, partitions, sizes_of
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "prior_oracles.json"
 N = 4

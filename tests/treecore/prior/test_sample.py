@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from scipy.stats import chi2
-from weald.treecore.prior import UniformAssignment
-from weald.treecore.prior.sequential import canonical_labels
 
 from tests.treecore.prior.small_partitions import CASES, log_prior, partitions, prior_of
+from weald.treecore.prior import UniformAssignment
+from weald.treecore.prior.sequential import canonical_labels
 
 N = 4
 N_DRAWS = 4000

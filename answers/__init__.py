@@ -1,0 +1,21 @@
+"""What people ask of clusters, answered for Python, the command line and HTTP alike.
+
+- ``agreement``: how far two partitions of the same observations agree.
+- ``cluster_relations``: how clusters relate: the tree above them, who was with whom, and what
+  fits nowhere.
+- ``contrast``: what makes a cluster different, in a few words, and how surprising its
+  observations are.
+- ``convergence``: R-hat and effective sample sizes, by ArviZ.
+- ``errors``: why a question has no answer, and what to do about it.
+- ``field_inference``: what the values of one field are, as far as a sample shows it, and why.
+- ``fit_diagnostics``: whether to believe a fit: agreement of its chains, and how well it predicts
+  other rows.
+- ``numbers``: Numbers, shares and moments as people read them.
+- ``prediction``: where records that were not stored would go, by the published clusters.
+- ``projection``: two dimensions in which clusters can be looked at.
+- ``records``: clusters and lineage events as rows of plain values.
+- ``report_data``: what a report tells: read from a stream's database, or from a fit's trace.
+- ``stored_stream``: opens the stored state of one stream for questions; nothing here writes.
+- ``subtree``: the part of the forest that a cluster's observations hang on, out of the newest
+  snapshot.
+"""

@@ -1,0 +1,54 @@
+"""Numbers, shares and moments as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+__all__ = ["iso_time", "number", "share_text", "spread_text"]
+
+
+def number(value: object) -> str:
+    """Return a value as a person reads it: four significant digits, nothing for a missing one."""
+    if isinstance(value, float) and math.isfinite(value):
+        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(number(item) for item in value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={number(item)}" for key, item in value.items())
+    return "" if value is None else str(value)
+
+
+def iso_time(seconds: float | None) -> str | None:
+    """Return epoch seconds as ISO 8601 in UTC, to the second."""
+    if seconds is None or not math.isfinite(seconds):
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def share_text(share: float | None) -> str:
+    """Return a share between 0 and 1 with two decimals; nothing for an unknown one."""
+    return "" if share is None else f"{share:.2f}"
+
+
+def spread_text(feature: dict[str, Any] | None) -> str:
+    """Return ``centre ± spread`` with the digits that the spread supports."""
+    if feature is None:
+        return ""
+    centre, spread = feature["centre"], feature["spread"]
+    if not isinstance(centre, float) or spread is None:
+        return number(centre)
+    decimals = _decimals(spread)
+    return f"{centre:.{decimals}f} ± {spread:.{decimals}f}"
+
+
+def _decimals(spread: float) -> int:
+    """Two significant digits of the spread, and never more than four decimals."""
+    for decimals, bound in enumerate((10.0, 1.0, 0.1, 0.01)):
+        if spread >= bound:
+            return decimals
+    return 4

@@ -1,0 +1,158 @@
+"""What a report tells: read from a stream's database, or from a fit's trace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from weald.stream.publication.predictive import Predictive
+    from weald.treecore.prior import PartitionPrior
+
+__all__ = ["BUCKET", "Chains", "NetworkSubject", "Sampled", "Shown", "Subject"]
+
+Labels = NDArray[np.int64]
+# Name of one of the counts that a text was hashed to.
+BUCKET = re.compile(r"\.\d+$")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The partition as one publication showed it.
+
+    Parameters
+    ----------
+    title : str
+    clusters : int64[n]
+        Cluster of the subject's observations, in their order; -1 where it was not there yet.
+    """
+
+    title: str
+    clusters: Labels
+
+
+@dataclass(frozen=True)
+class Chains:
+    """Numbers that were followed while sampling.
+
+    Parameters
+    ----------
+    step : str
+        What the iterations are.
+    values : mapping of str to float64[chains, iterations]
+    burnt : int
+        Iterations at the beginning that the diagnostics leave out.
+    stationary : bool
+        Whether the iterations are draws of one posterior, so that R-hat and the effective sample
+        size mean something. A stream's publications are not: its posterior grows.
+    """
+
+    step: str
+    values: Mapping[str, NDArray[np.float64]]
+    burnt: int
+    stationary: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled:
+    """What every report has: a partition, and the draws and moves that led to it.
+
+    Parameters
+    ----------
+    title, subtitle : str
+    facts : mapping of str to str
+        Headline numbers by name.
+    keys : sequence of str, length n
+        How people call the observations, or the vertices of a network.
+    clusters : int64[n]
+    draws : int64[t, m]
+        Partitions that the chain drew, each of the same first m of these observations.
+    chains : Chains
+    moves : sequence of mapping
+        ``move``, ``proposed``, ``accepted`` of each kind of move.
+    """
+
+    title: str
+    subtitle: str
+    facts: Mapping[str, str]
+    keys: Sequence[str]
+    clusters: Labels
+    draws: NDArray[np.int64]
+    chains: Chains
+    moves: Sequence[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def largest(self) -> list[int]:
+        """The clusters that exist, largest first."""
+        ids, sizes = np.unique(self.clusters, return_counts=True)
+        order: list[int] = ids[np.argsort(-sizes, kind="stable")].tolist()
+        return order
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject(Sampled):
+    """Everything that the pictures and the page of observations are made of.
+
+    Parameters
+    ----------
+    names : sequence of str, length d
+        The features.
+    texts : sequence of str, length n or none
+        What was hashed to counts, where observations have such.
+    descriptions : mapping of int to str
+        Of the largest clusters where observations have texts, what their lines have in common.
+    values : float64[n, d]
+    predictive : Predictive
+        The clusters' statistics, largest first.
+    prior : PartitionPrior
+    history : sequence of Shown
+        Publications, oldest first; empty for a fit.
+    events : sequence of mapping
+        Lineage, newest last, as ``weald lineage`` tells it; empty for a fit.
+    """
+
+    names: Sequence[str]
+    texts: Sequence[str] = ()
+    descriptions: Mapping[int, str] = field(default_factory=dict)
+    values: NDArray[np.float64]
+    predictive: Predictive
+    prior: PartitionPrior
+    history: Sequence[Shown] = ()
+    events: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def largest(self) -> list[int]:
+        """The clusters that exist, largest first."""
+        ids: list[int] = self.predictive.clusters.tolist()
+        return ids
+
+    @property
+    def told(self) -> list[str]:
+        """The features that mean something by themselves: not the counts of a hashed text."""
+        return [name for name in self.names if not (self.texts and BUCKET.search(name))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSubject(Sampled):
+    """A network whose vertices were clustered; clusters are numbered from 0, largest first.
+
+    Parameters
+    ----------
+    edges : int64[m], int64[m]
+        Sources and targets.
+    directed : bool
+    mean : float64[k, k]
+        Expected edge from a vertex of one block to one of another.
+    ids : sequence of int, length k or none
+        What the stream calls the clusters.
+    """
+
+    edges: tuple[Labels, Labels]
+    directed: bool
+    mean: NDArray[np.float64]
+    ids: Sequence[int] = ()

@@ -1,0 +1,99 @@
+"""The stored state of one stream, for questions; nothing here writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from .errors import UnsuitableError
+
+if TYPE_CHECKING:
+    from weald.storage.queries.base import ClusterRow, Reader, StreamSpec
+    from weald.stream.record.schema import Schema
+    from weald.treecore.family import FeatureSummary
+
+__all__ = ["StoredStream"]
+
+
+@dataclass(frozen=True)
+class StoredStream:
+    """One stream's stored state.
+
+    Parameters
+    ----------
+    reader : Reader
+    stream : str
+        Its name.
+    """
+
+    reader: Reader
+    stream: str
+
+    @cached_property
+    def spec(self) -> StreamSpec:
+        """What the stream is: family, prior and schema as they were when it began."""
+        return self.reader.spec(self.stream)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """What a record looks like."""
+        import msgspec
+
+        from weald.stream.record.schema import Schema
+        from weald.stream.settings import SchemaSettings
+
+        return Schema.of(msgspec.convert(self.spec.schema, SchemaSettings))
+
+    @property
+    def network(self) -> bool:
+        """Whether the stream is of edges: vertices are clustered then, which have no values."""
+        return self.schema.network
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features that clusters are described by."""
+        return ("edges",) if self.network else self.schema.features
+
+    @cached_property
+    def columns(self) -> dict[str, int]:
+        """Names of the numbers that an observation is shown with, and their places among all."""
+        if self.network:
+            return {}
+        # Hashed counts mean nothing without the text that they came of.
+        named = enumerate(zip(self.schema.features, self.schema.kinds, strict=True))
+        return {name: place for place, (name, kind) in named if kind != "text"}
+
+    def values(self, values: list[float]) -> dict[str, float]:
+        """Return the numbers of an observation that people are shown, by name."""
+        return {name: values[place] for name, place in self.columns.items()}
+
+    @property
+    def n_clustered(self) -> int:
+        """How many there are to be in clusters: observations, or vertices."""
+        if self.network:
+            return sum(each.n_observations for each in self.reader.clusters(self.stream))
+        return self.reader.status(self.stream).n_inserted
+
+    def require_values(self, what: str) -> None:
+        """Raise UnsuitableError where the stream is a network, which has nothing of the kind."""
+        if self.network:
+            raise UnsuitableError(
+                f"stream {self.stream} is a network, whose vertices have {what}",
+                next_step="weald clusters    lists its clusters; weald predict FILE weighs edges",
+            )
+
+    @cached_property
+    def family(self) -> Any:
+        """The family with the hyperparameters that the stream runs with."""
+        from weald.stream.model.model import family_of
+
+        return family_of(self.spec)
+
+    def describe(self, cluster: ClusterRow) -> list[FeatureSummary]:
+        """Return one summary per feature, in the data's own units."""
+        from weald.stream.model.model import family_named
+
+        return family_named(self.spec.family).describe(
+            self.family, cluster.statistics, self.features
+        )

@@ -1,0 +1,208 @@
+"""The part of the forest that a cluster's observations hang on, out of the newest snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import NotReadyError
+from .numbers import number
+
+if TYPE_CHECKING:
+    from .stored_stream import StoredStream
+
+__all__ = ["Forest", "Part", "parts_of"]
+
+Ids = NDArray[np.int64]
+LOOKED_AT = 20
+FEATURES_TOLD = 4
+
+
+@dataclass(frozen=True)
+class Part:
+    """A node that holds members of the cluster on both of its sides, or is not looked into.
+
+    Parameters
+    ----------
+    depth : int
+        Below the first node that holds all.
+    members : int64[m]
+        Numbers of its observations that are in the cluster.
+    leaf : bool
+        Whether it is one of the parts asked for, and not cut further.
+    """
+
+    depth: int
+    members: Ids
+    leaf: bool
+
+
+class Forest:
+    """The trees of a snapshot, over the observations that have a leaf of their own in it.
+
+    Parameters
+    ----------
+    arrays : mapping
+        Payload of a snapshot.
+    """
+
+    def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self.left = arrays["chain.forest_left"].astype(np.int64)
+        self.right = arrays["chain.forest_right"].astype(np.int64)
+        self.parent = arrays["chain.forest_parent"].astype(np.int64)
+        self.size = arrays["chain.forest_node_size"].astype(np.int64)
+        self._atom = arrays["chain.forest_atom"].astype(np.int64)
+        self._seq_of_atom = arrays["roster.seq"]
+        self.last_seq = int(arrays["shown"][3])
+
+    @classmethod
+    def of(cls, state: StoredStream) -> Forest:
+        """Take the newest snapshot of a stream.
+
+        Raises
+        ------
+        NotReadyError
+            If it has none.
+        """
+        state.require_values("edges and hang on no tree")
+        snapshot = state.reader.newest_snapshot(state.stream)
+        if snapshot is None:
+            raise NotReadyError(
+                f"stream {state.stream} has no snapshot yet, and trees are kept there",
+                next_step="weald status    says when the next one is due",
+            )
+        return cls(snapshot.payload)
+
+    @cached_property
+    def _leaves(self) -> tuple[Ids, Ids]:
+        """Observations that have a leaf of their own, rising, and these leaves."""
+        nodes = np.flatnonzero(self._atom >= 0)
+        seqs = self._seq_of_atom[self._atom[nodes]]
+        order = np.argsort(seqs)
+        order = order[seqs[order] > 0]
+        return seqs[order], nodes[order]
+
+    def leaves(self, seqs: Ids) -> Ids:
+        """Leaf of each observation; -1 for one that came later, left, or is in a bundle."""
+        known, nodes = self._leaves
+        if known.size == 0:
+            return np.full(seqs.shape, -1, dtype=np.int64)
+        at = np.minimum(np.searchsorted(known, seqs), known.size - 1)
+        return np.where(known[at] == seqs, nodes[at], -1)
+
+    def path(self, seq: int) -> list[int]:
+        """Return the sizes of the nodes from the root down to an observation's leaf."""
+        sizes = []
+        node = int(self.leaves(np.array([seq]))[0])
+        while node >= 0:
+            sizes.append(int(self.size[node]))
+            node = int(self.parent[node])
+        return sizes[::-1]
+
+    def parts(self, members: Sequence[int], n_parts: int) -> list[Part]:
+        """Cut the trees over these observations, always the largest part, into ``n_parts``.
+
+        Returns them with the nodes between, from the top down and the larger side first.
+        """
+        tree = _Restricted(self, np.array(members, dtype=np.int64))
+        tops = sorted(tree.tops(), key=lambda node: -tree.count[node])
+        pieces = [tree.down(node) for node in tops]
+        cut: set[int] = set()
+        while len(pieces) < n_parts:
+            whole = [node for node in pieces if tree.count[node] > 1]
+            if not whole:
+                break
+            largest = max(whole, key=lambda node: tree.count[node])
+            cut.add(largest)
+            pieces.remove(largest)
+            pieces += [tree.down(child) for child in tree.children(largest)]
+        told: list[Part] = []
+        pending = [(tree.down(node), 0) for node in reversed(tops)]
+        while pending:
+            node, depth = pending.pop()
+            told.append(Part(depth, tree.members(node), leaf=node not in cut))
+            if node in cut:
+                below = sorted(tree.children(node), key=lambda child: tree.count[child])
+                pending += [(tree.down(child), depth + 1) for child in below]
+        return told
+
+
+class _Restricted:
+    """The forest with only some of its observations."""
+
+    def __init__(self, forest: Forest, seqs: Ids) -> None:
+        self._forest = forest
+        self.count: dict[int, int] = {}
+        self._seq: dict[int, int] = {}
+        for seq, leaf in zip(seqs.tolist(), forest.leaves(seqs).tolist(), strict=True):
+            if leaf < 0:
+                continue
+            node = leaf
+            self._seq[leaf] = seq
+            while node >= 0:
+                self.count[node] = self.count.get(node, 0) + 1
+                node = int(forest.parent[node])
+
+    def tops(self) -> list[int]:
+        return [node for node in self.count if int(self._forest.parent[node]) < 0]
+
+    def children(self, node: int) -> list[int]:
+        both = (int(self._forest.left[node]), int(self._forest.right[node]))
+        return [child for child in both if child in self.count]
+
+    def down(self, node: int) -> int:
+        """Skip nodes that hold members on one side only."""
+        while len(below := self.children(node)) == 1:
+            node = below[0]
+        return node
+
+    def members(self, node: int) -> Ids:
+        found, pending = [], [node]
+        while pending:
+            at = pending.pop()
+            below = self.children(at)
+            pending += below
+            if not below:
+                found.append(self._seq[at])
+        return np.array(sorted(found), dtype=np.int64)
+
+
+def parts_of(state: StoredStream, cluster: int, n_parts: int) -> list[dict[str, Any]]:
+    """Return the sub-structure of a cluster: its tree cut into parts; nothing without a tree."""
+    if state.network:
+        return []
+    try:
+        forest = Forest.of(state)
+    except NotReadyError:
+        return []
+    members = state.reader.member_seqs(state.stream, cluster)
+    parts = [part for part in forest.parts(members, n_parts) if part.leaf]
+    told = [part_record(state, part) for part in parts]
+    return sorted(told, key=lambda row: -row["size"])
+
+
+def part_record(state: StoredStream, part: Part) -> dict[str, Any]:
+    """Return one part as a row: how many it has, and what its newest observations are like."""
+    newest = part.members[-LOOKED_AT:].tolist()
+    observed = state.reader.observed(state.stream, newest)
+    return {
+        "depth": part.depth,
+        "size": len(part.members),
+        "description": _told(state, observed),
+        "keys": [row.key or f"#{row.seq}" for row in observed[-3:]],
+    }
+
+
+def _told(state: StoredStream, observed: Sequence[Any]) -> str:
+    if state.schema.has_text:
+        from weald.stream.record.words import template
+
+        return template([row.text for row in observed if row.text is not None])
+    means = np.mean([row.values for row in observed], axis=0).tolist()
+    pairs = zip(state.features, means, strict=True)
+    return ", ".join(f"{name} {number(mean)}" for name, mean in list(pairs)[:FEATURES_TOLD])

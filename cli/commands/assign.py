@@ -1,0 +1,175 @@
+"""``weald assign``: the cluster of a record, now or at a moment in the past."""
+
+# ruff: noqa: PLR0913 - one parameter for each flag of the command
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weald.answers.numbers import iso_time
+from weald.cli.errors import NotFoundError
+from weald.cli.terminal.complete import complete_key
+from weald.cli.terminal.moments import FORMS, parse_moment
+from weald.cli.terminal.options import Config, Output, Set, StreamName, example
+from weald.cli.terminal.output import Column, Form, write_rows
+
+if TYPE_CHECKING:
+    from weald.answers.stored_stream import StoredStream
+
+__all__ = ["add_to", "row_of"]
+
+COLUMNS = (
+    Column("key", "key"),
+    Column("cluster", "cluster", "right"),
+    Column("probability", "probability", "right"),
+    Column("stability", "stability", "right"),
+    Column("event_time", "event time"),
+    Column("topic", "topic"),
+    Column("partition", "partition", "right"),
+    Column("offset", "offset", "right"),
+    Column("left_seq", "left after", "right"),
+)
+
+
+def _ranked(top: Any) -> str:
+    return ", ".join(f"{each['cluster'] or 'new'} {each['probability']:.2f}" for each in top or ())
+
+
+TOP_COLUMNS = (
+    Column("top", "weighed", show=_ranked),
+    Column("log_predictive", "log predictive", "right"),
+    Column("path", "tree", show=lambda path: " > ".join(map(str, path or ()))),
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this module."""
+    app.command(
+        epilog=example(
+            "weald assign us2000crkq",
+            "weald assign us2000crkq us1000cdjq --output csv",
+            "weald assign us2000crkq --as-of 2026-11-21T09:00:00Z",
+            "weald assign us2000crkq --as-of publication:2",
+            "weald assign us2000crkq --top 3",
+        )
+    )(assign)
+
+
+def assign(
+    keys: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KEY...", help="The records' own keys.", autocompletion=complete_key
+        ),
+    ],
+    *,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of",
+            metavar="TIME",
+            help=f"What was shown then: {FORMS}, or publication:NUMBER.",
+        ),
+    ] = None,
+    history: Annotated[
+        int, typer.Option("--history", min=1, help="Newest observations to show of each key.")
+    ] = 1,
+    top: Annotated[
+        int,
+        typer.Option(
+            "--top",
+            metavar="K",
+            min=0,
+            help="Weigh the K most probable clusters by the record's values, and show its tree.",
+        ),
+    ] = 0,
+    stream: StreamName = None,
+    config: Config = None,
+    set_: Set = None,
+    output: Output = Form.table,
+) -> None:
+    """Say which cluster records belong to, now or then.
+
+    `probability` is the share of the chain's recent draws in which the record is with most of its
+    cluster, `stability` the mean share of its cluster's other members that it is with; both as of
+    the newest publication. A record that has left the model, because a window moved on or its
+    weight faded, keeps the cluster that it had; `left after` is the number of the observation after
+    which it left. With --top, the clusters that its values fit, the log predictive density of the
+    values, and the sizes of the nodes above it in the sampler's tree.
+
+    Leaves with 3 (not found) if any key is unknown; those that are known are printed all the same.
+    """
+    from weald.cli.terminal.opened import reading
+
+    moment = None if as_of is None else parse_moment(as_of)
+    with reading(config, set_, stream) as state:
+        found = state.reader.assignments(state.stream, keys, as_of=moment, limit=history)
+        rows = [row_of(each, state) for each in found]
+        if top:
+            state.require_values("no values to weigh clusters by")
+        if top and found:
+            for row, more in zip(rows, _weighed(state, found, top), strict=True):
+                row.update(more)
+    write_rows(rows, COLUMNS + TOP_COLUMNS if top else COLUMNS, output)
+    known = {row["key"] for row in rows}
+    missing = [key for key in keys if key not in known]
+    if missing:
+        then = "" if as_of is None else f" as of {as_of}"
+        raise NotFoundError(
+            f"no observation{then} with key {', '.join(missing)}",
+            next_step="weald cluster ID --members 20    lists keys that exist",
+        )
+
+
+def _weighed(state: StoredStream, found: list[Any], top: int) -> Iterator[dict[str, Any]]:
+    """Yield for each observation where the published clusters would put it, and its tree."""
+    import numpy as np
+    from scipy.special import logsumexp
+
+    from weald.answers.prediction import Predictive
+    from weald.answers.subtree import Forest
+    from weald.cli.errors import NotReadyError
+
+    clusters = Predictive.of(state).clusters
+    try:
+        forest = Forest.of(state)
+    except NotReadyError:
+        forest = None
+    log_joint = clusters.log_joint(np.stack([each.values for each in found]))
+    for each, weights in zip(found, log_joint, strict=True):
+        log_predictive = float(logsumexp(weights))
+        best = np.argsort(-weights)[:top].tolist()
+        shares = np.exp(weights - log_predictive)
+        yield {
+            "log_predictive": log_predictive,
+            "top": [
+                {
+                    "cluster": int(clusters.clusters[at]) if at < len(clusters.clusters) else None,
+                    "probability": float(shares[at]),
+                }
+                for at in best
+            ],
+            "path": forest.path(each.seq) if forest is not None else [],
+        }
+
+
+def row_of(observation: Any, state: StoredStream) -> dict[str, Any]:
+    """Return an observation as a row."""
+    text = {"text": observation.text} if state.schema.has_text else {}
+    return {
+        "key": observation.key,
+        "cluster": observation.cluster,
+        "probability": observation.probability,
+        "stability": observation.stability,
+        "event_time": iso_time(observation.event_time),
+        "topic": observation.topic,
+        "partition": observation.partition,
+        "offset": observation.offset,
+        "seq": observation.seq,
+        "left_seq": observation.left_seq,
+        "values": state.values(observation.values.tolist()),
+        **text,
+    }

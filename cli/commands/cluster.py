@@ -1,0 +1,179 @@
+"""``weald cluster``: one cluster, what makes it different, who is in it and where it came from."""
+
+# ruff: noqa: PLR0913 - one parameter for each flag of the command
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weald.answers.numbers import number
+from weald.cli.errors import NotFoundError
+from weald.cli.terminal.complete import complete_cluster
+from weald.cli.terminal.options import Config, Output, Set, StreamName, example
+from weald.cli.terminal.output import Column, Form, write_record
+
+if TYPE_CHECKING:
+    from weald.answers.stored_stream import StoredStream
+
+__all__ = ["add_to"]
+
+# A long history would push the members off the screen; the other forms have all of it.
+LINEAGE_SHOWN = 10
+FEATURES_SHOWN = 12
+LOOKED_AT = 200
+PARTS = 4
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command of this module."""
+    app.command(
+        epilog=example(
+            "weald cluster 3",
+            "weald cluster 3 --members 50 --output json",
+            "weald cluster 3 --typical 5",
+        )
+    )(cluster)
+
+
+def cluster(
+    cluster_id: Annotated[
+        int,
+        typer.Argument(
+            metavar="ID",
+            help="Id, as `weald clusters` lists.",
+            autocompletion=complete_cluster,
+        ),
+    ],
+    *,
+    members: Annotated[
+        int, typer.Option("--members", "-m", min=0, help="Show so many of its newest members.")
+    ] = 10,
+    typical: Annotated[
+        int,
+        typer.Option("--typical", min=0, help="Show so many that fit it best, and that fit worst."),
+    ] = 3,
+    stream: StreamName = None,
+    config: Config = None,
+    set_: Set = None,
+    output: Output = Form.table,
+) -> None:
+    """Show one cluster: what makes it different from the rest, its parts, history and members.
+
+    `contrast` counts standard deviations of the rest. Typical and borderline members are chosen
+    from the newest 200 by their density under the cluster. A cluster that has ended still answers,
+    with its history.
+    """
+    from weald.cli.terminal.opened import reading
+
+    with reading(config, set_, stream) as state:
+        found = state.reader.cluster(state.stream, cluster_id)
+        if found is None:
+            raise NotFoundError(
+                f"stream {state.stream} never had a cluster {cluster_id}",
+                next_step="weald clusters    lists those it has",
+            )
+        answer = _answer(state, found, members)
+        if found.retired_publication is None:
+            answer |= _portrait(state, cluster_id, typical)
+        tables = _tables(state)
+    write_record(_for_table(answer) if output is Form.table else answer, output, tables=tables)
+
+
+def _answer(state: StoredStream, found: Any, n_members: int) -> dict[str, Any]:
+    from weald.answers.records import cluster_record, lineage_record
+
+    reader, stream = state.reader, state.stream
+    record = cluster_record(state, found, state.n_clustered)
+    newest = reader.members(stream, found.cluster, limit=n_members) if n_members else []
+    events = reader.lineage(stream, cluster=found.cluster)
+    return {
+        "stream": stream,
+        **record,
+        "lineage": [lineage_record(event) for event in events],
+        "members": [_member(state, member) for member in newest],
+    }
+
+
+def _member(state: StoredStream, member: Any) -> dict[str, Any]:
+    from weald.answers.numbers import iso_time
+
+    row = {"key": member.key, "time": iso_time(member.event_time)}
+    if state.schema.has_text:
+        row["text"] = member.text
+    return row | state.values(member.values.tolist())
+
+
+def _portrait(state: StoredStream, cluster_id: int, typical: int) -> dict[str, Any]:
+    from weald.answers.contrast import Portraits
+    from weald.answers.subtree import parts_of
+
+    portraits = Portraits(state, state.reader.clusters(state.stream))
+    newest = state.reader.members(state.stream, cluster_id, limit=LOOKED_AT)
+    told = portraits.told(cluster_id, newest) if typical else []
+    return {
+        "description": portraits.description(cluster_id),
+        "contrast": portraits.contrast(cluster_id),
+        "typical_members": told[:typical],
+        "borderline_members": told[::-1][: min(typical, max(len(told) - typical, 0))],
+        "parts": parts_of(state, cluster_id, PARTS),
+    }
+
+
+def _for_table(answer: dict[str, Any]) -> dict[str, Any]:
+    """Bring what makes it different to the front, and leave out what a person does not need."""
+    from weald.answers.contrast import contrast_text
+
+    told = ("contrast", "parts", "typical_members", "borderline_members")
+    hidden = ("version", "features", "lineage", "members", *told)
+    shown = {key: value for key, value in answer.items() if key not in hidden}
+    contrast = []
+    for row in answer.get("contrast", [])[:FEATURES_SHOWN]:
+        own, rest = contrast_text(row)
+        contrast.append({**row, "typical": own, "rest": rest})
+    tables = {
+        "contrast": contrast,
+        **{key: answer.get(key, []) for key in told[1:]},
+        "lineage": answer["lineage"][-LINEAGE_SHOWN:],
+        "members": answer["members"],
+    }
+    return {
+        **{key: value for key, value in shown.items() if value is not None},
+        "share": f"{answer['share']:.1%}",
+        **{key: rows for key, rows in tables.items() if rows},
+    }
+
+
+def _tables(state: StoredStream) -> dict[str, list[Column]]:
+    from weald.cli.terminal.describe import LINEAGE_COLUMNS
+
+    text = [Column("text", "text")] if state.schema.has_text else []
+    shown = [Column(name, name, "right", lambda value: f"{value:.7g}") for name in state.columns]
+    fits = [
+        Column("key", "key"),
+        Column("seq", "observation", "right"),
+        Column("log_density", "log density", "right"),
+        Column("membership", "membership", "right"),
+        *text,
+    ]
+    return {
+        "contrast": [
+            Column("feature", "feature"),
+            Column("typical", "typical", "right"),
+            Column("rest", "the rest", "right"),
+            Column("contrast", "contrast", "right", _signed),
+        ],
+        "typical_members": fits,
+        "borderline_members": fits,
+        "parts": [
+            Column("size", "size", "right"),
+            Column("description", "description"),
+        ],
+        "lineage": list(LINEAGE_COLUMNS),
+        "members": [Column("key", "key"), Column("time", "time"), *text, *shown],
+    }
+
+
+def _signed(value: float | None) -> str:
+    return "" if value is None else f"{value:+.1f}" if abs(value) < 1000 else number(value)

@@ -1,0 +1,200 @@
+"""``weald clusters``: what the stream is made of."""
+
+# ruff: noqa: PLR0913 - one parameter for each flag of the command
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weald.cli.errors import NotFoundError
+from weald.cli.terminal.complete import complete_cluster
+from weald.cli.terminal.moments import FORMS, parse_since
+from weald.cli.terminal.options import Config, Limit, Output, Set, StreamName, example
+from weald.cli.terminal.output import Column, Form, note, write_rows
+
+if TYPE_CHECKING:
+    from weald.answers.contrast import Portraits
+    from weald.answers.stored_stream import StoredStream
+
+__all__ = ["add_to"]
+
+# Growth is judged by where so many of the newest observations went.
+NEWEST = 1000
+
+Row = dict[str, Any]
+
+
+class Sort(StrEnum):
+    """What clusters are ordered by."""
+
+    size = "size"
+    growth = "growth"
+    stability = "stability"
+    anomaly = "anomaly"
+    born = "born"
+    id = "id"
+
+
+_ORDER: dict[Sort, Callable[[Row], Any]] = {
+    Sort.size: lambda row: -row["size"],
+    Sort.growth: lambda row: -row["growth"],
+    Sort.stability: lambda row: 2.0 if row["stability"] is None else row["stability"],
+    Sort.anomaly: lambda row: -(row["anomaly"] or 0.0),
+    Sort.born: lambda row: -(row["born"] or 0.0),
+    Sort.id: lambda row: row["cluster"],
+}
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command of this module."""
+    app.command(
+        epilog=example(
+            "weald clusters",
+            "weald clusters --sort growth --limit 5 --output json",
+            "weald clusters --since 24h    # what is new today",
+            "weald clusters --retired --output csv > clusters.csv",
+        )
+    )(clusters)
+
+
+def clusters(
+    *,
+    sort: Annotated[
+        Sort,
+        typer.Option(
+            "--sort", help="Largest, fastest growing, least stable, oddest or newest first."
+        ),
+    ] = Sort.size,
+    min_size: Annotated[
+        int, typer.Option("--min-size", metavar="N", min=0, help="Only clusters this large.")
+    ] = 0,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help=f"Only clusters born later: {FORMS}."),
+    ] = None,
+    containing: Annotated[
+        str | None,
+        typer.Option("--containing", metavar="TEXT", help="Only those so described."),
+    ] = None,
+    retired: Annotated[
+        bool, typer.Option("--retired", help="Show also the clusters that have ended.")
+    ] = False,
+    limit: Limit = 100,
+    cursor: Annotated[
+        int | None,
+        typer.Option(
+            "--cursor",
+            metavar="ID",
+            help="Go on after this cluster, the last one of the page before.",
+            autocompletion=complete_cluster,
+        ),
+    ] = None,
+    stream: StreamName = None,
+    config: Config = None,
+    set_: Set = None,
+    output: Output = Form.table,
+) -> None:
+    """List the clusters in the data's own units, largest first.
+
+    Each feature is told as its typical value ± the standard deviation within the cluster, texts by
+    their template. `growth` compares the cluster's share of the newest 1,000 observations with its
+    share of all; `stability` is the mean share of its cluster that an observation stays with in the
+    chain's recent draws; `anomaly` the share of recent observations that are less surprising.
+
+    The ids are stable: a cluster keeps its id for as long as it lives, and an id is never used
+    again.
+    """
+    from weald.answers.contrast import Portraits
+    from weald.cli.terminal.describe import flattened
+    from weald.cli.terminal.opened import reading
+
+    born_after = None if since is None else parse_since(since)
+    with reading(config, set_, stream) as state:
+        everything = state.reader.clusters(state.stream, include_retired=retired)
+        live = [each for each in everything if each.retired_publication is None]
+        portraits = Portraits(state, live)
+        rows = [
+            row
+            for row in _rows(state, everything)
+            if row["size"] >= min_size and (born_after is None or (row["born"] or 0) >= born_after)
+        ]
+        if sort is Sort.anomaly:
+            _paint(rows, portraits, "anomaly")
+        if containing is not None:
+            _paint(rows, portraits, "description")
+            rows = [row for row in rows if containing.lower() in row["description"].lower()]
+        rows.sort(key=lambda row: (_ORDER[sort](row), row["cluster"]))
+        page = _page(rows, cursor, limit)
+        _paint(page, portraits, "anomaly")
+        _paint(page, portraits, "description")
+        columns = _columns(state)
+    shown = [row | {"born": _iso(row["born"])} for row in page]
+    if retired:
+        columns.append(Column("retired_publication", "retired", "right"))
+    write_rows(flattened(shown, output), columns, output)
+    if page and page[-1] is not rows[-1]:
+        more = f"--cursor {page[-1]['cluster']} goes on"
+        note(f"{len(page)} of {len(rows)} clusters; --limit {len(rows)} shows all, {more}")
+
+
+def _rows(state: StoredStream, everything: Sequence[Any]) -> list[Row]:
+    from weald.answers.records import cluster_record
+
+    total = state.n_clustered
+    born = state.reader.births(state.stream)
+    arrived = state.reader.arrivals(state.stream, newest=NEWEST)
+    n_arrived = sum(arrived.values())
+    rows = []
+    for each in everything:
+        row = cluster_record(state, each, total)
+        recent = arrived.get(each.cluster, 0)
+        expected = row["share"] * n_arrived
+        row |= {"recent": recent, "growth": recent / expected if expected else 0.0}
+        rows.append(row | {"born": born.get(each.cluster)})
+    return rows
+
+
+def _page(rows: list[Row], cursor: int | None, limit: int) -> list[Row]:
+    if cursor is None:
+        return rows[:limit]
+    ids = [row["cluster"] for row in rows]
+    if cursor not in ids:
+        raise NotFoundError(
+            f"--cursor {cursor}: no such cluster among those asked for",
+            next_step="weald clusters    begins anew",
+        )
+    return rows[ids.index(cursor) + 1 :][:limit]
+
+
+def _paint(rows: list[Row], portraits: Portraits, what: str) -> None:
+    """Add what takes a look at the clusters' observations, where it is not there yet."""
+    tell = {"anomaly": portraits.anomaly, "description": portraits.description}[what]
+    for row in rows:
+        if what not in row:
+            ended = row["retired_publication"] is not None
+            row[what] = ("" if what == "description" else None) if ended else tell(row["cluster"])
+
+
+def _columns(state: StoredStream) -> list[Column]:
+    from weald.answers.numbers import share_text
+    from weald.cli.terminal.describe import cluster_columns
+
+    kinds = set(state.schema.kinds)
+    features = () if "text" in kinds or len(state.features) > 6 else state.features
+    columns = cluster_columns(features)
+    at = next(i for i, column in enumerate(columns) if column.key == "stability")
+    columns.insert(at, Column("growth", "growth", "right", lambda value: f"{value:.1f}x"))
+    columns.insert(at + 2, Column("anomaly", "anomaly", "right", share_text))
+    if not features:
+        columns.append(Column("description", "description"))
+    return columns
+
+
+def _iso(seconds: float | None) -> str | None:
+    from weald.answers.numbers import iso_time
+
+    return iso_time(seconds)

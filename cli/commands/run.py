@@ -1,0 +1,174 @@
+"""``weald run``: the service itself."""
+
+# ruff: noqa: PLR0913 - one parameter for each flag of the command
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from contextlib import ExitStack
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from weald.cli.errors import ExitCode, NotReadyError
+from weald.cli.service.signals import stopping_on_signals
+from weald.cli.terminal.opened import open_settings
+from weald.cli.terminal.options import Config, Set, example
+from weald.cli.terminal.output import note
+
+from .worker import working_threads
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from weald.cli.config.settings import Settings
+
+__all__ = ["add_to"]
+
+
+class SourceKind(StrEnum):
+    """Where records come from."""
+
+    kafka = "kafka"
+    file = "file"
+    stdin = "stdin"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command of this module."""
+    app.command(
+        epilog=example(
+            "weald run",
+            "weald run --source file --path readings.jsonl",
+            "tail -F readings.jsonl | weald run --source stdin",
+            "weald run --embedded",
+            "weald run --set refinement.every_records=200 --set model.seed=7",
+        )
+    )(run)
+
+
+def run(
+    *,
+    source: Annotated[
+        SourceKind | None, typer.Option("--source", help="Where records come from.")
+    ] = None,
+    path: Annotated[
+        str | None, typer.Option("--path", metavar="FILE", help="File of --source file.")
+    ] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Topic to read.")] = None,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option("--bootstrap-servers", metavar="HOST:PORT", help="The brokers.")
+    ] = None,
+    embedded: Annotated[
+        bool,
+        typer.Option("--embedded", help="Start a Kafka broker and a Redis for this run alone."),
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Log what the engine does.")
+    ] = False,
+    config: Config = None,
+    set_: Set = None,
+) -> None:
+    """Read the stream, cluster it, keep refining.
+
+    State, clusters and offsets are committed together, so that a run that is stopped or killed
+    goes on where it was, each observation counted once. SIGTERM and Ctrl-C finish the batch in
+    hand. A file is read to its end and the command leaves with 0; a topic has no end.
+
+    A new database gets its tables by itself; an older one asks for `weald db upgrade`.
+    """
+    _log_to_standard_error(verbose=verbose)
+    flags = {
+        "stream.source": None if source is None else str(source),
+        "stream.path": path,
+        "kafka.topic": topic,
+        "kafka.bootstrap_servers": bootstrap_servers,
+    }
+    settings = open_settings(config, set_, flags).settings
+    from weald.cli.service import service as root
+
+    with ExitStack() as running:
+        if embedded:
+            settings = running.enter_context(root.embedded_servers(settings))
+            _announce_embedded(settings)
+        _check_source(settings)
+        root.prepare_database(settings)
+        opened = root.open_source(settings)
+        running.callback(opened.close)
+        ready = running.enter_context(root.service(settings, opened))
+        _announce(settings, ready.metrics_url)
+        if embedded and settings.refinement.mode == "workers":
+            running.enter_context(working_threads(settings, settings.workers.threads))
+        with stopping_on_signals(ready.engine.stop, "the batch") as received:
+            ready.engine.run()
+    _sum_up(settings, config)
+    if signal.SIGINT in received:
+        sys.exit(ExitCode.INTERRUPTED)
+
+
+def _check_source(settings: Settings) -> None:
+    from weald.stream.record.schema import Schema
+
+    Schema.of(settings.schema)
+    stream = settings.stream
+    if stream.source == "stdin" and sys.stdin.isatty():
+        raise NotReadyError(
+            "standard input is the terminal: pipe records into it",
+            next_step="weald run --source stdin < records.jsonl",
+        )
+
+
+def _announce(settings: Settings, metrics_url: str | None) -> None:
+    stream, kafka = settings.stream, settings.kafka
+    origin = {
+        "kafka": f"topic {kafka.topic} at {kafka.bootstrap_servers}",
+        "file": stream.path,
+        "stdin": "standard input",
+    }[stream.source]
+    note(f"stream  {stream.name}, reading {origin}")
+    if metrics_url is not None:
+        note(f"metrics {metrics_url}")
+    from weald.treecore.compiled.kernel_cache import cache_directory
+
+    if not cache_directory().is_dir():
+        note("kernels are compiled at the first records, this once: a minute or so")
+
+
+def _sum_up(settings: Settings, config: Path | None) -> None:
+    """Say what the stream came to, and how to look at it."""
+    from weald.storage.errors import StorageError
+    from weald.storage.queries.reader import SqlReader
+
+    try:
+        with SqlReader(settings.storage) as reader:
+            status = reader.status(settings.stream.name)
+    except StorageError:
+        return  # no stream yet, or a database that has gone meanwhile: the run itself ended well
+    dead = "dead letter" if status.n_dead == 1 else "dead letters"
+    note(
+        f"so far  {status.n_received:,} received: {status.n_inserted:,} inserted, "
+        f"{status.n_duplicate:,} repeated, {status.n_dead:,} {dead}; {status.n_clusters:,} clusters"
+    )
+    where = "" if config is None else f" --config {config}"
+    look = f"; weald dlq list{where}" if status.n_dead else ""
+    note(f"Next: weald clusters{where}; weald report{where}{look}")
+
+
+def _announce_embedded(settings: Settings) -> None:
+    kafka = settings.kafka
+    note(f"redis   {settings.redis.url} (embedded)")
+    if settings.stream.source == "kafka":
+        note(
+            f"kafka   {kafka.bootstrap_servers} (embedded, in memory; clients need "
+            f"api_version {kafka.api_version})"
+        )
+
+
+def _log_to_standard_error(*, verbose: bool) -> None:
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("weald").setLevel(logging.INFO if verbose else logging.WARNING)
+    # The client retries and says so at every turn; what matters of it the engine tells itself.
+    logging.getLogger("kafka").setLevel(logging.ERROR)

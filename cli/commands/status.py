@@ -1,0 +1,117 @@
+"""``weald status``: a stream at a glance, with its account."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from weald.answers.numbers import iso_time
+from weald.cli.terminal.opened import open_settings
+from weald.cli.terminal.options import Config, Output, Set, StreamName, example
+from weald.cli.terminal.output import Column, Form, write_record
+
+if TYPE_CHECKING:
+    from weald.cli.config.settings import Settings
+
+__all__ = ["add_to"]
+
+ROUNDS_SHOWN = 3
+LEDGER_COLUMNS = (
+    Column("topic", "topic"),
+    Column("partition", "partition", "right"),
+    Column("next_offset", "next offset", "right"),
+    Column("n_received", "received", "right"),
+    Column("n_inserted", "inserted", "right"),
+    Column("n_duplicate", "duplicate", "right"),
+    Column("n_dead", "dead letters", "right"),
+)
+ROUND_COLUMNS = (
+    Column("kernel", "kernel"),
+    Column("seq", "after observation", "right"),
+    Column("proposed", "proposed", "right"),
+    Column("accepted", "accepted", "right"),
+    Column("log_joint_before", "log joint before", "right", lambda value: f"{value:.1f}"),
+    Column("log_joint_after", "after", "right", lambda value: f"{value:.1f}"),
+    Column("seconds", "seconds", "right"),
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command of this module."""
+    app.command(epilog=example("weald status", "weald status --output json"))(status)
+
+
+def status(
+    *,
+    stream: StreamName = None,
+    config: Config = None,
+    set_: Set = None,
+    output: Output = Form.table,
+) -> None:
+    """Show what became of every record of a stream.
+
+    The account of each partition adds up: received = inserted + duplicate + dead letters. A new
+    stream has none until its first model.warmup_records observations are there; until then this
+    says how many a running Weald has. The lag (records of the topic that SQL does not hold yet) and
+    the number of workers are known while the writer runs on this machine. Leases are those of the
+    last rounds by what became of them, where workers refine; `weald watch` names the workers.
+    """
+    settings = open_settings(config, set_, {"stream.name": stream}).settings
+    told = _at_once(settings) or _in_full(config, set_, stream)
+    told |= _of_the_writer(settings)
+    answer = {key: _shown(key, value) for key, value in told.items()}
+    answer["partitions"] = [
+        {**row, "updated_at": iso_time(row["updated_at"])} for row in told["partitions"]
+    ]
+    tables = {"partitions": LEDGER_COLUMNS, "last_refinement": ROUND_COLUMNS}
+    write_record(_brief(answer) if output is Form.table else answer, output, tables=tables)
+
+
+def _of_the_writer(settings: Settings) -> dict[str, Any]:
+    """What SQL does not know; nothing where no writer runs."""
+    from weald.cli.service.live_metrics import running
+
+    found = running(settings)
+    if found is None:
+        return {}
+    lag = {"lag_records": found.lag_records, "lag_seconds": found.lag_seconds}
+    return lag | ({"workers": found.n_workers} if settings.refinement.mode == "workers" else {})
+
+
+def _at_once(settings: Settings) -> dict[str, Any] | None:
+    """Answer without loading what most commands need; None where that does not lead."""
+    from weald.cli.terminal.opened import sqlite_file
+    from weald.storage.queries.glance import glance_at
+
+    file = sqlite_file(settings.storage.url)
+    return None if file is None else glance_at(file, settings.stream.name, ROUNDS_SHOWN)
+
+
+def _in_full(config: Path | None, set_: list[str] | None, stream: str | None) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from weald.cli.service.warm_up import explained
+    from weald.cli.terminal.opened import reading
+
+    with explained(config, set_, stream), reading(config, set_, stream) as state:
+        return {
+            **asdict(state.reader.status(state.stream)),
+            "dead_letter_reasons": state.reader.dead_letter_counts(state.stream),
+            "leases": state.reader.lease_counts(state.stream),
+            "partitions": [asdict(row) for row in state.reader.ledger(state.stream)],
+            "last_refinement": [
+                asdict(row) for row in state.reader.rounds(state.stream, limit=ROUNDS_SHOWN)
+            ],
+        }
+
+
+def _shown(key: str, value: Any) -> Any:
+    return iso_time(value) if key.endswith("_at") else value
+
+
+def _brief(answer: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what only programs ask for."""
+    bookkeeping = ("epoch", "generation", "log_joint_before", "seed")
+    return {k: v for k, v in answer.items() if k not in bookkeeping and v not in (None, {}, [])}

@@ -1,0 +1,72 @@
+"""``weald tree``: the tree that a cluster's observations hang on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from weald.cli.errors import NotFoundError
+from weald.cli.terminal.complete import complete_cluster
+from weald.cli.terminal.options import Config, Output, Set, StreamName, example
+from weald.cli.terminal.output import Column, Form, note, write_rows
+
+__all__ = ["add_to"]
+
+COLUMNS = (
+    Column("branch", "size"),
+    Column("description", "description"),
+    Column("keys", "newest"),
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command of this module."""
+    app.command(epilog=example("weald tree 3", "weald tree 3 --parts 20 --output json"))(tree)
+
+
+def tree(
+    cluster_id: Annotated[
+        int,
+        typer.Argument(
+            metavar="ID",
+            help="Id, as `weald clusters` lists.",
+            autocompletion=complete_cluster,
+        ),
+    ],
+    *,
+    parts: Annotated[
+        int, typer.Option("--parts", min=1, max=1000, help="Cut it into so many parts.")
+    ] = 8,
+    stream: StreamName = None,
+    config: Config = None,
+    set_: Set = None,
+    output: Output = Form.table,
+) -> None:
+    """Show how a cluster's observations hang together: its tree, cut where it is largest.
+
+    The tree is the guide of the sampler, as of the newest snapshot; nodes that hold nothing else of
+    the cluster on one side are passed over. A stream of edges has none: which block a vertex is in
+    depends on all other blocks, so that no tree of vertices could guide anything. Of a network
+    `weald cluster ID` shows who is in a block, and `weald predict` how probable edges are.
+    """
+    from weald.answers.subtree import Forest, part_record
+    from weald.cli.terminal.opened import reading
+
+    with reading(config, set_, stream) as state:
+        members = state.reader.member_seqs(state.stream, cluster_id)
+        if not members:
+            raise NotFoundError(
+                f"stream {state.stream} has no observations in a cluster {cluster_id} now",
+                next_step="weald clusters    lists those it has",
+            )
+        forest = Forest.of(state)
+        rows: list[dict[str, Any]] = [
+            {**part_record(state, part), "leaf": part.leaf} for part in forest.parts(members, parts)
+        ]
+    late = sum(seq > forest.last_seq for seq in members)
+    if output is Form.table:
+        rows = [{**row, "branch": "  " * row["depth"] + str(row["size"])} for row in rows]
+    write_rows(rows, COLUMNS, output)
+    if late:
+        note(f"{late} of its {len(members)} observations came after the newest snapshot")

@@ -1,0 +1,7 @@
+"""Files that people bring: tables, networks, samples of a stream.
+
+- ``network``: read a network: a list of edges, Matrix Market, GraphML, or an adjacency matrix of
+  NumPy.
+- ``sample``: looks at the first records of a file and proposes a schema, saying why.
+- ``table``: read a data file into a matrix, for ``weald fit`` and ``weald predict``.
+"""

@@ -1,0 +1,7 @@
+"""``weald fit``: the command, its networks, and what it writes.
+
+- ``command``: ``weald fit``: the engine's model and kernels on a file, offline.
+- ``network``: ``weald fit --family irm``: the blocks of a network, predicted links, and a picture
+  of both.
+- ``outputs``: what ``weald fit`` tells of its result: a summary, a CSV of the rows, a trace.
+"""

@@ -1,0 +1,341 @@
+"""``weald fit``: the engine's model and kernels on a file, offline."""
+
+# ruff: noqa: PLR0913 - one parameter for each flag of the command
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weald.cli.errors import CommandError, UsageError
+from weald.cli.terminal.options import Output, example
+from weald.cli.terminal.output import Form, note
+
+if TYPE_CHECKING:
+    from weald.cli.files.table import Table
+    from weald.mcmc.offline.fit import ChainTrace, FitResult, FitSettings
+
+__all__ = ["add_to", "parse_parameters"]
+
+
+NETWORK_FAMILY = "irm"
+
+
+class Consensus(StrEnum):
+    """How one partition is told from many draws."""
+
+    vi = "vi"
+    binder = "binder"
+    map = "map"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command of this module."""
+    app.command(
+        epilog=example(
+            "weald fit points.npz --iterations 200",
+            "weald fit iris.csv --columns sepal_length,petal_length --seconds 5 --out labels.csv",
+            "weald fit points.npy --param kappa=0.01 --param psi=0.5 --prior nggp --sigma 0.3",
+            "weald fit points.npz --kernel gibbs,tgmcmc --chains 4 --trace trace.npz --output json",
+            "weald fit train.csv --chains 4 --test test.csv",
+            "weald fit friends.csv --family irm --picture blocks.png --hide 0.1 --out blocks.csv",
+            "weald fit flights.graphml --family irm --param directed=true --links links.csv",
+        )
+    )(fit)
+
+
+def fit(
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help=".npy .npz .csv[.gz] .jsonl[.gz] .parquet; a network: .npz with A, edges in .csv "
+            ".tsv .txt .jsonl, .mtx, .graphml",
+        ),
+    ],
+    *,
+    family: Annotated[
+        str, typer.Option("--family", metavar="NAME", help="Likelihood of a cluster.")
+    ] = "gaussian",
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--param",
+            metavar="K=V",
+            help="A hyperparameter of the family; repeat for more. A number, or JSON for a vector "
+            "or a matrix. What is not given comes from the data.",
+        ),
+    ] = None,
+    prior: Annotated[
+        str, typer.Option("--prior", metavar="NAME", help="Prior of the partition: dp, nggp.")
+    ] = "dp",
+    alpha: Annotated[
+        float | None, typer.Option("--alpha", help="Concentration, at the start if it is learned.")
+    ] = None,
+    sigma: Annotated[float | None, typer.Option("--sigma", help="Index of nggp.")] = None,
+    discount: Annotated[
+        float | None, typer.Option("--discount", help="Discount of pitman-yor.")
+    ] = None,
+    learn_hyper: Annotated[
+        bool,
+        typer.Option("--learn-hyper/--fixed-hyper", help="Learn the prior's hyperparameters."),
+    ] = True,
+    learn_scale: Annotated[
+        bool,
+        typer.Option(
+            "--learn-scale/--fixed-scale",
+            help="Learn a factor of the family's scale too (psi, rate or pseudo-counts).",
+        ),
+    ] = False,
+    kernel: Annotated[
+        str,
+        typer.Option("--kernel", metavar="NAME[,NAME...]", help="Kernels of a sweep, in order."),
+    ] = "auto",
+    init: Annotated[
+        str,
+        typer.Option("--init", metavar="HOW", help="Start: ibhc, one, singletons or random:K."),
+    ] = "ibhc",
+    iterations: Annotated[
+        int | None, typer.Option("--iterations", min=1, help="Sweeps of each chain.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", min=0.0, help="Time in place of sweeps.")
+    ] = None,
+    chains: Annotated[int, typer.Option("--chains", min=1, help="Independent chains.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Same seed, same result.")] = 0,
+    columns: Annotated[
+        str | None,
+        typer.Option("--columns", metavar="NAME[,NAME...]", help="Columns of numbers to use."),
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", metavar="OUT.npz", help="Write every iteration.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="OUT.csv", help="Write row,cluster,probability,stability."),
+    ] = None,
+    consensus: Annotated[
+        Consensus, typer.Option("--consensus", help="Which partition to report.")
+    ] = Consensus.map,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            "--test", metavar="FILE", help="Rows to predict: their mean log density is reported."
+        ),
+    ] = None,
+    hide: Annotated[
+        float,
+        typer.Option(
+            "--hide",
+            metavar="SHARE",
+            min=0.0,
+            max=0.9,
+            help="Networks: hide this share of the pairs and report how well they are predicted.",
+        ),
+    ] = 0.0,
+    links: Annotated[
+        Path | None,
+        typer.Option(
+            "--links",
+            metavar="OUT.csv",
+            help="Networks: write source,target,expected of pairs without an edge.",
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="OUT.png", help="Networks: draw the blocks."),
+    ] = None,
+    output: Output = Form.table,
+) -> None:
+    """Cluster a file: no stream, no database.
+
+    The start is one pass of incremental insertion; the kernels then sample the posterior. The
+    partition reported is the consensus of the draws, `probability` says how sure each row's
+    cluster is, and `stability` how firmly its cluster held together.
+
+    Where ArviZ is installed (weald[notebook]) the diagnostics tell whether the chains agree: R-hat
+    should be below 1.01, the effective sample sizes some hundreds. Run --chains 4 to know more.
+
+    Without --iterations or --seconds each chain runs for 100 sweeps. Rows count from 0.
+
+    With --family irm the file is a network and its vertices are clustered (infinite relational
+    model): --param a and b for edges that are there or not, shape and rate with counts=true,
+    directed=true where edges have a direction and the file does not say so, learn=true to learn
+    these. Kernels that take guides from other chains (the default, accord, arm, sarm, bsm) run 8 of
+    them unless --chains asks for another number, 4 at least.
+    """
+    if iterations is not None and seconds is not None:
+        raise UsageError("give --iterations or --seconds, not both")
+    from weald.mcmc.offline.fit import SPARSE_FAMILY, FitSettings
+
+    given = {"alpha": alpha, "sigma": sigma, "discount": discount}
+    settings = FitSettings(
+        family=family,
+        params=parse_parameters(param or []),
+        prior=prior,
+        prior_params={name: value for name, value in given.items() if value is not None},
+        learn_hyper=learn_hyper,
+        learn_scale=learn_scale,
+        kernels=tuple(name.strip() for name in kernel.split(",")),
+        init=init,
+        iterations=iterations,
+        seconds=seconds,
+        chains=chains,
+        seed=seed,
+        consensus=str(consensus),
+        keep_labels=trace is not None,
+    )
+    if family == NETWORK_FAMILY:
+        if test is not None:
+            raise UsageError("--test is for rows; --hide predicts pairs of a network")
+        if learn_scale:
+            raise UsageError("--learn-scale is for rows; --param learn=true learns that of edges")
+        with _writing(out, trace, links, picture):
+            _fit_network(data, settings, (out, trace), (hide, links, picture), output)
+        return
+    if hide or links is not None or picture is not None:
+        raise UsageError("--hide, --links and --picture are for networks: --family irm")
+    from weald.answers.fit_diagnostics import held_out_density
+    from weald.cli.files.table import load_table
+    from weald.treecore.family import spec_of
+
+    from .outputs import tell, write_assignments, write_trace
+
+    chosen = columns.split(",") if columns else None
+    table = load_table(data, chosen, keep_sparse=family == SPARSE_FAMILY)
+    if table.left_out:
+        note(f"columns without numbers, left out: {', '.join(table.left_out)}")
+    result = _sample(table, settings)
+    with _writing(out, trace):
+        if out is not None:
+            write_assignments(out, result)
+        if trace is not None:
+            params = spec_of(result.family).parameters(result.family)
+            write_trace(trace, result, settings, table.names, params)
+    held_out = None
+    if test is not None:
+        held_out = held_out_density(table.values, load_table(test, table.names).values, result)
+    tell(table, settings, result, output, held_out)
+
+
+def _fit_network(
+    data: Path,
+    settings: FitSettings,
+    files: tuple[Path | None, Path | None],
+    asked: tuple[float, Path | None, Path | None],
+    form: Form,
+) -> None:
+    from weald.treecore.relational.edges import edge_numbers
+
+    from .network import NetworkRequest, fit_file, write_vertices
+    from .outputs import write_trace
+
+    result, names, posed = fit_file(data, settings, NetworkRequest(*asked), form)
+    out, trace = files
+    if out is not None:
+        write_vertices(out, result, names)
+    if trace is not None:
+        write_trace(trace, result, settings, names, edge_numbers(result.family), **posed)
+
+
+def parse_parameters(texts: list[str]) -> dict[str, Any]:
+    """Return ``k=v`` texts, as ``--param`` takes them, by name.
+
+    Raises
+    ------
+    UsageError
+        If one has no ``=``, or its value is neither a number nor JSON.
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--param {text}: expected NAME=VALUE, as in --param kappa=0.1")
+        try:
+            found[name.strip()] = json.loads(value)
+        except json.JSONDecodeError as error:
+            raise UsageError(
+                f"--param {text}: {value!r} is neither a number nor JSON ({error})"
+            ) from error
+    return found
+
+
+def _sample(table: Table, settings: FitSettings) -> FitResult:
+    """Run the chains, side by side where there are processors for them."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from weald.cli.terminal.progress import counting, step
+    from weald.mcmc.offline.fit import combine, is_population, run_chain
+
+    if is_population(settings):
+        return _sample_population(table, settings)
+    with step("compiling the kernels"):
+        _compile(table, settings)
+    shares = [0.0] * settings.chains
+    with counting("sampling, percent", 100) as advance:
+
+        def one(index: int) -> ChainTrace:
+            def progress(share: float) -> None:
+                shares[index] = share
+                advance(int(100 * sum(shares) / len(shares)), "")
+
+            return run_chain(table.values, settings, index, time.perf_counter, progress)
+
+        # The kernels release the interpreter lock, so that threads are enough.
+        with ThreadPoolExecutor(min(settings.chains, os.cpu_count() or 1)) as pool:
+            traces = list(pool.map(one, range(settings.chains)))
+    return combine(table.values, settings, traces)
+
+
+def _sample_population(table: Table, settings: FitSettings) -> FitResult:
+    """Run all chains together: kernels take their guides from the half that stands still."""
+    from weald.cli.terminal.progress import counting, step
+    from weald.mcmc.offline.fit import combine, run_population
+
+    from .network import N_CHAINS
+
+    if settings.chains == 1:
+        settings = replace(settings, chains=N_CHAINS)
+    with step("compiling the kernels"):
+        few = replace(settings, iterations=1, seconds=None, chains=4, init="one")
+        run_population(table.values[:20], few, time.perf_counter)
+    with counting("sampling, percent", 100) as advance:
+        traces = run_population(
+            table.values,
+            settings,
+            time.perf_counter,
+            lambda share: advance(int(100 * share), ""),
+        )
+    return combine(table.values, settings, traces)
+
+
+def _compile(table: Table, settings: FitSettings) -> None:
+    """Run everything once on a few rows, so that no chain's time is spent on the compiler."""
+    from weald.mcmc.offline.fit import run_chain
+    from weald.treecore.family import FAMILIES
+
+    spec = FAMILIES.get(settings.family)
+    params = settings.params
+    if spec is not None:
+        params = spec.parameters(spec.build(settings.params, table.values))
+    init = settings.init if settings.init in ("ibhc", "one", "singletons") else "one"
+    small = replace(settings, params=params, init=init, iterations=1, seconds=None)
+    run_chain(table.values[:20], small, 0, time.perf_counter)
+
+
+@contextmanager
+def _writing(*paths: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        named = ", ".join(str(path) for path in paths if path is not None)
+        raise CommandError(f"cannot write {named}: {error.strerror}") from error

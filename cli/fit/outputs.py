@@ -1,0 +1,253 @@
+"""What ``weald fit`` tells of its result: a summary, a CSV of the rows, a trace."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.answers.agreement import adjusted_rand_index
+from weald.answers.fit_diagnostics import diagnostics
+from weald.answers.numbers import spread_text
+from weald.cli.terminal.output import Column, Form, note, write_record
+from weald.treecore.family import spec_of
+from weald.treecore.family.totals import totals_of_groups
+
+if TYPE_CHECKING:
+    from weald.cli.files.table import Table
+    from weald.mcmc.offline.fit import ChainTrace, FitResult, FitSettings
+
+__all__ = [
+    "KERNEL_COLUMNS",
+    "summary_of_fit",
+    "tell",
+    "write_assignments",
+    "write_trace",
+]
+
+CLUSTERS_SHOWN = 20
+
+KERNEL_COLUMNS = (
+    Column("kernel", "kernel"),
+    Column("move", "move"),
+    Column("claim", "claim"),
+    Column("proposed", "proposed", "right"),
+    Column("accepted", "accepted", "right"),
+    Column("mean_log_ratio", "mean log ratio", "right"),
+)
+
+
+DIAGNOSTIC_COLUMNS = (
+    Column("name", "followed"),
+    Column("mean", "mean", "right"),
+    Column("sd", "sd", "right"),
+    Column("r_hat", "R-hat", "right"),
+    Column("ess_bulk", "bulk ESS", "right"),
+    Column("ess_tail", "tail ESS", "right"),
+)
+
+
+def tell(
+    table: Table,
+    settings: FitSettings,
+    result: FitResult,
+    form: Form,
+    held_out: dict[str, float] | None = None,
+) -> None:
+    """Write the summary on standard output; ``held_out`` is what predicting other rows gave."""
+    summary = _summary(table, settings, result)
+    if held_out is not None:
+        summary["held_out"] = held_out
+    if form is not Form.table:
+        write_record(summary, form)
+        return
+    features = [Column(name, name, "right", spread_text) for name in table.names]
+    shown = {k: v for k, v in summary.items() if k not in ("params", "hyper")}
+    shown["clusters"] = [{**row, **row["features"]} for row in summary["clusters"][:CLUSTERS_SHOWN]]
+    columns = [
+        Column("cluster", "cluster", "right"),
+        Column("size", "size", "right"),
+        Column("probability", "probability", "right"),
+        Column("stability", "stability", "right"),
+        *features,
+    ]
+    tables = {
+        "clusters": columns,
+        "kernels": KERNEL_COLUMNS,
+        "diagnostics": DIAGNOSTIC_COLUMNS,
+    }
+    write_record(shown, form, tables=tables)
+
+
+def write_assignments(path: Path, result: FitResult) -> None:
+    """Write ``row,cluster,probability,stability``, one line for each row of the data."""
+    columns = (result.labels, result.probability, result.stability)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("row", "cluster", "probability", "stability"))
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        writer.writerows((index, *row) for index, row in enumerate(rows))
+
+
+def write_trace(
+    path: Path,
+    result: FitResult,
+    settings: FitSettings,
+    features: Sequence[str],
+    params: dict[str, Any],
+    **more: Any,
+) -> None:
+    """Write every iteration of every chain as ``.npz``.
+
+    Arrays are chains x iterations (x more); where one chain made fewer iterations than another
+    its rest is -1 in ``labels`` and ``n_clusters`` and NaN elsewhere, and ``n_iterations`` says
+    how many it made. ``proposed``, ``accepted`` and ``mean_log_ratio`` have one column for each
+    of ``moves``, and ``hyper`` one for each of ``hyper_names``. ``about`` is JSON: family and prior
+    with their parameters, the names of the features, and what ``more`` there is to say.
+    """
+    traces = result.traces
+    moves = [(kernel.name, part) for kernel in result.kernels for part in kernel.parts]
+    tallies = _padded([_tally(trace, result) for trace in traces], np.nan)
+    proposed, accepted, total = tallies[..., 0], tallies[..., 1], tallies[..., 2]
+    names = list(traces[0].hyper)
+    about = {
+        "family": settings.family,
+        "params": params,
+        "prior": settings.prior,
+        "prior_params": settings.prior_params,
+        "features": list(features),
+        **more,
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "about": np.array(json.dumps(about)),
+        "n_iterations": np.array([len(trace.log_joint) for trace in traces]),
+        "labels": _padded([np.array(trace.labels, dtype=np.int32) for trace in traces], -1),
+        "log_joint": _padded([np.array(trace.log_joint) for trace in traces], np.nan),
+        "n_clusters": _padded([np.array(trace.n_clusters) for trace in traces], -1),
+        "seconds": _padded([np.array(trace.seconds) for trace in traces], np.nan),
+        "hyper": _padded([_hyper(trace, names) for trace in traces], np.nan),
+        "hyper_names": np.array(names, dtype=np.str_),
+        "moves": np.array([f"{kernel}.{part}" for kernel, part in moves]),
+        "proposed": proposed,
+        "accepted": accepted,
+        "mean_log_ratio": np.divide(
+            total, proposed, out=np.full_like(total, np.nan), where=proposed > 0
+        ),
+    }
+    # Untyped, because the stubs take every name for the flag that newer versions have.
+    save: Any = np.savez_compressed
+    with path.open("wb") as file:
+        save(file, **arrays)
+
+
+def summary_of_fit(
+    settings: FitSettings,
+    result: FitResult,
+    params: dict[str, Any],
+    truth: NDArray[np.int64] | None,
+) -> dict[str, Any]:
+    """Return what every fit tells of itself, whatever its data are.
+
+    ``params`` are the family's, ``truth`` labels to compare the clusters with.
+    """
+    best = max(result.traces, key=lambda trace: trace.best_log_joint)
+    summary: dict[str, Any] = {
+        "family": settings.family,
+        "params": params,
+        "prior": settings.prior,
+        "hyper": {name: float(np.mean(values)) for name, values in best.hyper.items()},
+        "seed": settings.seed,
+        "chains": len(result.traces),
+        "iterations": [len(trace.log_joint) for trace in result.traces],
+        "seconds": max(trace.seconds[-1] for trace in result.traces),
+        "n_clusters": result.n_clusters,
+        "consensus": settings.consensus,
+        "log_joint_start": best.start_log_joint,
+        "log_joint": best.best_log_joint,
+    }
+    if truth is not None:
+        labels = result.labels.astype(np.int64)
+        summary["adjusted_rand_index"] = adjusted_rand_index(labels, truth)
+    return {**summary, "kernels": _kernel_rows(result)}
+
+
+def _summary(table: Table, settings: FitSettings, result: FitResult) -> dict[str, Any]:
+    params = spec_of(result.family).parameters(result.family)
+    return {
+        "n_observations": table.values.shape[0],
+        "n_features": table.values.shape[1],
+        **summary_of_fit(settings, result, params, table.truth),
+        "diagnostics": _diagnostics(result),
+        "clusters": _clusters(table, result),
+    }
+
+
+def _diagnostics(result: FitResult) -> list[dict[str, Any]]:
+    try:
+        return diagnostics(result)
+    except ImportError as error:
+        note(f"no R-hat or effective sample sizes: {error}")
+        return []
+
+
+def _kernel_rows(result: FitResult) -> list[dict[str, Any]]:
+    """Return one row for each move of each kernel: proposed, accepted, mean log ratio."""
+    rows = []
+    for kernel in result.kernels:
+        moved = sum(
+            (np.sum(trace.tally[kernel.name], axis=0) for trace in result.traces),
+            start=np.zeros((len(kernel.parts), 3)),
+        )
+        for part, (proposed, accepted, total) in zip(kernel.parts, moved.tolist(), strict=True):
+            row = {"kernel": kernel.name, "move": part, "claim": kernel.flag}
+            counts = {"proposed": int(proposed), "accepted": int(accepted)}
+            mean = total / proposed if proposed else None
+            rows.append({**row, **counts, "mean_log_ratio": mean})
+    return rows
+
+
+def _clusters(table: Table, result: FitResult) -> list[dict[str, Any]]:
+    """Return one row for each cluster, largest first."""
+    spec = spec_of(result.family)
+    labels = result.labels.astype(np.int64)
+    totals = totals_of_groups(result.family, table.values, labels, result.n_clusters)
+    sizes = np.bincount(result.labels, minlength=result.n_clusters)
+    rows = []
+    for cluster in np.argsort(-sizes, kind="stable").tolist():
+        inside = result.labels == cluster
+        features = spec.describe(result.family, totals[cluster], table.names)
+        rows.append(
+            {
+                "cluster": cluster,
+                "size": int(sizes[cluster]),
+                "probability": float(result.probability[inside].mean()),
+                "stability": float(result.stability[inside].mean()),
+                "features": {each.name: asdict(each) for each in features},
+            }
+        )
+    return rows
+
+
+def _tally(trace: ChainTrace, result: FitResult) -> NDArray[np.float64]:
+    """Return the moves of a chain, float64 (iterations, moves of all kernels, 3)."""
+    return np.concatenate([np.array(trace.tally[k.name]) for k in result.kernels], axis=1)
+
+
+def _hyper(trace: ChainTrace, names: Sequence[str]) -> NDArray[np.float64]:
+    columns = [trace.hyper[name] for name in names]
+    return np.array(columns).T.reshape(len(trace.log_joint), len(names))
+
+
+def _padded(arrays: Sequence[NDArray[Any]], filler: float) -> NDArray[Any]:
+    longest = max(len(array) for array in arrays)
+    shape = (len(arrays), longest, *arrays[0].shape[1:])
+    padded = np.full(shape, filler, dtype=arrays[0].dtype)
+    for row, array in zip(padded, arrays, strict=True):
+        row[: len(array)] = array
+    return padded

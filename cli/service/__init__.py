@@ -1,0 +1,12 @@
+"""A running stream: settings become objects, wired together.
+
+- ``embedded``: servers out of wheels, for a first look without installing any: a Kafka broker and
+  a Redis.
+- ``live_metrics``: what a Weald that is running here tells of a stream through its metrics.
+- ``refinement_plane``: what is known of a stream's refinement plane: its workers by Redis, its
+  leases by SQL.
+- ``service``: the composition root of a running stream: settings become objects, wired together.
+- ``signals``: SIGTERM and Ctrl-C: finish what is in hand, then leave.
+- ``warm_up``: what a stream without any state is doing: a new one keeps its first observations in
+  memory.
+"""

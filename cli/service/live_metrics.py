@@ -1,0 +1,78 @@
+"""What a Weald that is running here tells of a stream through its metrics."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weald.cli.config.settings import Settings
+
+__all__ = ["Running", "running"]
+
+# A question must not wait for a process that hangs.
+_TIMEOUT_SECONDS = 1.0
+_SAMPLE = re.compile(r"^(weald_\w+)\{([^}]*)\} (\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Running:
+    """Numbers that only a running process knows.
+
+    Attributes
+    ----------
+    n_held
+        Observations in its memory that SQL does not have yet.
+    lag_records, lag_seconds
+        Records of all its partitions that SQL does not hold yet, and the age of the last committed
+        one of the partition that is furthest behind.
+    n_workers
+        Workers that it has heard of lately.
+    """
+
+    n_held: int
+    lag_records: int
+    lag_seconds: float
+    n_workers: int
+
+
+def running(settings: Settings) -> Running | None:
+    """Ask the metrics of the stream's writer; None unless one is running where they are served."""
+    text = _metrics(settings)
+    if text is None:
+        return None
+    stream = f'stream="{settings.stream.name}"'
+    found: dict[str, list[float]] = {}
+    for name, labels, value in _SAMPLE.findall(text):
+        if stream in labels.split(","):
+            found.setdefault(name, []).append(float(value))
+    if "weald_held_observations" not in found:
+        return None
+
+    def values(name: str) -> list[float]:
+        return found.get(name, [])
+
+    return Running(
+        n_held=round(sum(values("weald_held_observations"))),
+        lag_records=round(sum(values("weald_partition_lag_records"))),
+        lag_seconds=max(values("weald_partition_lag_seconds"), default=0.0),
+        n_workers=round(sum(values("weald_workers"))),
+    )
+
+
+def _metrics(settings: Settings) -> str | None:
+    from http.client import HTTPConnection, HTTPException
+
+    where = settings.monitoring
+    if not where.enabled or where.port == 0:
+        return None
+    headers = {} if where.token is None else {"Authorization": f"Bearer {where.token}"}
+    connection = HTTPConnection(where.host, where.port, timeout=_TIMEOUT_SECONDS)
+    try:
+        connection.request("GET", "/metrics", headers=headers)
+        return connection.getresponse().read().decode("utf-8", "replace")
+    except (OSError, HTTPException):
+        return None
+    finally:
+        connection.close()

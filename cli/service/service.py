@@ -1,0 +1,186 @@
+"""The composition root of a running stream: settings become objects, wired together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import chain, count
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from weald.cli.errors import NotReadyError
+from weald.cli.terminal.opened import sqlite_file
+from weald.cli.terminal.output import note
+from weald.mcmc.leases.lease_work import lease_kernels
+from weald.monitoring.exporter import Exporter
+from weald.monitoring.health import Health
+from weald.monitoring.metrics import Metrics
+from weald.monitoring.settings import MonitoringSettings
+from weald.storage.redis.lease_queue import LeaseQueue
+from weald.storage.redis.statistics import RedisStatistics
+from weald.storage.settings import redacted
+from weald.storage.sql import migrate
+from weald.storage.writing.store import SqlReader, SqlStore
+from weald.stream.dead_letters.kafka_topic import KafkaDeadLetters
+from weald.stream.engine.coordinator import Refinery
+from weald.stream.engine.engine import Engine
+from weald.stream.engine.sinks import Outlets
+from weald.stream.model.model import Plan
+from weald.stream.record.decode import NUMBER_BYTES
+from weald.stream.record.formats import schema_for
+from weald.stream.record.record import Reason
+from weald.stream.source.file_source import FileSource
+from weald.stream.source.kafka_source import KafkaSource
+from weald.stream.telemetry.telemetry import Watch
+
+from . import embedded
+
+if TYPE_CHECKING:
+    from weald.cli.config.settings import Settings
+    from weald.stream.source.source import Source
+
+__all__ = ["Service", "embedded_servers", "open_source", "prepare_database", "service"]
+
+
+@dataclass(frozen=True)
+class Service:
+    """A stream that is ready to run.
+
+    Parameters
+    ----------
+    engine : Engine
+    metrics_url : str or None
+        Where its numbers are; None when nothing is served.
+    """
+
+    engine: Engine
+    metrics_url: str | None
+
+
+@contextmanager
+def embedded_servers(settings: Settings) -> Iterator[Settings]:
+    """Start the embedded Redis, and broker if the source is a topic; yield settings to match."""
+    with ExitStack() as running:
+        url = running.enter_context(embedded.redis_server())
+        redis = msgspec.structs.replace(settings.redis, url=url, enabled=True)
+        kafka = settings.kafka
+        if settings.stream.source == "kafka":
+            topic = _unread_topic(settings)
+            address = running.enter_context(embedded.kafka_broker(topic))
+            api_version = ".".join(str(part) for part in embedded.API_VERSION)
+            kafka = msgspec.structs.replace(
+                kafka, bootstrap_servers=address, api_version=api_version, topic=topic
+            )
+        yield msgspec.structs.replace(settings, redis=redis, kafka=kafka)
+
+
+def _unread_topic(settings: Settings) -> str:
+    """Return the topic's name, numbered if an earlier embedded broker had one of that name.
+
+    That broker is forgotten and this one counts from 0 again; under the same name its records
+    would be taken for those that SQL holds already.
+    """
+    file = sqlite_file(settings.storage.url)
+    if (file is not None and not file.exists()) or migrate.current(settings.storage) is None:
+        return settings.kafka.topic
+    with SqlReader(settings.storage) as reader:
+        if settings.stream.name not in reader.streams():
+            return settings.kafka.topic
+        read = {topic for topic, _ in reader.offsets(settings.stream.name)}
+    base = settings.kafka.topic
+    names = chain([base], (f"{base}-{number}" for number in count(2)))
+    return next(name for name in names if name not in read)
+
+
+def prepare_database(settings: Settings) -> None:
+    """Create the tables of a database that has none; one with older tables is left to a person.
+
+    Raises
+    ------
+    SchemaMismatch
+        If the tables are older or newer than this program.
+    """
+    storage = settings.storage
+    file = sqlite_file(storage.url)
+    if (file is not None and not file.exists()) or migrate.current(storage) is None:
+        migrate.upgrade(storage)
+        note(f"created the tables in {redacted(storage.url)}")
+    else:
+        migrate.check(storage)
+
+
+def open_source(settings: Settings) -> Source:
+    """Open what ``stream.source`` names."""
+    stream = settings.stream
+    if stream.source == "kafka":
+        return KafkaSource(settings.kafka, stream.name, stream.batch_records)
+    record_bytes = NUMBER_BYTES * schema_for(stream, settings.schema).dimension
+    return FileSource(stream, settings.schema.max_bytes, record_bytes)
+
+
+@contextmanager
+def service(settings: Settings, source: Source) -> Iterator[Service]:
+    """Wire an engine to its database, to Redis, to the dead-letter topic and to its observers.
+
+    Parameters
+    ----------
+    settings : Settings
+    source : Source
+    """
+    stream = settings.stream
+    with ExitStack() as open_things:
+        store = SqlStore(settings.storage)
+        open_things.callback(store.close)
+        outlets = Outlets()
+        if settings.redis.enabled:
+            outlets.statistics = open_things.enter_context(RedisStatistics(settings.redis))
+        if stream.source == "kafka" and stream.dead_letter_topic:
+            outlets.dead_letters = KafkaDeadLetters(settings.kafka, stream.name)
+            open_things.callback(outlets.dead_letters.close)
+        reasons = [str(reason) for reason in Reason]
+        metrics = Metrics(stream.name, reasons=reasons, version=version("weald"))
+        health = Health(settings.monitoring.stalled_after_seconds)
+        health.satisfied("schema", "at this program's revision")
+        url = None
+        if settings.monitoring.enabled:
+            exporter = _exporter(settings.monitoring, metrics, health)
+            url = f"{open_things.enter_context(exporter).url}/metrics"
+        schema = schema_for(stream, settings.schema)
+        plan = Plan(
+            stream,
+            settings.schema,
+            settings.model,
+            settings.refinement,
+            settings.retention,
+            settings.memory,
+        )
+        watch = Watch(metrics, health)
+        engine = Engine(plan, source, store, outlets, watch, schema)
+        if settings.refinement.mode == "workers":
+            _let_workers_refine(settings, engine, store, watch, open_things)
+        yield Service(engine, url)
+
+
+def _let_workers_refine(
+    settings: Settings, engine: Engine, store: SqlStore, watch: Watch, open_things: ExitStack
+) -> None:
+    lease_kernels(settings.workers.kernels)
+    if not settings.redis.enabled:
+        raise NotReadyError(
+            "refinement.mode is workers, whose leases go through Redis, which is switched off",
+            next_step="--set redis.enabled=true",
+        )
+    queue = open_things.enter_context(LeaseQueue(settings.redis, settings.stream.name))
+    engine.refine_by(Refinery(settings.workers, queue, store, watch))
+
+
+def _exporter(settings: MonitoringSettings, metrics: Metrics, health: Health) -> Exporter:
+    try:
+        return Exporter(settings, metrics.registry, health)
+    except OSError as error:
+        raise NotReadyError(
+            f"monitoring: {error.strerror}", next_step="--set monitoring.port=0 takes a free one"
+        ) from error

@@ -1,0 +1,121 @@
+"""Opens what the settings lead to: a stream's stored state, or the whole database."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weald.answers.stored_stream import StoredStream
+from weald.cli.errors import NotFoundError, NotReadyError
+
+from .output import scrub_notes
+
+if TYPE_CHECKING:
+    from weald.cli.config.settings import Loaded, Settings
+    from weald.storage.queries.base import Reader
+
+__all__ = ["open_settings", "opened", "reading", "reading_with_settings", "sqlite_file"]
+
+FIRST_STEPS = "weald demo    makes a stream to look at; weald init and weald run start your own"
+
+
+def open_settings(
+    config: Path | None, set_: list[str] | None, flags: Mapping[str, Any] | None = None
+) -> Loaded:
+    """Load the settings that a command's flags lead to.
+
+    Parameters
+    ----------
+    config : Path, optional
+        What ``--config`` gave.
+    set_ : list of str, optional
+        What ``--set`` gave.
+    flags : mapping of str to object, optional
+        ``section.key`` to what a flag of the command's own gave, or None.
+    """
+    from weald.cli.config.secrets import Scrubbing, secrets_of
+    from weald.cli.config.settings import load, parse_overrides
+
+    given = {key: value for key, value in (flags or {}).items() if value is not None}
+    loaded = load(config, {**parse_overrides(set_ or []), **given})
+    scrubbing = Scrubbing(secrets_of(loaded.settings))
+    scrub_notes(scrubbing.scrubbed)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(scrubbing)
+    return loaded
+
+
+@contextmanager
+def reading(
+    config: Path | None, set_: list[str] | None, stream: str | None = None
+) -> Iterator[StoredStream]:
+    """Open the state that the settings point to.
+
+    Raises
+    ------
+    NotFoundError
+        If the database holds no stream of that name; the message lists those it holds.
+    NotReadyError
+        If there is no database yet.
+    """
+    with reading_with_settings(config, set_, stream) as (stored, _):
+        yield stored
+
+
+@contextmanager
+def reading_with_settings(
+    config: Path | None, set_: list[str] | None, stream: str | None = None
+) -> Iterator[tuple[StoredStream, Settings]]:
+    """Open the state that the settings point to, as :func:`reading`, and return these, too."""
+    with opened(config, set_, stream) as (reader, loaded):
+        yield StoredStream(reader, _chosen(loaded, reader.streams())), loaded.settings
+
+
+@contextmanager
+def opened(
+    config: Path | None, set_: list[str] | None, stream: str | None = None
+) -> Iterator[tuple[Reader, Loaded]]:
+    """Open the database that the settings point to, whatever streams it holds.
+
+    Raises
+    ------
+    NotReadyError
+        If there is no database yet.
+    """
+    from weald.storage.queries.reader import SqlReader
+
+    loaded = open_settings(config, set_, {"stream.name": stream})
+    storage = loaded.settings.storage
+    _require_file(storage.url)
+    with SqlReader(storage) as reader:
+        yield reader, loaded
+
+
+def sqlite_file(url: str) -> Path | None:
+    """Return the file that a SQLite URL names; None for other databases."""
+    prefix = "sqlite:///"
+    return Path(url.removeprefix(prefix)) if url.startswith(prefix) else None
+
+
+def _require_file(url: str) -> None:
+    """Say in plain words that nothing has run here yet, before a migration is even thought of."""
+    file = sqlite_file(url)
+    if file is not None and not file.is_file():
+        raise NotReadyError(f"there is no state yet: {file} does not exist", next_step=FIRST_STEPS)
+
+
+def _chosen(loaded: Loaded, known: list[str]) -> str:
+    name = loaded.settings.stream.name
+    if name in known:
+        return name
+    if not known:
+        raise NotReadyError("the database holds no stream yet", next_step=FIRST_STEPS)
+    if "stream.name" not in loaded.origins and len(known) == 1:
+        return known[0]
+    raise NotFoundError(
+        f"no stream named {name}; the database holds {', '.join(known)}",
+        next_step=f"weald status --stream {known[0]}",
+    )

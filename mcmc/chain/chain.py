@@ -1,0 +1,363 @@
+"""A chain on a growing set of observations: the forest, the partition, and the refinement of it.
+
+Deterministic: the same family, prior and seed, the same observations in the same order and the same
+calls of :meth:`Chain.refine` between them give the same partition, bit for bit, however the
+observations were cut into batches, and across :meth:`Chain.state` and :meth:`Chain.restore`.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.random import PCG64, Generator
+from numpy.typing import NDArray
+
+from weald.mcmc.gibbs.gibbs import sweep as gibbs_sweep
+from weald.mcmc.leases.leases import Budget, coin_groups, concurrency, make_lease
+from weald.mcmc.leases.outstanding import Lending, Lent, merged_labels
+from weald.mcmc.schedule.kernel_report import Ledger, Refinement
+from weald.mcmc.schedule.kernels import TGMCMC_BESIDE_GIBBS, Kernel, gibbs_on
+from weald.mcmc.state.atom_state import set_labels
+from weald.treecore.errors import ObservationError
+from weald.treecore.family import FAMILIES, spec_of
+from weald.treecore.family.interface.base import statistics_width, workspace
+from weald.treecore.forest.consolidation import consolidate
+from weald.treecore.forest.forest import empty_forest
+from weald.treecore.guide.guide import Guide, freeze
+from weald.treecore.partition.partition import Atoms, Model, require_finite
+from weald.treecore.prior import PartitionPrior, build_prior
+
+from .arrival import arrive, depart, joint_weights, log_alone
+from .atom_ids import AtomIds
+from .co_occurrence import Company
+from .growing import (
+    empty_state,
+    forest_arrays,
+    restored_forest,
+    restored_state,
+    state_arrays,
+    taken_from,
+    under,
+)
+from .holdings import Holdings
+from .position import Position
+
+__all__ = ["Chain", "Walk"]
+
+_FIRST_CAPACITY = 1024
+# A bounded number of single atoms a round: refinement must not slow down as the stream goes on.
+_SCHEDULE = (TGMCMC_BESIDE_GIBBS, gibbs_on(1000))
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class Walk:
+    """A refinement under way; its clock starts when it is made.
+
+    Parameters
+    ----------
+    scale : PartitionPrior
+        Prior under which log joints are reported.
+    """
+
+    def __init__(self, scale: PartitionPrior) -> None:
+        self._began = time.perf_counter()
+        self._scale = scale
+        self._before = self._best = 0.0
+        self._ledger = Ledger(0.0)
+        self.best_labels: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+
+    def rounds(
+        self, rng: Generator, position: Any, schedule: Sequence[Kernel], n_rounds: int
+    ) -> Iterator[None]:
+        """Update the hyperparameters and run every kernel, so many times; stop after each round.
+
+        ``best_labels`` are those of best log joint up to then, in the order of ``position``.
+        """
+        self._before = self._best = position.log_joint(self._scale)
+        self.best_labels = position.labels()
+        self._ledger = Ledger(self._before)
+        for _ in range(n_rounds):
+            position.resample(rng)
+            for kernel in schedule:
+                started = time.perf_counter()
+                tally = kernel.sweep(rng, position)
+                reached = position.log_joint(self._scale)
+                self._ledger.note(kernel, tally, reached, time.perf_counter() - started)
+                if reached > self._best:
+                    self._best, self.best_labels = reached, position.labels()
+            yield
+
+    def refinement(self, n_blocks: int) -> Refinement:
+        """What was done up to now."""
+        seconds = time.perf_counter() - self._began
+        after, reports = self._ledger.log_joint, self._ledger.reports()
+        return Refinement(self._before, after, self._best, n_blocks, reports, seconds)
+
+
+class Chain(Holdings):
+    """One chain; see the module. Made by :meth:`start` or :meth:`restore`."""
+
+    def __init__(self, family: Any, prior: PartitionPrior, rng: Generator) -> None:
+        self.family = family
+        self.prior = prior
+        self._rng = rng
+        self._work = workspace(family)
+        # The forest and the scale of reported log joints keep the prior as it was at the start.
+        self._first_prior = prior
+        self._ids = AtomIds()
+        # An empty chain is saved with its family too, which cannot be built without their number.
+        spec = spec_of(family)
+        prior_row = np.zeros(statistics_width(family))
+        self._n_features = spec.draw(family, prior_row, Generator(PCG64(0)), 1).shape[1]
+        self._state = empty_state(family, _FIRST_CAPACITY)
+        self._forest = empty_forest(family, _FIRST_CAPACITY)
+        self._best: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._company = Company()
+        self._doubt = np.zeros(_FIRST_CAPACITY)
+        self._lending: Lending | None = None
+
+    @classmethod
+    def start(cls, family: Any, prior: PartitionPrior, *, seed: int) -> Self:
+        """An empty chain."""
+        return cls(family, prior, Generator(PCG64(seed)))
+
+    def insert(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Insert observations (n, d) in order; returns their atoms' ids, valid until removed.
+
+        Each gets a leaf of the forest, and a block by one draw from its conditional. Raises
+        ObservationError, with nothing inserted, when the family cannot take one of them.
+        """
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        refused = spec_of(self.family).validate(self.family, values)
+        if refused is not None:
+            raise ObservationError(f"observation {refused[0]}: {refused[1]}")
+        n = values.shape[0]
+        forest_model = self._model(self._first_prior, n)
+        # Before anything is reserved: a refused batch leaves the chain as it was, bit for bit.
+        require_finite(log_alone(forest_model, self._state, values))
+        ids = self._ids.take(n)
+        self._reserve(self._ids.end)
+        # A prior that is no product weighs blocks by how many observations there are: each arrival
+        # needs a table of its own, or its block would depend on how the stream was cut.
+        stride = n if forest_model.seating.is_product else 1
+        for at in range(0, n, max(stride, 1)):
+            part = slice(at, at + stride)
+            model = self._model(self.prior, values[part].shape[0])
+            arrive(
+                self._rng, forest_model, model, self._forest, self._state, values[part], ids[part]
+            )
+        self._company.arrive(ids)
+        if self._lending is not None:
+            self._lending.insert(ids)
+        return ids
+
+    def remove(self, atoms: NDArray[np.int64]) -> None:
+        """Take atoms out, exactly: as if their observations had never been in their blocks.
+
+        The forest's statistics are sums of what is left, so nothing of the observations stays; the
+        blocks' are differences until the next refinement sums them afresh. What is left of the
+        partition is a valid state of a chain for the remaining observations, not a draw from their
+        posterior: refinement makes up for it (``tgmcmc-ibhc.md`` section 7).
+
+        Parameters
+        ----------
+        atoms : ndarray of int64, shape (n,)
+            Ids from :meth:`insert`. They are given to later atoms.
+
+        Raises
+        ------
+        ObservationError
+            With nothing removed, when an id is named twice or no atom has it.
+        """
+        ids = np.ascontiguousarray(atoms, dtype=np.int64)
+        self._ids.require(ids)
+        depart(self._model(self._first_prior, 0), self._forest, self._state, ids)
+        self._give_back(ids)
+        if self._lending is not None:
+            self._lending.remove(ids)
+
+    def _freeze(self, model: Model) -> Guide:
+        # Topology from the first prior's potentials: the guide must not follow the chain.
+        first_model = self._model(self._first_prior, 0)._replace(work=model.work)
+        consolidate(first_model, self._forest)
+        guide = freeze(first_model, self._forest)
+        present = self._present()
+        place = np.full(self._forest.leaf.shape[0], -1, dtype=np.int64)
+        place[present] = np.arange(present.shape[0])
+        return guide._replace(atom=place[guide.atom], position=guide.position[present])
+
+    def _position(self) -> Position:
+        """Where the chain stands, its atoms numbered without gaps in the order of their ids."""
+        atoms, present = self._state.atoms, self._present()
+        live = Atoms(
+            atoms.size[present],
+            atoms.rows[present],
+            atoms.log_marginal[present],
+            atoms.single[present],
+        )
+        return Position(self.family, live, self.labels[present], self.prior, self._freeze)
+
+    def _by_id(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Labels of the atoms that are there, put at their ids."""
+        full = np.full(self._ids.end, -1, dtype=np.int64)
+        full[self._present()] = labels
+        return full
+
+    def log_joint(self) -> float:
+        """Log of prior times likelihood of the partition, under the prior it started with."""
+        return self._position().log_joint(self._first_prior) if self.n_atoms else 0.0
+
+    def refine(self, rounds: int = 1) -> Refinement:
+        """Rounds of hyperparameter updates and every kernel; deterministic given the RNG."""
+        walk = Walk(self._first_prior)
+        if self.n_atoms:
+            position, present = self._position(), self._present()
+            for _ in walk.rounds(self._rng, position, _SCHEDULE, rounds):
+                self._company.note(present, position.labels())
+            self._best = self._by_id(walk.best_labels)
+            self.prior = position.prior
+            self._settle(self._by_id(position.labels()))
+        return walk.refinement(self.n_blocks)
+
+    def lend(self, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
+        """Deal the blocks out by coins to ``n_leases`` leases, as far as the prior allows.
+
+        Draws from ``rng``, not from the chain's generator; each lease gets the budget with a seed
+        of its own. Until :meth:`adopt` the chain takes arrivals and removals as ever.
+        """
+        position = self._position()
+        guide = self._freeze(position.model)
+        self._lending = Lending()
+        labels, present = position.labels(), self._present()
+        n_leases = concurrency(self.prior, self.n_observations, n_leases)
+        lent = []
+        for atoms in coin_groups(rng, labels, n_leases):
+            seed = int(rng.integers(2**63))
+            if atoms.shape[0]:
+                each = budget._replace(seed=seed)
+                model = (self.family, self.prior)
+                lease = make_lease(model, guide, labels, (atoms, n_leases), each)
+                lent.append(Lent(present[atoms], lease))
+        return lent
+
+    def note_lent(self) -> None:
+        """Replay :meth:`lend`, as far as the chain itself is concerned."""
+        self._freeze(self._position().model)
+        self._lending = Lending()
+
+    def forget_lent(self) -> None:
+        """Go on as if nothing had been lent."""
+        self._lending = None
+
+    @property
+    def lent(self) -> bool:
+        """Whether leases are out."""
+        return self._lending is not None
+
+    def adopt(self, returns: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Refinement:
+        """End the round that :meth:`lend` began; see :mod:`weald.mcmc.leases.outstanding`.
+
+        Parameters
+        ----------
+        returns:
+            For each lease that came back its atoms and their labels (u each); the blocks of the
+            others stay as they were.
+        """
+        if self._lending is None:
+            raise ValueError("nothing is lent")
+        began = time.perf_counter()
+        lending, self._lending = self._lending, None
+        before = self.log_joint()
+        self._settle(merged_labels(lending, self.labels, returns))
+        partition, size = self._state.partition, self._state.atoms.size
+        sizes = partition.size[partition.slots[: self.n_blocks]]
+        if sizes.shape[0]:
+            self.prior = self.prior.resample(self._rng, sizes)
+        # As in insert: a prior that is no product needs a table for each number of observations.
+        arrived = np.fromiter(lending.arrived, dtype=np.int64, count=len(lending.arrived))
+        n, at = int(sizes.sum()), 0
+        while at < arrived.shape[0]:
+            rest = arrived.shape[0] - at
+            seating = self.prior.seating(n + int(size[arrived[at]]), self.n_blocks + rest)
+            part = arrived[at : at + (rest if seating.is_product else 1)]
+            gibbs_sweep(self._rng, self._state, Model(self.family, seating, self._work), part)
+            n += int(size[part].sum())
+            at += part.shape[0]
+        after = self.log_joint()
+        self._best = self.labels
+        seconds = time.perf_counter() - began
+        return Refinement(before, after, after, self.n_blocks, (), seconds)
+
+    def _settle(self, labels: NDArray[np.int64]) -> None:
+        """Take over a partition, with every block's statistics summed afresh."""
+        fresh = empty_state(self.family, self._state.atoms.size.shape[0])
+        self._state = fresh._replace(atoms=self._state.atoms)
+        set_labels(self._state.atoms, self._state.partition, labels)
+
+    def block_statistics(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Slots (k) of the open blocks and their statistics rows (k, m)."""
+        partition = self._state.partition
+        slots = partition.slots[: self.n_blocks].copy()
+        return slots, partition.rows[slots].copy()
+
+    def log_weights(
+        self, values: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Slots (k) of the blocks, and for each of the observations (q, d) log weights (q, k + 1).
+
+        A weight is prior times predictive density of joining that block, the last that of a new
+        one; normalised over a row they are the probabilities of the assignment. Nothing changes.
+        """
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        self._reserve(self._ids.end)
+        k = self.n_blocks
+        weights = np.empty((values.shape[0], k + 1))
+        joint_weights(self._model(self.prior, 1), self._state, values, weights)
+        return self._state.partition.slots[:k].copy(), weights
+
+    def state(self) -> Arrays:
+        """Everything, as plain arrays; :meth:`restore` continues bit for bit."""
+        spec = spec_of(self.family)
+        about = {
+            "family": spec.name,
+            "parameters": spec.parameters(self.family),
+            "prior": [self.prior.name, self.prior.parameters()],
+            "first_prior": [self._first_prior.name, self._first_prior.parameters()],
+            "rng": self._rng.bit_generator.state,
+            "n_features": self._n_features,
+            "end": self._ids.end,
+        }
+        # Integers of 128 bits survive JSON as they are.
+        encoded = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+        saved: Arrays = {"about": encoded, "best": self._best, "free": self._ids.free}
+        saved["doubt"] = self._doubt[: self._ids.end].copy()
+        saved |= under("forest_", forest_arrays(self._forest))
+        saved |= under("state_", state_arrays(self._state, self._ids.end))
+        saved |= under("company_", self._company.state(self._ids.end))
+        if self._lending is not None:
+            saved |= self._lending.arrays()
+        return saved
+
+    @classmethod
+    def restore(cls, saved: Arrays) -> Self:
+        """The chain whose :meth:`state` this is."""
+        about = json.loads(saved["about"].tobytes())
+        sample = np.empty((0, about["n_features"]))
+        family = FAMILIES[about["family"]].build(about["parameters"], sample)
+        bits = PCG64()
+        bits.state = about["rng"]
+        chain = cls(family, build_prior(*about["prior"]), Generator(bits))
+        chain._first_prior = build_prior(*about["first_prior"])
+        chain._ids = AtomIds(about["end"], saved["free"])
+        chain._best = saved["best"]
+        chain._lending = Lending.restore(saved)
+        forest_model = chain._model(chain._first_prior, 0)
+        chain._forest = restored_forest(family, forest_model, taken_from(saved, "forest_"))
+        chain._state = restored_state(family, chain._forest, taken_from(saved, "state_"))
+        room = chain._state.atoms.size.shape[0]
+        chain._doubt = np.pad(saved["doubt"], (0, room - saved["doubt"].shape[0]))
+        chain._company = Company.restore(taken_from(saved, "company_"))
+        return chain

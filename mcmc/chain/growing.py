@@ -1,0 +1,209 @@
+"""State for a stream: arrays with room to spare, enlarged between batches, saved as plain ones."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.mcmc.state.atom_state import State
+from weald.treecore.compiled.compile import compiled
+from weald.treecore.compiled.reference import by_reference
+from weald.treecore.family.interface.base import statistics_width
+from weald.treecore.forest.compaction import forest_order, recompute
+from weald.treecore.forest.forest import Forest, empty_forest
+from weald.treecore.partition.partition import (
+    Atoms,
+    Model,
+    Partition,
+    empty_partition,
+    mark_changed,
+    rebuild_rows,
+)
+from weald.treecore.statistics.rows import copy_row, fade_row, is_single
+
+__all__ = [
+    "empty_state",
+    "enlarged_state",
+    "fade",
+    "forest_arrays",
+    "restored_forest",
+    "restored_state",
+    "state_arrays",
+    "taken_from",
+    "under",
+]
+
+Arrays = dict[str, NDArray[Any]]
+_INNER = -1
+_FOREST_NODES = ("parent", "left", "right", "atom")
+# What nodes have that lag behind their leaves (``treecore/forest/deferral.py``), and no others.
+_FOREST_STALE = ("rows", "log_potential", "log_dissimilarity", "stale")
+_PARTITION_ATOMS = ("label", "following", "preceding")
+
+
+def empty_state(family: Any, capacity: int) -> State:
+    """State with room for ``capacity`` atoms, none of which is there yet."""
+    atoms = Atoms(
+        size=np.zeros(capacity, dtype=np.int64),
+        rows=np.zeros((capacity, statistics_width(family))),
+        log_marginal=np.zeros(capacity),
+        single=np.ones(capacity, dtype=np.uint8),
+    )
+    return State(
+        atoms,
+        empty_partition(family, capacity),
+        np.zeros(capacity + 4),
+        np.zeros(capacity, dtype=np.int64),
+        np.zeros(capacity, dtype=np.int64),
+        np.zeros(capacity, dtype=np.int8),
+    )
+
+
+def _copy_fields(source: Any, target: Any, skip: tuple[str, ...] = ()) -> None:
+    for name in source._fields:
+        if name not in skip:
+            old = getattr(source, name)
+            getattr(target, name)[: old.shape[0]] = old
+
+
+def enlarged_state(family: Any, state: State, capacity: int) -> State:
+    """The same state with more room; the given one must not be used any more."""
+    larger = empty_state(family, capacity)
+    _copy_fields(state.atoms, larger.atoms)
+    _copy_fields(state.partition, larger.partition)
+    return larger
+
+
+def state_arrays(state: State, n: int) -> Arrays:
+    """What :func:`restored_state` needs to go on bit for bit, for atoms 0 to n - 1."""
+    partition = state.partition
+    n_blocks = int(partition.n_blocks[0])
+    open_slots = partition.slots[:n_blocks]
+    saved: Arrays = {name: getattr(partition, name)[:n].copy() for name in _PARTITION_ATOMS}
+    saved["capacity"] = np.array([state.atoms.size.shape[0]])
+    saved["slots"] = partition.slots.copy()
+    saved["n_blocks"] = partition.n_blocks.copy()
+    for name in ("head", "n_members", "size", "rows"):
+        saved[f"block_{name}"] = getattr(partition, name)[open_slots].copy()
+    saved["atom_size"] = state.atoms.size[:n].copy()
+    saved["atom_single"] = state.atoms.single[:n].copy()
+    return saved
+
+
+def restored_state(family: Any, forest: Forest, saved: Arrays) -> State:
+    """State from :func:`state_arrays`; the atoms' statistics are their leaves'."""
+    n = saved["label"].shape[0]
+    state = empty_state(family, int(saved["capacity"][0]))
+    atoms, partition = state.atoms, state.partition
+    atoms.size[:n] = saved["atom_size"]
+    atoms.single[:n] = saved["atom_single"]
+    present = np.flatnonzero(forest.leaf[:n] >= 0)
+    atoms.rows[present] = forest.rows[forest.leaf[present]]
+    atoms.log_marginal[present] = forest.log_marginal[forest.leaf[present]]
+    for name in _PARTITION_ATOMS:
+        getattr(partition, name)[:n] = saved[name]
+    partition.slots[:] = saved["slots"]
+    partition.position[partition.slots] = np.arange(partition.slots.shape[0], dtype=np.int64)
+    partition.n_blocks[:] = saved["n_blocks"]
+    open_slots = partition.slots[: int(partition.n_blocks[0])]
+    for name in ("head", "n_members", "size", "rows"):
+        getattr(partition, name)[open_slots] = saved[f"block_{name}"]
+    _mark_all(partition)
+    return state
+
+
+@compiled
+def _mark_all(partition: Partition) -> None:
+    partition = by_reference(partition)
+    for at in range(partition.n_blocks[0]):
+        mark_changed(partition, partition.slots[at])
+
+
+def forest_arrays(forest: Forest) -> Arrays:
+    """What :func:`restored_forest` needs.
+
+    Inner nodes follow from their children, except for what was brought up to date by one
+    observation at a time, which has a rounding of its own, and for what lags behind.
+    """
+    used = int(forest.n_used[0])
+    saved: Arrays = {name: getattr(forest, name)[:used].copy() for name in _FOREST_NODES}
+    saved["node_size"] = forest.size[:used].copy()
+    leaves = np.flatnonzero(saved["atom"] >= 0)
+    saved["leaf_rows"] = forest.rows[leaves].copy()
+    saved["log_marginal"] = forest.log_marginal[:used].copy()
+    aged = np.flatnonzero((saved["atom"] == _INNER) & (forest.table_age[:used] > 1))
+    saved["aged"], saved["age"] = aged, forest.table_age[aged]
+    saved["aged_tables"] = forest.predictive[aged]
+    saved["weighed"] = forest.weighed[:used].copy()
+    saved["stale"] = np.flatnonzero((saved["atom"] == _INNER) & (forest.stale[:used] > 0))
+    for name in _FOREST_STALE:
+        saved[f"stale_{name}"] = getattr(forest, name)[saved["stale"]]
+    saved["roots"] = forest.roots[: int(forest.n_roots[0])].copy()
+    saved["free"] = forest.free[: int(forest.n_free[0])].copy()
+    saved["n_atoms"] = np.array([forest.leaf.shape[0]])
+    return saved
+
+
+def restored_forest(family: Any, model: Model, saved: Arrays) -> Forest:
+    """Forest from :func:`forest_arrays` under the model that its potentials are computed for."""
+    forest = empty_forest(family, int(saved["n_atoms"][0]))
+    used = saved["atom"].shape[0]
+    for name in _FOREST_NODES:
+        getattr(forest, name)[:used] = saved[name]
+    forest.size[:used] = saved["node_size"]
+    leaves = np.flatnonzero(saved["atom"] >= 0)
+    forest.rows[leaves] = saved["leaf_rows"]
+    forest.leaf[saved["atom"][leaves]] = leaves
+    forest.n_used[0] = used
+    for name in ("roots", "free"):
+        getattr(forest, name)[: saved[name].shape[0]] = saved[name]
+        getattr(forest, f"n_{name}")[0] = saved[name].shape[0]
+    forest.root_position[saved["roots"]] = np.arange(saved["roots"].shape[0], dtype=np.int64)
+    if "aged" not in saved:
+        # Written before tables were kept: the marginals are what they were, up to rounding.
+        recompute(model, forest, forest_order(forest), marginals_known=False)
+        return forest
+    forest.log_marginal[:used] = saved["log_marginal"]
+    recompute(model, forest, forest_order(forest), marginals_known=True)
+    forest.table_age[saved["aged"]] = saved["age"]
+    forest.predictive[saved["aged"]] = saved["aged_tables"]
+    if "stale" in saved:  # else written before anything was deferred
+        forest.weighed[:used] = saved["weighed"]
+        for name in _FOREST_STALE:
+            getattr(forest, name)[saved["stale"]] = saved[f"stale_{name}"]
+    return forest
+
+
+@compiled
+def _fade_atoms(forest: Forest, atoms: Atoms, factor: float) -> None:
+    forest, atoms = by_reference(forest), by_reference(atoms)
+    for i in range(forest.leaf.shape[0]):
+        v = forest.leaf[i]
+        if v >= 0:
+            fade_row(forest.rows, v, factor)
+            copy_row(atoms.rows, i, forest.rows, v)
+            atoms.single[i] = is_single(atoms.rows, i)
+
+
+def fade(model: Model, forest: Forest, state: State, factor: float) -> None:
+    """Multiply every observation's weight, and recompute all that follows from the weights.
+
+    ``model`` is that of the forest's potentials. Linear in the atoms.
+    """
+    _fade_atoms(forest, state.atoms, factor)
+    recompute(model, forest, forest_order(forest), marginals_known=False)
+    present = np.flatnonzero(forest.leaf >= 0)
+    state.atoms.log_marginal[present] = forest.log_marginal[forest.leaf[present]]
+    rebuild_rows(state.atoms, state.partition)
+
+
+def under(prefix: str, arrays: Arrays) -> Arrays:
+    """The same arrays, their names with a prefix."""
+    return {prefix + name: array for name, array in arrays.items()}
+
+
+def taken_from(saved: Arrays, prefix: str) -> Arrays:
+    """Undo :func:`under`: the arrays that have the prefix."""
+    return {
+        name.removeprefix(prefix): array for name, array in saved.items() if name.startswith(prefix)
+    }

@@ -1,0 +1,216 @@
+"""Where a chain stands: one partition, in the form that the next kernel needs.
+
+Kernels that move atoms work on :class:`~weald.mcmc.state.atom_state.State`, tree-guided ones on
+:class:`~weald.mcmc.state.pieces.Pieces`. The partition is carried from one form to the other, with
+every block's statistics summed afresh, only when a kernel of the other kind has its turn. A kernel
+of the same kind finds them summed afresh in place: what kernels subtract drifts.
+"""
+
+from collections.abc import Callable
+from math import exp
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from weald.mcmc.conditional.labels import require_dense
+from weald.mcmc.hyperparameters.base_scale import SCALE, log_likelihood_under, step
+from weald.mcmc.reconfiguration.reference_partitions import History
+from weald.mcmc.state.atom_state import State, make_state
+from weald.mcmc.state.pieces import Pieces, labels_of_pieces, make_pieces
+from weald.mcmc.tree_guided.tgmcmc import Picks, make_picks
+from weald.treecore.family.interface.base import workspace
+from weald.treecore.guide.guide import Guide, measure_again, refresh_potentials
+from weald.treecore.partition.partition import (
+    Atoms,
+    Model,
+    Partition,
+    log_likelihood,
+    make_atoms,
+    rebuild_rows,
+)
+from weald.treecore.prior.base import PartitionPrior
+from weald.treecore.prior.sequential import canonical_labels
+
+__all__ = ["Position", "TreePosition"]
+
+
+class TreePosition(NamedTuple):
+    """The guide, the partition as its pieces, and the frozen weights of its nodes."""
+
+    guide: Guide
+    pieces: Pieces
+    picks: Picks
+
+
+class Position:
+    """A partition of ``atoms`` under a family and a prior.
+
+    Parameters
+    ----------
+    family, atoms, labels, prior:
+        The model, the atoms (n) and any integer labels (n).
+    make_guide:
+        Builds the guide when the first tree-guided kernel asks for it.
+    learn_scale:
+        Whether the scale of the family's base measure is learned too.
+    """
+
+    def __init__(
+        self,
+        family: Any,
+        atoms: Atoms,
+        labels: NDArray[Any],
+        prior: PartitionPrior,
+        make_guide: Callable[[Model], Guide],
+        *,
+        learn_scale: bool = False,
+    ) -> None:
+        self.family = family
+        self._first_family = family
+        # None where the base measure keeps its scale.
+        self.log_scale: float | None = 0.0 if learn_scale else None
+        self.atoms = atoms
+        # Labels that other chains are at, for the kernels that take guides from them.
+        self.guides: tuple[NDArray[np.int64], ...] = ()
+        # Where all chains have been, and which of them this is.
+        self.history: tuple[History, int] | None = None
+        self._make_guide = make_guide
+        # Auxiliary variables that a kernel keeps between its turns, by its name.
+        self.kept: dict[str, Any] = {}
+        self._labels: NDArray[np.int64] | None = canonical_labels(labels)
+        self._state: State | None = None
+        self._tree: TreePosition | None = None
+        self._guide: Guide | None = None
+        self._work = workspace(family)
+        self._set_prior(prior)
+
+    @property
+    def n_atoms(self) -> int:
+        """Number of atoms."""
+        return int(self.atoms.size.shape[0])
+
+    def use_prior(self, prior: PartitionPrior) -> None:
+        """Go on under another prior, or the same one with other parameters."""
+        # Tables of some priors take milliseconds for many atoms, and potentials take a pass.
+        if prior == self.prior:
+            return
+        self._set_prior(prior)
+        if self._guide is not None:
+            refresh_potentials(self.model, self._guide)
+            if self._tree is not None:
+                self._tree = self._tree._replace(picks=make_picks(self._guide))
+
+    def resample(self, rng: Generator) -> None:
+        """One exact update of the hyperparameters that are learned."""
+        self.use_prior(self.prior.resample(rng, self.sizes()))
+        if self.log_scale is not None:
+            families = self._first_family, self.family
+            family, self.log_scale = step(rng, families, self.log_scale, self._block_rows())
+            if family is not self.family:
+                self._use_family(family)
+
+    def hyperparameters(self) -> dict[str, float]:
+        """Numbers that a trace shows."""
+        found = self.prior.parameters().items()
+        shown = {name: value for name, value in found if isinstance(value, float)}
+        return shown if self.log_scale is None else shown | {SCALE: exp(self.log_scale)}
+
+    def _use_family(self, family: Any) -> None:
+        """Go on under the family with another scale, which statistics do not depend on."""
+        self._labels = self.labels()
+        self.family = family
+        self.atoms = make_atoms(family, self.atoms.rows, self.atoms.size, self._work)
+        self._state = self._tree = None
+        # What kernels keep was measured under the other one.
+        self.kept.clear()
+        self._set_prior(self.prior)
+        if self._guide is not None:
+            measure_again(self.model, self._guide)
+            refresh_potentials(self.model, self._guide)
+
+    def _set_prior(self, prior: PartitionPrior) -> None:
+        n = int(self.atoms.size.sum())
+        self.prior = prior
+        self.model = Model(self.family, prior.seating(n, self.n_atoms), self._work)
+
+    def flat(self) -> State:
+        """The partition atom by atom, for a kernel to change in place."""
+        if self._state is None:
+            self._state = make_state(self.family, self.atoms, self.labels())
+        else:
+            rebuild_rows(self.atoms, self._state.partition)
+        self._labels = self._tree = None
+        return self._state
+
+    def guide(self) -> Guide:
+        """The guide, which knows nothing of the partition."""
+        if self._guide is None:
+            # Its topology comes from what the chain was given, not from what it has learned.
+            first = self.model._replace(family=self._first_family)
+            self._guide = self._make_guide(first)
+            if self.log_scale:
+                measure_again(self.model, self._guide)
+            refresh_potentials(self.model, self._guide)
+        return self._guide
+
+    def tree(self) -> TreePosition:
+        """The partition as pieces of the guide, for a kernel to change in place."""
+        if self._tree is None:
+            guide = self.guide()
+            pieces = make_pieces(self.family, guide, self.labels())
+            self._tree = TreePosition(guide, pieces, make_picks(guide))
+        else:
+            rebuild_rows(self._tree.pieces.nodes, self._tree.pieces.partition)
+        self._labels = self._state = None
+        return self._tree
+
+    def labels(self) -> NDArray[np.int64]:
+        """Canonical labels of the atoms (n)."""
+        if self._labels is None:
+            if self._state is not None:
+                self._labels = canonical_labels(self._state.partition.label[: self.n_atoms])
+            else:
+                assert self._tree is not None  # noqa: S101 - one of the three forms is always held
+                found = np.empty(self.n_atoms, dtype=np.int64)
+                labels_of_pieces(self._tree.guide, self._tree.pieces, found)
+                self._labels = canonical_labels(found)
+        return self._labels
+
+    def set_labels(self, labels: NDArray[Any]) -> None:
+        """Go to another partition of the same atoms."""
+        self._labels = canonical_labels(labels)
+        self._state = self._tree = None
+
+    def _partition(self) -> Partition:
+        if self._tree is not None:
+            return self._tree.pieces.partition
+        if self._state is None:
+            self._state = make_state(self.family, self.atoms, self.labels())
+        return self._state.partition
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Observations of each block, in no particular order."""
+        partition = self._partition()
+        return partition.size[partition.slots[: int(partition.n_blocks[0])]]
+
+    def _block_rows(self) -> NDArray[np.float64]:
+        """Statistics (k, m) of the blocks; raises ParameterError where they are not dense."""
+        partition = self._partition()
+        rows = require_dense(partition.rows)
+        return rows[partition.slots[: int(partition.n_blocks[0])]]
+
+    def log_likelihood(self) -> float:
+        """Sum of the blocks' log marginal likelihoods, under the scale that the chain was given."""
+        if self.log_scale is None:
+            return float(log_likelihood(self.model, self._partition()))
+        return log_likelihood_under(self._first_family, self._block_rows())
+
+    def log_joint(self, prior: PartitionPrior | None = None) -> float:
+        """Log of prior times likelihood, auxiliary variables integrated out.
+
+        ``prior`` is the present one unless another is given (to compare partitions on one scale).
+        """
+        chosen = self.prior if prior is None else prior
+        return self.log_likelihood() + chosen.log_probability(self.sizes())

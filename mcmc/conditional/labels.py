@@ -1,0 +1,152 @@
+"""What samplers with drawn parameters share: weights, likelihoods of all atoms at once, labels.
+
+Given every block's weight and parameters the labels of the atoms are independent, so all of them
+are drawn together from one matrix product. Blocks are numbered 0 to k - 1 here.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import gammaln
+
+from weald.treecore.errors import ParameterError
+from weald.treecore.family.parameter_draws import Drawn, divergence
+from weald.treecore.partition.partition import Model, make_atoms
+from weald.treecore.prior.base import Seating
+
+__all__ = [
+    "block_sums",
+    "choose_each",
+    "compact",
+    "draw_labels",
+    "draw_log_weights",
+    "log_blocks_ratio",
+    "log_marginals",
+    "log_sizes",
+    "require_dense",
+    "super_clusters",
+]
+
+Labels = NDArray[np.int64]
+Matrix = NDArray[np.float64]
+
+# Atoms whose likelihoods are held at a time: the matrix should stay in the processor's cache.
+_CHUNK = 8192
+# Entries up to which a dense matrix of members costs less than to make a sparse one.
+_FEW = 4096
+
+
+def require_dense(rows: object) -> Matrix:
+    """The statistics rows as a matrix; raises ParameterError where they are held otherwise."""
+    if not isinstance(rows, np.ndarray):
+        raise ParameterError("samplers with drawn parameters need dense statistics")
+    return rows
+
+
+def compact(labels: Labels) -> Labels:
+    """The same partition with labels 0 to k - 1, in the order of the old ones."""
+    _, inverse = np.unique(labels, return_inverse=True)
+    return inverse.astype(np.int64)
+
+
+def block_sums(rows: Matrix, labels: Labels, k: int) -> Matrix:
+    """Statistics (k, m) of k blocks, empty ones included."""
+    n = labels.shape[0]
+    if k * n <= _FEW:
+        return np.asarray((labels == np.arange(k)[:, None]).astype(np.float64) @ rows)
+    member = coo_array((np.ones(n), (labels, np.arange(n))), shape=(k, n)).tocsr()
+    return np.asarray(member @ rows)
+
+
+def log_marginals(model: Model, rows: Matrix) -> Matrix:
+    """Log marginal likelihood of each statistics row (k)."""
+    return make_atoms(model.family, rows, np.ones(rows.shape[0], np.int64), model.work).log_marginal
+
+
+def log_sizes(seating: Seating, sizes: NDArray[np.int64]) -> Matrix:
+    """Log seating weight of blocks of these sizes; an empty block has none."""
+    weights = seating.scale * (gammaln(np.maximum(sizes, 1) + seating.shift) - seating.log_norm)
+    return np.where(sizes > 0, weights, 0.0)
+
+
+def log_blocks_ratio(seating: Seating, before: int, after: int) -> float:
+    """Log weight of having ``after`` blocks over that of having ``before``, sizes apart."""
+    return float(seating.log_blocks[after] - seating.log_blocks[before])
+
+
+def draw_log_weights(rng: Generator, seating: Seating, sizes: NDArray[np.int64]) -> Matrix:
+    """Logs of block weights (k) given the sizes, up to a constant.
+
+    A block of n seated by Gamma(n + shift) has a Gamma(n + shift) weight; where seating does not
+    look at sizes (the uniform assignment), neither do weights.
+    """
+    if seating.scale == 0.0:
+        return np.zeros(sizes.shape[0])
+    return np.asarray(np.log(rng.gamma(sizes + seating.shift)))
+
+
+def draw_labels(
+    rng: Generator,
+    rows: Matrix,
+    sizes: NDArray[np.int64],
+    log_weights: Matrix,
+    natural: Matrix,
+) -> Labels:
+    """A block for each atom, with probability proportional to weight ** size times likelihood.
+
+    Chunks of atoms are worked on by all cores at once. Their draws are made beforehand, so the
+    labels do not depend on how many cores there are.
+    """
+    n = rows.shape[0]
+    uniform = rng.random((n,))
+    labels = np.empty(n, dtype=np.int64)
+
+    def label(start: int) -> None:
+        part = slice(start, start + _CHUNK)
+        log_p = rows[part] @ natural.T
+        log_p += sizes[part, None] * log_weights
+        labels[part] = _chosen(uniform[part], log_p)
+
+    starts = range(0, n, _CHUNK)
+    n_threads = min(len(starts), os.cpu_count() or 1)
+    if n_threads <= 1:
+        for start in starts:
+            label(start)
+        return labels
+    # Threads do: NumPy lets go of the interpreter's lock, and rows need not travel.
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(label, starts))
+    return labels
+
+
+def choose_each(rng: Generator, log_p: Matrix) -> Labels:
+    """One column for each row, with log probabilities up to a constant; overwrites ``log_p``."""
+    uniform = rng.random((log_p.shape[0],))
+    return _chosen(uniform, log_p)
+
+
+def _chosen(uniform: Matrix, log_p: Matrix) -> Labels:
+    log_p -= log_p.max(axis=1, keepdims=True)
+    np.exp(log_p, out=log_p)
+    np.cumsum(log_p, axis=1, out=log_p)
+    threshold = uniform * log_p[:, -1]
+    # Strictly below the last sum, or rounding could choose a column beyond it.
+    threshold = np.minimum(threshold, np.nextafter(log_p[:, -1], 0.0))
+    return np.asarray((log_p <= threshold[:, None]).sum(axis=1), dtype=np.int64)
+
+
+def super_clusters(rng: Generator, drawn: Drawn) -> Labels:
+    """Group (k) of each block: each points to one that is near, or to itself.
+
+    It looks at the drawn parameters alone, so conditioning on the groups changes nothing else.
+    Source: Chang and Fisher (2013), algorithm 1.
+    """
+    k = drawn.natural.shape[0]
+    target = choose_each(rng, -divergence(drawn))
+    graph = coo_array((np.ones(k), (np.arange(k), target)), shape=(k, k))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)

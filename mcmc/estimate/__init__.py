@@ -1,0 +1,4 @@
+"""From draws of partitions to the one that is shown.
+
+- ``consensus``: one partition told from many draws, and how sure it is of each observation.
+"""

@@ -1,0 +1,4 @@
+"""Collapsed Gibbs sampling, atom by atom.
+
+- ``gibbs``: collapsed Gibbs: Neal (2000) algorithm 3, one atom after another.
+"""

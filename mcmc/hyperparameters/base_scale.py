@@ -1,0 +1,65 @@
+"""A Metropolis step for the scale of the base measure.
+
+The parameters that a family names as its scale (``psi`` of the gaussian, the pseudo-counts of the
+discrete ones, ...) are those that it was given times a factor s, with log s standard normal a
+priori: the data choose how wide clusters are, within a few times what was said. Given the partition
+the target is ``exp(-log(s)^2 / 2) prod_k m_s(X_k)``, and a symmetric step of log s is accepted by
+its ratio; clusters stay as they are. Exact, beside any exact kernel: each acts given the present
+scale. Source: Neal (2000), Journal of Computational and Graphical Statistics 9, section 7.
+"""
+
+from math import exp, log
+from typing import Any
+
+import numpy as np
+from numpy.random import PCG64, Generator
+from numpy.typing import NDArray
+
+from weald.treecore.errors import ParameterError
+from weald.treecore.family.interface.base import spec_of, statistics_width, workspace
+from weald.treecore.partition.partition import make_atoms
+
+__all__ = ["SCALE", "log_likelihood_under", "scaled", "step"]
+
+# Its name among the hyperparameters of a trace.
+SCALE = "base_scale"
+# Standard deviation of a step of log s: wide enough for a few clusters, which leave s uncertain.
+_STEP = 0.4
+
+
+def scaled(family: Any, log_scale: float) -> Any:
+    """The family with the scale of its base measure multiplied by ``exp(log_scale)``.
+
+    Raises ParameterError for a family that names no scale.
+    """
+    spec = spec_of(family)
+    if not spec.scale:
+        raise ParameterError(f"the {spec.name} family has no scale to learn")
+    given = spec.parameters(family)
+    factor = exp(log_scale)
+    given |= {name: (factor * np.asarray(given[name])).tolist() for name in spec.scale}
+    nothing = np.zeros(statistics_width(family))
+    n_features = spec.draw(family, nothing, Generator(PCG64(0)), 1).shape[1]
+    return spec.build(given, np.empty((0, n_features)))
+
+
+def log_likelihood_under(family: Any, rows: NDArray[np.float64]) -> float:
+    """Sum of the log marginal likelihoods of blocks with these statistics (k, m)."""
+    alike = np.ones(rows.shape[0], dtype=np.int64)
+    return float(make_atoms(family, rows, alike, workspace(family)).log_marginal.sum())
+
+
+def step(
+    rng: Generator, families: tuple[Any, Any], log_scale: float, rows: NDArray[np.float64]
+) -> tuple[Any, float]:
+    """One step from ``log_scale``; returns the family and the log scale where it ends.
+
+    ``families`` are the one of scale one and the present one, ``rows`` the blocks' statistics
+    (k, m). The family is the very same object where the step was rejected.
+    """
+    proposed = log_scale + _STEP * float(rng.standard_normal())
+    other = scaled(families[0], proposed)
+    ratio = 0.5 * (log_scale**2 - proposed**2) + log_likelihood_under(other, rows)
+    ratio -= log_likelihood_under(families[1], rows)
+    accepted = log(1.0 - rng.random()) < ratio
+    return (other, proposed) if accepted else (families[1], log_scale)

@@ -1,0 +1,104 @@
+"""What a worker does with a lease: a fixed number of moves, and the way back."""
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.random import PCG64, Generator
+from numpy.typing import NDArray
+
+from weald.mcmc.chain.position import Position
+from weald.mcmc.schedule.kernel_report import KernelReport, Ledger
+from weald.mcmc.schedule.kernels import Kernel, gibbs_on, kernels_named
+from weald.mcmc.split_merge import sams
+from weald.mcmc.state.atom_state import NULL, make_tally
+from weald.treecore.family.interface.base import workspace
+from weald.treecore.partition.partition import make_atoms
+from weald.treecore.prior.base import log_size
+
+from .leases import Lease
+from .restricted_guide import regrow
+
+__all__ = ["Returned", "lease_kernels", "work"]
+
+# A bounded number of single atoms a sweep, as inline.
+_GIBBS_ATOMS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Returned:
+    """A new partition of the lease's atoms: canonical labels (u), and what each kernel did."""
+
+    labels: NDArray[np.int64]
+    kernels: tuple[KernelReport, ...]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything as plain arrays, for :meth:`from_arrays`."""
+        reports = json.dumps([asdict(each) for each in self.kernels]).encode()
+        return {"labels": self.labels, "kernels": np.frombuffer(reports, dtype=np.uint8)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
+        """Undo :meth:`arrays`."""
+        reports = json.loads(arrays["kernels"].tobytes())
+        return cls(arrays["labels"], tuple(KernelReport(**each) for each in reports))
+
+
+def lease_kernels(names: str) -> list[Kernel]:
+    """The kernels that a comma-joined list names, with the work of a sweep bounded.
+
+    Raises ParameterError for an unknown one.
+    """
+    bounded = gibbs_on(_GIBBS_ATOMS)
+    return [bounded if kernel.name == bounded.name else kernel for kernel in kernels_named(names)]
+
+
+def _pair_kernel(lease: Lease) -> Kernel:
+    """Law B allows no other move than those that split or merge the anchors' blocks."""
+
+    def sweep(rng: Generator, position: Position) -> NDArray[np.float64]:
+        tally = make_tally()
+        sams.sweep(rng, position.flat(), position.model, sams.Plan(), lease.anchors, tally)
+        return np.delete(tally, NULL, axis=0).sum(axis=0, keepdims=True)
+
+    return Kernel("sams", "exact", ("sams",), sweep)
+
+
+def _position(lease: Lease) -> Position:
+    atoms = make_atoms(lease.family, lease.rows, lease.size, workspace(lease.family))
+    position = Position(
+        lease.family,
+        atoms,
+        lease.labels,
+        lease.prior,
+        lambda model: regrow(model, atoms, lease.form),
+    )
+    position.model = position.model._replace(seating=lease.seating())
+    return position
+
+
+def _log_weight(position: Position) -> float:
+    """Log of prior times likelihood of the part, up to a constant of the round."""
+    sizes = position.sizes()
+    seating = position.model.seating
+    value = position.log_likelihood() + float(seating.log_blocks[sizes.shape[0]])
+    return value + sum(float(log_size(seating, int(size))) for size in sizes)
+
+
+def work(lease: Lease, rng: Any = None) -> Returned:
+    """Spend the lease's budget. The same lease gives the same answer, whoever works on it.
+
+    ``rng`` is by default made from the budget's seed.
+    """
+    source = Generator(PCG64(lease.budget.seed)) if rng is None else rng
+    position = _position(lease)
+    kernels = [_pair_kernel(lease)] if len(lease.anchors) else lease_kernels(lease.budget.kernels)
+    ledger = Ledger(_log_weight(position))
+    for _ in range(lease.budget.sweeps):
+        for kernel in kernels:
+            began = time.perf_counter()
+            tally = kernel.sweep(source, position)
+            ledger.note(kernel, tally, _log_weight(position), time.perf_counter() - began)
+    return Returned(position.labels(), ledger.reports())

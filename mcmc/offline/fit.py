@@ -1,0 +1,401 @@
+"""A batch of observations clustered offline: chains, their traces, and one reported partition."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from weald.mcmc.chain.position import Position
+from weald.mcmc.estimate.consensus import Draws, consensus_partition, membership
+from weald.mcmc.hyperparameters.base_scale import SCALE
+from weald.mcmc.reconfiguration.reference_partitions import History
+from weald.mcmc.schedule.kernels import KERNELS, PAST, Kernel, kernels_named
+from weald.mcmc.settings import FitSettings
+from weald.treecore.errors import ObservationError, ParameterError
+from weald.treecore.family import FAMILIES
+from weald.treecore.family.discrete.sparse_multinomial import sparse_values
+from weald.treecore.family.interface.base import workspace
+from weald.treecore.forest.forest import Forest
+from weald.treecore.guide.guide import freeze
+from weald.treecore.partition.partition import Model
+from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
+
+from .offline_guide import offline_guide
+from .start import atoms_of, grow_forest, most_blocks, possible_labels, starting_labels
+
+__all__ = [
+    "LEAST_POPULATION",
+    "SPARSE_FAMILY",
+    "ChainTrace",
+    "FitResult",
+    "FitSettings",
+    "combine",
+    "fit",
+    "is_population",
+    "report",
+    "run_chain",
+    "run_population",
+    "sample",
+]
+
+# The family whose rows may be sparse.
+SPARSE_FAMILY = "multinomial"
+_DEFAULT_ITERATIONS = 100
+# Share of a run in which guides out of the past are collected: the draws of it are discarded.
+_ADAPTING = 0.5
+# Draws kept of a chain for the consensus and the membership probabilities.
+_KEPT_DRAWS = 200
+# Pairs of rows whose being together is followed; every chain follows the same ones.
+_ANCHOR_PAIRS = 64
+
+# What chains of a population take their guides from, split in two halves.
+LEAST_POPULATION = 4
+
+Clock = Callable[[], float]
+# A position of a mixture, or of a network: what kernels sweep over.
+AnyPosition = Any
+Progress = Callable[[float], None]
+
+
+@dataclass
+class ChainTrace:
+    """One chain, iteration by iteration; ``tally`` is (iterations, parts, 3) for each kernel.
+
+    ``sum_of_squares`` is that of the clusters' shares of the rows, ``together`` the share of some
+    random pairs of rows that are in one cluster: they change slowly, and show when a chain does
+    not. ``draws`` are kept partitions, ``draw_priors`` and ``draw_scales`` the priors and the
+    scales of the base measure that went with them.
+    """
+
+    log_joint: list[float] = field(default_factory=list)
+    n_clusters: list[int] = field(default_factory=list)
+    sum_of_squares: list[float] = field(default_factory=list)
+    together: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    hyper: dict[str, list[float]] = field(default_factory=dict)
+    labels: list[NDArray[np.int64]] = field(default_factory=list)
+    tally: dict[str, list[NDArray[np.float64]]] = field(default_factory=dict)
+    start_log_joint: float = 0.0
+    best_log_joint: float = -np.inf
+    best_labels: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    draws: list[NDArray[np.int64]] = field(default_factory=list)
+    draw_priors: list[PartitionPrior] = field(default_factory=list)
+    draw_scales: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """The reported partition with its uncertainty, and the traces behind it.
+
+    ``labels`` int64 (n) canonical; ``probability`` (n) share of the draws in which the row is in
+    its cluster; ``stability`` (n) mean probability of being with the cluster's other members.
+    Both come from draws of exact kernels only. ``kernels`` has each kernel of the cycle once.
+    """
+
+    family: Any
+    labels: NDArray[np.int64]
+    probability: NDArray[np.float64]
+    stability: NDArray[np.float64]
+    traces: tuple[ChainTrace, ...]
+    kernels: tuple[Kernel, ...]
+
+    @property
+    def n_clusters(self) -> int:
+        """Clusters reported."""
+        return int(self.labels.max(initial=-1)) + 1
+
+
+def _prior(settings: FitSettings) -> PartitionPrior:
+    if settings.prior not in PRIORS:
+        raise ParameterError(
+            f"there is no prior {settings.prior!r}: choose among {', '.join(PRIORS)}"
+        )
+    return build_prior(settings.prior, {**settings.prior_params, "learn": settings.learn_hyper})
+
+
+def _observations(values: Any, settings: FitSettings) -> Any:
+    """The observations as their family takes them: sparse ones stay so for counts of words only."""
+    kept = settings.family == SPARSE_FAMILY or not issparse(values)
+    return values if kept else values.toarray()
+
+
+def _family(values: Any, settings: FitSettings) -> Any:
+    spec = FAMILIES.get(settings.family)
+    if spec is None:
+        raise ParameterError(
+            f"there is no family {settings.family!r}: choose among {', '.join(FAMILIES)}"
+        )
+    family = spec.build(settings.params, values)
+    if settings.learn_scale and issparse(values):
+        raise ParameterError("the scale of the base measure is learned from dense rows only")
+    if issparse(values):
+        # What cannot be taken is refused before anything is compiled for it.
+        sparse_values(values)
+        return family
+    refused = spec.validate(family, values)
+    if refused is not None:
+        raise ObservationError(f"row {refused[0]}: {refused[1]}")
+    return family
+
+
+def _start(values: Any, settings: FitSettings, index: int) -> tuple[Position, Generator]:
+    """Where a chain begins, and its own source of randomness."""
+    family, prior = _family(values, settings), _prior(settings)
+    rng = Generator(PCG64(SeedSequence(settings.seed, spawn_key=(index,))))
+    position, forest = _begin(family, prior, values, settings)
+    n = values.shape[0]
+    labels = possible_labels(
+        starting_labels(settings.init, forest, n, rng),
+        settings.init,
+        most_blocks(prior, n),
+        lambda: freeze(Model(family, prior.seating(n, 0), workspace(family)), forest),
+    )
+    position.set_labels(labels)
+    return position, rng
+
+
+def sample(
+    chains: Sequence[tuple[AnyPosition, Generator]],
+    kernels: list[Kernel],
+    settings: FitSettings,
+    clock: Clock,
+    progress: Progress | None = None,
+) -> list[ChainTrace]:
+    """Run chains side by side, in two halves of which one moves at a time.
+
+    Guides of one half are the states of the other, so that the product of all posteriors is left
+    invariant. Guides out of the past come from a history that grows until half is done, and stands
+    still from then on: the draws that count are those of kernels whose adaptation has ceased.
+    ``progress`` is told the share that is done.
+    """
+    recorders = [_Recorder(settings, position) for position, _ in chains]
+    middle = (len(chains) + 1) // 2
+    halves = (range(middle), range(middle, len(chains)))
+    guided = any(kernel.guided for kernel in kernels)
+    history = _shared_history(chains, kernels)
+    began = clock()
+    iterations = settings.iterations
+    if iterations is None and settings.seconds is None:
+        iterations = _DEFAULT_ITERATIONS
+    done, share = 0, 0.0
+    while share < 1.0:
+        for moving, still in (halves, halves[::-1]):
+            guides = tuple(chains[index][0].labels() for index in still) if guided else ()
+            for index in moving:
+                position, rng = chains[index]
+                position.guides = guides
+                if history is not None and share < _ADAPTING:
+                    history.note(index, position.labels())
+                position.resample(rng)
+                recorders[index].tally([(each, each.sweep(rng, position)) for each in kernels])
+        done += 1
+        elapsed = clock() - began
+        for recorder, (position, _) in zip(recorders, chains, strict=True):
+            recorder.iteration(position, elapsed)
+        share = done / iterations if iterations is not None else 0.0
+        if settings.seconds is not None:
+            share = max(share, elapsed / settings.seconds)
+        if progress is not None:
+            progress(min(share, 1.0))
+    return [recorder.finished(kernels) for recorder in recorders]
+
+
+def _shared_history(
+    chains: Sequence[tuple[AnyPosition, Generator]], kernels: list[Kernel]
+) -> History | None:
+    """A history of all chains that each of them can see, if a kernel takes its guides from it."""
+    if not any(kernel.name.endswith(PAST) for kernel in kernels):
+        return None
+    history = History(len(chains))
+    for index, (position, _) in enumerate(chains):
+        position.history = (history, index)
+    return history
+
+
+def run_chain(
+    values: Any,
+    settings: FitSettings,
+    index: int,
+    clock: Clock,
+    progress: Progress | None = None,
+) -> ChainTrace:
+    """One chain on observations (n, d); ``progress`` is told the share that is done.
+
+    The observations are float64, or a sparse matrix of scipy, which the multinomial family never
+    makes dense. Raises ParameterError for settings and ObservationError for a row that the model
+    cannot have.
+    """
+    values = _observations(values, settings)
+    kernels = kernels_named(",".join(settings.kernels))
+    _compile(values, settings, kernels)
+    return sample([_start(values, settings, index)], kernels, settings, clock, progress)[0]
+
+
+def is_population(settings: FitSettings) -> bool:
+    """Whether a kernel takes guides from other chains, so that all chains run together."""
+    return any(kernel.guided for kernel in kernels_named(",".join(settings.kernels)))
+
+
+def run_population(
+    values: Any,
+    settings: FitSettings,
+    clock: Clock,
+    progress: Progress | None = None,
+) -> list[ChainTrace]:
+    """All chains together, on observations (n, d), as kernels with guides need them.
+
+    They start from different partitions: chains that agree have nothing to guide each other by. So
+    each is first swept once by Gibbs. Raises as :func:`run_chain`, and ParameterError for fewer
+    than four chains.
+    """
+    if settings.chains < LEAST_POPULATION:
+        raise ParameterError(
+            f"{','.join(settings.kernels)} takes guides from other chains: "
+            f"ask for {LEAST_POPULATION} at least, not {settings.chains}"
+        )
+    values = _observations(values, settings)
+    kernels = kernels_named(",".join(settings.kernels))
+    chains = [_start(values, settings, index) for index in range(settings.chains)]
+    for position, rng in chains:
+        KERNELS["gibbs"].sweep(rng, position)
+    return sample(chains, kernels, settings, clock, progress)
+
+
+def _begin(
+    family: Any, prior: PartitionPrior, values: Any, settings: FitSettings
+) -> tuple[Position, Forest]:
+    """All rows in one cluster, and the forest that guides its moves."""
+    atoms = atoms_of(family, values)
+    forest = grow_forest(family, prior, atoms)
+    position = Position(
+        family,
+        atoms,
+        np.zeros(values.shape[0], dtype=np.int64),
+        prior,
+        lambda model: offline_guide(model, forest, atoms),
+        learn_scale=settings.learn_scale,
+    )
+    return position, forest
+
+
+def _compile(values: Any, settings: FitSettings, kernels: list[Kernel]) -> None:
+    """Let every kernel see a few rows, so that compilation takes none of the chain's time."""
+    position, _ = _begin(_family(values, settings), _prior(settings), values[:4], settings)
+    labels = position.labels()
+    position.guides = (labels, np.arange(labels.shape[0]))
+    history = History(1)
+    for guide in position.guides:
+        history.note(0, guide)
+    position.history = (history, 0)
+    position.resample(Generator(PCG64(0)))
+    for kernel in kernels:
+        kernel.sweep(Generator(PCG64(0)), position)
+    position.log_joint()
+
+
+class _Recorder:
+    """Collects a chain's trace."""
+
+    def __init__(self, settings: FitSettings, position: AnyPosition) -> None:
+        self._keep_labels = settings.keep_labels
+        self._scale = position.prior
+        self._trace = ChainTrace(start_log_joint=position.log_joint(self._scale))
+        self._stride = 1
+        anchors = Generator(PCG64(settings.seed)).integers(0, position.n_atoms, (2, _ANCHOR_PAIRS))
+        self._anchors = anchors[:, anchors[0] != anchors[1]]
+
+    def tally(self, sweeps: list[tuple[Kernel, NDArray[np.float64]]]) -> None:
+        for name in dict.fromkeys(kernel.name for kernel, _ in sweeps):
+            found = [moves for kernel, moves in sweeps if kernel.name == name]
+            self._trace.tally.setdefault(name, []).append(np.sum(found, axis=0))
+
+    def iteration(self, position: AnyPosition, elapsed: float) -> None:
+        trace = self._trace
+        reached = position.log_joint(self._scale)
+        labels = position.labels()
+        trace.log_joint.append(reached)
+        shares = position.sizes() / position.n_atoms
+        trace.n_clusters.append(len(shares))
+        trace.sum_of_squares.append(float((shares**2).sum()))
+        one, other = labels[self._anchors]
+        trace.together.append(float((one == other).mean()) if one.size else 1.0)
+        trace.seconds.append(elapsed)
+        for name, value in position.hyperparameters().items():
+            trace.hyper.setdefault(name, []).append(value)
+        if self._keep_labels:
+            trace.labels.append(labels)
+        if reached > trace.best_log_joint:
+            trace.best_log_joint, trace.best_labels = reached, labels
+        if len(trace.log_joint) % self._stride == 0:
+            trace.draws.append(labels)
+            trace.draw_priors.append(position.prior)
+            trace.draw_scales.append(position.hyperparameters().get(SCALE, 1.0))
+        if len(trace.draws) == 2 * _KEPT_DRAWS:
+            # Twice as far apart, the kept draws span the whole chain again.
+            del trace.draws[::2]
+            del trace.draw_priors[::2]
+            del trace.draw_scales[::2]
+            self._stride *= 2
+
+    def finished(self, kernels: list[Kernel]) -> ChainTrace:
+        trace = self._trace
+        burnt = len(trace.draws) // 2
+        if any(kernel.flag == "approximate" for kernel in kernels):
+            burnt = len(trace.draws)
+        del trace.draws[:burnt]
+        del trace.draw_priors[:burnt]
+        del trace.draw_scales[:burnt]
+        return trace
+
+
+def combine(values: Any, settings: FitSettings, traces: list[ChainTrace]) -> FitResult:
+    """The reported partition of finished chains.
+
+    Draws are the second half of each chain. With an approximate kernel there are none, and
+    probabilities and stabilities are NaN.
+    """
+    values = _observations(values, settings)
+    kernels = kernels_named(",".join(settings.kernels))
+    return report(_family(values, settings), settings.consensus, kernels, traces)
+
+
+def report(
+    family: Any, consensus: str, kernels: list[Kernel], traces: list[ChainTrace]
+) -> FitResult:
+    """The reported partition of finished chains on any data; see :func:`combine`."""
+    once = tuple(dict.fromkeys(kernels))
+    best = max(traces, key=lambda trace: trace.best_log_joint)
+    draws = [labels for trace in traces for labels in trace.draws]
+    labels = best.best_labels
+    if not draws:
+        missing = np.full(labels.shape[0], np.nan)
+        return FitResult(family, labels, missing, missing, tuple(traces), once)
+    stacked: Draws = np.stack(draws)
+    if consensus != "map":
+        labels = consensus_partition(stacked, consensus)
+    probability, stability = membership(stacked, labels)
+    return FitResult(family, labels, probability, stability, tuple(traces), once)
+
+
+def fit(
+    values: NDArray[np.float64],
+    settings: FitSettings,
+    clock: Clock,
+    progress: Progress | None = None,
+) -> FitResult:
+    """Run all chains and report; see :func:`run_chain` and :func:`combine`."""
+    if is_population(settings):
+        return combine(values, settings, run_population(values, settings, clock, progress))
+    traces = []
+    for index in range(settings.chains):
+
+        def tell(share: float, done: int = index) -> None:
+            if progress is not None:
+                progress((done + share) / settings.chains)
+
+        traces.append(run_chain(values, settings, index, clock, tell))
+    return combine(values, settings, traces)

@@ -1,0 +1,14 @@
+"""Simplified adaptive reconfiguration: Herlau, Mørup, Schmidt and Teh, section 3.6.2.
+
+As :mod:`weald.mcmc.reconfiguration.arm`, with guides that choose the pair and the pieces that come
+with it, but no other piece moves whole: all other atoms of their blocks are placed one by one. Same
+claim, same guides. (``split-merge-samplers.md`` section 2.8.)
+"""
+
+from weald.mcmc.assignment.scratch import Walk
+
+from .arm import FLAG, sweep
+
+__all__ = ["FLAG", "PLAN", "sweep"]
+
+PLAN = Walk(guided=1, whole=0)

@@ -1,0 +1,6 @@
+"""The registry of kernels, and what their moves came to.
+
+- ``kernel_report``: what a refinement did: each move's proposals, what became of them, and what
+  they cost.
+- ``kernels``: the kernels by their papers' short names, each with its claim about the posterior.
+"""

@@ -1,0 +1,96 @@
+"""Sequentially allocated merge-split: Dahl (2003).
+
+As simple random split-merge, but the atoms of a block to be split choose their sides one after
+another, in a random order, by seating weight times predictive density given those already placed;
+the probability of the choices enters the ratio. A merge imagines the allocation that would lead
+back. The order is drawn anew for every proposal, merges included: it is an auxiliary variable with
+the same law in both directions.
+
+Exact and irreducible alone. Cost: two predictive densities an atom of the block or the two blocks;
+one marginal of a union for a merge that its posterior ratio alone refuses, as most are.
+(``split-merge-samplers.md`` section 2.4.)
+"""
+
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from weald.mcmc.state.atom_state import MERGE, Info, State, record
+from weald.treecore.compiled.compile import compiled, inner
+from weald.treecore.compiled.draw import coin, shuffle
+from weald.treecore.compiled.reference import by_reference
+from weald.treecore.partition.partition import Model
+
+from .proposal import (
+    conclude_merge,
+    draw_anchors,
+    draw_near_anchors,
+    gather_anchored,
+    log_merge_ratio,
+    log_split_ratio,
+    refuse_early,
+    settle_split,
+)
+from .trial_split import allocate, block_of, join_side, open_sides
+
+__all__ = ["FLAG", "Plan", "step", "sweep"]
+
+FLAG = "exact"
+
+
+class Plan(NamedTuple):
+    """``proposals``: steps a sweep; ``near``: the share of them with anchors near each other."""
+
+    proposals: int = 1
+    near: float = 0.0
+
+
+@inner
+def step(rng: Generator, state: State, model: Model, i: int, j: int) -> Info:
+    """Propose to separate or to join the blocks of the atoms i and j, which must differ.
+
+    How i and j are chosen must not depend on the partition; near neighbours, say, are allowed.
+    """
+    partition = state.partition
+    first, second = block_of(partition, i), block_of(partition, j)
+    gain = inf
+    if first != second:
+        gain = log_merge_ratio(model, partition, first, second)
+        if refuse_early(rng, gain):
+            return Info(MERGE, gain, 0)
+    n = gather_anchored(state, i, j)
+    shuffle(rng, state.members, n)
+    open_sides(partition)
+    join_side(state, i, 0)
+    join_side(state, j, 1)
+    log_q = allocate(rng, state, model, n, -1 if first == second else second, gain)
+    if first == second:
+        ratio = log_split_ratio(model, partition, first) - log_q
+        return settle_split(rng, state, first, n + 2, ratio)
+    return conclude_merge(state, first, second, gain, log_q)
+
+
+@compiled
+def sweep(
+    rng: Generator,
+    state: State,
+    model: Model,
+    plan: Plan,
+    live: NDArray[np.int64],
+    tally: NDArray[np.float64],
+) -> None:
+    """``plan.proposals`` steps with anchors from ``live``, the atoms that are in blocks.
+
+    They are uniform, or near each other in the order of ``live``, which must then come from the
+    data.
+    """
+    state, model = by_reference(state), by_reference(model)
+    if live.shape[0] < 2:
+        return
+    for _ in range(plan.proposals):
+        near = plan.near > 0.0 and coin(rng, plan.near)
+        i, j = draw_near_anchors(rng, live) if near else draw_anchors(rng, live)
+        record(tally, step(rng, state, model, i, j))

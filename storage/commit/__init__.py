@@ -1,0 +1,9 @@
+"""What one SQL transaction carries, as plain data, and what must hold of it.
+
+- ``changes``: what a commit changes about observations that are there already.
+- ``commit``: what one SQL transaction carries: plain frozen data, filled by the engine, read by
+  the store.
+- ``invariants``: what every batch must satisfy by itself, before the database is asked. Pure.
+- ``refinement_rows``: what refinement adds to one transaction, inline or by workers: plain frozen
+  data.
+"""

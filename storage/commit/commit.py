@@ -1,0 +1,353 @@
+"""What one SQL transaction carries: plain frozen data, filled by the engine, read by the store.
+
+Numbering. ``seq`` counts the observations of a stream from 1 without gaps, so the ``seq`` of a
+snapshot or a publication is also the number of observations that it has seen. ``epoch`` counts
+the commits of a stream from 1 without gaps. Times are seconds since 1970, UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .changes import CERTAINTY_CHUNK, Bundled, Certainty, Departure, Reassignment, Unbundled
+from .refinement_rows import AdoptionRow, LeaseRow, RoundRow
+
+__all__ = [
+    "CERTAINTY_CHUNK",
+    "STORED_BYTES",
+    "AdoptionRow",
+    "BatchCommit",
+    "Bundled",
+    "Certainty",
+    "ClusterRow",
+    "DeadLetterLike",
+    "DeadLetterRow",
+    "Departure",
+    "LeaseRow",
+    "LineageRow",
+    "ObservationBlock",
+    "OffsetAdvance",
+    "PublicationRow",
+    "Reassignment",
+    "Rewind",
+    "RoundRow",
+    "Snapshot",
+    "StreamSpec",
+    "Unbundled",
+]
+
+Arrays = dict[str, NDArray[Any]]
+
+# Of a dead letter's value, and of its key, so many bytes are kept.
+STORED_BYTES = 65_536
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """What a stream is: fixed when its first batch is committed, and never changed after.
+
+    Attributes
+    ----------
+    name
+        The stream's name, also its consumer group's.
+    family, family_params
+        The family's short name and every one of its hyperparameters, as JSON-able values. Those
+        that came from the warm-up sample are here too, so that a restart does not guess again.
+    prior, prior_params
+        The partition prior's short name and its parameters at the start.
+    schema
+        The declared schema of the records (fields, key, time) as JSON-able values.
+    seed
+        The seed from which every draw of the stream follows.
+    """
+
+    name: str
+    family: str
+    family_params: dict[str, Any]
+    prior: str
+    prior_params: dict[str, Any]
+    schema: dict[str, Any]
+    seed: int
+
+
+@dataclass(frozen=True)
+class OffsetAdvance:
+    """How far one partition of the topic moves with this commit, and where its records went.
+
+    ``n_received = n_inserted + n_duplicate + n_dead`` always; the table refuses anything else. A
+    dead letter that is taken back was received before: it counts as -1 dead, then as what it is
+    now.
+    """
+
+    topic: str
+    partition: int
+    next_offset: int
+    n_received: int
+    n_inserted: int
+    n_duplicate: int = 0
+    n_dead: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ObservationBlock:
+    """Observations in columns, one row per observation, ordered by ``seq``.
+
+    Attributes
+    ----------
+    seq : int64[n]
+        Their numbers in the stream: in a commit, the next n numbers.
+    topic : str
+        The topic that they all came from.
+    partition, offset : int32[n], int64[n]
+        Where each was in the topic. Unique together with the topic, for ever.
+    key : list of str or None, length n
+        The records' own keys. Text that UTF-8 can carry and without NUL, which PostgreSQL refuses.
+    event_time : float64[n]
+        When it happened, by the record.
+    values : float64[n, d]
+        The observations themselves.
+    cluster : int64[n]
+        The published cluster it was given *on arrival*. Publications of the same commit come
+        after all of its observations and change it through ``BatchCommit.reassigned``. Read
+        back, the cluster it has now.
+    received_at : float
+        When the batch was received. Read back, that of the last row.
+    text : list of (str or None), length n, optional
+        What people are shown of records with a text; None where no record has one.
+    replaces : int64[n], optional
+        Number of the earlier observation with the same key that leaves the model for each; 0 for
+        those that replace none, None where none does.
+    """
+
+    seq: NDArray[np.int64]
+    topic: str
+    partition: NDArray[np.int32]
+    offset: NDArray[np.int64]
+    key: list[str | None]
+    event_time: NDArray[np.float64]
+    values: NDArray[np.float64]
+    cluster: NDArray[np.int64]
+    received_at: float
+    text: list[str | None] | None = None
+    replaces: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+
+class DeadLetterLike(Protocol):
+    """The shape of a dead letter; the stream room has its own class of this shape."""
+
+    @property
+    def topic(self) -> str:
+        """Topic it was read from."""
+
+    @property
+    def partition(self) -> int:
+        """Partition of the topic."""
+
+    @property
+    def offset(self) -> int:
+        """Offset in the partition."""
+
+    @property
+    def key(self) -> bytes | None:
+        """The record's raw key."""
+
+    @property
+    def value(self) -> bytes:
+        """The record's raw value, perhaps cut short."""
+
+    @property
+    def reason(self) -> str:
+        """A short code from a closed list."""
+
+    @property
+    def detail(self) -> str:
+        """What exactly was wrong."""
+
+    @property
+    def received_at(self) -> float:
+        """When it was received."""
+
+
+@dataclass(frozen=True)
+class DeadLetterRow:
+    """A record that could not become an observation: its bytes, and why.
+
+    ``number`` is its name in the table, 0 until it has one; ``replay_at`` says when somebody asked
+    for it to be tried again, if so.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes
+    reason: str
+    detail: str
+    received_at: float
+    number: int = 0
+    replay_at: float | None = None
+
+
+@dataclass(frozen=True)
+class PublicationRow:
+    """The moment at which the shown partition was replaced.
+
+    ``seq`` is the last observation that it covers, ``log_joint_before`` the log joint of the
+    partition it replaces on the same observations, ``prior_params`` the partition prior's
+    parameters as the chain had learned them; empty where they were not recorded. ``n_atoms``
+    counts what the model holds, fewer than its observations where some were compacted, and
+    ``disruption`` is the estimated total variation that this costs.
+    """
+
+    number: int
+    seq: int
+    time: float
+    log_joint_before: float
+    log_joint: float
+    n_clusters: int
+    n_observations: int
+    prior_params: dict[str, Any] = field(default_factory=dict)
+    n_atoms: int | None = None
+    disruption: float | None = None
+
+
+@dataclass(frozen=True)
+class LineageRow:
+    """A birth, split, merge, move or retirement, in the order in which they are told.
+
+    ``publication`` is the newest publication at that moment: a cluster may also be born between
+    two, by the arrival of an observation. ``n_moved`` counts the observations that changed hands.
+    """
+
+    kind: str
+    publication: int
+    seq: int
+    time: float
+    cluster: int
+    parents: tuple[int, ...]
+    size: int
+    n_moved: int
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterRow:
+    """A cluster as it is after this commit; only the clusters that changed travel.
+
+    Attributes
+    ----------
+    statistics : float64[m]
+        Its sufficient statistics, count first.
+    version
+        Grows by at least one whenever the row changes; Redis accepts newer versions only.
+    born_publication, retired_publication
+        The newest publication when it was born, and the one that retired it, if any.
+    probability, stability
+        Means over its observations, by the newest publication; None before the first. Read only:
+        a commit brings them as ``Certainty``.
+    """
+
+    cluster: int
+    n_observations: int
+    log_marginal: float
+    statistics: NDArray[np.float64]
+    version: int
+    born_publication: int
+    retired_publication: int | None = None
+    probability: float | None = None
+    stability: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """An image of the engine after ``seq`` observations: named arrays and nothing else.
+
+    ``number`` counts the snapshots of a stream from 1; one that is taken already makes the store
+    give the next that is free. One with a ``label`` was asked for by a person, and stays until a
+    person deletes it.
+    """
+
+    number: int
+    seq: int
+    payload: Arrays
+    created_at: float
+    label: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rewind:
+    """How a stream looked at a snapshot: everything later is to be taken out of the tables.
+
+    Attributes
+    ----------
+    stream
+        Name of the stream.
+    owner
+        In whose name; whoever writes the stream now is fenced by it, and begins again from there.
+    snapshot
+        Number of the snapshot. Later ones are deleted.
+    seq, publication
+        Observations that it had seen, and the newest publication.
+    clusters
+        All clusters that were live.
+    offsets
+        Next offset to read of each (topic, partition) that had been read.
+    """
+
+    stream: str
+    owner: str
+    snapshot: int
+    seq: int
+    publication: int
+    clusters: Sequence[ClusterRow]
+    offsets: dict[tuple[str, int], int]
+
+
+@dataclass(frozen=True, eq=False)
+class BatchCommit:
+    """Everything that one transaction writes: all of it, or none.
+
+    Attributes
+    ----------
+    stream
+        Name of a stream that ``ensure_stream`` has made.
+    owner
+        The writing process: an id that no other process ever had (the group's member id).
+    generation
+        The consumer group's generation under which the owner holds the stream.
+    epoch
+        Number of this commit in the stream's life: one more than the last, starting from the
+        epoch that ``claim`` returned. A batch committed twice under one owner, generation and
+        epoch is written once, which makes retrying after an unknown outcome safe.
+    offsets
+        One per partition that moved. Never backwards.
+    taken_back
+        Dead letters of earlier commits that this one decides anew: they are removed, and what
+        became of each is among the observations or the dead letters under the same offset.
+    """
+
+    stream: str
+    owner: str
+    generation: int
+    epoch: int
+    offsets: Sequence[OffsetAdvance] = ()
+    observations: ObservationBlock | None = None
+    dead_letters: Sequence[DeadLetterLike] = ()
+    taken_back: Sequence[DeadLetterLike] = ()
+    publications: Sequence[PublicationRow] = ()
+    lineage: Sequence[LineageRow] = ()
+    reassigned: Sequence[Reassignment | Bundled | Unbundled] = ()
+    clusters: Sequence[ClusterRow] = ()
+    rounds: Sequence[RoundRow] = ()
+    certainties: Sequence[Certainty] = ()
+    departures: Sequence[Departure] = ()
+    snapshot: Snapshot | None = None
+    leases: Sequence[LeaseRow] = ()
+    adoptions: Sequence[AdoptionRow] = ()

@@ -1,0 +1,292 @@
+"""Leases on their way to workers and back, through Redis Streams.
+
+``weald:{<stream>}:leases`` holds an entry per lease, read by the consumer group ``workers``;
+``weald:{<stream>}:lease_bytes`` their contents, a field each; ``weald:{<stream>}:returns`` what
+came back; ``weald:{<stream>}:workers`` when each worker was last heard of. All of it may be lost at
+any moment: the writer offers again what is missing. Delivery is at least once. The same lease
+always gives the same answer, so a second one is only dropped.
+
+A worker that holds a lease beats: it claims its own entry again, which sets the entry's idle time
+back without counting as a delivery. An entry idle for longer than a lease may be is taken over by
+whoever asks next, and its deliveries are counted; one delivered too often is parked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Self
+
+import redis
+
+from weald.storage.settings import RedisSettings, redacted
+
+from .client import answering, connect
+
+__all__ = ["LeaseItem", "LeaseQueue", "LeaseReturn", "Standing", "Taken", "WorkerRow"]
+
+_GROUP = "workers"
+# Returns that nobody reads must not fill the server.
+_RETURNS_KEPT = 1000
+# What Redis says of a stream or a group that is not there, or no longer.
+_FLUSHED = ("NOGROUP", "UNBLOCKED")
+Key = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class LeaseItem:
+    """A lease on offer: round, number in it, fencing token, and its contents."""
+
+    key: Key
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A lease in a worker's hands; ``deliveries`` counts this one."""
+
+    entry: str
+    key: Key
+    payload: bytes
+    deliveries: int
+
+
+@dataclass(frozen=True)
+class LeaseReturn:
+    """What a worker gives back; the payload is None for a lease that it parked."""
+
+    key: Key
+    worker: str
+    payload: bytes | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A lease on the way: who holds it (None if nobody took it yet) and its deliveries so far."""
+
+    worker: str | None
+    idle_seconds: float
+    deliveries: int
+
+
+@dataclass(frozen=True)
+class WorkerRow:
+    """A worker that has asked for leases, how long ago it was last heard of, what it holds."""
+
+    name: str
+    idle_seconds: float
+    n_held: int
+
+
+class LeaseQueue:
+    """One stream's leases in one Redis; connects when first used.
+
+    Every method raises ``StorageUnavailable`` when the server is away.
+    """
+
+    def __init__(self, settings: RedisSettings, stream: str) -> None:
+        self._place = redacted(settings.url)
+        self._client: Any = connect(settings)
+        base = f"weald:{{{stream}}}"
+        self._leases = f"{base}:leases"
+        self._bytes = f"{base}:lease_bytes"
+        self._returns = f"{base}:returns"
+        self._workers = f"{base}:workers"
+        script = files(__package__) / "worker_sign.lua"
+        self._sign = self._client.register_script(script.read_text(encoding="utf-8"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    # The writer's side.
+
+    def offer(self, items: Sequence[LeaseItem]) -> None:
+        """Put leases up, after SQL has them."""
+        with answering(self._place):
+            self._make_group()
+            pipe = self._client.pipeline(transaction=True)
+            for item in items:
+                pipe.hset(self._bytes, _field(item.key), item.payload)
+                pipe.xadd(self._leases, {"key": _field(item.key)})
+            pipe.execute()
+
+    def returned(self) -> list[LeaseReturn]:
+        """Return what came back since the last call."""
+        with answering(self._place):
+            entries = self._client.xrange(self._returns)
+            if entries:
+                self._client.xdel(self._returns, *(entry for entry, _ in entries))
+        return [
+            LeaseReturn(_key(fields[b"key"]), fields[b"worker"].decode(), fields.get(b"payload"))
+            for _, fields in entries
+        ]
+
+    def standing(self) -> dict[Key, Standing]:
+        """Return where each lease is that is on offer or in a worker's hands."""
+        with answering(self._place):
+            entries = self._client.xrange(self._leases)
+            held = {row["message_id"]: row for row in self._pending(len(entries))}
+        found = {}
+        for entry, fields in entries:
+            row = held.get(entry)
+            found[_key(fields[b"key"])] = (
+                Standing(None, 0.0, 0)
+                if row is None
+                else Standing(
+                    row["consumer"].decode(),
+                    row["time_since_delivered"] / 1000.0,
+                    row["times_delivered"],
+                )
+            )
+        return found
+
+    def withdraw(self, keys: Sequence[Key]) -> None:
+        """Take leases down, wherever they are; a return of one is late from now on."""
+        wanted = {_field(key).encode() for key in keys}
+        if not wanted:
+            return
+        with answering(self._place):
+            entries = self._client.xrange(self._leases)
+            gone = [entry for entry, fields in entries if fields[b"key"] in wanted]
+            pipe = self._client.pipeline(transaction=True)
+            if gone:
+                pipe.xack(self._leases, _GROUP, *gone)
+                pipe.xdel(self._leases, *gone)
+            pipe.hdel(self._bytes, *wanted)
+            pipe.execute()
+
+    def workers(self) -> list[WorkerRow]:
+        """Return the workers that are known, those heard of last first."""
+        with answering(self._place):
+            signs: dict[bytes, bytes] = self._client.hgetall(self._workers)
+            seconds, microseconds = self._client.time()
+            held = Counter(row["consumer"] for row in self._pending(_RETURNS_KEPT))
+        now = seconds + microseconds / 1e6
+        found = [
+            WorkerRow(name.decode(), max(now - int(sign) / 1000.0, 0.0), held[name])
+            for name, sign in signs.items()
+        ]
+        return sorted(found, key=lambda row: row.idle_seconds)
+
+    def forget(self, worker: str) -> None:
+        """Forget a worker that left or died; a lease that it holds goes to another in its time."""
+        with answering(self._place):
+            self._client.hdel(self._workers, worker)
+            try:
+                holders = {row["consumer"].decode() for row in self._pending(_RETURNS_KEPT)}
+                if worker not in holders:
+                    self._client.xgroup_delconsumer(self._leases, _GROUP, worker)
+            except redis.ResponseError as error:
+                if "NOGROUP" not in str(error) and "exist" not in str(error):
+                    raise
+
+    # The worker's side.
+
+    def take(self, worker: str, lease_seconds: float, wait_seconds: float) -> Taken | None:
+        """Take over a lease that nobody has beaten for, or the next on offer; None after a wait.
+
+        ``wait_seconds`` must stay below the connection's timeout.
+        """
+        with answering(self._place):
+            self._sign(keys=[self._workers], args=[worker])
+            try:
+                return self._take(worker, lease_seconds, wait_seconds)
+            except redis.ResponseError as error:
+                if not any(word in str(error) for word in _FLUSHED):
+                    raise
+                # The server was flushed, perhaps in the wait, or no writer was here before.
+                self._make_group()
+                return None
+
+    def _take(self, worker: str, lease_seconds: float, wait_seconds: float) -> Taken | None:
+        least = int(lease_seconds * 1000)
+        reply = self._client.xautoclaim(self._leases, _GROUP, worker, least, count=1)
+        entries = [each for each in reply[1] if each[0] is not None]
+        if not entries:
+            block = max(int(wait_seconds * 1000), 1)
+            read = self._client.xreadgroup(_GROUP, worker, {self._leases: ">"}, 1, block)
+            entries = _entries(read)
+        if not entries:
+            return None
+        entry, fields = entries[0]
+        payload = self._client.hget(self._bytes, fields[b"key"])
+        if payload is None:
+            # Withdrawn or lost in between: the writer knows.
+            self._client.xack(self._leases, _GROUP, entry)
+            self._client.xdel(self._leases, entry)
+            return None
+        rows = self._client.xpending_range(self._leases, _GROUP, entry, entry, 1)
+        deliveries = rows[0]["times_delivered"] if rows else 1
+        return Taken(entry.decode(), _key(fields[b"key"]), payload, deliveries)
+
+    def beat(self, worker: str, taken: Taken) -> bool:
+        """Say that the lease is being worked on; return whether it is still this worker's."""
+        with answering(self._place):
+            self._sign(keys=[self._workers], args=[worker])
+            rows = (
+                self._client.xpending_range(self._leases, _GROUP, taken.entry, taken.entry, 1)
+                if self._exists()
+                else []
+            )
+            if not rows or rows[0]["consumer"].decode() != worker:
+                return False
+            self._client.xclaim(self._leases, _GROUP, worker, 0, [taken.entry], justid=True)
+            return True
+
+    def give_back(self, worker: str, taken: Taken, payload: bytes | None) -> None:
+        """Return a lease with its answer, or with None to park it."""
+        fields: dict[str, Any] = {"key": _field(taken.key), "worker": worker}
+        if payload is not None:
+            fields["payload"] = payload
+        with answering(self._place):
+            pipe = self._client.pipeline(transaction=True)
+            pipe.xadd(self._returns, fields, maxlen=_RETURNS_KEPT, approximate=True)
+            pipe.xack(self._leases, _GROUP, taken.entry)
+            pipe.xdel(self._leases, taken.entry)
+            pipe.execute()
+
+    def _exists(self) -> bool:
+        return bool(self._client.exists(self._leases))
+
+    def _pending(self, n: int) -> list[dict[str, Any]]:
+        if n == 0:
+            return []
+        try:
+            return list(self._client.xpending_range(self._leases, _GROUP, "-", "+", n + 100))
+        except redis.ResponseError:
+            return []
+
+    def _make_group(self) -> None:
+        try:
+            self._client.xgroup_create(self._leases, _GROUP, id="0", mkstream=True)
+        except redis.ResponseError as error:
+            if "BUSYGROUP" not in str(error):
+                raise
+
+
+def _entries(read: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    """Entries of one stream, in either shape that redis-py gives by protocol version."""
+    if not read:
+        return []
+    if isinstance(read, dict):
+        (parts,) = read.values()
+        return [entry for part in parts for entry in part]
+    return list(read[0][1])
+
+
+def _field(key: Key) -> str:
+    return ":".join(str(part) for part in key)
+
+
+def _key(field: bytes) -> Key:
+    round_number, number, token = (int(part) for part in field.split(b":"))
+    return round_number, number, token

@@ -1,0 +1,167 @@
+"""The statements that see every observation, each in the fastest form its database has.
+
+PostgreSQL: COPY for new rows, arrays for changes. SQLite: prepared statements over tuples. All
+of it inside the transaction that the connection already has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy.dialects import postgresql, sqlite
+
+from weald.storage.commit.commit import Departure, ObservationBlock, Reassignment
+from weald.storage.encoding.row_bytes import rows_to_bytes
+
+from .database import walk_indexes
+from .failures import meaning_of
+from .schema import observations
+
+__all__ = ["insert_observations", "mark_departed", "reassign", "upsert"]
+
+# What becomes of an observation later is nobody's to say when it comes.
+_LATER = {"left_seq", "bundle", "bundle_since"}
+_COLUMNS = tuple(column.name for column in observations.columns if column.name not in _LATER)
+_COPY = f"COPY {observations.name} ({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
+_COPY_TYPES = (
+    "int4",
+    "int8",
+    "int4",
+    "int8",
+    "int8",
+    "float8",
+    "float8",
+    "text",
+    "bytea",
+    "text",
+    "int8",
+)
+_INSERT = (
+    f"INSERT INTO {observations.name} ({', '.join(_COLUMNS)}) "  # noqa: S608 - names of our own
+    f"VALUES ({', '.join('?' * len(_COLUMNS))})"
+)
+
+# Both databases: first the history, from what the row still says, then the row.
+_SQLITE_HISTORY = """
+    INSERT INTO assignment_changes (stream_id, seq, publication, old_cluster, new_cluster)
+    SELECT stream_id, seq, ?3, cluster, ?4 FROM observations
+    WHERE stream_id = ?1 AND seq = ?2 AND cluster <> ?4"""
+_SQLITE_CHANGE = """
+    UPDATE observations SET cluster = ?4
+    WHERE stream_id = ?1 AND seq = ?2 AND cluster <> ?4 AND ?3 >= 0"""
+_POSTGRESQL_HISTORY = """
+    INSERT INTO assignment_changes (stream_id, seq, publication, old_cluster, new_cluster)
+    SELECT o.stream_id, o.seq, %(publication)s, o.cluster, change.cluster
+    FROM unnest(%(seq)s::bigint[], %(cluster)s::bigint[]) AS change (seq, cluster)
+    JOIN observations o ON o.stream_id = %(stream_id)s AND o.seq = change.seq
+    WHERE o.cluster <> change.cluster"""
+_POSTGRESQL_CHANGE = """
+    UPDATE observations o SET cluster = change.cluster
+    FROM unnest(%(seq)s::bigint[], %(cluster)s::bigint[]) AS change (seq, cluster)
+    WHERE o.stream_id = %(stream_id)s AND o.seq = change.seq AND o.cluster <> change.cluster"""
+_SQLITE_DEPARTED = "UPDATE observations SET left_seq = ?3 WHERE stream_id = ?1 AND seq = ?2"
+_POSTGRESQL_DEPARTED = """
+    UPDATE observations SET left_seq = %(after_seq)s
+    WHERE stream_id = %(stream_id)s AND seq = ANY(%(seq)s::bigint[])"""
+
+
+def upsert(dialect: str, table: sa.Table) -> Any:
+    """Return the dialect's INSERT for the table, which can go on with ON CONFLICT."""
+    insert: Callable[[sa.Table], Any] = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    return insert(table)
+
+
+def insert_observations(
+    connection: sa.Connection,
+    stream_id: int,
+    sources: dict[tuple[str, int], int],
+    block: ObservationBlock,
+) -> None:
+    """Append the block; ``sources`` gives the id of each (topic, partition) in it."""
+    rows = _tuples(stream_id, _source_ids(block, sources), block)
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(_INSERT, list(rows))
+    else:
+        _copy(connection, rows)
+
+
+def _source_ids(block: ObservationBlock, sources: dict[tuple[str, int], int]) -> NDArray[np.int64]:
+    partitions, position = np.unique(block.partition, return_inverse=True)
+    ids = [sources[block.topic, partition] for partition in partitions.tolist()]
+    return np.array(ids, dtype=np.int64)[position]
+
+
+def _tuples(
+    stream_id: int, source_ids: NDArray[np.int64], block: ObservationBlock
+) -> Iterator[tuple[Any, ...]]:
+    n = len(block)
+    return zip(
+        [stream_id] * n,
+        block.seq.tolist(),
+        source_ids.tolist(),
+        block.offset.tolist(),
+        block.cluster.tolist(),
+        block.event_time.tolist(),
+        [block.received_at] * n,
+        block.key,
+        rows_to_bytes(block.values),
+        [None] * n if block.text is None else block.text,
+        [None] * n if block.replaces is None else [seq or None for seq in block.replaces.tolist()],
+        strict=True,
+    )
+
+
+def _copy(connection: sa.Connection, rows: Iterator[tuple[Any, ...]]) -> None:
+    import psycopg
+
+    driver: Any = connection.connection.driver_connection
+    try:
+        with driver.cursor() as cursor, cursor.copy(_COPY) as copy:
+            copy.set_types(_COPY_TYPES)
+            for row in rows:
+                copy.write_row(row)
+    except psycopg.Error as error:
+        # The driver's own cursor: SQLAlchemy is not there to wrap it.
+        raise meaning_of(error) from error
+
+
+def reassign(connection: sa.Connection, stream_id: int, change: Reassignment) -> None:
+    """Give observations to other clusters, and keep what each had before."""
+    seq, cluster = change.seq.tolist(), change.cluster.tolist()
+    if not seq:
+        return
+    if connection.dialect.name == "sqlite":
+        rows = [
+            (stream_id, number, change.publication, to)
+            for number, to in zip(seq, cluster, strict=True)
+        ]
+        connection.exec_driver_sql(_SQLITE_HISTORY, rows)
+        connection.exec_driver_sql(_SQLITE_CHANGE, rows)
+        return
+    arrays = {
+        "stream_id": stream_id,
+        "publication": change.publication,
+        "seq": seq,
+        "cluster": cluster,
+    }
+    walk_indexes(connection)
+    connection.exec_driver_sql(_POSTGRESQL_HISTORY, arrays)
+    connection.exec_driver_sql(_POSTGRESQL_CHANGE, arrays)
+
+
+def mark_departed(connection: sa.Connection, stream_id: int, departure: Departure) -> None:
+    """Note that observations left the model."""
+    seq = departure.seq.tolist()
+    if not seq:
+        return
+    if connection.dialect.name == "sqlite":
+        rows = [(stream_id, number, departure.after_seq) for number in seq]
+        connection.exec_driver_sql(_SQLITE_DEPARTED, rows)
+        return
+    arrays = {"stream_id": stream_id, "after_seq": departure.after_seq, "seq": seq}
+    walk_indexes(connection)
+    connection.exec_driver_sql(_POSTGRESQL_DEPARTED, arrays)

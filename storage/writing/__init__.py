@@ -1,0 +1,12 @@
+"""The writer's side: one batch, one transaction, behind a fence.
+
+- ``fence``: who may write a stream, and whose turn it is.
+- ``leases``: leases and adopted rounds in SQL: who holds what, checked where it counts.
+- ``retention``: what may be forgotten, and forgetting it: oldest first, a bounded number of rows
+  at a time.
+- ``rewind``: back to a snapshot: everything later leaves the tables, and the offsets go back with
+  it.
+- ``store``: the store over SQL: the questions, and the writer's side on top of them.
+- ``writer``: one batch, one transaction: the order of the writes, after the fence has let it
+  pass.
+"""

@@ -1,0 +1,171 @@
+"""The store over SQL: the questions, and the writer's side on top of them.
+
+Safe to share between threads, so that health checks may ask while a batch commits; only one
+thread may commit at a time, which the port demands anyway.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from weald.storage.commit.commit import BatchCommit, Rewind, Snapshot, StreamSpec
+from weald.storage.errors import StreamConflict
+from weald.storage.queries.answers import Position
+from weald.storage.queries.base import Letters
+from weald.storage.queries.dead_letters import purge, request_replay
+from weald.storage.queries.reader import SqlReader, spec_of
+from weald.storage.settings import RetentionSettings
+from weald.storage.sql.bulk import upsert
+from weald.storage.sql.database import writing
+from weald.storage.sql.failures import translated
+from weald.storage.sql.schema import snapshots, streams
+
+from . import fence
+from .retention import prune as retain
+from .rewind import rewind as back_to
+from .writer import write_batch, write_snapshot
+
+__all__ = ["SqlReader", "SqlStore"]
+
+# Rows of one table in one transaction: some tens of milliseconds.
+PRUNED_AT_ONCE = 10_000
+
+
+class SqlStore(SqlReader):
+    """The writer's side as well."""
+
+    _readonly = False
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        with translated(), writing(self._engine).begin() as connection:
+            yield connection
+
+    def ensure_stream(self, spec: StreamSpec) -> StreamSpec:
+        """Create the stream if it is new and return what is stored.
+
+        Raises
+        ------
+        StreamConflict
+            If the stream exists and anything in its spec is different.
+        """
+        wanted = _plain(spec)
+        with self._writing() as connection:
+            insert = upsert(connection.dialect.name, streams)
+            connection.execute(
+                insert.on_conflict_do_nothing(index_elements=["name"]), _row_of(wanted)
+            )
+            row = connection.execute(sa.select(streams).where(streams.c.name == spec.name)).one()
+        stored = spec_of(row)
+        for field in StreamSpec.__dataclass_fields__:
+            old, new = getattr(stored, field), getattr(wanted, field)
+            if old != new:
+                raise StreamConflict(
+                    f"stream {spec.name!r} exists with {field} {old!r}, asked for {new!r}. Give "
+                    "the new stream another name, or run with the stored settings"
+                )
+        return stored
+
+    def claim(
+        self, stream: str, owner: str, generation: int, *, takeover: bool = False
+    ) -> Position:
+        """Make ``owner`` the only process whose commits are accepted; return where to go on."""
+        with self._writing() as connection:
+            return fence.claim(connection, stream, owner, generation, takeover=takeover)
+
+    def commit(self, batch: BatchCommit) -> None:
+        """Write the batch in one transaction, or nothing.
+
+        Raises
+        ------
+        Fenced
+            If the stream's owner, generation or epoch is no longer the batch's.
+        InvariantBroken
+            If the batch contradicts itself or the tables.
+        StorageUnavailable
+            If the outcome is unknown: commit the same batch again.
+        """
+        with self._writing() as connection:
+            write_batch(connection, batch, self._settings.snapshots_kept)
+
+    def request_replay(self, stream: str, letters: Letters) -> tuple[int, int]:
+        """Have the stream's owner decide these dead letters anew.
+
+        Returns
+        -------
+        int, int
+            How many were marked, and how many cannot be: their value was cut when it was stored.
+        """
+        with self._writing() as connection:
+            return request_replay(connection, self._id_of(connection, stream), letters)
+
+    def purge_dead_letters(self, stream: str, letters: Letters) -> int:
+        """Forget dead letters, but none that waits for its replay; return how many went.
+
+        The account of the partition still counts them.
+        """
+        with self._writing() as connection:
+            return purge(connection, self._id_of(connection, stream), letters)
+
+    def prune(self, stream: str, retention: RetentionSettings) -> dict[str, int]:
+        """Forget some of what the policy lets go; return how many rows went of each table."""
+        with self._writing() as connection:
+            return retain(connection, self._id_of(connection, stream), retention, PRUNED_AT_ONCE)
+
+    def save_snapshot(self, stream: str, snapshot: Snapshot) -> int:
+        """Keep an image that was made beside the writer; return the number that it got."""
+        with self._writing() as connection:
+            # Locks the stream's row, as a commit does, so that no two take the same number.
+            stream_id, epoch = connection.execute(
+                sa.update(streams)
+                .where(streams.c.id == self._id_of(connection, stream))
+                .values(owner=streams.c.owner)
+                .returning(streams.c.id, streams.c.epoch)
+            ).one()
+            return write_snapshot(connection, stream_id, epoch, snapshot)
+
+    def rewind(self, rewind: Rewind) -> int:
+        """Take out everything that came after a snapshot; return how many observations."""
+        with self._writing() as connection:
+            return back_to(connection, rewind)
+
+    def delete_snapshots(self, stream: str, numbers: Sequence[int]) -> None:
+        """Forget the snapshots with these numbers."""
+        with self._writing() as connection:
+            stream_id = self._id_of(connection, stream)
+            connection.execute(
+                sa.delete(snapshots).where(
+                    snapshots.c.stream_id == stream_id, snapshots.c.number.in_(numbers)
+                )
+            )
+
+
+def _row_of(spec: StreamSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "family": spec.family,
+        "family_params": spec.family_params,
+        "prior": spec.prior,
+        "prior_params": spec.prior_params,
+        "record_schema": spec.schema,
+        "seed": spec.seed,
+        "created_at": time.time(),
+        "owner": "",
+        "generation": 0,
+        "epoch": 0,
+        "next_seq": 1,
+        "next_event": 1,
+    }
+
+
+def _plain(spec: StreamSpec) -> StreamSpec:
+    """Return the spec as JSON would give it back: tuples as lists, keys as text."""
+    parts = {name: getattr(spec, name) for name in ("family_params", "prior_params", "schema")}
+    return replace(spec, **json.loads(json.dumps(parts)))

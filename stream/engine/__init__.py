@@ -1,0 +1,11 @@
+"""The loop, and what it owns: who writes, what is committed, where it goes.
+
+- ``commit_pipeline``: one batch from the model into SQL, and from there to whoever wants to know.
+- ``coordinator``: the writer's side of the refinement plane: rounds of leases, between batches.
+- ``engine``: the loop: poll, decode, insert, refine, publish, commit; the only place that goes
+  round.
+- ``ownership``: who writes the stream: acting, on the engine's thread, on what the group has
+  decided.
+- ``sinks``: where results go besides SQL. None of it is needed for correctness.
+- ``writer``: one tenure as the stream's writer: from claiming it in SQL to losing it.
+"""

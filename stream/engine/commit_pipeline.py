@@ -1,0 +1,73 @@
+"""One batch from the model into SQL, and from there to whoever wants to know."""
+
+import time
+
+from weald.storage.queries.base import Store
+from weald.stream.model.batch_outcome import Applied
+from weald.stream.record.pending_batch import Held
+from weald.stream.source.retry import Patience
+from weald.stream.source.source import Source
+from weald.stream.telemetry.telemetry import Watch
+
+from .sinks import Outlets
+from .writer import Writer
+
+__all__ = ["Delivery"]
+
+
+class Delivery:
+    """Commits; then tells Redis, Kafka and the metrics, in this order.
+
+    Parameters
+    ----------
+    source : Source
+    store : Store
+    outlets : Outlets
+    patience : Patience
+    watch : Watch
+    """
+
+    def __init__(
+        self, source: Source, store: Store, outlets: Outlets, patience: Patience, watch: Watch
+    ) -> None:
+        self._source = source
+        self._store = store
+        self._outlets = outlets
+        self._patience = patience
+        self._watch = watch
+
+    def introduce(self, writer: Writer) -> None:
+        """Show what a stream that was just taken over holds."""
+        if writer.spec is not None:
+            self._outlets.show_all(writer.spec.name, self._store, self._watch)
+
+    def deliver(self, writer: Writer, held: Held, applied: Applied, *, save: bool = False) -> None:
+        """Write everything in one transaction, with a snapshot when one is due or asked for.
+
+        Raises
+        ------
+        Fenced
+            When the stream has a newer owner; nothing was written.
+        Rebalanced
+            When the partitions changed hands during a retry.
+        """
+        snapshot = None
+        if save or writer.snapshot_due():
+            with self._watch.step("snapshot"):
+                snapshot = writer.snapshot(time.time())
+        commit = writer.commit_of(held, applied, self._source.generation(), snapshot)
+        with self._watch.step("dead_letters"):
+            self._patience.until_done("kafka", lambda: self._outlets.bury(commit))
+        with self._watch.step("commit"):
+            self._patience.until_done("sql", lambda: self._store.commit(commit))
+        writer.committed(commit)
+        writer.prune()
+        with self._watch.step("redis"):
+            self._outlets.show(commit, self._store, self._watch)
+        with self._watch.step("courtesy"):
+            self._source.commit(held.reached)
+        self._watch.committed(commit, held, applied, timed=writer.timed)
+        self._watch.standing(writer, self._source.lag(), held)
+        if snapshot is not None:
+            stored = self._patience.until_done("sql", lambda: self._store.snapshots(commit.stream))
+            self._watch.metrics.snapshot(stored[0].n_bytes)

@@ -1,0 +1,333 @@
+"""The writer's side of the refinement plane: rounds of leases, between batches.
+
+A round begins when the one before has been taken back and a worker is there. The blocks are dealt
+out, SQL gets the leases in one transaction, and only then Redis does. Meanwhile records are
+inserted as ever; the writer looks for returns between two batches and never waits. When every lease
+has come back or been given up, the round is taken back in the next transaction: labels, acceptance,
+lineage and the closing of each lease under its fencing token, all or nothing.
+
+A lease is given up when no worker at all has been heard of for two of its times, or when it is
+parked; never because it is slow: that would prefer partitions on which moves are cheap.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+
+from weald.mcmc.leases.lease_work import Returned
+from weald.mcmc.leases.leases import Budget
+from weald.mcmc.leases.outstanding import Lent
+from weald.mcmc.schedule.kernel_report import added
+from weald.storage.commit.commit import AdoptionRow, LeaseRow
+from weald.storage.encoding.snapshot import decode, encode
+from weald.storage.errors import SnapshotCorrupt, StorageUnavailable
+from weald.storage.queries.base import Store
+from weald.storage.redis.lease_queue import LeaseItem, LeaseQueue, LeaseReturn
+from weald.stream.model.batch_outcome import Applied
+from weald.stream.model.lease_rounds import packed
+from weald.stream.model.shard import Shard
+from weald.stream.source.retry import Backoff
+from weald.stream.telemetry.telemetry import Watch
+from weald.stream.worker.settings import WorkersSettings
+
+from .writer import Writer
+
+__all__ = ["Refinery"]
+
+_log = logging.getLogger(__name__)
+
+# Looking for leases that Redis lost costs a few calls, so it is done a few times a lease.
+_LOOKS_A_LEASE = 2
+_LONELY_LEASES = 2
+_SHARE_BEHIND = 0.25
+# While a round is out the writer looks for it again after so much of its age: workers idle for
+# little of their time, and long leases cost no more looks than short ones.
+_LOOK_AGAIN = 0.1
+_LEAST_LOOK_SECONDS = 0.005
+
+Key = tuple[int, int, int]
+
+
+@dataclass
+class _Out:
+    """The round that is out."""
+
+    number: int
+    leases: dict[Key, Lent]
+    offered_at: float
+    sent: bool = False
+    returned: dict[Key, tuple[str, Returned]] = field(default_factory=dict)
+    given_up: dict[Key, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.began = self.looked_at = self.heard_at = time.monotonic()
+
+    @property
+    def open(self) -> list[Key]:
+        """Leases of which nothing was heard yet."""
+        return [key for key in self.leases if key not in self.returned | self.given_up]
+
+
+class Refinery:
+    """Rounds of leases for whoever writes the stream.
+
+    Parameters
+    ----------
+    settings : WorkersSettings
+    queue : LeaseQueue
+    store : Store
+    watch : Watch
+    clock : callable
+        Wall clock in epoch seconds, written on leases; it decides nothing.
+    """
+
+    def __init__(
+        self,
+        settings: WorkersSettings,
+        queue: LeaseQueue,
+        store: Store,
+        watch: Watch,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = settings
+        self._queue = queue
+        self._store = store
+        self._watch = watch
+        self._clock = clock
+        self._writer: Writer | None = None
+        self._out: _Out | None = None
+        self._last = 0
+        self._away_until = 0.0
+        self._begin_at = 0.0
+        self._spent = 0.0
+        self._backoff = Backoff(0.5, 15.0)
+
+    @property
+    def behind_seconds(self) -> float:
+        """How late ingestion may be before rounds come less often."""
+        return self._settings.behind_seconds
+
+    def poll_seconds(self, at_most: float) -> float:
+        """How long the writer may wait for records, at most so many seconds.
+
+        Less while a round is out or about to begin: who waits for records lets workers wait.
+        """
+        now = time.monotonic()
+        if now < self._away_until:
+            return at_most
+        if self._out is not None:
+            look = max(_LEAST_LOOK_SECONDS, _LOOK_AGAIN * (now - self._out.began))
+        else:
+            look = self._begin_at - now if self._begin_at > now else at_most
+        return min(at_most, look)
+
+    def turn(self, writer: Writer, *, behind: bool) -> Applied | None:
+        """Look what came back; return what is to be committed, if anything is.
+
+        Parameters
+        ----------
+        writer : Writer
+            Whose shard it is. A new one abandons the leases of the one before.
+        behind : bool
+            Ingestion is late: rounds come less often.
+        """
+        shard, spec = writer.shard, writer.spec
+        if shard is None or spec is None or time.monotonic() < self._away_until:
+            return None
+        if writer is not self._writer:
+            return self._take_over(writer, shard, spec.name)
+        try:
+            applied = self._turn(writer, shard, behind=behind)
+        except StorageUnavailable as error:
+            self._rest(error)
+            return None
+        self._backoff.reset()
+        return applied
+
+    def committed(self) -> None:
+        """SQL has what `turn` returned: put new leases up. Redis may be away; they wait then."""
+        if self._out is not None and not self._out.sent:
+            try:
+                self._send(self._out)
+            except StorageUnavailable as error:
+                self._rest(error)
+
+    def _rest(self, error: StorageUnavailable) -> None:
+        self._away_until = time.monotonic() + self._backoff.delay()
+        self._watch.away("redis", str(error))
+
+    def _take_over(self, writer: Writer, shard: Shard, stream: str) -> Applied | None:
+        """Close what the writer before left open: its memory of it is gone."""
+        self._out = None
+        shard.forget_lent()
+        left = self._store.leases(stream, outcome="offered")
+        self._last = self._store.last_round(stream)
+        self._writer = writer
+        if not left:
+            return None
+        try:
+            self._queue.withdraw([(row.round_number, row.number, row.token) for row in left])
+        except StorageUnavailable as error:
+            # Workers may go on for nothing: their returns are late.
+            self._rest(error)
+        now = self._clock()
+        self._watch.leases("abandoned", len(left))
+        return Applied(leases=[replace(row, outcome="abandoned", closed_at=now) for row in left])
+
+    def _turn(self, writer: Writer, shard: Shard, *, behind: bool) -> Applied | None:
+        applied = None
+        out = self._out
+        if out is not None:
+            if not out.sent:
+                self._send(out)
+            self._collect(out)
+            if out.open:
+                self._look(out)
+            if out.open:
+                return None
+            applied = self._adopt(out, shard)
+        if time.monotonic() >= self._begin_at:
+            applied = self._begin(writer, shard, applied, behind=behind)
+        return applied
+
+    # Beginning.
+
+    def _begin(
+        self, writer: Writer, shard: Shard, applied: Applied | None, *, behind: bool
+    ) -> Applied | None:
+        alive = self._alive()
+        self._watch.workers(alive)
+        if alive == 0 or shard.seq == 0:
+            return applied
+        began = time.monotonic()
+        self._last += 1
+        budget = Budget(self._settings.kernels, self._settings.sweeps, 0)
+        seed = writer.spec.seed if writer.spec is not None else 0
+        rng = Generator(PCG64(SeedSequence([seed, self._last])))
+        with self._watch.step("lend"):
+            lent = shard.lend(self._last, rng, self._settings.leases or alive, budget)
+        token = writer.epoch + 1
+        leases = {(self._last, number, token): each for number, each in enumerate(lent)}
+        self._out = _Out(self._last, leases, self._clock())
+        applied = applied or Applied()
+        applied.leases += [
+            LeaseRow(
+                round_number=key[0],
+                number=key[1],
+                token=token,
+                outcome="offered",
+                n_atoms=len(each.atoms),
+                offered_at=self._out.offered_at,
+            )
+            for key, each in leases.items()
+        ]
+        spent, self._spent = self._spent + time.monotonic() - began, 0.0
+        # The next round costs about as much: it waits until that is a small part of the time.
+        share = self._settings.writer_share * (_SHARE_BEHIND if behind else 1.0)
+        self._begin_at = time.monotonic() + spent * (1.0 / share - 1.0)
+        return applied
+
+    def _alive(self) -> int:
+        horizon = _LONELY_LEASES * self._settings.lease_seconds
+        alive = 0
+        for row in self._queue.workers():
+            if row.idle_seconds <= horizon:
+                alive += 1
+            else:
+                self._queue.forget(row.name)
+        return alive
+
+    def _send(self, out: _Out) -> None:
+        keys = out.open
+        self._queue.offer([LeaseItem(key, encode(out.leases[key].lease.arrays())) for key in keys])
+        out.sent = True
+        self._watch.back("redis")
+
+    # Taking back.
+
+    def _collect(self, out: _Out) -> None:
+        for back in self._queue.returned():
+            if back.key not in out.leases or back.key in out.returned | out.given_up:
+                self._watch.late_return()
+                continue
+            if back.payload is None:
+                out.given_up[back.key] = "parked"
+            elif (answer := _answer(back, out.leases[back.key])) is not None:
+                out.returned[back.key] = (back.worker, answer)
+
+    def _look(self, out: _Out) -> None:
+        """See to leases that Redis lost, and to those that nobody is there to work on."""
+        now = time.monotonic()
+        if now - out.looked_at < self._settings.lease_seconds / _LOOKS_A_LEASE:
+            return
+        out.looked_at = now
+        standing = self._queue.standing()
+        # A lease that was given back since `_collect` is neither standing nor returned yet.
+        self._collect(out)
+        lost = [key for key in out.open if key not in standing]
+        if lost:
+            _log.warning("leases %s are lost to Redis: offered again", lost)
+            self._queue.offer(
+                [LeaseItem(key, encode(out.leases[key].lease.arrays())) for key in lost]
+            )
+        alive = self._alive()
+        self._watch.workers(alive)
+        if alive:
+            out.heard_at = now
+        elif now - out.heard_at > _LONELY_LEASES * self._settings.lease_seconds:
+            out.given_up.update(dict.fromkeys(out.open, "expired"))
+            self._queue.withdraw([key for key, why in out.given_up.items() if why == "expired"])
+
+    def _adopt(self, out: _Out, shard: Shard) -> Applied:
+        self._out = None
+        now = self._clock()
+        returns = [(out.leases[key].atoms, back.labels) for key, (_, back) in out.returned.items()]
+        place = shard.rounds
+        row = AdoptionRow(
+            round_number=out.number,
+            begun_seq=place.seq,
+            begun_publication=place.publication,
+            seq=shard.seq,
+            publication=shard.publication,
+            payload=packed(returns),
+        )
+        with self._watch.step("adopt"):
+            refinement = shard.take_back(returns)
+        self._spent = refinement.seconds
+        answers = [answer for _, answer in out.returned.values()]
+        refinement = replace(
+            refinement, kernels=added(each for answer in answers for each in answer.kernels)
+        )
+        applied = Applied(adoptions=[row])
+        applied.refined(refinement, self._settings.sweeps, shard.seq, shard.roster.n_observations)
+        outcomes: dict[Key, tuple[str, str | None]] = {
+            key: ("adopted", worker) for key, (worker, _) in out.returned.items()
+        }
+        outcomes |= {key: (why, None) for key, why in out.given_up.items()}
+        for key, (outcome, worker) in outcomes.items():
+            lent = out.leases[key]
+            applied.leases.append(
+                LeaseRow(*key, outcome, len(lent.atoms), out.offered_at, now, worker)
+            )
+            self._watch.leases(outcome, 1)
+        self._watch.staleness(now - out.offered_at, shard.seq - place.seq)
+        return applied
+
+
+def _answer(back: LeaseReturn, lent: Lent) -> Returned | None:
+    """What came back, if it is whole; a lease whose return is not is offered again."""
+    try:
+        answer = Returned.from_arrays(decode(back.payload or b""))
+    except (SnapshotCorrupt, KeyError, TypeError, ValueError) as error:
+        _log.warning("the return of lease %s by %s is dropped: %s", back.key, back.worker, error)
+        return None
+    labels = answer.labels
+    whole = labels.shape == lent.atoms.shape and labels.dtype == np.int64
+    if not whole or labels.min() < 0 or labels.max() >= labels.shape[0]:
+        _log.warning("the labels of lease %s by %s are no partition", back.key, back.worker)
+        return None
+    return answer

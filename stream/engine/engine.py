@@ -1,0 +1,201 @@
+"""The loop: poll, decode, insert, refine, publish, commit; the only place that goes round.
+
+One thread does everything in order, so at any moment at most one batch is between the topic and
+SQL. A bad record becomes a dead letter; when something is away the partitions are paused and the
+same step is tried again; a newer owner makes this one drop its state and join the group anew.
+"""
+
+import time
+
+from weald.monitoring.health import Health
+from weald.monitoring.metrics import Metrics
+from weald.storage.errors import Fenced
+from weald.storage.queries.base import Store
+from weald.stream.dead_letters.dead_letter import DeadLetterLimit, too_many
+from weald.stream.dead_letters.replay import SecondChances
+from weald.stream.errors import Rebalanced
+from weald.stream.model.batch_outcome import Applied
+from weald.stream.model.model import Plan
+from weald.stream.record.decode import decode
+from weald.stream.record.formats import schema_for
+from weald.stream.record.pending_batch import Held, fresh
+from weald.stream.record.record import Message, Reason
+from weald.stream.record.schema import Schema
+from weald.stream.source.retry import Patience
+from weald.stream.source.source import Source
+from weald.stream.telemetry.telemetry import Watch
+
+from .commit_pipeline import Delivery
+from .coordinator import Refinery
+from .ownership import Ownership
+from .sinks import Outlets
+from .writer import Writer
+
+__all__ = ["Engine"]
+
+
+class Engine:
+    """Runs one stream until its source ends or `stop` is called.
+
+    Parameters
+    ----------
+    plan : Plan
+    source : Source
+        Closed when `run` returns.
+    store : Store
+    outlets : Outlets, optional
+        Redis and the dead-letter topic.
+    watch : Watch, optional
+        Metrics and health; by default nobody reads them.
+    schema : Schema, optional
+        The plan's, compiled for the source's format; by default for JSON.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        source: Source,
+        store: Store,
+        outlets: Outlets | None = None,
+        watch: Watch | None = None,
+        schema: Schema | None = None,
+    ) -> None:
+        reasons = [str(reason) for reason in Reason]
+        self._plan = plan
+        self._source = source
+        self._watch = watch or Watch(Metrics(plan.stream.name, reasons=reasons), Health())
+        self._schema = schema or schema_for(plan.stream, plan.schema)
+        self._limit = DeadLetterLimit(plan.stream.dead_letter_share, plan.stream.dead_letter_window)
+        self._patience = Patience(source, self._watch, lambda: self._stopping)
+        self._ownership = Ownership(plan, source, store, self._patience, self._watch)
+        self._delivery = Delivery(source, store, outlets or Outlets(), self._patience, self._watch)
+        self._chances = SecondChances(plan, self._schema, store)
+        self._held = Held()
+        self._refinery: Refinery | None = None
+        self._stopping = False
+
+    def refine_by(self, refinery: Refinery) -> None:
+        """Give the partition out to workers between two batches."""
+        self._refinery = refinery
+
+    def stop(self) -> None:
+        """Finish the batch in hand, then return from `run`; safe in a signal handler."""
+        self._stopping = True
+
+    def run(self) -> None:
+        """Go round until the source ends or somebody calls `stop`.
+
+        Raises
+        ------
+        TooManyDeadLetters, SourceError, StorageStopped, ReplayDiverged
+            What no retry mends. What was committed stays, and nothing else was.
+        """
+        ended = False
+        try:
+            while not (self._stopping or ended):
+                ended = self._round()
+            self._watch.phase("stopping", len(self._source.assignment()))
+            self._save()
+        finally:
+            self._source.close()
+
+    def _round(self) -> bool:
+        """Go round once; tell whether the source has ended."""
+        with self._watch.step("poll"):
+            messages = self._patience.poll(self._poll_seconds())
+        changes = self._source.take_changes()
+        try:
+            if self._ownership.unsettled(changes):
+                # What was polled before a seek does not count.
+                taken = self._ownership.settle(changes)
+                if taken is not None:
+                    self._delivery.introduce(taken)
+            elif (writer := self._ownership.writer) is not None:
+                self._refine_by_workers(writer, messages)
+                if messages:
+                    self._digest(writer, messages)
+                if len(self._held) or not messages:
+                    self._watch.waiting(self._source.lag(), len(self._held))
+                ended = not messages and self._source.exhausted
+                again = (ended or self._chances.due) and self._reconsider(writer)
+                if ended and not again:
+                    self._finish(writer)
+                    return True
+        except (Fenced, Rebalanced) as lost:
+            self._ownership.drop(lost)
+        if self._ownership.writer is None:
+            self._held = Held()
+        return False
+
+    def _poll_seconds(self) -> float:
+        wait = self._plan.stream.poll_seconds
+        return wait if self._refinery is None else self._refinery.poll_seconds(wait)
+
+    def _refine_by_workers(self, writer: Writer, messages: list[Message]) -> None:
+        """Take back leases and give out others; what that changes is committed at once."""
+        if self._refinery is None or len(self._held):
+            return
+        stamps = [each.timestamp_ms for each in messages if each.timestamp_ms >= 0]
+        late = time.time() - min(stamps) / 1000.0 if stamps else 0.0
+        applied = self._refinery.turn(writer, behind=late > self._refinery.behind_seconds)
+        if applied is not None:
+            self._delivery.deliver(writer, Held(), applied)
+            self._refinery.committed()
+
+    def _digest(self, writer: Writer, messages: list[Message]) -> None:
+        now = time.time()
+        kept = fresh(messages, writer.offsets)
+        with self._watch.step("decode"):
+            batch, dead = decode(kept, self._schema, received_at=now)
+        self._limit.observe(len(kept), dead)
+        self._held.add(messages, kept, (batch, dead), now)
+        writer.reached(self._held.reached)
+        enough = max(self._plan.model.warmup_records, 1)
+        if writer.shard is not None or len(self._held) >= enough:
+            self._flush(writer)
+
+    def _reconsider(self, writer: Writer) -> bool:
+        """Decide dead letters anew, if somebody asked for it; tell whether there were any."""
+        if writer.shard is None:
+            return False
+        held = self._patience.until_done("sql", lambda: self._chances.take(writer.offsets))
+        if held is not None:
+            # They say nothing about the records that come in: no limit on their share.
+            writer.unfit(held)
+            self._patience.until_done("sql", lambda: writer.settle_repeats(held))
+            self._deliver(writer, held)
+        return held is not None
+
+    def _flush(self, writer: Writer, *, last: bool = False) -> None:
+        """Take what is held through the model into SQL."""
+        if writer.shard is None:
+            self._patience.until_done("sql", lambda: writer.begin(self._held))
+            self._ownership.show()
+        self._limit.observe(0, writer.unfit(self._held))
+        self._patience.until_done("sql", lambda: writer.settle_repeats(self._held))
+        self._deliver(writer, self._held, last=last)
+        self._held = Held()
+
+    def _deliver(self, writer: Writer, held: Held, *, last: bool = False) -> None:
+        if writer.shard is not None:
+            self._watch.arriving(writer.shard, held)
+        applied = writer.apply(held, time.time(), self._watch.step, last=last)
+        self._delivery.deliver(writer, held, applied)
+
+    def _finish(self, writer: Writer) -> None:
+        """Close the books of a source that has ended."""
+        if len(self._held) or writer.unfinished:
+            self._flush(writer, last=True)
+        elif self._held.dead_letters:
+            dead = self._held.dead_letters
+            raise too_many(len(dead), self._held.n_received, dead)
+
+    def _save(self) -> None:
+        """Leave a snapshot behind, so that the next start has nothing to replay."""
+        writer = self._ownership.writer
+        if writer is None or not writer.unsaved:
+            return
+        try:
+            self._delivery.deliver(writer, Held(), Applied(), save=True)
+        except (Fenced, Rebalanced) as lost:
+            self._ownership.drop(lost)

@@ -1,0 +1,137 @@
+"""Who writes the stream: acting, on the engine's thread, on what the group has decided."""
+
+import logging
+import time
+from collections.abc import Sequence
+
+from weald.storage.errors import Fenced
+from weald.storage.queries.base import Store
+from weald.stream.errors import Rebalanced
+from weald.stream.model.model import Plan
+from weald.stream.source.retry import Patience
+from weald.stream.source.source import Change, Source
+from weald.stream.telemetry.telemetry import Watch
+
+from .writer import Claim, Writer
+
+__all__ = ["Ownership"]
+
+_log = logging.getLogger(__name__)
+
+# Between two refused claims.
+REST_SECONDS = 1.0
+
+
+class Ownership:
+    """Takes the stream over when the group says so, and drops it when it is another's.
+
+    Parameters
+    ----------
+    plan : Plan
+    source : Source
+    store : Store
+    patience : Patience
+    watch : Watch
+    """
+
+    def __init__(
+        self, plan: Plan, source: Source, store: Store, patience: Patience, watch: Watch
+    ) -> None:
+        self._plan = plan
+        self._source = source
+        self._store = store
+        self._patience = patience
+        self._watch = watch
+        self._refused_since: float | None = None
+        self.writer: Writer | None = None
+
+    def unsettled(self, changes: Sequence[Change]) -> bool:
+        """Whether something must be settled before records count for anything."""
+        return bool(changes) or (self.writer is None and bool(self._source.assignment()))
+
+    def settle(self, changes: Sequence[Change]) -> Writer | None:
+        """Follow the group: take over, stand by, or go on with more partitions.
+
+        Returns
+        -------
+        Writer or None
+            The new tenure, when one has begun.
+
+        Raises
+        ------
+        Rebalanced
+            When the partitions changed hands again meanwhile.
+        """
+        for change in changes:
+            _log.info("partitions %s: %s", change.kind, change.partitions)
+            self._watch.metrics.rebalance(change.kind)
+        if any(change.kind != "assigned" for change in changes):
+            self.drop("the group gave the partitions to another process")
+        former = self.writer
+        if self._source.assignment():
+            if self.writer is None:
+                self._take_over()
+            if self.writer is not None:
+                self._source.seek(self.writer.offsets)
+        self.show()
+        return self.writer if self.writer is not former else None
+
+    def drop(self, reason: object) -> None:
+        """Forget everything; SQL has what counts."""
+        if isinstance(reason, Fenced):
+            self._watch.metrics.fenced()
+        if self.writer is not None:
+            _log.warning("the stream's state is dropped: %s", reason)
+        self.writer = None
+
+    def show(self) -> None:
+        """Tell metrics and health where this process stands."""
+        if self.writer is None:
+            phase = "standby"
+        else:
+            phase = "warming_up" if self.writer.shard is None else "running"
+        self._watch.phase(phase, len(self._source.assignment()))
+
+    def _take_over(self) -> None:
+        self._watch.phase("replaying", len(self._source.assignment()))
+        generation = self._source.generation()
+        claim = Claim(self._source.member_id(), generation, takeover=self._believes(generation))
+        writer = Writer(self._plan, self._store, claim)
+        self._source.pause()
+        try:
+            self._patience.until_done("sql", lambda: writer.load(self._breathe))
+        except Fenced as refusal:
+            self._refused(refusal)
+            return
+        finally:
+            self._source.resume()
+        self._refused_since = None
+        self.writer = writer
+
+    def _believes(self, generation: int) -> bool:
+        """Whether the group is believed against SQL; a source without a group always is."""
+        if generation == 0:
+            return True
+        since = self._refused_since
+        return since is not None and (
+            time.monotonic() - since >= self._plan.stream.takeover_seconds
+        )
+
+    def _refused(self, refusal: Fenced) -> None:
+        now = time.monotonic()
+        self._refused_since = now if self._refused_since is None else self._refused_since
+        _log.warning(
+            "%s. If the group goes on naming this process as the owner, it takes the stream over "
+            "%.0f s after the first refusal",
+            refusal,
+            self._plan.stream.takeover_seconds,
+        )
+        self._patience.rest(min(REST_SECONDS, self._plan.stream.takeover_seconds))
+
+    def _breathe(self, n_replayed: int) -> None:
+        self._watch.metrics.observations_replayed(n_replayed)
+        self._watch.health.progress()
+        self._source.poll(0.0)
+        changes = self._source.take_changes()
+        if changes:
+            raise Rebalanced(f"the partitions were {changes[-1].kind} during the replay")

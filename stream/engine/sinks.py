@@ -1,0 +1,106 @@
+"""Where results go besides SQL. None of it is needed for correctness."""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from weald.storage.commit.commit import BatchCommit, ClusterRow
+from weald.storage.errors import StorageUnavailable
+from weald.storage.queries.base import Reader
+from weald.storage.redis.statistics import Outcome
+from weald.stream.dead_letters.dead_letter import DeadLetterOutlet
+from weald.stream.source.retry import Backoff
+from weald.stream.telemetry.telemetry import Watch
+
+__all__ = ["Outlets", "Statistics"]
+
+# As often as Prometheus looks, or so.
+MEASURED_EVERY_SECONDS = 15.0
+
+
+class Statistics(Protocol):
+    """Shows clusters' statistics to whoever reads them; `RedisStatistics` is one."""
+
+    def publish(self, stream: str, epoch: int, clusters: Sequence[ClusterRow]) -> Outcome:
+        """Show the clusters that commit `epoch` changed."""
+
+    def rebuild(self, stream: str, reader: Reader) -> bool:
+        """Show everything anew, from SQL."""
+
+    def n_bytes(self, stream: str) -> int | None:
+        """Memory that what is shown takes; None where it may not be asked for."""
+
+
+@dataclass
+class Outlets:
+    """Redis and the dead-letter topic, each of which may be missing.
+
+    Parameters
+    ----------
+    statistics : Statistics, optional
+    dead_letters : DeadLetterOutlet, optional
+    """
+
+    statistics: Statistics | None = None
+    dead_letters: DeadLetterOutlet | None = None
+    _backoff: Backoff = field(default_factory=lambda: Backoff(0.5, 15.0))
+    _rest_until: float = 0.0
+    _measured_at: float = -math.inf
+
+    def bury(self, commit: BatchCommit) -> None:
+        """Send the commit's dead letters to their topic.
+
+        Raises
+        ------
+        SourceUnavailable
+            When the broker does not answer.
+        """
+        # Those that were taken back and refused again are in the topic already.
+        old = {(each.topic, each.partition, each.offset) for each in commit.taken_back}
+        letters = [
+            each
+            for each in commit.dead_letters
+            if (each.topic, each.partition, each.offset) not in old
+        ]
+        if self.dead_letters is not None and letters:
+            self.dead_letters.send(letters)
+
+    def show(self, commit: BatchCommit, reader: Reader, watch: Watch) -> None:
+        """Show the commit's statistics; when Redis is away go on without it.
+
+        What is missed meanwhile is a gap that the next success closes from SQL. After a failure
+        Redis is left alone for a while, so that its timeouts do not become the stream's pace.
+        """
+        statistics = self.statistics
+        if statistics is None or time.monotonic() < self._rest_until:
+            return
+        with self._forgiven(watch):
+            outcome = statistics.publish(commit.stream, commit.epoch, commit.clusters)
+            if outcome is Outcome.GAP:
+                statistics.rebuild(commit.stream, reader)
+            watch.metrics.redis_published(len(commit.clusters))
+            if time.monotonic() - self._measured_at >= MEASURED_EVERY_SECONDS:
+                self._measured_at = time.monotonic()
+                if (size := statistics.n_bytes(commit.stream)) is not None:
+                    watch.metrics.redis_size(size)
+
+    def show_all(self, stream: str, reader: Reader, watch: Watch) -> None:
+        """Show everything from SQL: a former owner may have died before it could."""
+        statistics = self.statistics
+        if statistics is not None:
+            with self._forgiven(watch):
+                statistics.rebuild(stream, reader)
+
+    @contextmanager
+    def _forgiven(self, watch: Watch) -> Iterator[None]:
+        try:
+            yield
+        except StorageUnavailable as error:
+            self._rest_until = time.monotonic() + self._backoff.delay()
+            watch.away("redis", str(error))
+        else:
+            self._backoff.reset()
+            watch.back("redis")

@@ -1,0 +1,353 @@
+"""One tenure as the stream's writer: from claiming it in SQL to losing it.
+
+Everything here is dropped when the tenure ends; SQL has what counts.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from weald.storage.commit.commit import BatchCommit, LineageRow, Snapshot, StreamSpec
+from weald.storage.errors import Fenced, StorageUnavailable, StreamNotFound
+from weald.storage.queries.answers import SnapshotInfo
+from weald.storage.queries.base import Store
+from weald.storage.sql.failpoints import failpoint
+from weald.stream.errors import ReplayDiverged
+from weald.stream.model.batch_outcome import Applied
+from weald.stream.model.compacted_atoms import Archive
+from weald.stream.model.model import Plan, new_shard, spec_from_sample, spec_on_record, unfit
+from weald.stream.model.network_shard import NetworkShard
+from weald.stream.model.shard import Shard
+from weald.stream.record.pending_batch import Held
+from weald.stream.record.record import DeadLetter, TopicPartition
+from weald.stream.recovery.recovery import adopt, first_difference, replay, restored, with_offsets
+from weald.stream.telemetry.steps import Step
+
+__all__ = ["Claim", "Writer"]
+
+_log = logging.getLogger(__name__)
+
+# In the shadow of one commit.
+PRUNING_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Claim:
+    """In whose name, and under which generation of the group, the stream is written.
+
+    Parameters
+    ----------
+    owner : str
+    generation : int
+    takeover : bool
+        Accept a generation older than the last owner's; see `Store.claim`.
+    """
+
+    owner: str
+    generation: int
+    takeover: bool = False
+
+
+class Writer:
+    """The stream's model and its place in the topic, in step with SQL.
+
+    Parameters
+    ----------
+    plan : Plan
+    store : Store
+    claim : Claim
+    """
+
+    def __init__(self, plan: Plan, store: Store, claim: Claim) -> None:
+        self._plan = plan
+        self._store = store
+        self._claim = claim
+        self._spec: StreamSpec | None = None
+        self._shard: Shard | None = None
+        self._epoch = 0
+        self._snapshots = 0
+        self._snapshot_seq = 0
+        self._due = False
+        self._pruning = False
+        self.offsets: dict[TopicPartition, int] = {}
+
+    @property
+    def shard(self) -> Shard | None:
+        """The model; None while a new stream warms up."""
+        return self._shard
+
+    @property
+    def spec(self) -> StreamSpec | None:
+        """What the stream is; None while it warms up."""
+        return self._spec
+
+    @property
+    def epoch(self) -> int:
+        """Number of the last commit."""
+        return self._epoch
+
+    @property
+    def timed(self) -> bool:
+        """Whether records tell their own time."""
+        return self._plan.schema.time is not None
+
+    # Coming back.
+
+    def load(self, breathe: Callable[[int], None]) -> None:
+        """Claim the stream, take its newest good snapshot and replay what came after.
+
+        Does nothing for a stream that SQL does not know yet.
+
+        Parameters
+        ----------
+        breathe : callable
+            Called with the number of observations replayed since its last call; a replay may be
+            long, and the group must hear of this process meanwhile.
+
+        Raises
+        ------
+        Fenced
+            When the stream was claimed under a later generation.
+        StreamConflict
+            When the settings describe another stream.
+        ReplayDiverged
+            When SQL lacks observations that it counts, or when replay does not reproduce what it
+            shows and the settings say to stop then.
+        """
+        name = self._plan.stream.name
+        stored = self._known()
+        if stored is None:
+            return
+        spec = self._store.ensure_stream(spec_on_record(self._plan, stored))
+        self._take(spec)
+        failpoint("load.claimed")
+        settings = self._plan.refinement, self._plan.memory
+        shard, snapshot = restored(self._store, spec, settings)
+        self._snapshot_seq = 0 if snapshot is None else snapshot.seq
+        failpoint("load.restored")
+        self._snapshots = max((each.number for each in self._store.snapshots(name)), default=0)
+        replay(self._store, name, shard, self._next_seq - 1, breathe)
+        failpoint("load.replayed")
+        shard.table.take_changes(self._epoch)
+        agrees = self._compare(shard, snapshot, breathe)
+        # A later replay must not take the new settings for the old ones.
+        was = (shard.cadence, shard.forgetting.settings)
+        self._due = snapshot is None or not agrees or was != settings
+        shard.settle(*settings)
+        shard.archive = Archive(self._store, name)
+        self._shard = shard
+
+    def _known(self) -> StreamSpec | None:
+        try:
+            return self._store.spec(self._plan.stream.name)
+        except StreamNotFound:
+            return None
+
+    def _take(self, spec: StreamSpec) -> None:
+        claim = self._claim
+        position = self._store.claim(
+            spec.name, claim.owner, claim.generation, takeover=claim.takeover
+        )
+        self._spec = spec
+        self._epoch = position.epoch
+        self._next_seq = position.next_seq
+        self.offsets = {TopicPartition(*place): next_ for place, next_ in position.offsets.items()}
+
+    def _compare(
+        self, shard: Shard, snapshot: SnapshotInfo | None, breathe: Callable[[int], None]
+    ) -> bool:
+        """Whether the replay arrived at what SQL shows; if not, the model takes that over."""
+        name = self._plan.stream.name
+        different = first_difference(self._store, name, shard, breathe)
+        if different is None:
+            return True
+        first = 1 if snapshot is None else snapshot.seq + 1
+        what = (
+            f"stream {name!r}: replaying observations {first} to {shard.seq} gave observation "
+            f"{different} another cluster than SQL holds. They were written by another version of "
+            "Weald or of its libraries, or SQL was changed by hand"
+        )
+        if self._plan.stream.diverged == "stop":
+            raise ReplayDiverged(
+                f"{what}. Run the version that wrote them and stop it with SIGTERM, which leaves a "
+                'snapshot, or set stream.diverged = "adopt"'
+            )
+        adopt(self._store, name, shard)
+        _log.error(
+            "%s. Every assignment, id and offset stays as SQL has it, and the model goes on from "
+            "there; a snapshot of it comes with the next commit",
+            what,
+        )
+        return False
+
+    # Going on.
+
+    def begin(self, held: Held) -> None:
+        """Make the model of a new stream from its first observations.
+
+        Raises
+        ------
+        Fenced
+            When another process has begun the stream meanwhile.
+        """
+        if self._known() is not None:
+            raise Fenced(f"stream {self._plan.stream.name!r} was begun by another process")
+        sample = held.batch.values[: max(self._plan.model.warmup_records, 1)]
+        offsets = self.offsets
+        spec = self._store.ensure_stream(spec_from_sample(self._plan, sample))
+        self._take(spec)
+        failpoint("begin.created")
+        self.offsets = offsets
+        self._shard = new_shard(spec, self._plan.refinement, self._plan.memory)
+        self._shard.archive = Archive(self._store, self._plan.stream.name)
+        self._due = True
+
+    def settle_repeats(self, held: Held) -> None:
+        """Do with those of a key that has come before what the settings say.
+
+        Comes after `unfit`: a record that becomes a dead letter neither replaces another nor makes
+        a duplicate of the next.
+        """
+        policy = self._plan.stream.duplicate_keys
+        if self._spec is None or policy == "allow" or not len(held):
+            return
+        keys = held.batch.key
+        asked = {key for key in keys if key is not None}
+        newest = self._store.newest_of_keys(self._spec.name, asked)
+        earlier = np.zeros(len(keys), dtype=np.int64)
+        for i, key in enumerate(keys):
+            if key is not None:
+                earlier[i] = newest.get(key, 0)
+                newest[key] = self._model().seq + 1 + i
+        if policy == "update":
+            held.replace(earlier)
+        else:
+            held.repeat(np.flatnonzero(earlier).tolist())
+
+    def unfit(self, held: Held) -> list[DeadLetter]:
+        """Set aside what the family cannot take."""
+        if self._spec is None or not len(held):
+            return []
+        return held.refuse(unfit(self._spec, held.batch.values))
+
+    def apply(self, held: Held, now: float, step: Step, *, last: bool = False) -> Applied:
+        """Insert what is held into the model.
+
+        Parameters
+        ----------
+        held : Held
+        now : float
+            Seconds since the epoch.
+        step : callable
+            Context manager around each labelled step.
+        last : bool
+            The source has ended: refine and publish out of turn.
+        """
+        shard = self._model()
+        applied = Applied()
+        if len(held) and isinstance(shard, NetworkShard):
+            rows, applied = shard.digest(held.batch, now, step)
+            held.spread(rows)
+        elif len(held):
+            batch = held.batch
+            applied = shard.apply(
+                batch.values, now, step, times=batch.event_time, replaces=held.replaces
+            )
+        if last:
+            applied.extend(shard.conclude(now, step))
+        return applied
+
+    def commit_of(
+        self, held: Held, applied: Applied, generation: int, snapshot: Snapshot | None
+    ) -> BatchCommit:
+        """Put together what one transaction writes."""
+        shard, claim = self._model(), self._claim
+        clusters = np.concatenate(applied.clusters) if applied.clusters else np.empty(0, np.int64)
+        epoch = self._epoch + 1
+        return BatchCommit(
+            stream=self._plan.stream.name,
+            owner=claim.owner,
+            generation=max(generation, claim.generation),
+            epoch=epoch,
+            offsets=held.advances(),
+            observations=held.block(shard.seq - len(held) + 1, clusters),
+            dead_letters=held.dead_letters,
+            taken_back=held.taken_back,
+            publications=applied.publications,
+            lineage=[LineageRow(**vars(event)) for event in applied.lineage],
+            reassigned=applied.reassigned,
+            clusters=shard.table.take_changes(epoch),
+            rounds=applied.rounds,
+            certainties=applied.certainties,
+            departures=applied.departures,
+            snapshot=snapshot,
+            leases=applied.leases,
+            adoptions=applied.adoptions,
+        )
+
+    def committed(self, commit: BatchCommit) -> None:
+        """Note that SQL holds the commit."""
+        self._epoch = commit.epoch
+        shard = self._model()
+        if shard.archive is not None:
+            shard.archive.committed()
+        if commit.snapshot is not None:
+            shard.expanded = False
+            self._snapshots, self._snapshot_seq = commit.snapshot.number, commit.snapshot.seq
+            self._due = False
+            self._pruning = True
+
+    def reached(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Note how far the records in hand go."""
+        self.offsets.update(offsets)
+
+    def prune(self) -> None:
+        """Forget what the retention lets go, for a moment; the rest after a later commit.
+
+        Begins anew with every snapshot, since what came before the oldest one may go.
+        """
+        end = time.monotonic() + PRUNING_SECONDS
+        try:
+            while self._pruning and time.monotonic() < end:
+                gone = self._store.prune(self._plan.stream.name, self._plan.retention)
+                self._pruning = bool(gone)
+                if gone:
+                    _log.info("forgotten, as [retention] says: %s", gone)
+        except StorageUnavailable as error:
+            _log.warning("old rows stay for now: %s", error)
+        failpoint("pruned")
+
+    # Snapshots.
+
+    def snapshot_due(self) -> bool:
+        """Whether so much came since the last snapshot that a replay of it would be long."""
+        shard = self._model()
+        since = shard.seq - self._snapshot_seq
+        rare = since < max(self._plan.stream.snapshot_records, shard.chain.n_atoms // 4)
+        return self._due or shard.expanded or not rare
+
+    def snapshot(self, now: float) -> Snapshot | None:
+        """Image of the model as it is; None when the newest one is of this very moment."""
+        shard = self._model()
+        if shard.seq == 0:
+            return None
+        arrays = with_offsets(shard.state(), self.offsets)
+        return Snapshot(self._snapshots + 1, shard.seq, arrays, now)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether observations came that no publication covers."""
+        return self._shard is not None and self._shard.unpublished
+
+    @property
+    def unsaved(self) -> int:
+        """Observations since the newest snapshot."""
+        return 0 if self._shard is None else self._shard.seq - self._snapshot_seq
+
+    def _model(self) -> Shard:
+        if self._shard is None:
+            raise RuntimeError("the stream has no model yet: load or begin it first")
+        return self._shard

@@ -1,0 +1,354 @@
+"""The engine as a scikit-learn estimator: the same model and kernels, driven by calls.
+
+``fit`` samples the posterior of one batch offline; ``partial_fit`` does what the service does with
+a stream, so that clusters keep their numbers and have a lineage. Needs ``weald[notebook]``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+
+from weald.mcmc.offline.fit import FitResult, FitSettings, combine, run_chain
+from weald.mcmc.schedule.kernels import kernels_named
+from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.stream.model.model import free_shard, prior_parameters
+from weald.stream.model.shard import Shard
+from weald.stream.publication.predictive import Predictive
+from weald.stream.publication.publication import LineageEvent
+from weald.treecore.family.totals import add_observations, empty_totals
+from weald.treecore.prior import PartitionPrior, build_prior
+
+try:
+    from sklearn.base import BaseEstimator, ClusterMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as error:
+    raise ImportError("this estimator needs scikit-learn: pip install 'weald[notebook]'") from error
+
+if TYPE_CHECKING:
+    import arviz
+    import pandas as pd
+
+__all__ = ["NEW_CLUSTER", "BayesianClusterer"]
+
+# What predict answers where a new cluster is more probable than any: it also picks the last column
+# of predict_proba.
+NEW_CLUSTER = -1
+_ALL_PRESENT = ("gaussian", "multinomial")
+_LARGEST_SEED = 2**31 - 1
+
+
+class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped library
+    """Bayesian mixture with no number of clusters to choose, sampled by exact kernels.
+
+    Parameters
+    ----------
+    family : str
+        Likelihood of a cluster: gaussian, diagonal, bernoulli, categorical, multinomial, poisson,
+        mixed. All but gaussian and multinomial take missing values (NaN).
+    params : dict, optional
+        Its hyperparameters; what is not given comes from the data.
+    prior : str
+        Prior of the partition: dp, pitman-yor, nggp, mfm.
+    prior_params : dict, optional
+        Its parameters, such as ``{"alpha": 1.0}``.
+    learn_hyper : bool
+        Whether the prior's parameters are learned.
+    kernels : str
+        Comma-joined kernels of a sweep; ``auto`` are exact and mix well.
+    init : str
+        Start of ``fit``: ibhc, one, singletons or random:K.
+    n_iter : int
+        Sweeps of each chain of ``fit``.
+    n_chains : int
+        Independent chains of ``fit``, for R-hat.
+    consensus : str
+        Partition reported by ``fit``: map, or of least expected vi or binder loss.
+    refine_every : int
+        In ``partial_fit``, observations between two refinements of the partition.
+    rounds : int
+        In ``partial_fit``, rounds of every kernel in one refinement.
+    n_jobs : int, optional
+        Chains that run at a time, on threads.
+    random_state : int, RandomState or None
+        Same number, same result.
+
+    Attributes
+    ----------
+    labels_ : ndarray of int64, shape (n,)
+        Cluster of every observation: of ``fit``, or of all calls of ``partial_fit``.
+    clusters_ : ndarray of int64, shape (k,)
+        The numbers in ``labels_``, ascending: 0 to k - 1 after ``fit``; after ``partial_fit`` a
+        cluster keeps its number while it lives, and no number is used again.
+    probabilities_, stability_ : ndarray of float64, shape (n,)
+        After ``fit`` only: the share of draws in which the observation is in its cluster, and its
+        mean probability of being with the cluster's other members.
+    result_ : FitResult
+        After ``fit`` only: draws and traces.
+    n_clusters_ : int
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.concatenate([np.random.default_rng(0).normal(m, 1, (40, 2)) for m in (0, 9)])
+    >>> model = BayesianClusterer(n_iter=20, random_state=0).fit(X)
+    >>> model.n_clusters_, model.predict([[0.0, 0.0], [9.0, 9.0]])
+    (2, array([0, 1]))
+    """
+
+    def __init__(  # noqa: PLR0913 - one argument for each thing to choose
+        self,
+        family: str = "gaussian",
+        *,
+        params: dict[str, Any] | None = None,
+        prior: str = "dp",
+        prior_params: dict[str, Any] | None = None,
+        learn_hyper: bool = True,
+        kernels: str = "auto",
+        init: str = "ibhc",
+        n_iter: int = 100,
+        n_chains: int = 1,
+        consensus: str = "map",
+        refine_every: int = 500,
+        rounds: int = 10,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.family = family
+        self.params = params
+        self.prior = prior
+        self.prior_params = prior_params
+        self.learn_hyper = learn_hyper
+        self.kernels = kernels
+        self.init = init
+        self.n_iter = n_iter
+        self.n_chains = n_chains
+        self.consensus = consensus
+        self.refine_every = refine_every
+        self.rounds = rounds
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 - scikit-learn's shape
+        """Sample the posterior of these observations (n, d) and report one partition.
+
+        Raises
+        ------
+        ParameterError
+            For a setting that no model can have.
+        ObservationError
+            For a row that the family cannot take. Both are ValueErrors.
+        """
+        values = self._values(X, reset=True)
+        settings = self._fit_settings()
+
+        def one(index: int) -> Any:
+            return run_chain(values, settings, index, time.perf_counter)
+
+        with ThreadPoolExecutor(self.n_jobs or 1) as pool:
+            traces = list(pool.map(one, range(self.n_chains)))
+        result = combine(values, settings, traces)
+        self.result_: FitResult = result
+        self._begun = values
+        self._shard: Shard | None = None
+        self._lineage: list[LineageEvent] = []
+        self.labels_: NDArray[np.int64] = result.labels
+        self.probabilities_ = result.probability
+        self.stability_ = result.stability
+        totals = empty_totals(result.family, result.n_clusters)
+        add_observations(result.family, values, result.labels, totals)
+        ids = np.arange(result.n_clusters, dtype=np.int64)
+        self._show(Predictive.of(result.family, self._fitted_prior(result), ids, totals))
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 - as above
+        """Insert the next observations (n, d) of a stream, and refine when ``refine_every`` passed.
+
+        The first call sets the hyperparameters that ``params`` leaves open, so it should be given
+        some hundred observations. How later ones are cut into calls changes nothing. After
+        ``fit``, the stream begins with what was fitted. Raises as ``fit``.
+        """
+        begun = hasattr(self, "clusters_")
+        values = self._values(X, reset=not begun)
+        if not begun or self._shard is None:
+            first = self._begun if begun else values
+            self._begin(first)
+            if begun:
+                self._apply(first)
+        self._apply(values)
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Most probable cluster of each row; -1 where a new cluster is more probable than any."""
+        best = np.argmax(self._log_joint(X), axis=1)
+        answers: NDArray[np.int64] = np.append(self.clusters_, NEW_CLUSTER)[best]
+        return answers
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probability of each of ``clusters_``, and last of a new one: shape (q, k + 1)."""
+        log_joint = self._log_joint(X)
+        probability: NDArray[np.float64] = np.exp(
+            log_joint - logsumexp(log_joint, axis=1, keepdims=True)
+        )
+        return probability
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Log predictive density of each row: low for one unlike anything seen."""
+        density: NDArray[np.float64] = logsumexp(self._log_joint(X), axis=1)
+        return density
+
+    def score(self, X: ArrayLike, y: object = None) -> float:  # noqa: ARG002 - as above
+        """Mean log predictive density, for model selection on held-out rows."""
+        return float(self.score_samples(X).mean())
+
+    def feature_names(self) -> list[str]:
+        """Names of the features: those of the data frame that was fitted, or x0, x1, ..."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            return [f"x{index}" for index in range(self.n_features_in_)]
+        return [str(name) for name in names]
+
+    def assignments(self) -> pd.DataFrame:
+        """One row an observation: cluster, and after ``fit`` probability and stability."""
+        from .frames import assignment_frame
+
+        check_is_fitted(self)
+        surety = {
+            name: getattr(self, attribute)
+            for name, attribute in (("probability", "probabilities_"), ("stability", "stability_"))
+            if hasattr(self, attribute)
+        }
+        return assignment_frame(self.labels_, surety)
+
+    def clusters(self) -> pd.DataFrame:
+        """One row a cluster, largest first: size, and each feature's centre and spread."""
+        from .frames import cluster_frame
+
+        check_is_fitted(self)
+        return cluster_frame(self._predictive, self.feature_names())
+
+    def lineage(self) -> pd.DataFrame:
+        """Births, splits, merges, moves and ends over the calls of ``partial_fit``, in order."""
+        from .frames import lineage_frame
+
+        check_is_fitted(self)
+        return lineage_frame(self._lineage)
+
+    def inference_data(self) -> arviz.InferenceData:
+        """The chains of ``fit`` for ArviZ: log joint, clusters, hyperparameters, moves."""
+        from .inference_data import inference_data
+
+        check_is_fitted(self, "result_")
+        return inference_data(self.result_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.family not in _ALL_PRESENT
+        return tags
+
+    def __rich_repr__(self) -> Iterator[Any]:
+        defaults = type(self)().get_params()
+        for name, value in self.get_params().items():
+            yield name, value, defaults[name]
+        if hasattr(self, "clusters_"):
+            yield "n_observations", len(self.labels_)
+            yield "n_clusters_", self.n_clusters_
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        if "result_" in state:
+            # Kernels are code, known by name.
+            state = {**state, "result_": replace(state["result_"], kernels=())}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "result_" in state:
+            kernels = tuple(dict.fromkeys(kernels_named(state["kernels"])))
+            state = {**state, "result_": replace(state["result_"], kernels=kernels)}
+        super().__setstate__(state)
+
+    def _values(self, X: ArrayLike, *, reset: bool) -> NDArray[np.float64]:
+        finite = "allow-nan" if self.family not in _ALL_PRESENT else True
+        # A copy, because compiled code has one signature and read-only arrays are another type.
+        values: NDArray[np.float64] = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=np.float64,
+            order="C",
+            copy=True,
+            ensure_all_finite=finite,
+        )
+        return values
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(_LARGEST_SEED))
+
+    def _model(self) -> ModelSettings:
+        return ModelSettings(
+            family=self.family,
+            params=dict(self.params or {}),
+            prior=self.prior,
+            prior_params=dict(self.prior_params or {}),
+            learn_hyper=self.learn_hyper,
+            seed=self._seed(),
+        )
+
+    def _fit_settings(self) -> FitSettings:
+        return FitSettings(
+            family=self.family,
+            params=dict(self.params or {}),
+            prior=self.prior,
+            prior_params=dict(self.prior_params or {}),
+            learn_hyper=self.learn_hyper,
+            kernels=tuple(name.strip() for name in self.kernels.split(",")),
+            init=self.init,
+            iterations=self.n_iter,
+            chains=self.n_chains,
+            seed=self._seed(),
+            consensus=self.consensus,
+        )
+
+    def _fitted_prior(self, result: FitResult) -> PartitionPrior:
+        """The prior with its parameters as they were at the best log joint."""
+        best = max(result.traces, key=lambda trace: trace.best_log_joint)
+        at = int(np.argmax(best.log_joint))
+        learned = {name: values[at] for name, values in best.hyper.items()}
+        return build_prior(self.prior, {**prior_parameters(self._model()), **learned})
+
+    def _begin(self, sample: NDArray[np.float64]) -> None:
+        cadence = RefinementSettings(self.refine_every, self.refine_every, self.rounds)
+        self._shard = free_shard(self._model(), cadence, sample)
+        self._lineage = []
+        for name in ("probabilities_", "stability_", "result_"):
+            self.__dict__.pop(name, None)
+
+    def _apply(self, values: NDArray[np.float64]) -> None:
+        shard = self._shard
+        if shard is None:
+            raise AssertionError("begun before anything is applied")
+        self._lineage += shard.apply(values, time.time()).lineage
+        # The service counts clusters from 1, scikit-learn from 0.
+        self.labels_ = shard.clusters - 1
+        table = shard.table.state()
+        self._show(
+            Predictive.of(shard.chain.family, shard.chain.prior, table["ids"] - 1, table["totals"])
+        )
+
+    def _show(self, predictive: Predictive) -> None:
+        self._predictive = predictive
+        self.clusters_ = predictive.clusters
+        self.n_clusters_ = len(predictive.clusters)
+
+    def _log_joint(self, X: ArrayLike) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        return self._predictive.log_joint(self._values(X, reset=False))

@@ -1,0 +1,196 @@
+"""The engine with River's verbs: ``learn_one`` and ``predict_one``. Needs ``weald[notebook]``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.stream.model.model import free_shard
+from weald.stream.model.shard import Shard
+from weald.stream.publication.predictive import Predictive
+from weald.treecore.errors import ObservationError
+from weald.treecore.family import spec_of
+
+try:
+    from river import base
+except ImportError as error:
+    raise ImportError("this estimator needs River: pip install 'weald[notebook]'") from error
+
+__all__ = ["OnlineBayesianClusterer"]
+
+_BEFORE_WARM_UP = 0
+_NEW_CLUSTER = -1
+
+
+class OnlineBayesianClusterer(base.Clusterer):
+    """Bayesian mixture of a stream of dictionaries, with no number of clusters to choose.
+
+    The first ``warmup`` observations set the hyperparameters that ``params`` leaves open and name
+    the features: those seen by then, in any order. A feature that is absent from a later
+    observation is missing, where the family takes missing values; one that was never seen before
+    is left out.
+
+    Parameters
+    ----------
+    family
+        Likelihood of a cluster: diagonal, gaussian, bernoulli, categorical, multinomial, poisson.
+        All but gaussian and multinomial take missing values.
+    params
+        Its hyperparameters; what is not given comes from the first observations.
+    prior
+        Prior of the partition: dp, pitman-yor, nggp, mfm.
+    prior_params
+        Its parameters, such as ``{"alpha": 1.0}``.
+    warmup
+        Observations that are awaited before the first cluster.
+    refine_every
+        Observations between two refinements of the partition.
+    rounds
+        Rounds of every kernel in one refinement.
+    seed
+        Same seed, same clusters.
+
+    Examples
+    --------
+    >>> from weald.stream.estimators.online_clusterer import OnlineBayesianClusterer
+    >>> model = OnlineBayesianClusterer(warmup=20)
+    >>> for i in range(60):
+    ...     model.learn_one({"x": 9.0 * (i % 2) + 0.1 * (i % 7), "y": 0.1 * (i % 5)})
+    >>> model.predict_one({"x": 0.2, "y": 0.1}) == model.predict_one({"x": 9.1, "y": 0.1})
+    False
+    """
+
+    def __init__(  # noqa: PLR0913 - one argument for each thing to choose
+        self,
+        family: str = "diagonal",
+        params: dict[str, Any] | None = None,
+        prior: str = "dp",
+        prior_params: dict[str, Any] | None = None,
+        warmup: int = 100,
+        refine_every: int = 500,
+        rounds: int = 10,
+        seed: int = 0,
+    ) -> None:
+        self.family = family
+        self.params = params
+        self.prior = prior
+        self.prior_params = prior_params
+        self.warmup = warmup
+        self.refine_every = refine_every
+        self.rounds = rounds
+        self.seed = seed
+        self._waiting: list[dict[Any, float]] = []
+        self._features: tuple[Any, ...] = ()
+        self._shard: Shard | None = None
+        self._predictive: Predictive | None = None
+
+    @property
+    def n_clusters(self) -> int:
+        """Clusters so far; 0 before the warm-up is over."""
+        return 0 if self._shard is None else len(self._shard.table)
+
+    def learn_one(self, x: dict[Any, Any]) -> None:
+        """Insert one observation, and refine the partition when ``refine_every`` have passed.
+
+        Raises
+        ------
+        ObservationError
+            If a value is not a number, or the family cannot take it; nothing is learned then.
+        """
+        numbers = _numbers(x)
+        if self._shard is None:
+            self._waiting.append(numbers)
+            if len(self._waiting) >= self.warmup:
+                self._begin()
+            return
+        self._insert(self._shard, self._row(numbers))
+
+    def predict_one(self, x: dict[Any, Any]) -> int:
+        """Return the most probable cluster; -1 where a new one is more probable than any.
+
+        Before the warm-up is over everything is in cluster 0. Afterwards a cluster keeps its
+        number for as long as it lives.
+        """
+        log_joint = self._log_joint(x)
+        if log_joint is None or self._predictive is None:
+            return _BEFORE_WARM_UP
+        return int(np.append(self._predictive.clusters, _NEW_CLUSTER)[np.argmax(log_joint)])
+
+    def predict_proba_one(self, x: dict[Any, Any]) -> dict[int, float]:
+        """Return the probability of each cluster, and under -1 that of a new one."""
+        log_joint = self._log_joint(x)
+        if log_joint is None or self._predictive is None:
+            return {_BEFORE_WARM_UP: 1.0}
+        probability = np.exp(log_joint - logsumexp(log_joint))
+        ids = [*self._predictive.clusters.tolist(), _NEW_CLUSTER]
+        return dict(zip(ids, probability.tolist(), strict=True))
+
+    def score_one(self, x: dict[Any, Any]) -> float:
+        """Return the log predictive density: low for an observation unlike anything seen.
+
+        NaN before the warm-up is over.
+        """
+        log_joint = self._log_joint(x)
+        return float("nan") if log_joint is None else float(logsumexp(log_joint))
+
+    def __rich_repr__(self) -> Iterator[Any]:
+        yield from self._get_params().items()
+        yield "n_clusters", self.n_clusters
+
+    def _begin(self) -> None:
+        names = {name for each in self._waiting for name in each}
+        # Dictionaries that differ in order only are the same observation.
+        self._features = tuple(sorted(names, key=str))
+        sample = np.vstack([self._row(each) for each in self._waiting])
+        model = ModelSettings(
+            family=self.family,
+            params=dict(self.params or {}),
+            prior=self.prior,
+            prior_params=dict(self.prior_params or {}),
+            seed=self.seed,
+        )
+        cadence = RefinementSettings(self.refine_every, self.refine_every, self.rounds)
+        shard = free_shard(model, cadence, sample)
+        self._insert(shard, sample)
+        self._shard = shard
+        self._waiting = []
+
+    def _insert(self, shard: Shard, values: NDArray[np.float64]) -> None:
+        refused = spec_of(shard.chain.family).validate(shard.chain.family, values)
+        if refused is not None:
+            raise ObservationError(f"observation {shard.seq + refused[0] + 1}: {refused[1]}")
+        shard.apply(values, time.time())
+        self._predictive = None
+
+    def _log_joint(self, x: dict[Any, Any]) -> NDArray[np.float64] | None:
+        shard = self._shard
+        if shard is None:
+            return None
+        if self._predictive is None:
+            table = shard.table.state()
+            chain = shard.chain
+            # The service counts clusters from 1, River from 0.
+            self._predictive = Predictive.of(
+                chain.family, chain.prior, table["ids"] - 1, table["totals"]
+            )
+        answer: NDArray[np.float64] = self._predictive.log_joint(self._row(_numbers(x)))[0]
+        return answer
+
+    def _row(self, numbers: dict[Any, float]) -> NDArray[np.float64]:
+        return np.array([[numbers.get(name, np.nan) for name in self._features]])
+
+
+def _numbers(x: dict[Any, Any]) -> dict[Any, float]:
+    found = {}
+    for name, value in x.items():
+        try:
+            found[name] = float(value)
+        except (TypeError, ValueError) as error:
+            raise ObservationError(f"feature {name!r} is {value!r}, not a number") from error
+    return found

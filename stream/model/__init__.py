@@ -1,0 +1,19 @@
+"""The writer's state: the chain, what it keeps, and what happened to it.
+
+- ``batch_outcome``: what happened while observations were applied to the model.
+- ``cadence``: the cadence of refinement and publication as a row of numbers, which a saved model
+  holds.
+- ``compacted_atoms``: the observations behind a bundle: from SQL, and from what is not committed
+  yet.
+- ``family_choice``: which family suits a declared schema, for those who named none.
+- ``forgetting``: which observations leave the model, and how much those that stay still weigh.
+- ``leaf_budget``: keeping a stream's atoms within a budget: compaction, and the expansion of what
+  looks torn.
+- ``lease_rounds``: which round of leases is out, and doing rounds again at a replay.
+- ``model``: from settings and a first sample to a stream's model, and to the words that SQL keeps
+  of it.
+- ``network_shard``: the writer's state where a stream is a network: the shard, with edges for
+  records.
+- ``rows``: rows on their way into the model.
+- ``shard``: the writer's state: the chain, the published partition, and what is told of both.
+"""

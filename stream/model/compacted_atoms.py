@@ -1,0 +1,87 @@
+"""The observations behind a bundle: from SQL, and from what is not committed yet.
+
+In memory a bundle is its statistics and a number. Who is in it only SQL knows, up to the last
+commit; what happened since is kept here until the next.
+"""
+
+import logging
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.storage.commit.commit import Bundled
+from weald.storage.errors import StorageUnavailable
+from weald.storage.queries.base import Store
+
+__all__ = ["Archive"]
+
+Ids = NDArray[np.int64]
+Values = NDArray[np.float64]
+
+_log = logging.getLogger("weald.stream")
+
+
+class Archive:
+    """What a shard asks when it expands a bundle.
+
+    Parameters
+    ----------
+    store : Store
+    stream : str
+    """
+
+    def __init__(self, store: Store, stream: str) -> None:
+        self._store = store
+        self._stream = stream
+        self._first_seq = 0
+        self._values: list[Values] = []
+        self._times: list[Values] = []
+        self._made: dict[int, list[Bundled]] = {}
+
+    def arrived(self, first_seq: int, values: Values, times: Values) -> None:
+        """Keep observations, numbered from `first_seq`, until they are committed."""
+        if not self._values:
+            self._first_seq = first_seq
+        self._values.append(values)
+        self._times.append(times)
+
+    def bundled(self, made: Iterable[Bundled]) -> None:
+        """Note bundles, or what was added to them."""
+        for each in made:
+            self._made.setdefault(each.bundle, []).append(each)
+
+    def committed(self) -> None:
+        """Forget what SQL holds now."""
+        self._values.clear()
+        self._times.clear()
+        self._made.clear()
+
+    def observations(self, bundle: int) -> tuple[Ids, Values, Values] | None:
+        """Return numbers (n), values (n, d) and times (n) of all that is in a bundle.
+
+        None when a row is not in SQL any more, or SQL cannot be asked: the bundle stays then.
+        """
+        try:
+            seqs = np.sort(self._members(bundle))
+            older = seqs[seqs < self._first_seq] if self._values else seqs
+            values, times = self._store.values_of(self._stream, older)
+        except StorageUnavailable as error:
+            _log.warning("bundle %d is not expanded: %s", bundle, error)
+            return None
+        if len(values) != len(older) or len(seqs) == 0:
+            _log.info("bundle %d is not expanded: its observations are not all in SQL", bundle)
+            return None
+        if len(older) < len(seqs):
+            newer = seqs[len(older) :] - self._first_seq
+            held = np.concatenate(self._values)[newer]
+            values = np.concatenate([values.reshape(len(older), held.shape[1]), held])
+            times = np.concatenate([times, np.concatenate(self._times)[newer]])
+        return seqs, values, times
+
+    def _members(self, bundle: int) -> Ids:
+        found = [self._store.bundled(self._stream, bundle)]
+        for made in self._made.get(bundle, ()):
+            found.append(made.seq)
+            found += [self._members(other) for other in made.absorbed]
+        return np.concatenate(found)

@@ -1,0 +1,53 @@
+"""Which family suits a declared schema, for those who named none."""
+
+from typing import Any
+
+from weald.stream.record.features import n_levels
+from weald.stream.record.schema import Schema
+
+__all__ = ["choose_family"]
+
+# A text's buckets are so many that a cluster has seen few of them: what it has not seen it forbids.
+TEXT_BETA = 0.01
+# Above this a full covariance has more parameters than most clusters have observations.
+MOST_CORRELATED = 20
+_FAMILY = {
+    "number": "gaussian",
+    "time": "gaussian",
+    "count": "poisson",
+    "flag": "bernoulli",
+    "category": "categorical",
+}
+
+
+def choose_family(schema: Schema) -> tuple[str, dict[str, Any]]:
+    """Return a family of ``weald.treecore.family.FAMILIES`` and its parameters; ``irm`` for edges.
+
+    One kind of field gets its own family; several get ``mixed``, with one part for each kind and
+    one for each text.
+    """
+    if schema.network:
+        return "irm", {}
+    parts: list[dict[str, Any]] = []
+    at: dict[str, dict[str, Any]] = {}
+    start = 0
+    for field in schema.fields:
+        columns = list(range(start, start + field.width))
+        start += field.width
+        if field.kind == "text":
+            text = {"family": "multinomial", "columns": columns, "params": {"beta": TEXT_BETA}}
+            parts.append(text)
+            continue
+        name = _FAMILY[field.kind]
+        if name not in at:
+            at[name] = {"family": name, "columns": [], "params": {}}
+            parts.append(at[name])
+        at[name]["columns"] += columns
+        if name == "categorical":
+            at[name]["params"].setdefault("levels", []).append(n_levels(field.settings))
+    numbers = at.get("gaussian")
+    if numbers is not None and len(numbers["columns"]) > MOST_CORRELATED:
+        numbers["family"] = "diagonal"
+    if len(parts) > 1:
+        return "mixed", {"parts": parts}
+    return parts[0]["family"], parts[0]["params"]

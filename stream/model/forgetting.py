@@ -1,0 +1,142 @@
+"""Which observations leave the model, and how much those that stay still weigh.
+
+Decided at refinements only, from the numbers and the times of the observations: a stream that is
+cut into other batches, or replayed, forgets the same.
+
+The *stream's clock* is the median time of the observations since the last refinement, and never
+goes back: a few records with a wrong clock neither empty a window nor stop it.
+"""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.stream.settings import MemorySettings
+from weald.stream.tables.atom_table import Roster
+
+__all__ = ["LEAST_WEIGHT", "REPLACED_RECORDS", "Forgetting", "load_memory", "saved_memory"]
+
+Ids = NDArray[np.int64]
+
+# An observation that weighs less leaves the model (``tgmcmc-ibhc.md`` section 7).
+LEAST_WEIGHT = 1e-3
+# What was replaced leaves after each so many observations, and at refinements: together, since
+# every removal looks at all that is left.
+REPLACED_RECORDS = 100
+
+
+class Forgetting:
+    """The settings, and where the stream stood at the last refinement.
+
+    Parameters
+    ----------
+    settings : MemorySettings
+    """
+
+    def __init__(self, settings: MemorySettings) -> None:
+        self.settings = settings
+        self._seq = 0
+        self._clock = -np.inf
+        self._replaced: Ids = np.empty(0, dtype=np.int64)
+
+    def advance(self, roster: Roster, seq: int) -> float:
+        """Go on to observation number `seq`; returns by what factor all weights shrink."""
+        recent = roster.time[: roster.end][roster.seq[: roster.end] > self._seq]
+        return self.go_on(seq, recent, seq - self._seq)
+
+    def go_on(self, seq: int, recent: NDArray[np.float64], n_new: int) -> float:
+        """Go on to number `seq`; returns by what factor all weights shrink.
+
+        Parameters
+        ----------
+        seq : int
+        recent : ndarray of float64
+            Times of what has come since the last refinement and is there.
+        n_new : int
+            How many have come.
+        """
+        before = self._clock
+        if len(recent):
+            self._clock = max(self._clock, float(np.median(recent)))
+        self._seq = seq
+        halvings = 0.0
+        if self.settings.half_life_records is not None:
+            halvings = n_new / self.settings.half_life_records
+        elif self.settings.half_life_seconds is not None and np.isfinite(before):
+            halvings = (self._clock - before) / self.settings.half_life_seconds
+        return float(0.5**halvings)
+
+    @property
+    def replacing(self) -> bool:
+        """Whether any are to leave because they were replaced."""
+        return len(self._replaced) > 0
+
+    def replace(self, seqs: Ids) -> None:
+        """Note observations that are to leave because a later one has their key; 0 is none."""
+        self._replaced = np.concatenate([self._replaced, seqs[seqs > 0]])
+
+    def take_replaced(self) -> Ids:
+        """Return what was noted, once."""
+        replaced, self._replaced = self._replaced, np.empty(0, dtype=np.int64)
+        return replaced
+
+    @property
+    def stood(self) -> int:
+        """Number of the observation at the last refinement."""
+        return self._seq
+
+    @property
+    def horizon(self) -> float:
+        """The time before which things leave."""
+        window = self.settings.window_seconds
+        return -np.inf if window is None else self._clock - window
+
+    def leaving(self, roster: Roster, weights: NDArray[np.float64]) -> Ids:
+        """Atoms that leave.
+
+        Parameters
+        ----------
+        roster : Roster
+        weights : ndarray of float64, shape (n,)
+            What each atom that is present weighs now.
+        """
+        atoms = roster.present
+        leaves = weights < LEAST_WEIGHT
+        if self.settings.window_records is not None:
+            leaves |= roster.seq[atoms] <= self._seq - self.settings.window_records
+        leaves |= roster.time[atoms] < self.horizon
+        # What was compacted before there was a window has no number and no time: it stays.
+        return atoms[leaves & (roster.seq[atoms] > 0)]
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Arrays from which `restore` goes on."""
+        stood = np.array([float(self._seq), self._clock])
+        settings = saved_memory(self.settings)
+        return {"settings": settings, "stood": stood, "replaced": self._replaced}
+
+    @classmethod
+    def restore(cls, state: dict[str, NDArray[Any]]) -> "Forgetting":
+        """Undo `state`."""
+        forgetting = cls(load_memory(state["settings"]))
+        forgetting._seq, forgetting._clock = int(state["stood"][0]), float(state["stood"][1])
+        # An earlier Weald replaced nothing.
+        forgetting._replaced = state.get("replaced", forgetting._replaced)
+        return forgetting
+
+
+def saved_memory(settings: MemorySettings) -> NDArray[np.float64]:
+    """Settings as an array; NaN for what is not set."""
+    values = (getattr(settings, name) for name in MemorySettings.__struct_fields__)
+    return np.array([np.nan if value is None else float(value) for value in values])
+
+
+def load_memory(saved: NDArray[np.float64]) -> MemorySettings:
+    """Undo `saved_memory`."""
+    chosen = {
+        name: value
+        for name, value in zip(MemorySettings.__struct_fields__, saved.tolist(), strict=True)
+        if not np.isnan(value)
+    }
+    return msgspec.convert(chosen, MemorySettings, strict=False)

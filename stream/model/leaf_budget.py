@@ -1,0 +1,110 @@
+"""Keeping a stream's atoms within a budget: compaction, and the expansion of what looks torn."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.mcmc.chain.chain import Chain
+from weald.storage.commit.commit import Bundled, Unbundled
+from weald.stream.tables.atom_table import Roster
+from weald.treecore.errors import ParameterError
+
+from .compacted_atoms import Archive
+
+__all__ = ["Bounding"]
+
+Ids = NDArray[np.int64]
+
+# A compaction leaves this share of the budget, so that it happens once in so many arrivals.
+_LEFT = 0.75
+# Of the budget, what expansions at one publication may take.
+_EXPANDED = 0.125
+_LEAST_REFINEMENTS = 4
+
+
+class Bounding:
+    """Numbers bundles, and decides when atoms are compacted and which are expanded.
+
+    Attributes
+    ----------
+    next_bundle : int
+        The number that the next new bundle gets; they count from 1 and are never used again.
+    n_early : int
+        Atoms saved so far that the rule of compaction would have had wait.
+    """
+
+    def __init__(self) -> None:
+        self.next_bundle = 1
+        self.n_early = 0
+
+    @staticmethod
+    def check(budget: int | None, every_records: int) -> None:
+        """Raise ParameterError for a budget that refinements come too rarely for."""
+        least = _LEAST_REFINEMENTS * every_records
+        if budget is not None and budget < least:
+            raise ParameterError(
+                f"memory.leaf_budget is {budget}: it must be at least {least}, "
+                f"{_LEAST_REFINEMENTS} times refinement.every_records"
+            )
+
+    def compact(
+        self, chain: Chain, roster: Roster, publication: int, budget: int, room: int
+    ) -> tuple[list[Bundled], Ids]:
+        """Make fewer atoms, so that there is room for so many more within the budget.
+
+        Returns the bundles, and the ids that no atom has any more.
+        """
+        done = chain.compact(int(_LEFT * budget), roster.cluster[: roster.end], budget - room)
+        self.n_early += done.n_early
+        made = []
+        for each in done.compacted:
+            numbers = roster.seq[each.members]
+            old = -numbers[numbers < 0]
+            # The largest comes first, so it is a bundle if any is.
+            if numbers[0] < 0:
+                bundle = -int(numbers[0])
+            else:
+                bundle = self.next_bundle
+                self.next_bundle += 1
+            roster.bundle(each.members, bundle)
+            made.append(
+                Bundled(
+                    bundle=bundle,
+                    cluster=int(roster.cluster[each.atom]),
+                    publication=publication,
+                    seq=np.sort(numbers[numbers > 0]),
+                    absorbed=tuple(sorted(set(old.tolist()) - {bundle})),
+                    n_observations=int(roster.size[each.atom]),
+                    doubt=each.doubt,
+                )
+            )
+        gone = [each.members[1:] for each in done.compacted]
+        return made, np.concatenate([np.empty(0, dtype=np.int64), *gone])
+
+    def expand(
+        self, chain: Chain, roster: Roster, archive: Archive, budget: int
+    ) -> tuple[list[Unbundled], Ids]:
+        """Put back the observations of torn atoms, the smallest first, as far as there is room.
+
+        Returns the bundles that ended, and the ids of the atoms that they and theirs have.
+        """
+        torn = chain.torn()
+        torn = torn[np.lexsort((torn, roster.size[torn]))]
+        room = min(int(_EXPANDED * budget), budget - chain.n_atoms)
+        ended: list[Unbundled] = []
+        touched = [np.empty(0, dtype=np.int64)]
+        for atom in torn.tolist():
+            size, bundle = int(roster.size[atom]), -int(roster.seq[atom])
+            if size > room:
+                break
+            found = archive.observations(bundle)
+            if found is None or len(found[0]) != size:
+                continue
+            room -= size
+            seqs, values, times = found
+            cluster = int(roster.cluster[atom])
+            ids = chain.expand(atom, values)
+            roster.leave(np.array([atom]))
+            roster.enter(ids, seqs, times, np.full(size, cluster))
+            ended.append(Unbundled(bundle))
+            touched += [np.array([atom]), ids]
+        return ended, np.unique(np.concatenate(touched))

@@ -1,0 +1,229 @@
+"""From settings and a first sample to a stream's model, and to the words that SQL keeps of it."""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.mcmc.chain.chain import Chain
+from weald.mcmc.relational.chain import NetworkChain
+from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.storage.commit.commit import Arrays, StreamSpec
+from weald.storage.settings import RetentionSettings
+from weald.stream.record.schema import Schema
+from weald.stream.settings import MemorySettings, SchemaSettings, StreamSettings
+from weald.treecore.errors import ParameterError
+from weald.treecore.family import FAMILIES, FamilySpec
+from weald.treecore.prior import PRIORS, build_prior
+from weald.treecore.relational.family import IRM
+
+from .family_choice import choose_family
+from .network_shard import NetworkShard
+from .shard import Shard
+
+__all__ = [
+    "Plan",
+    "chosen_family",
+    "family_named",
+    "family_of",
+    "free_shard",
+    "new_shard",
+    "prior_parameters",
+    "restored_shard",
+    "spec_from_sample",
+    "spec_on_record",
+    "unfit",
+]
+
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that the settings say of a stream.
+
+    Parameters
+    ----------
+    stream : StreamSettings
+    schema : SchemaSettings
+    model : ModelSettings
+    refinement : RefinementSettings
+    retention : RetentionSettings
+    memory : MemorySettings
+    """
+
+    stream: StreamSettings
+    schema: SchemaSettings
+    model: ModelSettings
+    refinement: RefinementSettings
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
+    memory: MemorySettings = field(default_factory=MemorySettings)
+
+    def __post_init__(self) -> None:
+        if self.stream.duplicate_keys == "update" and self.memory.leaf_budget is not None:
+            raise ParameterError(
+                'stream.duplicate_keys = "update" takes single observations out of the model, and '
+                "memory.leaf_budget lets them become one with others: choose one of the two"
+            )
+        if self.refinement.mode == "workers" and self.memory.leaf_budget is not None:
+            raise ParameterError(
+                'memory.leaf_budget needs refinement.mode = "inline": compaction makes one atom of '
+                "many while workers hold them. Windows and half-lives go with workers"
+            )
+
+
+def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:
+    """Say what a new stream is; hyperparameters that the settings leave open follow the sample.
+
+    Parameters
+    ----------
+    plan : Plan
+    sample : ndarray of float64, shape (n, d)
+        The first observations, as many as the warm-up asks for.
+
+    Raises
+    ------
+    ParameterError
+        When the settings name a family, a prior or a parameter that does not exist.
+    """
+    name, params = chosen_family(plan.model, plan.schema)
+    family = family_named(name)
+    return _spec(plan, name, family.parameters(family.build(params, sample)))
+
+
+def spec_on_record(plan: Plan, stored: StreamSpec) -> StreamSpec:
+    """Say what the settings make of a stored stream: the same, unless somebody changed them."""
+    name, params = chosen_family(plan.model, plan.schema)
+    if name != stored.family:
+        return _spec(plan, name, params)
+    family = family_named(name)
+    merged = {**stored.family_params, **plan.model.params}
+    wanted = _spec(plan, name, family.parameters(family.build(merged, _no_sample(plan.schema))))
+    # The same schema may have been written down by a version that spelt out less, or more.
+    same = _schema_of(stored) == _schema_of(wanted)
+    return replace(wanted, schema=stored.schema) if same else wanted
+
+
+def family_of(spec: StreamSpec) -> Any:
+    """Build the family from what SQL keeps; the sample it once came from is not needed again."""
+    sample = _no_sample(_schema_of(spec))
+    return family_named(spec.family).build(spec.family_params, sample)
+
+
+def new_shard(
+    spec: StreamSpec, cadence: RefinementSettings, memory: MemorySettings | None = None
+) -> Shard:
+    """Make an empty shard of a stream."""
+    family, prior = family_of(spec), build_prior(spec.prior, spec.prior_params)
+    if spec.family == IRM.name:
+        network = NetworkChain.start(family, prior, seed=spec.seed)
+        return NetworkShard(network, family, cadence, memory)
+    return Shard(Chain.start(family, prior, seed=spec.seed), family, cadence, memory)
+
+
+def restored_shard(spec: StreamSpec, arrays: Arrays) -> Shard:
+    """Make the shard that a snapshot's arrays are of."""
+    kind = NetworkShard if spec.family == IRM.name else Shard
+    return kind.restore(arrays, family_of(spec))
+
+
+def free_shard(
+    model: ModelSettings,
+    cadence: RefinementSettings,
+    sample: NDArray[np.float64],
+    memory: MemorySettings | None = None,
+) -> Shard:
+    """Make an empty shard that no database knows; what is left open follows the sample (n, d).
+
+    Raises
+    ------
+    ParameterError
+        When the settings name a family, a prior or a parameter that does not exist.
+    """
+    name = "gaussian" if model.family == AUTO else model.family
+    family = family_named(name).build(model.params, sample)
+    prior = build_prior(model.prior, prior_parameters(model))
+    return Shard(Chain.start(family, prior, seed=model.seed), family, cadence, memory)
+
+
+def prior_parameters(model: ModelSettings) -> dict[str, Any]:
+    """Return the prior's parameters, with whether they are learned where the prior can."""
+    given = dict(model.prior_params)
+    kind = PRIORS.get(model.prior)
+    if kind is not None and "learn" in {field.name for field in fields(kind)}:
+        given.setdefault("learn", model.learn_hyper)
+    return given
+
+
+def unfit(spec: StreamSpec, values: NDArray[np.float64]) -> dict[int, str]:
+    """Rows that the family cannot take, with the reason: a negative count, a flag of 7.
+
+    Parameters
+    ----------
+    spec : StreamSpec
+    values : ndarray of float64, shape (n, d)
+    """
+    validate, family = family_named(spec.family).validate, family_of(spec)
+    refused: dict[int, str] = {}
+    start = 0
+    while (verdict := validate(family, values[start:])) is not None:
+        row, reason = verdict
+        refused[start + row] = reason
+        start += row + 1
+    return refused
+
+
+def _schema_of(spec: StreamSpec) -> SchemaSettings:
+    return msgspec.convert(spec.schema, SchemaSettings)
+
+
+def chosen_family(model: ModelSettings, schema: SchemaSettings) -> tuple[str, dict[str, Any]]:
+    """Name of the family, and what the settings or the schema say of its parameters."""
+    compiled = Schema.of(schema)
+    if model.family == AUTO:
+        name, params = choose_family(compiled)
+        return name, {**params, **model.params}
+    if compiled.network is not (model.family == IRM.name):
+        raise ParameterError(
+            f"model.family is {model.family!r}: family 'irm' goes with records of edges, which "
+            "have two fields of kind 'vertex' under [schema], and no other family does"
+        )
+    return model.family, dict(model.params)
+
+
+def _spec(plan: Plan, family: str, family_params: dict[str, Any]) -> StreamSpec:
+    if family == IRM.name and plan.stream.duplicate_keys != "allow":
+        raise ParameterError(
+            "stream.duplicate_keys: records of a network have no keys. An edge that has come "
+            "before changes nothing, or adds to the count where params.counts = true"
+        )
+    prior = build_prior(plan.model.prior, prior_parameters(plan.model))
+    # Limits on records may change; what is a record's key, time and numbers may not.
+    schema = msgspec.to_builtins(plan.schema)
+    return StreamSpec(
+        name=plan.stream.name,
+        family=family,
+        family_params=family_params,
+        prior=prior.name,
+        prior_params=dict(prior.parameters()),
+        schema={name: schema[name] for name in ("fields", "key", "time")},
+        seed=plan.model.seed,
+    )
+
+
+def family_named(name: str) -> FamilySpec:
+    """Specification of a family, that of networks among them; raises ParameterError."""
+    if name == IRM.name:
+        return IRM
+    if name not in FAMILIES:
+        raise ParameterError(
+            f"unknown family {name!r}; known: {', '.join(sorted([*FAMILIES, IRM.name]))}"
+        )
+    return FAMILIES[name]
+
+
+def _no_sample(schema: SchemaSettings) -> NDArray[np.float64]:
+    return np.empty((0, Schema.of(schema).dimension))

@@ -1,0 +1,217 @@
+"""The writer's state where a stream is a network: the shard, with edges for records.
+
+Rows are edges and vertices (`weald.stream.record.edges`), numbered together. Only vertices are
+atoms, have a cluster and are shown; edges have a place in the chain's ledger. A window holds edges:
+when the last edge of a vertex leaves, the vertex leaves with it, and comes back as a new one.
+"""
+
+import json
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.mcmc.chain.chain import Chain
+from weald.mcmc.relational.chain import NetworkChain
+from weald.mcmc.settings import RefinementSettings
+from weald.storage.commit.commit import Departure
+from weald.stream.publication.publication import births
+from weald.stream.record.edges import NO_CLUSTER, rows_of
+from weald.stream.record.record import Batch, joined
+from weald.stream.settings import MemorySettings
+from weald.stream.telemetry.steps import Step
+from weald.treecore.errors import ParameterError
+from weald.treecore.relational.family import DEGREE, VertexTotals
+
+from .batch_outcome import Applied
+from .forgetting import LEAST_WEIGHT
+from .rows import Rows
+from .shard import Arrays, Shard
+
+__all__ = ["NetworkShard"]
+
+NAMES = "names"
+
+
+class NetworkShard(Shard):
+    """One network's model in memory.
+
+    Parameters
+    ----------
+    chain : NetworkChain
+        Without vertices.
+    family : Relational
+        The chain's; clusters are tabulated by `VertexTotals`.
+    cadence, memory
+        As of any shard.
+
+    Attributes
+    ----------
+    names : dict of str to int
+        Number of the row of each vertex that is in the model.
+    """
+
+    def __init__(
+        self,
+        chain: NetworkChain,
+        _family: Any,
+        cadence: RefinementSettings,
+        memory: MemorySettings | None = None,
+    ) -> None:
+        # It has what the shard asks of a chain; leases and compaction `settle` refuses.
+        super().__init__(cast("Chain", chain), VertexTotals(), cadence, memory)
+        self.network = chain
+        self.names: dict[str, int] = {}
+
+    @classmethod
+    def chain_of(cls, saved: Arrays) -> Any:
+        """The chain whose state this is."""
+        return NetworkChain.restore(saved)
+
+    def settle(self, cadence: RefinementSettings, memory: MemorySettings) -> None:
+        """Go on under these settings.
+
+        Raises
+        ------
+        ParameterError
+            For what a network cannot have.
+        """
+        if cadence.mode == "workers":
+            raise ParameterError(
+                "a network is refined by its writer: all its clusters are coupled, so that none "
+                'can be lent to a worker. Set refinement.mode = "inline"'
+            )
+        if memory.leaf_budget is not None:
+            raise ParameterError(
+                "memory.leaf_budget is not for networks: vertices are not compacted, as each has "
+                "edges of its own. A window bounds the edges"
+            )
+        # The base class settles before there is a name for the chain of a network.
+        if memory.fades and not cast("NetworkChain", self.chain).family.counts:
+            raise ParameterError(
+                "half-lives are for networks of counts (params.counts = true): here a pair of "
+                "vertices has an edge or none, and a pair that fades would have neither. Use "
+                "memory.window_records or window_seconds, from which edges leave whole"
+            )
+        super().settle(cadence, memory)
+
+    def digest(self, batch: Batch, now: float, step: Step) -> tuple[Batch, Applied]:
+        """Apply records of edges; returns the rows that they became, and what happened."""
+        applied, pieces, at = Applied(), [], 0
+        every = self.cadence.every_records
+        while at < len(batch):
+            # Which vertices are known may change at a refinement: no further than that.
+            rows, at = rows_of(batch, at, self.names, (self.seq + 1, every - self.seq % every))
+            pieces.append(rows)
+            done = self.apply(rows.values, now, step, times=rows.event_time, keys=rows.key)
+            applied.extend(done)
+        return joined(pieces), applied
+
+    def cluster_of(self, name: str) -> int | None:
+        """Published cluster of a vertex; None for one that is not in the model."""
+        number = self.names.get(name)
+        if number is None:
+            return None
+        return int(self.roster.cluster[self.roster.atoms_of(np.array([number]))[0]])
+
+    def edge_totals(self, first: int, second: int) -> tuple[float, float]:
+        """Sum of the edges from one published cluster to another, and how many pairs there are."""
+        cluster = self.roster.cluster
+        links = self.network.edges()
+        source, target = cluster[links.source], cluster[links.target]
+        between = (source == first) & (target == second)
+        if not self.network.family.directed:
+            between |= (source == second) & (target == first)
+        n_first, n_second = (
+            int((cluster[self.roster.present] == c).sum()) for c in (first, second)
+        )
+        n_pairs = float(n_first * (n_second - 1 if first == second else n_second))
+        if first == second and not self.network.family.directed:
+            n_pairs /= 2.0
+        return float(links.weight[between].sum()), n_pairs
+
+    def remove(self, seqs: NDArray[np.int64], applied: Applied, now: float) -> None:
+        """Take edges out of the model, by number, and vertices that have none left."""
+        gone = np.isin(self.network.edge_moments()[0], seqs)
+        if gone.any():
+            self._lose(gone, applied, now)
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """Numbers of the rows that the model holds."""
+        return np.concatenate([super().numbers, self.network.edge_moments()[0]])
+
+    def forget_lent(self) -> None:
+        """Nothing is ever lent."""
+        self.rounds.abandon()
+
+    def state(self) -> Arrays:
+        """Named arrays from which `restore` continues, bit for bit."""
+        names = json.dumps(list(self.names.items())).encode()
+        return {**super().state(), NAMES: np.frombuffer(names, dtype=np.uint8)}
+
+    @classmethod
+    def restore(cls, state: Arrays, family: Any) -> "NetworkShard":
+        """Undo `state`."""
+        shard = cast("NetworkShard", super().restore(state, family))
+        shard.names = dict(json.loads(state[NAMES].tobytes()))
+        return shard
+
+    def _insert(self, rows: Rows, now: float, applied: Applied) -> None:
+        arrivals = self._homes()
+        old = self.roster.present
+        before = self.network.degrees[old]
+        seqs = self.seq + 1 + np.arange(len(rows.values))
+        atoms = self.network.insert(rows.values, seqs, rows.times)
+        at = np.flatnonzero(atoms >= 0)
+        vertices = atoms[at]
+        placed, born = arrivals.place(self.network.labels[vertices])
+        applied.lineage += births(self.publication, seqs[at[born]], placed[born], now)
+        clusters = np.full(len(atoms), NO_CLUSTER, dtype=np.int64)
+        clusters[at] = placed
+        applied.clusters.append(clusters)
+        self._next_cluster += len(born)
+        self.roster.enter(vertices, seqs[at], rows.times[at], placed)
+        self.names.update((rows.keys[i] or "", int(seqs[i])) for i in at.tolist())
+        self.seq += len(rows.values)
+        if len(vertices):
+            self.table.add(placed, self.network.atom_rows(vertices), self.publication)
+        more = self.network.degrees[old] - before
+        if more.any():
+            grown = np.zeros((int((more != 0).sum()), DEGREE + 1))
+            grown[:, DEGREE] = more[more != 0]
+            self.table.add(self.roster.cluster[old[more != 0]], grown, self.publication)
+
+    def _forget(self, applied: Applied, now: float) -> None:
+        """Let time pass: edges fade, or leave, and vertices that have none left."""
+        settings = self.forgetting.settings
+        if not settings.forgets:
+            self.forgetting.go_on(self.seq, np.empty(0), 0)
+            self.network.merge_edges()
+            return
+        seqs, times = self.network.edge_moments()
+        fresh = seqs > self.forgetting.stood
+        factor = self.forgetting.go_on(self.seq, times[fresh], int(fresh.sum()))
+        newest = len(seqs) if settings.window_records is None else settings.window_records
+        gone = times < self.forgetting.horizon
+        gone[: max(len(seqs) - newest, 0)] = True
+        if factor < 1.0:
+            self.network.fade_edges(factor)
+            gone |= self.network.edge_weights() < LEAST_WEIGHT
+            self._arrivals = None
+            self._regroup(set(self.roster.cluster[self.roster.present].tolist()))
+        if gone.any():
+            self._lose(gone, applied, now)
+
+    def _lose(self, gone: NDArray[np.bool_], applied: Applied, now: float) -> None:
+        touched = set(self.roster.cluster[self.roster.present].tolist())
+        seqs, atoms = self.network.remove_edges(gone)
+        vertices = self.roster.seq[atoms]
+        left = set(vertices.tolist())
+        self.names = {name: seq for name, seq in self.names.items() if seq not in left}
+        applied.departures.append(Departure(self.seq, np.sort(np.concatenate([seqs, vertices]))))
+        self.roster.leave(atoms)
+        self._draws.forget(atoms)
+        self._arrivals = None  # a block may have lost the members that tied it to its cluster
+        # Those that stay have fewer edges.
+        applied.lineage += self._retirements(touched, now)

@@ -1,0 +1,391 @@
+"""The writer's state: the chain, the published partition, and what is told of both.
+
+Deterministic. Refinements and publications happen after fixed numbers of observations, never at a
+time or at the end of a batch; so a stream that is cut into other batches, or killed and replayed,
+arrives at the same partition, bit for bit.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.growing import taken_from
+from weald.mcmc.leases.leases import Budget
+from weald.mcmc.leases.outstanding import Lent
+from weald.mcmc.schedule.kernel_report import Refinement
+from weald.mcmc.settings import RefinementSettings
+from weald.storage.commit.commit import Departure, PublicationRow
+from weald.stream.publication.arrival_router import Arrivals
+from weald.stream.publication.certainty import RecentDraws
+from weald.stream.publication.publication import LineageEvent, Moment, Published, births, publish
+from weald.stream.settings import MemorySettings
+from weald.stream.tables.atom_table import Roster
+from weald.stream.tables.cluster_table import ClusterTable
+from weald.stream.telemetry.steps import Step, untimed
+
+from .batch_outcome import Applied
+from .cadence import cadence_of, cadence_row
+from .compacted_atoms import Archive
+from .forgetting import REPLACED_RECORDS, Forgetting
+from .leaf_budget import Bounding
+from .lease_rounds import LeaseRounds
+from .rows import Rows
+
+__all__ = ["Arrays", "Shard"]
+
+Ids = NDArray[np.int64]
+Arrays = dict[str, NDArray[Any]]
+
+CHAIN, TABLE, DRAWS, ROSTER, MEMORY = "chain.", "clusters.", "draws.", "roster.", "memory."
+
+
+class Shard:
+    """One stream's model in memory; its one writer calls `apply`.
+
+    Parameters
+    ----------
+    chain : Chain
+        Without observations.
+    family : NamedTuple
+        The chain's family.
+    cadence : RefinementSettings
+    memory : MemorySettings
+        What the model keeps.
+    """
+
+    def __init__(
+        self,
+        chain: Chain,
+        family: Any,
+        cadence: RefinementSettings,
+        memory: MemorySettings | None = None,
+    ) -> None:
+        self.chain = chain
+        self.table = ClusterTable(family)
+        self.roster = Roster()
+        self.forgetting = Forgetting(memory or MemorySettings())
+        self.settle(cadence, self.forgetting.settings)
+        self.bounding = Bounding()
+        # Without one nothing is expanded, as in a replay: a commit that expands has a snapshot.
+        self.archive: Archive | None = None
+        self.expanded = False
+        self._draws = RecentDraws()
+        self.seq = 0
+        self._arrivals: Arrivals | None = None
+        self.publication = 0
+        self._next_cluster = 1
+        self._published_seq = 0
+        self.rounds = LeaseRounds()
+
+    def settle(self, cadence: RefinementSettings, memory: MemorySettings) -> None:
+        """Go on under these settings.
+
+        Raises
+        ------
+        ParameterError
+            When the budget is too small for the cadence.
+        """
+        Bounding.check(memory.leaf_budget, cadence.every_records)
+        self.cadence, self.forgetting.settings = cadence, memory
+
+    @property
+    def clusters(self) -> Ids:
+        """Published cluster of each observation that is an atom of its own, in order of arrival."""
+        return self.roster.cluster[self.roster.singles]
+
+    def apply(
+        self,
+        values: NDArray[np.float64],
+        now: float,
+        step: Step = untimed,
+        *,
+        times: NDArray[np.float64] | None = None,
+        replaces: Ids | None = None,
+        keys: Sequence[str | None] = (),
+    ) -> Applied:
+        """Insert observations, refining and publishing where their numbers say so.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n, d)
+        now : float
+            Seconds since the epoch, written on publications and events; it decides nothing.
+        step : callable
+            Context manager around each labelled step: "insert", "refine", "publish".
+        times : ndarray of float64, shape (n,), optional
+            When each observation happened, by its record, in seconds since the epoch. Without
+            them the stream's clock stands still.
+        replaces : ndarray of int64, shape (n,), optional
+            Number of the earlier observation that leaves for each; 0 for none.
+        keys : sequence of str or None, length n, optional
+            Names of vertices, where the rows are those of a network.
+        """
+        applied = Applied()
+        rows = Rows(values, np.zeros(len(values)) if times is None else times, keys)
+        replaces = np.zeros(len(values), dtype=np.int64) if replaces is None else replaces
+        turns = [self.cadence.every_records]
+        if self.forgetting.replacing or replaces.any():
+            turns.append(REPLACED_RECORDS)
+        start = 0
+        while start < len(values):
+            # Every publication is at a refinement, too.
+            stop = min(len(values), start + min(turn - self.seq % turn for turn in turns))
+            with step("insert"):
+                self._insert(rows.part(start, stop), now, applied)
+                self.forgetting.replace(replaces[start:stop])
+            start = stop
+            if self.seq % REPLACED_RECORDS == 0:
+                self.remove(self.forgetting.take_replaced(), applied, now)
+            if self.seq % self.cadence.every_records == 0:
+                with step("refine"):
+                    self._forget(applied, now)
+                    if self.cadence.mode == "inline":
+                        self._refine(applied)
+            if self.in_turn(self.seq):
+                with step("publish"):
+                    self._publish(applied, now)
+                    self._expand(applied)
+            if self.seq % self.cadence.every_records == 0:
+                with step("compact"):
+                    self._compact(applied)
+        return applied
+
+    def lend(self, number: int, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
+        """Give the partition out to workers, as round ``number``."""
+        self.rounds.begin(number, self.seq, self.publication)
+        return self.chain.lend(rng, n_leases, budget)
+
+    def take_back(self, returns: Sequence[tuple[Ids, Ids]]) -> Refinement:
+        """Take the round that is out back: atoms and labels of each lease that was returned."""
+        refinement = self.chain.adopt(returns)
+        self.rounds.end()
+        self._arrivals = None
+        self._draws.add(self.chain.labels)
+        return refinement
+
+    def conclude(self, now: float, step: Step = untimed) -> Applied:
+        """Refine and publish out of turn, at the end of a finite source.
+
+        Where workers refine, the chain is published as it stands: the forest, which guides inline
+        refinement, may have been tidied up for a round that SQL never heard of.
+        Replay does the same where SQL holds a publication that is out of turn.
+        """
+        applied = Applied()
+        if not self.unpublished:
+            return applied
+        self.forget_lent()
+        with step("refine"):
+            self._forget(applied, now)
+            if self.cadence.mode == "inline":
+                self._refine(applied)
+        with step("publish"):
+            self._publish(applied, now)
+        return applied
+
+    def forget_lent(self) -> None:
+        """Go on as if no round were out; its returns are late from now on."""
+        self.chain.forget_lent()
+        self.rounds.abandon()
+
+    def remove(self, seqs: Ids, applied: Applied, now: float) -> None:
+        """Take observations out of the model, by number; those that are not there are passed over.
+
+        What happened is added to `applied`. Clusters without any left are retired.
+        """
+        self._leave(self.roster.atoms_of(seqs), applied, now)
+
+    @property
+    def numbers(self) -> Ids:
+        """Numbers of the rows that the model holds, each for itself."""
+        return self.roster.seq[self.roster.singles]
+
+    @property
+    def unpublished(self) -> bool:
+        """Whether observations came since the last publication."""
+        return self._published_seq < self.seq
+
+    def in_turn(self, seq: int) -> bool:
+        """Whether a publication after this observation is a regular one."""
+        return seq % self.cadence.publish_every_records == 0
+
+    def adopt(self, shown: Published, covered: int, born: Mapping[int, int]) -> None:
+        """Show another partition than the model's own, as if it had been published.
+
+        Parameters
+        ----------
+        shown : Published
+            Of the observations in `singles`, those included that came after the publication.
+        covered : int
+            Observations that the publication covers.
+        born : mapping of int to int
+            For each cluster the publication when it was born.
+        """
+        atoms = self.roster.singles
+        self.roster.cluster[atoms] = shown.clusters
+        self.publication, self._next_cluster = shown.number, shown.next_cluster
+        self._published_seq = covered
+        self._arrivals = None
+        self.table.renew(shown.clusters, self.chain.atom_rows(atoms), born)
+
+    def state(self) -> Arrays:
+        """Named arrays from which `restore` continues, bit for bit."""
+        shown = [self.publication, self._next_cluster, self._published_seq, self.seq]
+        shown += [self.bounding.next_bundle, self.bounding.n_early]
+        parts = {
+            CHAIN: self.chain.state(),
+            TABLE: self.table.state(),
+            DRAWS: self._draws.state(),
+            ROSTER: self.roster.state(),
+            MEMORY: self.forgetting.state(),
+        }
+        return {
+            "shown": np.array(shown),
+            "cadence": cadence_row(self.cadence),
+            "lease_rounds": self.rounds.row(),
+            **{
+                under + name: array for under, part in parts.items() for name, array in part.items()
+            },
+        }
+
+    @classmethod
+    def restore(cls, state: Arrays, family: Any) -> "Shard":
+        """Undo `state`; cadence and memory are those under which it was saved, for the replay."""
+        shard = cls(cls.chain_of(taken_from(state, CHAIN)), family, cadence_of(state["cadence"]))
+        shard.table = ClusterTable.restore(shard.table.family, taken_from(state, TABLE))
+        shard._draws = RecentDraws.restore(taken_from(state, DRAWS))
+        shard.roster = Roster.restore(taken_from(state, ROSTER))
+        shard.forgetting = Forgetting.restore(taken_from(state, MEMORY))
+        shard.rounds = LeaseRounds(*state["lease_rounds"].tolist())
+        shown = state["shown"].tolist()
+        shard.publication, shard._next_cluster, shard._published_seq, shard.seq = shown[:4]
+        shard.bounding.next_bundle, shard.bounding.n_early = shown[4:]
+        return shard
+
+    @classmethod
+    def chain_of(cls, saved: Arrays) -> Any:
+        """The chain whose state this is."""
+        return Chain.restore(saved)
+
+    def _homes(self) -> Arrivals:
+        """Where the blocks' arrivals go until something else is published."""
+        if self._arrivals is None:
+            self._arrivals = Arrivals.settled(self.chain.labels, self.roster, self._next_cluster)
+        return self._arrivals
+
+    def _insert(self, rows: Rows, now: float, applied: Applied) -> None:
+        values, times, _ = rows
+        arrivals = self._homes()
+        atoms = self.chain.insert(values)
+        clusters, born = arrivals.place(self.chain.labels[atoms])
+        seqs = self.seq + 1 + np.arange(len(values))
+        applied.lineage += births(self.publication, seqs[born], clusters[born], now)
+        applied.clusters.append(clusters)
+        self._next_cluster += len(born)
+        self.roster.enter(atoms, seqs, times, clusters)
+        if self.archive is not None and self.forgetting.settings.leaf_budget is not None:
+            self.archive.arrived(self.seq + 1, values, times)
+        self.seq += len(values)
+        self.table.add(clusters, self.chain.atom_rows(atoms), self.publication)
+
+    def _forget(self, applied: Applied, now: float) -> None:
+        """Let time pass: weights shrink, and what is too old or weighs too little leaves."""
+        self.remove(self.forgetting.take_replaced(), applied, now)
+        factor = self.forgetting.advance(self.roster, self.seq)
+        weights = self.chain.atom_rows(self.roster.present)[:, 1] * factor
+        self._leave(self.forgetting.leaving(self.roster, weights), applied, now)
+        if factor < 1.0 and self.chain.n_atoms:
+            self.chain.fade(factor)
+            self._regroup(set(self.roster.cluster[self.roster.present].tolist()))
+
+    def _leave(self, atoms: Ids, applied: Applied, now: float) -> None:
+        if len(atoms) == 0:
+            return
+        atoms = atoms[np.argsort(self.roster.seq[atoms])]
+        applied.departures.append(Departure(self.seq, self.roster.seq[atoms]))
+        touched = set(self.roster.cluster[atoms].tolist())
+        for part in (self.chain.remove, self.roster.leave, self._draws.forget):
+            part(atoms)
+        self._arrivals = None  # a block may have lost the members that tied it to its cluster
+        applied.lineage += self._retirements(touched, now)
+
+    def _retirements(self, touched: set[int], now: float) -> list[LineageEvent]:
+        """Renew the table's rows of these clusters; events of those that have no member left."""
+        return [
+            LineageEvent("retire", self.publication, self.seq, now, cluster, (), size, n_moved=0)
+            for cluster, size in self._regroup(touched)
+        ]
+
+    def _compact(self, applied: Applied) -> None:
+        """Make room for the observations until the next refinement."""
+        budget, room = self.forgetting.settings.leaf_budget, self.cadence.every_records
+        if budget is None or self.chain.n_atoms + room <= budget:
+            return
+        made, gone = self.bounding.compact(self.chain, self.roster, self.publication, budget, room)
+        self._draws.forget(gone)
+        applied.reassigned += made
+        if (archive := self.archive) is not None:
+            archive.bundled(made)
+
+    def _expand(self, applied: Applied) -> None:
+        """Take apart again what no longer looks like one."""
+        budget = self.forgetting.settings.leaf_budget
+        if budget is None or self.archive is None:
+            return
+        ended, atoms = self.bounding.expand(self.chain, self.roster, self.archive, budget)
+        self._draws.forget(atoms)
+        applied.reassigned += ended
+        self.expanded |= len(ended) > 0
+
+    def _regroup(self, clusters: set[int]) -> list[tuple[int, int]]:
+        atoms = self.roster.present
+        cluster, rows = self.roster.cluster[atoms], self.chain.atom_rows(atoms)
+        return self.table.regroup(clusters, cluster, rows, self.publication)
+
+    def _refine(self, applied: Applied) -> None:
+        refinement = self.chain.refine(self.cadence.rounds)
+        self._arrivals = None
+        self._draws.add(self.chain.labels)
+        applied.refined(refinement, self.cadence.rounds, self.seq, self.roster.n_observations)
+
+    def _publish(self, applied: Applied, now: float) -> None:
+        """Show the best partition that the refinement just before has seen.
+
+        Where workers refine there need not be one just before; the chain is shown as it stands.
+        """
+        roster, present = self.roster, self.roster.present
+        shown = roster.cluster[present]
+        by_workers = self.cadence.mode == "workers" and not applied.refinements
+        refinement = self.chain.refine(0) if by_workers else applied.refinements[-1]
+        published, events, changed = publish(
+            Published(self.publication, shown, self._next_cluster),
+            self.chain.best_labels[present],
+            Moment(self.seq, now),
+            roster.size[present],
+        )
+        touched = set(shown[changed].tolist()) | set(published.clusters[changed].tolist())
+        roster.cluster[present] = published.clusters
+        self.publication, self._next_cluster = published.number, published.next_cluster
+        self._published_seq = self.seq
+        self._arrivals = None
+        self._regroup(touched)
+        applied.lineage += events
+        applied.reassigned.append(roster.reassignment(self.publication, present[changed]))
+        applied.publications.append(
+            PublicationRow(
+                number=self.publication,
+                seq=self.seq,
+                time=now,
+                log_joint_before=refinement.log_joint_before,
+                log_joint=refinement.best_log_joint,
+                n_clusters=len(self.table),
+                n_observations=roster.n_observations,
+                prior_params=self.chain.prior.parameters(),
+                n_atoms=self.chain.n_atoms,
+                disruption=self.chain.disruption,
+            )
+        )
+        applied.certainties.append(self._draws.certainty(roster))

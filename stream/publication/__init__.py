@@ -1,0 +1,10 @@
+"""The shown partition: stable ids, lineage, certainty, prediction.
+
+- ``arrival_router``: which published cluster an observation joins between two publications.
+- ``certainty``: how sure the chain is of what is shown: the published partition against the
+  chain's recent draws.
+- ``predictive``: the posterior predictive of the published clusters, for observations that are
+  not stored.
+- ``publication``: the published partition: stable cluster ids, and the events that lead from one
+  to the next.
+"""

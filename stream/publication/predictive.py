@@ -1,0 +1,103 @@
+"""The posterior predictive of the published clusters, for observations that are not stored."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.treecore.errors import ObservationError
+from weald.treecore.family import spec_of
+from weald.treecore.family.totals import add_observations, empty_totals, log_marginals
+from weald.treecore.prior import PartitionPrior
+
+__all__ = ["Predictive"]
+
+# Rows of statistics that one call holds at a time.
+_CHUNK = 65_536
+
+
+@dataclass(frozen=True)
+class Predictive:
+    """The clusters of a partition, ready to be asked; nothing that it is asked changes it.
+
+    Parameters
+    ----------
+    family : NamedTuple
+    clusters : ndarray of int64, shape (k,)
+        Their ids.
+    log_weights : ndarray of float64, shape (k + 1,)
+        Log probability of joining each cluster, and last of starting a new one, before the
+        observation's values are looked at.
+    rows : ndarray of float64, shape (k + 1, m)
+        Statistics of each cluster, and last those of an empty one.
+    log_marginal : ndarray of float64, shape (k + 1,)
+        Their log marginal likelihoods.
+    """
+
+    family: Any
+    clusters: NDArray[np.int64]
+    log_weights: NDArray[np.float64]
+    rows: NDArray[np.float64]
+    log_marginal: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        family: Any,
+        prior: PartitionPrior,
+        clusters: NDArray[np.int64],
+        rows: NDArray[np.float64],
+    ) -> Self:
+        """Prepare the answers.
+
+        Parameters
+        ----------
+        family : NamedTuple
+        prior : PartitionPrior
+        clusters : ndarray of int64, shape (k,)
+            Ids, at least one.
+        rows : ndarray of float64, shape (k, m)
+            Their statistics; the first column counts observations.
+        """
+        every = np.vstack([rows, np.zeros((1, rows.shape[1]))])
+        sizes = np.rint(rows[:, 0]).astype(np.int64)
+        return cls(
+            family, clusters, prior.log_predictive(sizes), every, log_marginals(family, every)
+        )
+
+    def log_joint(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Log probability of joining each cluster and having these values, and last of a new one.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (q, d)
+
+        Returns
+        -------
+        ndarray of float64, shape (q, k + 1)
+            Its log-sum-exp over a row is the log predictive density of that observation.
+
+        Raises
+        ------
+        ObservationError
+            When the family cannot take a row; the message names the row.
+        """
+        refused = spec_of(self.family).validate(self.family, values)
+        if refused is not None:
+            raise ObservationError(f"row {refused[0]}: {refused[1]}")
+        answers = np.empty((len(values), len(self.rows)))
+        step = max(1, _CHUNK // len(self.rows))
+        for start in range(0, len(values), step):
+            answers[start : start + step] = self._log_joint(values[start : start + step])
+        return answers
+
+    def _log_joint(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The density of a row under a cluster is p(cluster and row) / p(cluster)."""
+        single = empty_totals(self.family, len(values))
+        groups = np.arange(len(values), dtype=np.int64)
+        add_observations(self.family, np.ascontiguousarray(values), groups, single)
+        joined = (single[:, None, :] + self.rows[None, :, :]).reshape(-1, self.rows.shape[1])
+        log_joined = log_marginals(self.family, joined).reshape(len(values), -1)
+        log_joint: NDArray[np.float64] = self.log_weights + log_joined - self.log_marginal
+        return log_joint

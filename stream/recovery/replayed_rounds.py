@@ -1,0 +1,44 @@
+"""Rounds of leases, done again at a replay in the places where SQL holds them."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from weald.storage.commit.commit import AdoptionRow
+from weald.stream.model.lease_rounds import unpacked
+from weald.stream.model.shard import Shard
+
+__all__ = ["ReplayedRounds"]
+
+
+class ReplayedRounds:
+    """The rounds that SQL holds beyond a shard's state, to be done again in their places."""
+
+    def __init__(self, rows: Sequence[AdoptionRow], shard: Shard) -> None:
+        self._rows = deque(rows)
+        self._shard = shard
+
+    def catch_up(self) -> None:
+        """Begin and take back whatever has its place at the present point."""
+        shard = self._shard
+        while self._rows:
+            row = self._rows[0]
+            here = (shard.seq, shard.publication)
+            if shard.rounds.out != row.round_number:
+                if (row.begun_seq, row.begun_publication) != here:
+                    return
+                shard.rounds.begin(row.round_number, *here)
+                shard.chain.note_lent()
+            if (row.seq, row.publication) != here:
+                return
+            shard.take_back(unpacked(row.payload))
+            self._rows.popleft()
+
+    def room(self, limit: int) -> int:
+        """How many observations may be applied before the next place, at most ``limit``."""
+        if not self._rows:
+            return limit
+        row, shard = self._rows[0], self._shard
+        begun = shard.rounds.out == row.round_number
+        ahead = (row.seq if begun else row.begun_seq) - shard.seq
+        # A place at this very observation comes after a publication that is still to come.
+        return min(limit, ahead) if ahead > 0 else limit

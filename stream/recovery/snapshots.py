@@ -1,0 +1,296 @@
+"""What a person may do with a stream's snapshots: make one, check one, go back, compare two.
+
+None of it needs the writer to be stopped. Making one and going back with the later results kept
+replay beside the writer; going back without them fences it, and it begins again from there.
+"""
+
+import os
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from weald.mcmc.settings import RefinementSettings
+from weald.storage.commit.commit import BatchCommit, Rewind, Snapshot
+from weald.storage.errors import Fenced, SnapshotCorrupt, StreamConflict
+from weald.storage.queries.base import Reader, Store
+from weald.stream.errors import ReplayDiverged
+from weald.stream.model.batch_outcome import Applied
+from weald.stream.model.network_shard import NetworkShard
+from weald.stream.model.shard import Shard
+from weald.stream.record.record import TopicPartition
+from weald.stream.settings import MemorySettings
+from weald.stream.tables.contingency import numbered, overlaps
+
+from .recovery import (
+    COMPARED_RECORDS,
+    REPLAY_RECORDS,
+    adopt,
+    apply_stored,
+    first_difference,
+    offsets_in,
+    replay,
+    restored,
+    usable,
+    with_offsets,
+)
+
+__all__ = [
+    "Difference",
+    "Flow",
+    "compare",
+    "create",
+    "revert_dropping",
+    "revert_keeping",
+    "shown_network",
+    "verify",
+]
+
+Progress = Callable[[int], None]
+
+# A cadence under which nothing is refined or published.
+NEVER = RefinementSettings(every_records=2**62, publish_every_records=2**62)
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Observations that one snapshot has in one cluster and the other in another."""
+
+    from_cluster: int
+    to_cluster: int
+    n_observations: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How the shown partitions of two snapshots differ, on the observations that both know.
+
+    Parameters
+    ----------
+    n_compared, n_moved : int
+        Observations that are atoms of their own in both; those of them that have another cluster
+        in the later one.
+    n_new : int
+        Observations that only the later one knows.
+    variation_of_information : float
+        In nats; 0 for the same partition under whatever names.
+    flows : list of Flow
+        Largest first.
+    """
+
+    n_compared: int
+    n_moved: int
+    n_new: int
+    variation_of_information: float
+    flows: list[Flow]
+
+
+def verify(reader: Reader, stream: str, number: int) -> None:
+    """Check a snapshot: its bytes, its parts against each other, and its partition against SQL.
+
+    Raises
+    ------
+    SnapshotCorrupt
+        Saying what is wrong.
+    """
+    shard = usable(reader, stream, number)
+    different = first_difference(reader, stream, shard)
+    if different is not None:
+        raise SnapshotCorrupt(f"SQL has observation {different} in another cluster at that moment")
+
+
+def create(store: Store, stream: str, label: str | None, progress: Progress) -> int:
+    """Replay to where the stream stands and keep an image of it; return its number.
+
+    Raises
+    ------
+    ReplayDiverged
+        When the replay does not arrive at what SQL shows.
+    """
+    position = store.position(stream)
+    shard, _ = restored(store, store.spec(stream), (RefinementSettings(), MemorySettings()))
+    replay(store, stream, shard, position.next_seq - 1, progress)
+    different = first_difference(store, stream, shard)
+    if different is not None:
+        raise ReplayDiverged(
+            f"stream {stream!r}: the replay gives observation {different} another cluster than "
+            "SQL holds. Start the stream with this version first; it then goes on from SQL"
+        )
+    offsets = {TopicPartition(*place): offset for place, offset in position.offsets.items()}
+    arrays = with_offsets(shard.state(), offsets)
+    return store.save_snapshot(stream, Snapshot(0, shard.seq, arrays, time.time(), label))
+
+
+def revert_dropping(store: Store, stream: str, number: int) -> int:
+    """Go back to a snapshot as if nothing had come after; return the observations taken out.
+
+    The offsets go back as well: what the topic still has is read and decided anew.
+
+    Raises
+    ------
+    SnapshotCorrupt
+        When the snapshot cannot be used.
+    StreamConflict
+        When it does not say how far the topic had been read, when records would be lost, or when
+        observations have been compacted.
+    """
+    _refuse_compacted(store, stream)
+    shard = usable(store, stream, number)
+    snapshot = store.snapshot(stream, number)
+    offsets = None if snapshot is None else offsets_in(snapshot.payload)
+    if offsets is None:
+        raise StreamConflict(
+            f"snapshot {number} was written by an earlier version and does not say how far the "
+            "topic had been read. Keep the later results, or choose a later snapshot"
+        )
+    shard.table.touch_all()
+    rewind = Rewind(
+        stream=stream,
+        owner=_owner(),
+        snapshot=number,
+        seq=shard.seq,
+        publication=shard.publication,
+        clusters=shard.table.take_changes(store.position(stream).epoch + 1),
+        offsets=offsets,
+    )
+    return store.rewind(rewind)
+
+
+def revert_keeping(
+    store: Store, stream: str, number: int, cadence: RefinementSettings, progress: Progress
+) -> int:
+    """Take the model back to a snapshot, and keep every later observation and what is shown.
+
+    Later observations are inserted anew, each by one draw; what refinement has done since is
+    forgotten. What people see stays until the next publication, whose lineage tells the rest.
+
+    Returns
+    -------
+    int
+        Number of the snapshot that the writer now goes on from.
+
+    Raises
+    ------
+    SnapshotCorrupt
+        When the snapshot cannot be used.
+    StreamConflict
+        When observations have been compacted.
+    Fenced
+        When the stream moves on too fast for it; stop the writer, or try again.
+    """
+    _refuse_compacted(store, stream)
+    for _ in range(ATTEMPTS):
+        shard = usable(store, stream, number)
+        position = store.position(stream)
+        _insert_later(store, stream, shard, position.next_seq - 1, progress)
+        _let_go(store, stream, shard)
+        adopt(store, stream, shard)
+        shard.cadence = cadence
+        owner = _owner()
+        # From here on the writer is fenced, so what follows is of the moment that was replayed.
+        claimed = store.claim(stream, owner, position.generation, takeover=True)
+        if claimed.epoch != position.epoch:
+            continue
+        offsets = {TopicPartition(*place): offset for place, offset in position.offsets.items()}
+        arrays = with_offsets(shard.state(), offsets)
+        epoch = position.epoch + 1
+        commit = BatchCommit(
+            stream=stream,
+            owner=owner,
+            generation=position.generation,
+            epoch=epoch,
+            clusters=shard.table.take_changes(epoch),
+            snapshot=Snapshot(0, shard.seq, arrays, time.time()),
+        )
+        store.commit(commit)
+        return store.snapshots(stream)[0].number
+    raise Fenced(f"stream {stream!r} moves on faster than it can be replayed")
+
+
+def compare(reader: Reader, stream: str, earlier: int, later: int) -> Difference:
+    """Compare what two snapshots show.
+
+    Raises
+    ------
+    SnapshotCorrupt
+        When one of them cannot be used.
+    """
+    before, after = usable(reader, stream, earlier), usable(reader, stream, later)
+    earlier_seq, later_seq = (each.roster.seq[each.roster.singles] for each in (before, after))
+    both, here, there = np.intersect1d(
+        earlier_seq, later_seq, assume_unique=True, return_indices=True
+    )
+    n, old, new = len(both), before.clusters[here], after.clusters[there]
+    old_ids, old_places = numbered(old)
+    new_ids, new_places = numbered(new)
+    cells = overlaps(old_places, new_places)
+    lost = np.log(cells.row_size[cells.row] / cells.n)
+    gained = np.log(cells.column_size[cells.column] / cells.n)
+    information = float((cells.n / max(n, 1) * (lost + gained)).sum())
+    flows = [
+        Flow(int(old_ids[row]), int(new_ids[column]), int(size))
+        for row, column, size in zip(cells.row, cells.column, cells.n, strict=True)
+        if old_ids[row] != new_ids[column]
+    ]
+    flows.sort(key=lambda flow: (-flow.n_observations, flow.from_cluster, flow.to_cluster))
+    return Difference(n, int((old != new).sum()), after.seq - before.seq, information, flows)
+
+
+def shown_network(reader: Reader, stream: str) -> NetworkShard:
+    """The network that a stream holds, its vertices in the clusters that are shown now.
+
+    The newest snapshot and what came after it, unrefined, and where counts fade not yet faded.
+
+    Raises
+    ------
+    ReplayDiverged
+        When SQL lacks rows that it counts.
+    """
+    spec = reader.spec(stream)
+    shard, _ = restored(reader, spec, (NEVER, MemorySettings()))
+    if not isinstance(shard, NetworkShard):
+        raise TypeError(f"stream {stream!r} is no network")
+    _insert_later(reader, stream, shard, reader.position(stream).next_seq - 1, lambda _: None)
+    if shard.forgetting.settings.forgets:
+        _let_go(reader, stream, shard)
+    adopt(reader, stream, shard)
+    return shard
+
+
+def _refuse_compacted(reader: Reader, stream: str) -> None:
+    """Raise StreamConflict where SQL knows of bundles: it does not know which there were before."""
+    status = reader.status(stream)
+    if status.n_atoms is not None and status.n_atoms < (status.n_observations or 0):
+        raise StreamConflict(
+            f"stream {stream!r} has compacted observations (memory.leaf_budget), and SQL does not "
+            "know which of them were in which bundle before. Restore the database from a backup"
+        )
+
+
+def _insert_later(store: Reader, stream: str, shard: Shard, last: int, progress: Progress) -> None:
+    shard.cadence = NEVER
+    while shard.seq < last:
+        block = store.observations(stream, shard.seq, min(REPLAY_RECORDS, last - shard.seq))
+        if block is None:
+            raise ReplayDiverged(f"stream {stream!r}: SQL lacks observations after {shard.seq}")
+        apply_stored(shard, block)
+        progress(len(block))
+
+
+def _owner() -> str:
+    return f"weald-snapshot-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+
+
+def _let_go(store: Reader, stream: str, shard: Shard) -> None:
+    """Take out of the model what has left it since, as SQL says: nobody sees it come back."""
+    seqs = shard.numbers.tolist()
+    left = [
+        row.seq
+        for start in range(0, len(seqs), COMPARED_RECORDS)
+        for row in store.observed(stream, seqs[start : start + COMPARED_RECORDS])
+        if row.left_seq is not None
+    ]
+    shard.remove(np.array(left, dtype=np.int64), Applied(), 0.0)

@@ -1,0 +1,16 @@
+"""Where records come from, and waiting while something is away.
+
+- ``file_source``: files and standard input as topics of one partition, whose offset is the row's
+  number.
+- ``inflation``: A ceiling on what one compressed batch of a topic may grow to.
+- ``kafka_options``: settings into the options that kafka-python's clients share.
+- ``kafka_source``: A Kafka topic as a source: one consumer group, manual offsets, raw bytes.
+- ``lines``: lines of a file, a compressed file or standard input, without ever blocking past a
+  timeout.
+- ``retry``: what is done while something is away: pause, keep the membership alive, try again.
+- ``single_writer``: an assignor that gives every partition to one member; the others are hot
+  standbys.
+- ``source``: where records come from: the port that the engine polls, whatever is behind it.
+- ``table_reader``: rows of columnar and binary files, with the same manners as the lines of a
+  text file.
+"""

@@ -1,0 +1,261 @@
+"""A Kafka topic as a source: one consumer group, manual offsets, raw bytes.
+
+No deserialiser is given to the client: one that raises makes kafka-python 3.0 spin for ever.
+Rebalance callbacks run on the client's own thread, which also sends the heartbeats, so they only
+write down what happened; the engine's thread acts on it.
+"""
+
+import logging
+import uuid
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer
+from kafka import TopicPartition as ClientPartition
+from kafka.errors import (
+    KafkaConfigurationError,
+    KafkaError,
+    KafkaTimeoutError,
+    UnsupportedCodecError,
+)
+from kafka.structs import OffsetAndMetadata
+
+from weald.stream.errors import SourceError, SourceUnavailable
+from weald.stream.record.record import Message, TopicPartition
+from weald.stream.settings import KafkaSettings
+
+from .inflation import OversizedBatchError, limit_batches
+from .kafka_options import client_options, overhearing
+from .single_writer import SingleWriterAssignor
+from .source import Change, in_order
+
+__all__ = ["KafkaSource"]
+
+_log = logging.getLogger(__name__)
+
+UNKNOWN_TIME = -1
+
+
+class _Recorder(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped base
+    def __init__(self, assignor: SingleWriterAssignor) -> None:
+        self.changes: deque[Change] = deque()
+        self._assignor = assignor
+
+    def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        self.changes.append(Change("assigned", _ours(assigned)))
+
+    def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        self.changes.append(Change("revoked", _ours(revoked)))
+
+    def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+        self._assignor.forget()
+        self.changes.append(Change("lost", _ours(lost)))
+
+
+class KafkaSource:
+    """The partitions of a topic, while this process is the group's writer.
+
+    Parameters
+    ----------
+    settings : KafkaSettings
+    stream : str
+        Names the group, ``weald-<stream>``, unless the settings do.
+    batch_records : int
+        Most records of one `poll`.
+
+    Raises
+    ------
+    SourceUnavailable
+        When no broker answers.
+    SourceError
+        When the settings are wrong.
+    """
+
+    def __init__(self, settings: KafkaSettings, stream: str, batch_records: int = 500) -> None:
+        assignor = SingleWriterAssignor()
+        self._settings = settings
+        self._recorder = _Recorder(assignor)
+        self._paused = False
+        self._process = uuid.uuid4().hex[:12]
+        limit_batches(settings.batch_max_bytes)
+        with overhearing() as overheard, _translated(settings, overheard):
+            self._consumer = KafkaConsumer(
+                **client_options(settings, f"weald-{stream}"),
+                group_id=settings.group or f"weald-{stream}",
+                partition_assignment_strategy=(assignor,),
+                enable_auto_commit=False,
+                auto_offset_reset=settings.auto_offset_reset,
+                isolation_level=settings.isolation_level,
+                session_timeout_ms=settings.session_timeout_ms,
+                heartbeat_interval_ms=settings.heartbeat_interval_ms,
+                max_poll_interval_ms=settings.max_poll_interval_ms,
+                metadata_max_age_ms=settings.metadata_max_age_ms,
+                max_poll_records=batch_records,
+                fetch_max_bytes=settings.fetch_max_bytes,
+                max_partition_fetch_bytes=settings.max_partition_fetch_bytes,
+                allow_auto_create_topics=False,
+            )
+            # A member that assigns because partitions were added forgets, by assigning, why it
+            # joined. If its poll times out before the group has met, kafka-python 3.0.12 never asks
+            # for the outcome: it reads nothing more, and spins.
+            assignor.meeting = self._consumer._coordinator.request_rejoin  # noqa: SLF001 - nothing public does it
+            # Joining before the topic's partitions are known means an empty first assignment and a
+            # second rebalance right behind it.
+            self._consumer.partitions_for_topic(settings.topic)
+            self._consumer.subscribe([settings.topic], listener=self._recorder)
+
+    @property
+    def exhausted(self) -> bool:
+        """Never: a topic has no end."""
+        return False
+
+    def poll(self, timeout_s: float) -> list[Message]:
+        """Return raw records, sorted by partition and offset."""
+        with _translated(self._settings):
+            if self._paused:
+                # Partitions assigned since then would flow otherwise.
+                self._consumer.pause(*self._consumer.assignment())
+            records = self._consumer.poll(timeout_ms=round(timeout_s * 1000))
+        return in_order([_message(each) for batch in records.values() for each in batch])
+
+    def pause(self) -> None:
+        """Stop fetching; `poll` keeps the membership alive."""
+        self._paused = True
+        self._consumer.pause(*self._consumer.assignment())
+
+    def resume(self) -> None:
+        """Fetch again."""
+        self._paused = False
+        self._consumer.resume(*self._consumer.paused())
+
+    def take_changes(self) -> list[Change]:
+        """Return what the group did since the last call."""
+        changes = self._recorder.changes
+        return [changes.popleft() for _ in range(len(changes))]
+
+    def assignment(self) -> set[TopicPartition]:
+        """All partitions of the topic for the writer, none for a standby."""
+        return set(_ours(self._consumer.assignment()))
+
+    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Go on from SQL's offsets, never from those that Kafka keeps for the group.
+
+        Records that expired before they were read are skipped, with a warning that counts them.
+
+        Raises
+        ------
+        SourceError
+            When SQL is further than the partition's end: it is another topic of the same name.
+        """
+        with _translated(self._settings):
+            assigned = sorted(self._consumer.assignment())
+            known = [each for each in assigned if TopicPartition(*each) in offsets]
+            starts = self._consumer.beginning_offsets(known) if known else {}
+            ends = self._consumer.end_offsets(known) if known else {}
+            for each in known:
+                span = (starts[each], ends[each])
+                self._consumer.seek(each, _within(span, offsets[TopicPartition(*each)], each))
+            new = [each for each in assigned if TopicPartition(*each) not in offsets]
+            if new and self._settings.auto_offset_reset == "earliest":
+                self._consumer.seek_to_beginning(*new)
+            elif new:
+                self._consumer.seek_to_end(*new)
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Tell the group's coordinator where SQL is, without waiting for its answer."""
+        if not offsets:
+            return
+        try:
+            self._consumer.commit_async(
+                {
+                    ClientPartition(*partition): OffsetAndMetadata(offset, "", -1)
+                    for partition, offset in offsets.items()
+                },
+                callback=_note_failure,
+            )
+        except KafkaError as error:
+            _note_failure(offsets, error)
+
+    def generation(self) -> int:
+        """Return the generation of the group as this member knows it."""
+        return int(self._consumer.group_metadata().generation_id)
+
+    def member_id(self) -> str:
+        """Return the coordinator's name for this member, made unique: not every broker's is."""
+        return f"{self._consumer.group_metadata().member_id}-{self._process}"
+
+    def lag(self) -> dict[TopicPartition, int]:
+        """High-water mark less position, for partitions that have been fetched."""
+        lag: dict[TopicPartition, int] = {}
+        for partition in self._consumer.assignment():
+            end = self._consumer.highwater(partition)
+            position = self._consumer.position(partition, timeout_ms=0)
+            if end is not None and position is not None:
+                lag[TopicPartition(partition.topic, partition.partition)] = max(end - position, 0)
+        return lag
+
+    def close(self) -> None:
+        """Leave the group, so that a standby takes over at once."""
+        try:
+            self._consumer.close(autocommit=False)
+        except KafkaError as error:
+            _log.warning("leaving the consumer group failed: %s", error)
+
+
+def _within(span: tuple[int, int], offset: int, place: Any) -> int:
+    start, end = span
+    if offset > end:
+        raise SourceError(
+            f"SQL goes on at offset {offset} of {place.topic}[{place.partition}], which ends at "
+            f"{end}: the topic was made anew or lost records. Give the stream another name, or "
+            "restore the topic"
+        )
+    if offset < start:
+        _log.warning(
+            "%d records of %s[%d] expired before they were read: offsets %d to %d are skipped",
+            start - offset,
+            place.topic,
+            place.partition,
+            offset,
+            start - 1,
+        )
+    return max(offset, start)
+
+
+def _ours(partitions: Iterable[Any]) -> tuple[TopicPartition, ...]:
+    return tuple(sorted(TopicPartition(each.topic, each.partition) for each in partitions))
+
+
+def _message(record: Any) -> Message:
+    time = UNKNOWN_TIME if record.timestamp is None else record.timestamp
+    return Message(record.topic, record.partition, record.offset, time, record.key, record.value)
+
+
+def _note_failure(offsets: object, answer: object) -> None:
+    if isinstance(answer, Exception):
+        _log.info("the courtesy commit to Kafka of %s failed: %s", offsets, answer)
+
+
+@contextmanager
+def _translated(settings: KafkaSettings, overheard: object = "") -> Iterator[None]:
+    place = f"topic {settings.topic!r} at {settings.bootstrap_servers}"
+    try:
+        yield
+    except KafkaConfigurationError as error:
+        raise SourceError(f"[kafka] cannot be used for {place}: {error}") from error
+    except OversizedBatchError as error:
+        raise SourceError(
+            f"{place}: {error}. Raise the limit, or take the batch out of the topic "
+            "(kafka-delete-records)"
+        ) from error
+    except UnsupportedCodecError as error:
+        raise SourceError(f"{place}: {error}. pip install 'weald[compression]'") from error
+    except KafkaError as error:
+        passing = isinstance(error, KafkaTimeoutError) or getattr(error, "retriable", False)
+        if passing:
+            raise SourceUnavailable(f"{place} does not answer: {error!r}{overheard}") from error
+        raise SourceError(f"{place} cannot be read: {error!r}") from error
+    except (AssertionError, ValueError, OSError) as error:  # a certificate that cannot be read
+        raise SourceError(f"[kafka] cannot be used for {place}: {error}") from error

@@ -1,0 +1,127 @@
+"""What is done while something is away: pause, keep the membership alive, try again."""
+
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from weald.storage.errors import StorageUnavailable
+from weald.stream.errors import Rebalanced, SourceUnavailable
+from weald.stream.record.record import Message
+from weald.stream.telemetry.telemetry import Watch
+
+from .source import Source
+
+__all__ = ["Backoff", "Patience"]
+
+T = TypeVar("T")
+
+
+class Backoff:
+    """Delays that double up to a limit, each drawn from the upper half of its range.
+
+    Parameters
+    ----------
+    first, longest : float
+        Seconds.
+    """
+
+    def __init__(self, first: float = 0.1, longest: float = 5.0) -> None:
+        self._first = first
+        self._longest = longest
+        self._next = first
+        self._draw = random.Random()  # noqa: S311  spreads retries, protects nothing
+
+    def delay(self) -> float:
+        """Return the next delay in seconds."""
+        whole = self._next
+        self._next = min(2 * whole, self._longest)
+        return whole * self._draw.uniform(0.5, 1.0)
+
+    def reset(self) -> None:
+        """Begin anew after a success."""
+        self._next = self._first
+
+
+class Patience:
+    """Repeats an operation until it succeeds, while the group still hears of this process.
+
+    Parameters
+    ----------
+    source : Source
+        Paused in between, and polled, so that its broker does not take the partitions away.
+    watch : Watch
+    stopping : callable
+        Whether the process has been told to stop; then the failure is final.
+    """
+
+    def __init__(self, source: Source, watch: Watch, stopping: Callable[[], bool]) -> None:
+        self._source = source
+        self._watch = watch
+        self._stopping = stopping
+        self._unanswered = Backoff()
+
+    def poll(self, timeout_s: float) -> list[Message]:
+        """Poll the source; when its broker does not answer, wait a while and return nothing."""
+        try:
+            messages = self._source.poll(timeout_s)
+        except SourceUnavailable as error:
+            self._watch.away("kafka", str(error))
+            time.sleep(self._unanswered.delay())
+            return []
+        self._unanswered.reset()
+        return messages
+
+    def until_done(self, target: str, operation: Callable[[], T]) -> T:
+        """Run `operation`, again and again while its `target` is away.
+
+        Raises
+        ------
+        Rebalanced
+            When the partitions changed hands meanwhile.
+        StorageUnavailable, SourceUnavailable
+            When the process is stopping; SQL holds everything up to the last commit.
+        """
+        backoff = Backoff()
+        while True:
+            try:
+                result = operation()
+            except (StorageUnavailable, SourceUnavailable) as error:
+                self._watch.away(target, str(error))
+                if self._stopping():
+                    raise
+                self.rest(backoff.delay())
+            else:
+                self._watch.back(target)
+                return result
+
+    def rest(self, seconds: float) -> None:
+        """Let time pass without records.
+
+        Raises
+        ------
+        Rebalanced
+            When the partitions changed hands.
+        """
+        self._source.pause()
+        self._watch.paused()
+        try:
+            end = time.monotonic() + seconds
+            while (left := end - time.monotonic()) > 0 and not self._stopping():
+                self._poll_paused(min(left, 0.2))
+                self._watch.health.progress()
+                changes = self._source.take_changes()
+                if changes:
+                    raise Rebalanced(f"the partitions were {changes[-1].kind} during a retry")
+        finally:
+            self._source.resume()
+            self._watch.resumed()
+
+    def _poll_paused(self, timeout_s: float) -> None:
+        began = time.monotonic()
+        try:
+            self._source.poll(timeout_s)
+        except SourceUnavailable as error:
+            self._watch.away("kafka", str(error))
+        # A paused consumer may return at once; that must not become a busy loop.
+        time.sleep(max(timeout_s - (time.monotonic() - began), 0.0))

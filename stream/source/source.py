@@ -1,0 +1,86 @@
+"""Where records come from: the port that the engine polls, whatever is behind it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from weald.stream.record.record import Message, TopicPartition
+
+__all__ = ["Change", "Source", "in_order"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of ownership, as it was recorded; the engine acts on it in its own time.
+
+    Parameters
+    ----------
+    kind : {"assigned", "revoked", "lost"}
+        "revoked": given up in agreement with the group; "lost": taken away after silence.
+    partitions : tuple of TopicPartition
+    """
+
+    kind: Literal["assigned", "revoked", "lost"]
+    partitions: tuple[TopicPartition, ...]
+
+
+class Source(Protocol):
+    """A source of records with replayable positions. One thread uses it.
+
+    An offset is the position of a record; the position to go on from is the next one's. A source
+    begins with nothing assigned; what it yields before the first `seek` after an assignment is
+    to be thrown away.
+    """
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no record will ever come again; never true of a topic."""
+
+    def poll(self, timeout_s: float) -> list[Message]:
+        """Wait at most `timeout_s` seconds for records; fewer, or none, may come.
+
+        Raises
+        ------
+        SourceUnavailable
+            When the broker does not answer.
+        SourceError
+            When polling again cannot help.
+        """
+
+    def pause(self) -> None:
+        """Yield no records until `resume`, from partitions assigned meanwhile neither."""
+
+    def resume(self) -> None:
+        """Undo `pause`."""
+
+    def take_changes(self) -> list[Change]:
+        """Return the changes of ownership since the last call, oldest first."""
+
+    def assignment(self) -> set[TopicPartition]:
+        """Partitions that this process owns now."""
+
+    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Go on from these positions; assigned partitions without one begin at their start.
+
+        (Or at their end, where the settings say so.)
+        """
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Tell the broker how far SQL is: a courtesy to lag tools, which may fail silently."""
+
+    def generation(self) -> int:
+        """Count of the group's rebalances, which fences former owners; 0 without a group."""
+
+    def member_id(self) -> str:
+        """Identity of this process in the group: no other process ever had it."""
+
+    def lag(self) -> dict[TopicPartition, int]:
+        """Return the records between position and end, where the end is known."""
+
+    def close(self) -> None:
+        """Leave the group and free what is held."""
+
+
+def in_order(messages: Sequence[Message]) -> list[Message]:
+    """Sort by partition and offset: what one poll brings must not depend on a network's luck."""
+    return sorted(messages, key=lambda message: message[:3])

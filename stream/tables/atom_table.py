@@ -1,0 +1,117 @@
+"""What the stream knows of each of the chain's atoms, by atom id: it grows as the chain does."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.storage.commit.commit import Reassignment
+
+__all__ = ["Roster"]
+
+Ids = NDArray[np.int64]
+Arrays = dict[str, NDArray[Any]]
+
+_COLUMNS = {"seq": np.int64, "time": np.float64, "cluster": np.int64, "size": np.int64}
+_FIRST_ROOM = 1024
+
+
+class Roster:
+    """One row an atom that is there.
+
+    Attributes
+    ----------
+    seq : ndarray of int64
+        Number of the observation in the stream; of a compacted atom, its bundle's with a minus
+        sign; 0 for an id that no atom has.
+    time : ndarray of float64
+        When it happened, by the record, in seconds since the epoch.
+    cluster : ndarray of int64
+        The published cluster.
+    size : ndarray of int64
+        Observations in the atom; 0 for an id that no atom has.
+    """
+
+    def __init__(self) -> None:
+        self.seq: Ids = np.zeros(_FIRST_ROOM, dtype=np.int64)
+        self.time: NDArray[np.float64] = np.zeros(_FIRST_ROOM)
+        self.cluster: Ids = np.zeros(_FIRST_ROOM, dtype=np.int64)
+        self.size: Ids = np.zeros(_FIRST_ROOM, dtype=np.int64)
+        self.end = 0
+
+    @property
+    def present(self) -> Ids:
+        """Ids of the atoms that are there, rising."""
+        return np.flatnonzero(self.size[: self.end])
+
+    @property
+    def singles(self) -> Ids:
+        """Ids of the atoms that are one observation, in order of arrival."""
+        atoms = np.flatnonzero(self.seq[: self.end] > 0)
+        ordered: Ids = atoms[np.argsort(self.seq[atoms])]
+        return ordered
+
+    @property
+    def n_observations(self) -> int:
+        """Observations in all atoms."""
+        return int(self.size[: self.end].sum())
+
+    def enter(self, atoms: Ids, seqs: Ids, times: NDArray[np.float64], clusters: Ids) -> None:
+        """Take in observations that are these atoms."""
+        if len(atoms) == 0:
+            return
+        self.end = max(self.end, int(atoms.max()) + 1)
+        self._reserve(self.end)
+        self.seq[atoms] = seqs
+        self.time[atoms] = times
+        self.cluster[atoms] = clusters
+        self.size[atoms] = 1
+
+    def leave(self, atoms: Ids) -> None:
+        """Strike out atoms that have left."""
+        for name in _COLUMNS:
+            getattr(self, name)[atoms] = 0
+
+    def bundle(self, members: Ids, bundle: int) -> None:
+        """Let the first of these atoms, which are in one cluster, stand for all of them."""
+        stands, size = members[0], int(self.size[members].sum())
+        self.leave(members[1:])
+        self.seq[stands], self.time[stands], self.size[stands] = -bundle, 0.0, size
+
+    def atoms_of(self, seqs: Ids) -> Ids:
+        """Atoms of those observations that are in one of their own."""
+        if len(seqs) == 0:
+            return seqs
+        present = self.present
+        return present[np.isin(self.seq[present], seqs)]
+
+    def reassignment(self, publication: int, atoms: Ids) -> Reassignment:
+        """Say to SQL that a publication has given these atoms the clusters that they have now."""
+        numbers, clusters = self.seq[atoms], self.cluster[atoms]
+        single = numbers > 0
+        return Reassignment(
+            publication, numbers[single], clusters[single], -numbers[~single], clusters[~single]
+        )
+
+    def state(self) -> Arrays:
+        """Arrays from which `restore` makes the roster again."""
+        return {name: getattr(self, name)[: self.end].copy() for name in _COLUMNS}
+
+    @classmethod
+    def restore(cls, state: Arrays) -> "Roster":
+        """Undo `state`."""
+        roster = cls()
+        roster.end = len(state["seq"])
+        roster._reserve(roster.end)
+        for name in _COLUMNS:
+            getattr(roster, name)[: roster.end] = state[name]
+        return roster
+
+    def _reserve(self, n: int) -> None:
+        room = len(self.seq)
+        if n <= room:
+            return
+        for name, kind in _COLUMNS.items():
+            larger = np.zeros(max(n, 2 * room), dtype=kind)
+            larger[:room] = getattr(self, name)
+            setattr(self, name, larger)

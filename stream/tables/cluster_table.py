@@ -1,0 +1,220 @@
+"""The published clusters' sufficient statistics, kept row by row as observations come and move."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.storage.commit.commit import ClusterRow
+from weald.treecore.family.totals import add_rows, empty_totals, log_marginals
+from weald.treecore.statistics.rows import Rows
+
+from .columns import Column
+
+__all__ = ["ClusterTable"]
+
+Ids = NDArray[np.int64]
+Arrays = dict[str, NDArray[Any]]
+
+# Against the largest sum of a column: the order of summation may differ.
+STATISTICS_TOLERANCE = 1e-9
+
+
+class ClusterTable:
+    """One statistics row per live cluster, and which rows changed since they were last taken.
+
+    Parameters
+    ----------
+    family : NamedTuple
+        A family of `weald.treecore.family`.
+    """
+
+    def __init__(self, family: Any) -> None:
+        self.family = family
+        self._totals = Column(empty_totals(family, 0))
+        self._slots: dict[int, int] = {}
+        self._born: dict[int, int] = {}
+        self._free: list[int] = []
+        self._dirty: set[int] = set()
+        self._retired: list[ClusterRow] = []
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def add(self, clusters: Ids, rows: Rows, publication: int) -> None:
+        """Add atoms to the clusters they arrived in.
+
+        Parameters
+        ----------
+        clusters : ndarray of int64, shape (n,)
+            A cluster that is not known yet is born.
+        rows : ndarray of float64, shape (n, m)
+            Statistics of each.
+        publication : int
+            Number of the publication that is shown.
+        """
+        ids, places = np.unique(clusters, return_inverse=True)
+        slots = np.array([self._slot(cluster, publication) for cluster in ids.tolist()])
+        add_rows(rows, slots.astype(np.int64)[places], self._totals.rows)
+        self._dirty.update(ids.tolist())
+
+    def regroup(
+        self, changed: Iterable[int], clusters: Ids, rows: Rows, publication: int
+    ) -> list[tuple[int, int]]:
+        """Sum the rows of the changed clusters anew, so that nothing drifts.
+
+        Parameters
+        ----------
+        changed : iterable of int
+            Clusters that lost or gained observations; those without any now are retired.
+        clusters : ndarray of int64, shape (n,)
+            Cluster of every atom.
+        rows : ndarray of float64, shape (n, m)
+            Statistics of every atom.
+        publication : int
+            Number of the publication that changed them.
+
+        Returns
+        -------
+        list of (int, int)
+            The clusters that are retired, with the observations that each had.
+        """
+        touched = np.array(sorted(changed), dtype=np.int64)
+        members = np.flatnonzero(np.isin(clusters, touched))
+        live = set(np.unique(clusters[members]).tolist())
+        retired = []
+        for cluster in touched.tolist():
+            if cluster not in live:
+                retired.append((cluster, self._retire(cluster, publication)))
+            else:
+                slot = self._slot(cluster, publication)  # may replace the rows by longer ones
+                self._totals.rows[slot] = 0.0
+        if len(members):
+            self.add(clusters[members], rows[members], publication)
+        return retired
+
+    def renew(self, clusters: Ids, rows: Rows, born: Mapping[int, int]) -> None:
+        """Put other clusters in place of all; none of the former counts as retired.
+
+        Parameters
+        ----------
+        clusters : ndarray of int64, shape (n,)
+        rows : ndarray of float64, shape (n, m)
+            Statistics of each atom.
+        born : mapping of int to int
+            For each cluster the publication when it was born.
+        """
+        self._totals = Column(empty_totals(self.family, 0))
+        self._slots, self._free, self._retired = {}, [], []
+        self.add(clusters, rows, 0)
+        self._born = {cluster: born.get(cluster, 0) for cluster in self._slots}
+        self.touch_all()
+
+    def touch_all(self) -> None:
+        """Count every row as changed."""
+        self._dirty = set(self._slots)
+
+    def faults(self, clusters: Ids, rows: Rows) -> list[str]:
+        """Say what does not agree with the atoms; nothing when all is well."""
+        ids, places = np.unique(clusters, return_inverse=True)
+        if ids.tolist() != sorted(self._slots):
+            return ["the statistics are not those of the clusters that are shown"]
+        kept = self._totals.rows[[self._slots[cluster] for cluster in ids.tolist()]]
+        fresh = empty_totals(self.family, len(ids))
+        add_rows(rows, places.astype(np.int64), fresh)
+        scale = STATISTICS_TOLERANCE * (1.0 + np.abs(fresh).max(axis=0))
+        if (kept[:, 0] != fresh[:, 0]).any() or (np.abs(kept - fresh) > scale).any():
+            return ["a cluster's statistics are not the sums of its observations"]
+        return []
+
+    def take_changes(self, version: int) -> list[ClusterRow]:
+        """Return the rows that changed since the last call, in order of their ids.
+
+        Parameters
+        ----------
+        version : int
+            Number of the commit that will carry them: it grows from one to the next.
+        """
+        dirty = sorted(self._dirty)
+        totals = self._totals.rows[[self._slots[cluster] for cluster in dirty]]
+        marginals = log_marginals(self.family, totals).tolist()
+        rows = [
+            _row(cluster, total, marginal, version, self._born[cluster])
+            for cluster, total, marginal in zip(dirty, totals, marginals, strict=True)
+        ]
+        ended = [
+            _row(
+                each.cluster,
+                each.statistics,
+                each.log_marginal,
+                version,
+                each.born_publication,
+                each.retired_publication,
+            )
+            for each in self._retired
+        ]
+        self._dirty.clear()
+        self._retired.clear()
+        return rows + ended
+
+    def state(self) -> Arrays:
+        """Arrays from which `restore` makes the table again."""
+        ids = sorted(self._slots)
+        return {
+            "ids": np.array(ids, dtype=np.int64),
+            "born": np.array([self._born[cluster] for cluster in ids], dtype=np.int64),
+            "totals": self._totals.rows[[self._slots[cluster] for cluster in ids]],
+        }
+
+    @classmethod
+    def restore(cls, family: Any, state: Arrays) -> "ClusterTable":
+        """Undo `state`."""
+        table = cls(family)
+        table._totals = Column(state["totals"])
+        table._slots = {cluster: i for i, cluster in enumerate(state["ids"].tolist())}
+        table._born = dict(zip(state["ids"].tolist(), state["born"].tolist(), strict=True))
+        return table
+
+    def _slot(self, cluster: int, publication: int) -> int:
+        known = self._slots.get(cluster)
+        if known is not None:
+            return known
+        if not self._free:
+            self._free.append(len(self._totals))
+            self._totals.extend(empty_totals(self.family, 1))
+        slot = self._free.pop()
+        self._totals.rows[slot] = 0.0
+        self._slots[cluster] = slot
+        self._born[cluster] = publication
+        return slot
+
+    def _retire(self, cluster: int, publication: int) -> int:
+        slot = self._slots.pop(cluster)
+        born = self._born.pop(cluster)
+        self._free.append(slot)
+        self._dirty.discard(cluster)
+        total = self._totals.rows[slot].copy()
+        marginal = float(log_marginals(self.family, total[np.newaxis])[0])
+        row = _row(cluster, total, marginal, 0, born, publication)
+        self._retired.append(row)
+        return row.n_observations
+
+
+def _row(
+    cluster: int,
+    total: NDArray[np.float64],
+    log_marginal: float,
+    version: int,
+    born: int,
+    retired: int | None = None,
+) -> ClusterRow:
+    return ClusterRow(
+        cluster=cluster,
+        n_observations=round(float(total[0])),
+        log_marginal=log_marginal,
+        statistics=total,
+        version=version,
+        born_publication=born,
+        retired_publication=retired,
+    )

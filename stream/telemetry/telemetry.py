@@ -1,0 +1,206 @@
+"""How the engine is observed: labelled steps, numbers for the metrics, reasons for the health."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from weald.monitoring.health import Health
+from weald.monitoring.metrics import Metrics
+from weald.storage.commit.commit import BatchCommit, Reassignment
+from weald.storage.sql.failpoints import failpoint
+from weald.stream.engine.writer import Writer
+from weald.stream.model.batch_outcome import Applied
+from weald.stream.model.network_shard import NetworkShard
+from weald.stream.model.shard import Shard
+from weald.stream.record.pending_batch import Held
+from weald.stream.record.record import TopicPartition
+
+from .mixing import Mixing
+from .novelty import Novelty
+
+__all__ = ["Watch"]
+
+# Steps that are labelled but have no histogram of their own.
+UNTIMED = frozenset({"dead_letters", "courtesy"})
+
+
+class Watch:
+    """Tells metrics and health what the engine does; every method takes what already exists.
+
+    Parameters
+    ----------
+    metrics : Metrics
+    health : Health
+    clock : callable
+        Wall clock in epoch seconds.
+    """
+
+    def __init__(
+        self, metrics: Metrics, health: Health, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.metrics = metrics
+        self.health = health
+        self._clock = clock
+        # Clusters are also born between two publications; they are counted with the next one.
+        self._untold: Counter[str] = Counter()
+        self._phase = ("starting", 0)
+        self._mixing = Mixing()
+        self._novelty = Novelty()
+        # Broker's time of the last committed record of each partition.
+        self._newest: dict[TopicPartition, float] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Time one labelled step of the journey."""
+        failpoint(name)
+        began = time.perf_counter()
+        yield
+        seconds = time.perf_counter() - began
+        if name not in UNTIMED:
+            self.metrics.step_seconds(name, seconds)
+        if name == "commit":
+            self.metrics.sql_transaction(seconds)
+        self.health.progress()
+        failpoint(f"{name}.done")
+
+    def phase(self, phase: str, assigned: int) -> None:
+        """Tell in which phase the engine is and how many partitions it owns."""
+        self._phase = (phase, assigned)
+        self.metrics.phase(phase)
+        self.metrics.partitions(assigned, 0)
+        if phase in {"running", "warming_up", "standby"}:
+            self.health.satisfied("source", f"{assigned} partitions" if assigned else "standby")
+            self.health.satisfied("model", phase.replace("_", " "))
+        elif phase == "replaying":
+            self.health.unsatisfied("model", "state is being loaded and replayed")
+
+    def paused(self) -> None:
+        """Tell that the partitions are held back while something is away."""
+        _, assigned = self._phase
+        self.metrics.phase("paused")
+        self.metrics.partitions(assigned, assigned)
+
+    def resumed(self) -> None:
+        """Tell that they flow again."""
+        phase, assigned = self._phase
+        self.metrics.phase(phase)
+        self.metrics.partitions(assigned, 0)
+
+    def away(self, target: str, reason: str) -> None:
+        """Tell that something did not answer and is tried again."""
+        self.metrics.retry(target)
+        if target == "redis":
+            self.metrics.redis_publish_failed()
+        self.health.unsatisfied({"kafka": "source"}.get(target, target), reason)
+
+    def back(self, target: str) -> None:
+        """Tell that something answers."""
+        self.health.satisfied({"kafka": "source"}.get(target, target), "answers")
+
+    def arriving(self, shard: Shard, held: Held) -> None:
+        """Tell how new observations look that are about to be inserted."""
+        # A vertex surprises nobody by itself.
+        judged = len(held) and not isinstance(shard, NetworkShard)
+        scores = self._novelty.score(shard, held.batch.values) if judged else None
+        if scores is not None:
+            self.metrics.scored(*scores)
+
+    def committed(self, commit: BatchCommit, held: Held, applied: Applied, *, timed: bool) -> None:
+        """Count everything that one commit carried.
+
+        Parameters
+        ----------
+        commit : BatchCommit
+        held : Held
+            The records behind it.
+        applied : Applied
+            What the model made of them.
+        timed : bool
+            Whether records tell their own time.
+        """
+        metrics, now = self.metrics, self._clock()
+        advances = commit.offsets
+        metrics.batch_polled(sum(advance.n_received for advance in advances))
+        metrics.duplicates(sum(advance.n_duplicate for advance in advances))
+        for reason, n in Counter(letter.reason for letter in commit.dead_letters).items():
+            metrics.dead_letter(reason, n)
+        n = sum(advance.n_inserted for advance in advances)
+        metrics.batch_decoded(n)
+        metrics.batch_committed(
+            n,
+            since_broker=now - held.broker_times(),
+            since_event=now - held.event_times() if n and timed else (),
+        )
+        self._modelled(applied)
+        self.health.satisfied("sql", "the last transaction went through")
+
+    def _modelled(self, applied: Applied) -> None:
+        refinements = zip(applied.refinements, applied.n_rounds, applied.n_refined, strict=True)
+        for refinement, rounds, n in refinements:
+            log_joint = refinement.log_joint_after
+            self.metrics.refined(rounds, log_joint, refinement.n_blocks)
+            self._mixing.add(log_joint, n, refinement.n_blocks)
+            for kernel in refinement.kernels:
+                self.metrics.kernel_round(
+                    kernel.name,
+                    kernel.proposed,
+                    kernel.accepted,
+                    kernel.seconds,
+                    kernel.log_joint_gain,
+                )
+        for name, value in self._mixing.rhat().items() if applied.refinements else ():
+            self.metrics.mixing(name, value)
+        self._untold.update(event.kind for event in applied.lineage)
+        for certainty in applied.certainties:
+            self.metrics.certainty(*certainty.means)
+        for change in applied.reassigned:
+            if isinstance(change, Reassignment):
+                rows = len(change.seq) + len(change.bundle)
+                self.metrics.published(dict(self._untold), rows)
+                self._untold.clear()
+
+    def workers(self, alive: int) -> None:
+        """Tell how many workers were heard of lately."""
+        self.metrics.workers(alive)
+
+    def leases(self, outcome: str, n: int) -> None:
+        """Count leases that were closed."""
+        self.metrics.leases(outcome, n)
+
+    def late_return(self) -> None:
+        """Count a return that was dropped."""
+        self.metrics.late_return()
+
+    def staleness(self, seconds: float, arrivals: int) -> None:
+        """Tell how long a round was out, and how many observations came meanwhile."""
+        self.metrics.lease_round(seconds, arrivals)
+
+    def standing(self, writer: Writer, lag: Mapping[TopicPartition, int], held: Held) -> None:
+        """Tell how large the model is, and how far SQL is behind each partition's end."""
+        if writer.shard is not None and writer.spec is not None:
+            n = writer.shard.roster.n_observations
+            self.metrics.model_size(n, len(writer.shard.table))
+            chain = writer.shard.chain
+            self.metrics.unsaved(writer.unsaved)
+            self.metrics.compaction(chain.n_atoms, chain.disruption, writer.shard.bounding.n_early)
+            prior = writer.shard.chain.prior.parameters()
+            self.metrics.model(writer.spec.family, writer.spec.prior, prior)
+        self._newest |= held.newest()
+        self.waiting(lag, 0)
+
+    def waiting(self, lag: Mapping[TopicPartition, int], n_held: int) -> None:
+        """Tell how far SQL is behind while nothing is committed.
+
+        Parameters
+        ----------
+        lag : mapping of TopicPartition to int
+            Records that SQL does not hold yet.
+        n_held : int
+            Observations that wait in memory.
+        """
+        self.metrics.held(n_held)
+        now = self._clock()
+        for place, records in lag.items():
+            age = max(now - self._newest.get(place, now), 0.0) if records else 0.0
+            self.metrics.partition_lag(place.topic, place.partition, records, age)

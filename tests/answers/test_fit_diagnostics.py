@@ -1,0 +1,53 @@
+"""Whether to believe a fit."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from weald.answers.errors import UnsuitableError
+from weald.answers.fit_diagnostics import chains_of, diagnostics, held_out_density
+from weald.mcmc.offline.fit import FitResult, FitSettings, fit
+
+
+def flags(values: list[tuple[int, ...]]) -> NDArray[np.float64]:
+    return np.array(values, dtype=np.float64)
+
+
+TRAIN = flags([(1, 1, 0), (1, 1, 1), (0, 0, 1), (0, 1, 1), (1, 0, 0), (0, 0, 0)])
+
+
+def fitted(
+    kernels: tuple[str, ...] = ("gibbs",), chains: int = 3, iterations: int = 60
+) -> FitResult:
+    settings = FitSettings(
+        family="bernoulli", kernels=kernels, init="one", chains=chains, iterations=iterations
+    )
+    return fit(TRAIN, settings, lambda: 0.0)
+
+
+def test_predictive_probabilities_of_all_records_add_up_to_one() -> None:
+    result = fitted()
+    found = [held_out_density(TRAIN, flags([row]), result) for row in product((0, 1), repeat=3)]
+    assert abs(sum(np.exp(each["mean_log_density"]) for each in found) - 1.0) < 1e-9
+
+
+def test_chains_that_agree_are_told_from_chains_that_do_not() -> None:
+    result = fitted(iterations=400)
+    rows = {row["name"]: row for row in diagnostics(result)}
+    assert {"log joint", "clusters", "sum of squared shares", "pairs together"} <= rows.keys()
+    assert all(row["r_hat"] < 1.1 and row["ess_bulk"] > 50 for row in rows.values())
+    # A chain that stands still elsewhere.
+    stuck = result.traces[0]
+    stuck.together[:] = [1.0 - share for share in stuck.together]
+    apart = {row["name"]: row for row in diagnostics(result)}
+    assert apart["pairs together"]["r_hat"] > 1.05 > rows["pairs together"]["r_hat"]
+
+
+def test_an_approximate_kernel_has_neither() -> None:
+    result = fitted(("fsd",))
+    assert not chains_of(result).stationary
+    assert diagnostics(result) == []
+    with pytest.raises(UnsuitableError, match="approximate"):
+        held_out_density(TRAIN, TRAIN, result)

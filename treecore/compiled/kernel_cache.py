@@ -1,0 +1,184 @@
+"""Where compiled kernels are kept, and how processes that want the same one share the work.
+
+Numba keys its cache by each file's own time stamp and so misses a change in a callee that lives in
+another file. Here every module has a folder named after a stamp of all sources that its functions
+may call (:mod:`~weald.treecore.compiled.source_stamps`), and nothing depends on a path or a time:
+an installation and a checkout of the same sources share what they compile.
+
+A process that finds its kernel in the cache takes no lock. One that does not takes the lock of that
+very function and types, looks again, and compiles. It waits for another process a limited time
+only: whoever holds the lock may have been stopped.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .source_stamps import ROOMS, stamp_of
+
+__all__ = ["KernelCache", "cache_directory", "compilation_under_way"]
+
+
+def cache_directory() -> Path:
+    """Folder of the compiled kernels.
+
+    ``WEALD_KERNEL_CACHE`` when that is set, else ``weald/kernels`` in the user's cache folder
+    (``XDG_CACHE_HOME``, by default ``~/.cache``).
+    """
+    configured = os.environ.get("WEALD_KERNEL_CACHE")
+    if configured:
+        return Path(configured)
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "weald" / "kernels"
+
+
+os.environ["NUMBA_CACHE_DIR"] = str(cache_directory())
+
+import numba  # noqa: E402 - the cache folder must be named before numba reads it
+from numba.core.caching import (  # noqa: E402 - as above
+    CompileResultCacheImpl,
+    FunctionCache,
+    UserProvidedCacheLocator,
+)
+
+# Somebody else's compilation of one function is waited for so long; then it is compiled here, too.
+_LONGEST_WAIT_SECONDS = 30.0
+_LOOK_AGAIN_SECONDS = 0.05
+
+
+class SharedCacheLocator(UserProvidedCacheLocator):
+    """Where numba keeps a function of these rooms, wherever they are installed."""
+
+    def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
+        super().__init__(py_func, py_file)
+        source = Path(py_file).resolve()
+        self._stamp = stamp_of(source)
+        # Only functions made inside others can have the same name in one file.
+        self._disambiguator = str(self._lineno) if "<locals>" in py_func.__qualname__ else "0"
+        place = source.relative_to(ROOMS).with_suffix("")
+        self._cache_path = str(cache_directory() / place / self._stamp)
+
+    def get_source_stamp(self) -> str:
+        """Return a stamp of all sources that the function may call."""
+        return self._stamp
+
+    def get_disambiguator(self) -> str:
+        """Return what tells functions of one name in one file apart."""
+        return self._disambiguator
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Any:
+        """Return a locator, or nothing for a function of somebody else."""
+        here = Path(py_file).resolve().is_relative_to(ROOMS)
+        return super().from_function(py_func, py_file) if here else None
+
+
+numba.config.CACHE_DIR = str(cache_directory())  # type: ignore[attr-defined]  # set at run time
+# The last two are what numba falls back to where the folder cannot be written.
+numba.config.CACHE_LOCATOR_CLASSES = ",".join(  # type: ignore[attr-defined]  # as above
+    (
+        f"{__name__}.{SharedCacheLocator.__name__}",
+        UserProvidedCacheLocator.__name__,
+        "InTreeCacheLocator",
+        "UserWideCacheLocator",
+    )
+)
+
+
+@cache
+def _lock_file() -> int | None:
+    try:
+        cache_directory().mkdir(parents=True, exist_ok=True)
+        return os.open(cache_directory() / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None  # a folder that is only read: there is nothing to share
+
+
+# Places in the lock file that this process holds; more than none while it compiles.
+_held: list[int] = []
+
+
+def compilation_under_way() -> bool:
+    """Whether this process is compiling a kernel, or waiting for another that does."""
+    return bool(_held)
+
+
+def _acquire(place: int) -> None:
+    """Take one byte of the lock file, whose owner ends with its process; or give up waiting.
+
+    A caller compiles what it calls while it holds its own byte, so that two processes may want each
+    other's: the limit ends that, too.
+    """
+    file = _lock_file()
+    _held.append(place)
+    if file is None:
+        return
+    give_up = time.monotonic() + _LONGEST_WAIT_SECONDS
+    while time.monotonic() < give_up:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+        except BlockingIOError:
+            time.sleep(_LOOK_AGAIN_SECONDS)
+        except OSError:
+            return  # a file system without locks: compiled twice at worst
+        else:
+            return
+
+
+def _release(place: int) -> None:
+    file = _lock_file()
+    _held.remove(place)
+    if file is not None and place not in _held:
+        with contextlib.suppress(OSError):
+            fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
+
+
+class KernelCache(FunctionCache):
+    """One function's compiled forms on disk, shared by processes."""
+
+    _impl_class = CompileResultCacheImpl
+
+    def __init__(self, py_func: Callable[..., Any]) -> None:
+        super().__init__(py_func)
+        self._function = f"{py_func.__module__}.{py_func.__qualname__}"
+        self._locked: dict[Any, int] = {}
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load the compiled form; where there is none, return nothing and hold its lock."""
+        found = super().load_overload(sig, target_context)
+        if found is not None or sig in self._locked:
+            return found
+        place = _place_of(f"{self._function}{sig}")
+        _acquire(place)
+        self._locked[sig] = place
+        found = super().load_overload(sig, target_context)
+        if found is not None:
+            self.release(sig)
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save the compiled form, and let others have it."""
+        # Other types of the same function go into the same index.
+        index = _place_of(self._function)
+        _acquire(index)
+        try:
+            super().save_overload(sig, data)
+        finally:
+            _release(index)
+            self.release(sig)
+
+    def release(self, sig: Any) -> None:
+        """Give the lock of a compiled form back, whatever became of it."""
+        place = self._locked.pop(sig, None)
+        if place is not None:
+            _release(place)
+
+
+def _place_of(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:6], "big")

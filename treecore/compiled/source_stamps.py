@@ -1,0 +1,102 @@
+"""What compiled code depends on: a stamp of every source that a module's functions may call.
+
+A compiled function holds the machine code of what it calls: functions of the modules that its own
+imports, directly or not, and implementations of generic functions, which any module may register.
+So a module's stamp covers its imports and every module that implements something. Docstrings and
+comments do not count: machine code does not know them.
+"""
+
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+
+__all__ = ["ROOMS", "stamp_of", "without_prose"]
+
+ROOMS = Path(__file__).resolve().parents[2]
+
+_COMPILING_ROOMS = ("treecore", "mcmc")
+_IMPORT = re.compile(r"^ *from (\.?[\w.]+|\.+) import (\([^)]*\)|[^\n(]+)", re.MULTILINE)
+_DOCSTRING = re.compile(r'^ *"""(?:[^"\\]|\\.|"(?!""))*"""', re.MULTILINE)
+# A hash in front of which there is no quotation mark cannot be inside a string.
+_COMMENT = re.compile(r"""^([^"'#\n]*?) *#[^\n]*$""", re.MULTILINE)
+
+
+def without_prose(source: str) -> str:
+    """The source without docstrings, most comments and blank lines."""
+    bare = _COMMENT.sub(r"\1", _DOCSTRING.sub("", source))
+    return "\n".join(line for line in bare.splitlines() if line.strip())
+
+
+@cache
+def _sources() -> dict[str, str]:
+    """Every source of the rooms that compile, without its prose, by its path in the package."""
+    return {
+        path.relative_to(ROOMS).as_posix(): without_prose(path.read_text(encoding="utf-8"))
+        for room in _COMPILING_ROOMS
+        for path in (ROOMS / room).rglob("*.py")
+    }
+
+
+def _files_of(module: str) -> list[str]:
+    place = module.replace(".", "/")
+    found = (f"{place}.py", f"{place}/__init__.py")
+    return [each for each in found if each in _sources()]
+
+
+@cache
+def _imports(file: str) -> frozenset[str]:
+    """Files of these rooms that a file imports."""
+    folder = file.rpartition("/")[0].replace("/", ".")
+    found: set[str] = set()
+    for module, names in _IMPORT.findall(_sources()[file]):
+        if module.startswith("."):
+            base = folder + module.rstrip(".") if module != "." else folder
+        elif module.startswith("weald."):
+            base = module.removeprefix("weald.")
+        else:
+            continue
+        found.update(_files_of(base))
+        for name in names.strip("()\n ").split(","):
+            found.update(_files_of(f"{base}.{name.split(' as ')[0].strip()}"))
+    return frozenset(found)
+
+
+def _reached(files: set[str]) -> set[str]:
+    """The files, what they import, what that imports, and so on."""
+    found, pending = set(files), list(files)
+    while pending:
+        new = _imports(pending.pop()) - found
+        found |= new
+        pending += new
+    return found
+
+
+@cache
+def _implementations() -> frozenset[str]:
+    """The files that implement generic functions, with what they import."""
+    named = re.compile(r"\bimplements\(|\bregister_\w+\(")
+    return frozenset(_reached({file for file, text in _sources().items() if named.search(text)}))
+
+
+@cache
+def _digest(file: str) -> bytes:
+    return hashlib.sha256(f"{file}\0{_sources()[file]}".encode()).digest()
+
+
+@cache
+def stamp_of(file: Path) -> str:
+    """Stamp of the functions in a file.
+
+    Parameters
+    ----------
+    file : Path
+        Resolved, below ``ROOMS``. A test's or a benchmark's may call everything.
+    """
+    name = file.relative_to(ROOMS).as_posix()
+    own = name in _sources()
+    files = _implementations() | _reached({name}) if own else frozenset(_sources())
+    digest = hashlib.sha256(b"" if own else file.read_bytes())
+    for each in sorted(files):
+        digest.update(_digest(each))
+    return digest.hexdigest()[:16]

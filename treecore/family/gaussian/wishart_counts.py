@@ -1,0 +1,56 @@
+"""The part of a normal-inverse-Wishart log marginal that depends on the weight of a block alone.
+
+Looked up for whole weights, of which the family keeps a table, and worked out for others.
+"""
+
+from math import log, log1p, pi
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from weald.treecore.compiled.compile import inner
+from weald.treecore.statistics.log_gamma import log_gamma
+
+__all__ = ["count_growth", "count_term", "log_counts"]
+
+
+def log_counts(
+    weights: NDArray[np.float64], d: int, kappa: float, nu: float
+) -> NDArray[np.float64]:
+    """The part of a normal-inverse-Wishart log marginal that depends on the weights (n) alone.
+
+    Up to a constant: half the log determinant of psi and log gammas of the prior.
+    """
+    value = -0.5 * weights * d * log(pi) + 0.5 * d * np.log(kappa / (kappa + weights))
+    for i in range(d):
+        value += gammaln(0.5 * (nu + weights - i))
+    return value
+
+
+@inner
+def count_term(family: Any, weight: float) -> float:
+    """Of a normal-inverse-Wishart family's log marginal, what the weight alone decides."""
+    whole = int(weight)
+    if whole == weight and whole < family.log_count.shape[0]:
+        return family.log_count[whole]
+    d = family.mean.shape[0]
+    value = family.log_count[0] - 0.5 * weight * d * log(pi)
+    value += 0.5 * d * log(family.kappa / (family.kappa + weight))
+    for i in range(d):
+        value += log_gamma(0.5 * (family.nu + weight - i)) - log_gamma(0.5 * (family.nu - i))
+    return value
+
+
+@inner
+def count_growth(family: Any, weight: float) -> float:
+    """What one more observation adds to :func:`count_term`."""
+    whole = int(weight)
+    if whole == weight and whole + 1 < family.log_count.shape[0]:
+        return family.log_count[whole + 1] - family.log_count[whole]
+    d = family.mean.shape[0]
+    # All but the first and the last log gamma cancel.
+    most = 0.5 * (family.nu + weight + 1.0)
+    value = log_gamma(most) - log_gamma(most - 0.5 * d) - 0.5 * d * log(pi)
+    return value + 0.5 * d * log1p(-1.0 / (family.kappa + weight + 1.0))

@@ -1,0 +1,183 @@
+"""Drawn parameters of clusters, as rows against which statistics rows are simply multiplied.
+
+Every family here is an exponential family: the log likelihood of observations whose statistics are
+``row`` is the inner product of that row and a row of natural parameters. A sampler that draws
+parameters therefore needs one matrix product for the likelihoods of all atoms under all clusters.
+"""
+
+from functools import singledispatch
+from math import log, pi
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from weald.treecore.errors import ParameterError
+
+from .discrete.beta_bernoulli import BetaBernoulli
+from .discrete.dirichlet_categorical import DirichletCategorical
+from .discrete.dirichlet_multinomial import DirichletMultinomial
+from .discrete.gamma_poisson import GammaPoisson
+from .gaussian.normal_inverse_gamma import NormalInverseGamma
+from .gaussian.normal_inverse_wishart import NormalInverseWishart
+from .product import Product
+
+__all__ = ["Drawn", "divergence", "draw_parameters", "joined", "log_gamma_draw"]
+
+Matrix = NDArray[np.float64]
+
+
+class Drawn(NamedTuple):
+    """Parameters of k clusters.
+
+    Attributes
+    ----------
+    natural:
+        (k, m): ``rows @ natural.T`` are log likelihoods.
+    expected:
+        (k, m): the statistics that one observation is expected to have under them.
+    """
+
+    natural: Matrix
+    expected: Matrix
+
+
+def joined(parts: list[Drawn]) -> Drawn:
+    """The parameters of several sets of clusters as one set."""
+    return Drawn(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+def divergence(drawn: Drawn) -> Matrix:
+    """Sum of both Kullback-Leibler divergences between all pairs (k, k), from their parameters.
+
+    For an exponential family it is the inner product of the difference of natural parameters and
+    the difference of expected statistics.
+    """
+    own = (drawn.natural * drawn.expected).sum(axis=1)
+    cross = drawn.natural @ drawn.expected.T
+    return np.maximum(own[:, None] + own[None, :] - cross - cross.T, 0.0)
+
+
+@singledispatch
+def draw_parameters(family: Any, rows: Matrix, rng: Generator) -> Drawn:  # noqa: ARG001  (the families use them)
+    """Parameters drawn from the posterior of each of the statistics rows (k, m).
+
+    A row of zeros draws from the prior. Raises ParameterError for a family without it.
+    """
+    raise ParameterError(f"parameters of {type(family).__name__} cannot be drawn")
+
+
+def log_gamma_draw(rng: Generator, shape: Matrix) -> Matrix:
+    """Logs of Gamma(shape, 1) draws, finite also where the draw itself would underflow."""
+    boosted = np.log(rng.gamma(shape + 1.0))
+    return np.asarray(boosted + np.log1p(-rng.random(shape.shape)) / shape)
+
+
+def _log_shares(rng: Generator, weights: Matrix) -> Matrix:
+    """Logs of Dirichlet draws along the last axis."""
+    drawn = log_gamma_draw(rng, weights)
+    return np.asarray(drawn - np.logaddexp.reduce(drawn, axis=-1, keepdims=True))
+
+
+@draw_parameters.register
+def _gaussian(family: NormalInverseWishart, rows: Matrix, rng: Generator) -> Drawn:
+    d, k = family.mean.shape[0], rows.shape[0]
+    weight, first = rows[:, 1], rows[:, 2 : 2 + d]
+    kappa, nu = family.kappa + weight, family.nu + weight
+    lower = np.tril_indices(d)
+    psi = np.zeros((k, d, d))
+    psi[:, lower[0], lower[1]] = rows[:, 2 + d :]
+    psi += np.tril(psi, -1).transpose(0, 2, 1)
+    psi += family.psi - first[:, :, None] * (first / kappa[:, None])[:, None, :]
+    factor = np.linalg.cholesky(psi)
+    # Bartlett: precision = B B' with B = factor^-T A, A lower triangular.
+    bartlett = np.tril(rng.standard_normal((k, d, d)), -1)
+    diagonal = np.sqrt(rng.chisquare(nu[:, None] - np.arange(d)))
+    bartlett[:, np.arange(d), np.arange(d)] = diagonal
+    root = np.linalg.solve(factor.transpose(0, 2, 1), bartlett)
+    precision = root @ root.transpose(0, 2, 1)
+    inverse_root = np.linalg.inv(root)
+    step = inverse_root.transpose(0, 2, 1) @ rng.standard_normal((k, d, 1))
+    mean = first / kappa[:, None] + step[:, :, 0] / np.sqrt(kappa)[:, None]
+    factor_diagonal = np.diagonal(factor, axis1=1, axis2=2)
+    half_log_det = (np.log(diagonal) - np.log(factor_diagonal)).sum(axis=1)
+    linear = (precision @ mean[:, :, None])[:, :, 0]
+    natural, expected = np.zeros_like(rows), np.ones_like(rows)
+    natural[:, 1] = half_log_det - 0.5 * d * log(2.0 * pi) - 0.5 * (linear * mean).sum(axis=1)
+    natural[:, 2 : 2 + d] = linear
+    # The packed triangle holds an entry off the diagonal once; the quadratic form has it twice.
+    halved = np.where(lower[0] == lower[1], 0.5, 1.0)
+    natural[:, 2 + d :] = -halved * precision[:, lower[0], lower[1]]
+    second = inverse_root.transpose(0, 2, 1) @ inverse_root
+    second += mean[:, :, None] * mean[:, None, :]
+    expected[:, 2 : 2 + d] = mean
+    expected[:, 2 + d :] = second[:, lower[0], lower[1]]
+    return Drawn(natural, expected)
+
+
+@draw_parameters.register
+def _diagonal(family: NormalInverseGamma, rows: Matrix, rng: Generator) -> Drawn:
+    weight, first, second = rows[:, 2::3], rows[:, 3::3], rows[:, 4::3]
+    kappa = family.kappa + weight
+    rate = family.rate + 0.5 * np.maximum(second - first**2 / kappa, 0.0)
+    precision = rng.gamma(family.shape + 0.5 * weight) / rate
+    mean = first / kappa + rng.standard_normal(first.shape) / np.sqrt(kappa * precision)
+    natural, expected = np.zeros_like(rows), np.ones_like(rows)
+    natural[:, 2::3] = 0.5 * (np.log(precision) - log(2.0 * pi) - precision * mean**2)
+    natural[:, 3::3] = precision * mean
+    natural[:, 4::3] = -0.5 * precision
+    expected[:, 3::3] = mean
+    expected[:, 4::3] = mean**2 + 1.0 / precision
+    return Drawn(natural, expected)
+
+
+@draw_parameters.register
+def _bernoulli(family: BetaBernoulli, rows: Matrix, rng: Generator) -> Drawn:
+    weights = np.stack([family.a + rows[:, 2::2], family.b + rows[:, 3::2]], axis=-1)
+    shares = _log_shares(rng, weights).reshape(rows.shape[0], -1)
+    natural, expected = np.zeros_like(rows), np.ones_like(rows)
+    natural[:, 2:] = shares
+    expected[:, 2:] = np.exp(shares)
+    return Drawn(natural, expected)
+
+
+@draw_parameters.register
+def _categorical(family: DirichletCategorical, rows: Matrix, rng: Generator) -> Drawn:
+    natural, expected = np.zeros_like(rows), np.ones_like(rows)
+    for c, beta in enumerate(family.beta):
+        levels = slice(int(family.start[c]) + 2, int(family.start[c + 1]))
+        shares = _log_shares(rng, beta + rows[:, levels])
+        natural[:, levels] = shares
+        expected[:, levels] = np.exp(shares)
+    return Drawn(natural, expected)
+
+
+@draw_parameters.register
+def _multinomial(family: DirichletMultinomial, rows: Matrix, rng: Generator) -> Drawn:
+    shares = _log_shares(rng, family.beta + rows[:, 3:])
+    natural, expected = np.zeros_like(rows), np.ones_like(rows)
+    # A bag's length says nothing about its cluster: the divergence is that of one word.
+    natural[:, 3:] = shares
+    expected[:, 3:] = np.exp(shares)
+    return Drawn(natural, expected)
+
+
+@draw_parameters.register
+def _poisson(family: GammaPoisson, rows: Matrix, rng: Generator) -> Drawn:
+    log_rate = log_gamma_draw(rng, family.shape + rows[:, 4::2])
+    log_rate -= np.log(family.rate + rows[:, 3::2])
+    natural, expected = np.zeros_like(rows), np.ones_like(rows)
+    natural[:, 2] = 1.0
+    natural[:, 3::2] = -np.exp(log_rate)
+    natural[:, 4::2] = log_rate
+    expected[:, 4::2] = np.exp(log_rate)
+    return Drawn(natural, expected)
+
+
+@draw_parameters.register
+def _product(family: Product, rows: Matrix, rng: Generator) -> Drawn:
+    split = family.row_split
+    head = draw_parameters(family.head, rows[:, :split], rng)
+    tail = draw_parameters(family.tail, rows[:, split:], rng)
+    return Drawn(*(np.concatenate(each, axis=1) for each in zip(head, tail, strict=True)))

@@ -1,0 +1,68 @@
+"""Statistics of groups of observations, summed in the order in which the observations come.
+
+The order matters: floating-point sums depend on it, and a stream cut into other batches must give
+the same bits.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from weald.treecore.compiled.compile import compiled
+from weald.treecore.statistics.rows import Rows, add_row
+
+from .discrete.sparse_multinomial import bag_totals, sparse_values
+from .interface.base import log_marginal, observe, statistics_width, workspace
+
+__all__ = [
+    "add_observations",
+    "add_rows",
+    "empty_totals",
+    "log_marginals",
+    "totals_of_groups",
+]
+
+
+@compiled
+def empty_totals(family: Any, n_groups: int) -> Rows:
+    """Statistics rows, float64 (n_groups, m), of groups without observations."""
+    return np.zeros((n_groups, statistics_width(family)))
+
+
+@compiled
+def add_observations(
+    family: Any, values: NDArray[np.float64], groups: NDArray[np.int64], totals: Rows
+) -> None:
+    """Add each observation ``values[r]`` to the row ``totals[groups[r]]``, in order of r."""
+    single = np.zeros((1, totals.shape[1]))
+    for r in range(values.shape[0]):
+        observe(family, values, r, single, 0)
+        add_row(totals, groups[r], single, 0)
+
+
+@compiled
+def add_rows(rows: Rows, groups: NDArray[np.int64], totals: Rows) -> None:
+    """Add each statistics row ``rows[r]`` to the row ``totals[groups[r]]``, in order of r."""
+    for r in range(groups.shape[0]):
+        add_row(totals, groups[r], rows, r)
+
+
+@compiled
+def log_marginals(family: Any, totals: Rows) -> NDArray[np.float64]:
+    """Log marginal likelihood of each row's observations, float64 (n_groups,)."""
+    work = workspace(family)
+    result = np.empty(totals.shape[0])
+    for i in range(totals.shape[0]):
+        result[i] = log_marginal(family, totals, i, work)
+    return result
+
+
+def totals_of_groups(family: Any, values: Any, groups: NDArray[np.int64], n_groups: int) -> Rows:
+    """Dense statistics rows (n_groups, m) of observations (n, d), which may be a sparse matrix."""
+    if issparse(values):
+        return bag_totals(sparse_values(values), groups, n_groups, family.vocabulary)
+    totals = empty_totals(family, n_groups)
+    add_observations(family, values, groups, totals)
+    return totals

@@ -1,0 +1,8 @@
+"""Arithmetic on rows of sufficient statistics, dense and sparse.
+
+- ``log_gamma``: log gamma and rising factorials for compiled code, several times faster than the
+  C library.
+- ``rows``: arithmetic on statistics rows: one dense float64 row per node, block or atom.
+- ``sparse_rows``: statistics rows by their non-zeros: bags of words over vocabularies of 10^5 and
+  more.
+"""
