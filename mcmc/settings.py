@@ -67,7 +67,8 @@ class FitSettings:
 
     ``learn_scale`` learns the scale of the family's base measure as well. ``iterations`` and
     ``seconds`` bound each chain (100 iterations when neither is given);
-    ``keep_labels`` keeps every iteration's labels for a trace.
+    ``consensus`` is the loss whose expectation the reported partition makes small (vi, binder), or
+    map; ``keep_labels`` keeps every iteration's labels for a trace.
     """
 
     family: str = "gaussian"
@@ -82,5 +83,5 @@ class FitSettings:
     seconds: float | None = None
     chains: int = 1
     seed: int = 0
-    consensus: str = "map"
+    consensus: str = "vi"
     keep_labels: bool = False

@@ -1,14 +1,21 @@
 """One partition told from many draws, and how sure it is of each observation.
 
 Losses: Binder (pairs that one partition joins and the other does not) and variation of information
-(Meila 2007). The partition of least expected loss is searched among the draws and then improved by
-moving one observation at a time, which never looks at the posterior itself, only at the draws.
+(Meila 2007). The search for the partition of least expected loss never looks at the posterior
+itself, only at the draws. The partition of highest log joint is no such estimate: a hard labelling
+is compared without the number of labellings near it, and it has too few clusters where they
+overlap.
 """
 
+from collections.abc import Sequence
+from math import sqrt
+from typing import NamedTuple
+
 import numpy as np
+from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
-from weald.treecore.compiled.compile import compiled, inner
+from weald.treecore.compiled.compile import allocating, compiled, inner
 from weald.treecore.errors import ParameterError
 from weald.treecore.prior.sequential import canonical_labels
 
@@ -16,8 +23,18 @@ __all__ = ["LOSSES", "Draws", "consensus_partition", "expected_loss", "membershi
 
 Draws = NDArray[np.int64]
 LOSSES = ("binder", "vi")
-_CANDIDATES = 50
+_SEED = 0
+_STARTS = 3
 _SWEEPS = 20
+_LEAST_SWEEPS = 2
+_FEWEST_DRAWS = 16
+# Labels compared when every draw is scored against every other; counts in a search's table; and
+# counts looked up while one start is improved. Each is below a second of work.
+_MOST_COMPARED = 2e8
+_MOST_COUNTS = 2e7
+_MOST_WORK = 500_000_000
+# In units of the loss summed over draws, so that rounding moves nothing.
+_LEAST_CHANGE = 1e-9
 
 
 @inner
@@ -63,70 +80,200 @@ def expected_loss(draws: Draws, labels: NDArray[np.int64], loss: str) -> float:
     return float(_loss(draws, labels, loss == "vi"))
 
 
+class _Search(NamedTuple):
+    """Where a search stands: weighted items, their labels, and how clusters meet drawn blocks.
+
+    ``blocks`` (t, m) are the items' drawn blocks, ``weight`` (m) the observations of an item,
+    ``label`` (m); ``size`` (k), ``table`` (k, t, b) count observations; ``term`` (n + 1) is the
+    loss's convex function of a count.
+    """
+
+    blocks: NDArray[np.int64]
+    weight: NDArray[np.int64]
+    label: NDArray[np.int64]
+    size: NDArray[np.int64]
+    table: NDArray[np.int64]
+    term: NDArray[np.float64]
+
+
 @compiled
-def _improve(draws: Draws, labels: NDArray[np.int64], is_vi: bool, sweeps: int) -> None:
-    """Move single observations to where the expected loss falls, until none does."""
-    t, n = draws.shape
-    b = draws.max() + 1
-    k = labels.max() + 2
-    # One empty cluster is on offer until it is taken, and whatever empties after that.
-    table = np.zeros((k, t, b), dtype=np.int64)
-    sizes = np.zeros(k, dtype=np.int64)
-    for i in range(n):
-        sizes[labels[i]] += 1
-        for s in range(t):
-            table[labels[i], s, draws[s, i]] += 1
-    for _ in range(sweeps):
-        moved = False
-        for i in range(n):
-            old = labels[i]
-            sizes[old] -= 1
-            for s in range(t):
-                table[old, s, draws[s, i]] -= 1
-            best, least = old, np.inf
-            tried_empty = False
-            for c in range(k):
-                if sizes[c] == 0:
-                    if tried_empty and c != old:
-                        continue
-                    tried_empty = True
-                change = _gain(float(sizes[c]), is_vi) * t
-                for s in range(t):
-                    change -= 2.0 * _gain(float(table[c, s, draws[s, i]]), is_vi)
-                if change < least - 1e-12 or (change < least + 1e-12 and c == old):
-                    best, least = c, change
-            moved = moved or best != old
-            labels[i] = best
-            sizes[best] += 1
-            for s in range(t):
-                table[best, s, draws[s, i]] += 1
-        if not moved:
-            return
+def _fill(search: _Search) -> None:
+    for i in range(search.label.shape[0]):
+        _count(search, i, search.label[i], search.weight[i])
 
 
 @inner
-def _gain(x: float, is_vi: bool) -> float:
-    """What a term of the loss grows by when its count goes from x to x + 1."""
-    if is_vi:
-        return _log2_sum(x + 1.0) - _log2_sum(x)
-    return 2.0 * x + 1.0
+def _count(search: _Search, i: int, c: int, weight: int) -> None:
+    search.size[c] += weight
+    for s in range(search.blocks.shape[0]):
+        search.table[c, s, search.blocks[s, i]] += weight
 
 
-def consensus_partition(draws: Draws, loss: str) -> NDArray[np.int64]:
+@inner
+def _change(search: _Search, i: int, c: int) -> float:
+    """What the loss, but for a factor, grows by when item i joins cluster c."""
+    weight, term, t = search.weight[i], search.term, search.blocks.shape[0]
+    size = search.size[c]
+    change = (term[size + weight] - term[size]) * t
+    for s in range(t):
+        met = search.table[c, s, search.blocks[s, i]]
+        change -= 2.0 * (term[met + weight] - term[met])
+    return change
+
+
+@inner
+def _move_items(search: _Search, order: NDArray[np.int64], most: int) -> bool:
+    """Each item to the cluster where the loss is least; a new one only below ``most`` clusters."""
+    n_open = 0
+    for c in range(search.size.shape[0]):
+        n_open += search.size[c] > 0
+    moved = False
+    for at in range(order.shape[0]):
+        i = order[at]
+        old = search.label[i]
+        _count(search, i, old, -search.weight[i])
+        n_open -= search.size[old] == 0
+        best, least = old, _change(search, i, old)
+        tried_empty = search.size[old] == 0 or n_open >= most
+        for c in range(search.size.shape[0]):
+            if search.size[c] == 0:
+                if tried_empty:
+                    continue
+                tried_empty = True
+            change = _change(search, i, c)
+            if change < least - _LEAST_CHANGE:
+                best, least = c, change
+        n_open += search.size[best] == 0
+        search.label[i] = best
+        _count(search, i, best, search.weight[i])
+        moved = moved or best != old
+    return moved
+
+
+@inner
+def _merge_change(search: _Search, a: int, b: int) -> float:
+    term, size, table = search.term, search.size, search.table
+    change = (term[size[a] + size[b]] - term[size[a]] - term[size[b]]) * table.shape[1]
+    for s in range(table.shape[1]):
+        for d in range(table.shape[2]):
+            one, other = table[a, s, d], table[b, s, d]
+            if one > 0 and other > 0:
+                change -= 2.0 * (term[one + other] - term[one] - term[other])
+    return change
+
+
+@allocating
+def _merge_clusters(search: _Search) -> bool:
+    """Join whole clusters, first found first, wherever the loss falls."""
+    k, merged = search.size.shape[0], False
+    into = np.arange(k)
+    for a in range(k):
+        for b in range(a):
+            if search.size[a] == 0 or search.size[b] == 0:
+                continue
+            if _merge_change(search, a, b) < -_LEAST_CHANGE:
+                search.size[b] += search.size[a]
+                search.table[b] += search.table[a]
+                search.size[a] = 0
+                search.table[a] = 0
+                into[a] = b
+                merged = True
+    if merged:
+        # Upwards, so that a cluster which took others and was itself taken is followed.
+        for a in range(k):
+            into[a] = into[into[a]]
+        for i in range(search.label.shape[0]):
+            search.label[i] = into[search.label[i]]
+    return merged
+
+
+@compiled
+def _improve(rng: Generator, search: _Search, most: int, sweeps: int) -> None:
+    """Move items and join clusters where the expected loss falls, until neither helps."""
+    _fill(search)
+    order = np.arange(search.label.shape[0])
+    for _ in range(sweeps):
+        for at in range(order.shape[0] - 1, 0, -1):
+            other = int(rng.random() * (at + 1))
+            order[at], order[other] = order[other], order[at]
+        moved = _move_items(search, order, most)
+        merged = _merge_clusters(search)
+        if not (moved or merged):
+            return
+
+
+def _items(labellings: Draws) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Observations that no labelling (t, n) parts are one item: its first row, weight, whose.
+
+    Returns arrays (m), (m), and the item (n) of each observation.
+    """
+    rng = Generator(PCG64(_SEED))
+    keys = rng.integers(1, 2**63, size=labellings.shape[0], dtype=np.uint64) | np.uint64(1)
+    hashed = np.zeros(labellings.shape[1], dtype=np.uint64)
+    for at, labels in enumerate(labellings):
+        hashed = (hashed ^ labels.astype(np.uint64)) * keys[at]
+        hashed ^= hashed >> np.uint64(29)
+    _, first, item, weight = np.unique(
+        hashed, return_index=True, return_inverse=True, return_counts=True
+    )
+    if not all((labels == labels[first[item]]).all() for labels in labellings):
+        # Two rows with one hash: every observation for itself is right, too.
+        every = np.arange(labellings.shape[1])
+        return every, np.ones_like(every), every
+    return first, weight.astype(np.int64), item.astype(np.int64)
+
+
+def _spread(draws: Draws) -> Draws:
+    """As many of the draws (t, n), evenly spaced, as a search has room and time for."""
+    blocks = int(draws.max()) + 1
+    most = min(sqrt(_MOST_COMPARED / draws.shape[1]), _MOST_COUNTS / blocks**2)
+    most = min(draws.shape[0], max(int(most), _FEWEST_DRAWS))
+    return draws[np.unique(np.linspace(0, draws.shape[0] - 1, most).astype(int))]
+
+
+def consensus_partition(
+    draws: Draws, loss: str, candidates: Sequence[NDArray[np.int64]] = ()
+) -> NDArray[np.int64]:
     """Canonical labels (n) of a partition of small expected loss over the draws (t, n).
 
-    Raises ParameterError for an unknown loss.
+    The draws and ``candidates`` (canonical labels (n) each: the last draw relabelled, yesterday's
+    answer) are compared, and the best of them improved by moves of what no draw divides and by
+    joining whole clusters. It has no more clusters than draws have in the median, unless a
+    draw or candidate with more is better, so that uncertain observations are no clusters. For very
+    many observations the loss is that over evenly spaced draws. Raises ParameterError for an
+    unknown loss.
+
+    Source: Rastelli and Friel (2018), Statistics and Computing 28; Dahl, Johnson and Mueller
+    (2022), Journal of Computational and Graphical Statistics 31.
     """
-    spread = np.unique(np.linspace(0, len(draws) - 1, _CANDIDATES).astype(int))
-    scores = [expected_loss(draws, draws[at], loss) for at in spread]
-    labels = canonical_labels(draws[spread[int(np.argmin(scores))]])
-    n_clusters = 0
-    # Whenever the empty cluster on offer has been taken, another one may be worth taking too.
-    while labels.max() >= n_clusters:
-        n_clusters = int(labels.max()) + 1
-        _improve(draws, labels, loss == "vi", _SWEEPS)
-        labels = canonical_labels(labels)
-    return labels
+    compared = _spread(draws)
+    starts = [*compared, *(canonical_labels(each) for each in candidates)]
+    scores = np.array([expected_loss(compared, labels, loss) for labels in starts])
+    chosen = [starts[at] for at in np.argsort(scores, kind="stable")[:_STARTS]]
+    most = max(int(np.median(compared.max(axis=1))) + 1, 1)
+    first, weight, item = _items(np.stack([*compared, *chosen]))
+    n = draws.shape[1]
+    count = np.arange(n + 1, dtype=np.float64)
+    term = count * np.log2(np.maximum(count, 1.0)) if loss == "vi" else count**2
+    best, least = canonical_labels(chosen[0]), float(scores.min())
+    rng = Generator(PCG64(_SEED))
+    for start in chosen:
+        k = max(int(start.max()) + 1, most)
+        search = _Search(
+            np.ascontiguousarray(compared[:, first]),
+            weight,
+            start[first],
+            np.zeros(k, dtype=np.int64),
+            np.zeros((k, compared.shape[0], int(compared.max()) + 1), dtype=np.int64),
+            term,
+        )
+        work = first.shape[0] * k * compared.shape[0]
+        _improve(rng, search, most, max(_LEAST_SWEEPS, min(_SWEEPS, _MOST_WORK // work)))
+        labels = canonical_labels(search.label[item])
+        found = expected_loss(compared, labels, loss)
+        if found < least - 1e-12:
+            best, least = labels, found
+    return best
 
 
 @compiled
@@ -143,13 +290,15 @@ def _membership(
         sizes[labels[i]] += 1.0
     for s in range(t):
         table = np.zeros((k, draws[s].max() + 1))
+        theirs = np.zeros(table.shape[1])
         for i in range(n):
             table[labels[i], draws[s, i]] += 1.0
+            theirs[draws[s, i]] += 1.0
         for i in range(n):
             c, b = labels[i], draws[s, i]
-            probability[i] += b == np.argmax(table[c])
+            probability[i] += table[c, b] / theirs[b]
             others = sizes[c] - 1.0
-            stability[i] += (table[c, b] - 1.0) / others if others > 0.0 else 1.0
+            stability[i] += (table[c, b] - 1.0) / others if others > 0.0 else theirs[b] == 1.0
 
 
 def membership(
@@ -157,8 +306,9 @@ def membership(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How sure a partition (n) is of each observation, by the draws (t, n).
 
-    Returns the share of draws in which the observation is in the drawn block that holds most of its
-    cluster, and the mean share of its cluster's other members that it is with.
+    Returns the mean share of the observation's drawn block that lies in its cluster, which is soft
+    where a block covers two clusters, and the mean share of its cluster's other members that it is
+    with; of one that is alone, the share of draws in which it is.
     """
     probability, stability = np.zeros(labels.shape[0]), np.zeros(labels.shape[0])
     _membership(draws, labels, probability, stability)

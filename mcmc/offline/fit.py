@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from weald.mcmc.chain.position import Position
 from weald.mcmc.estimate.consensus import Draws, consensus_partition, membership
+from weald.mcmc.estimate.relabelling import relabelled
 from weald.mcmc.hyperparameters.base_scale import SCALE
 from weald.mcmc.reconfiguration.reference_partitions import History
 from weald.mcmc.schedule.kernels import KERNELS, PAST, Kernel, kernels_named
@@ -82,6 +83,8 @@ class ChainTrace:
     start_log_joint: float = 0.0
     best_log_joint: float = -np.inf
     best_labels: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    # The last partition with each row in its most probable cluster, where that is found.
+    relabelled: NDArray[np.int64] | None = None
     draws: list[NDArray[np.int64]] = field(default_factory=list)
     draw_priors: list[PartitionPrior] = field(default_factory=list)
     draw_scales: list[float] = field(default_factory=list)
@@ -91,8 +94,9 @@ class ChainTrace:
 class FitResult:
     """The reported partition with its uncertainty, and the traces behind it.
 
-    ``labels`` int64 (n) canonical; ``probability`` (n) share of the draws in which the row is in
-    its cluster; ``stability`` (n) mean probability of being with the cluster's other members.
+    ``labels`` int64 (n) canonical; ``probability`` (n) mean share of the row's drawn block that
+    is in its cluster; ``stability`` (n) mean probability of being with the cluster's other members,
+    or of being alone.
     Both come from draws of exact kernels only. ``kernels`` has each kernel of the cycle once.
     """
 
@@ -201,7 +205,10 @@ def sample(
             share = max(share, elapsed / settings.seconds)
         if progress is not None:
             progress(min(share, 1.0))
-    return [recorder.finished(kernels) for recorder in recorders]
+    return [
+        recorder.finished(kernels, position)
+        for recorder, (position, _) in zip(recorders, chains, strict=True)
+    ]
 
 
 def _shared_history(
@@ -341,8 +348,11 @@ class _Recorder:
             del trace.draw_scales[::2]
             self._stride *= 2
 
-    def finished(self, kernels: list[Kernel]) -> ChainTrace:
+    def finished(self, kernels: list[Kernel], position: AnyPosition) -> ChainTrace:
         trace = self._trace
+        # Dense rows only: bags of words are weighed by an index that this pass does not have.
+        if isinstance(position, Position) and isinstance(position.atoms.rows, np.ndarray):
+            trace.relabelled = relabelled(position.flat(), position.model)
         burnt = len(trace.draws) // 2
         if any(kernel.flag == "approximate" for kernel in kernels):
             burnt = len(trace.draws)
@@ -366,7 +376,12 @@ def combine(values: Any, settings: FitSettings, traces: list[ChainTrace]) -> Fit
 def report(
     family: Any, consensus: str, kernels: list[Kernel], traces: list[ChainTrace]
 ) -> FitResult:
-    """The reported partition of finished chains on any data; see :func:`combine`."""
+    """The reported partition of finished chains on any data; see :func:`combine`.
+
+    ``consensus`` is a loss whose expectation over the draws is made small, or "map" for the
+    partition of highest log joint, which is no estimate: it has too few clusters where they
+    overlap. It is also what approximate kernels, which leave no draws, are reported by.
+    """
     once = tuple(dict.fromkeys(kernels))
     best = max(traces, key=lambda trace: trace.best_log_joint)
     draws = [labels for trace in traces for labels in trace.draws]
@@ -376,7 +391,8 @@ def report(
         return FitResult(family, labels, missing, missing, tuple(traces), once)
     stacked: Draws = np.stack(draws)
     if consensus != "map":
-        labels = consensus_partition(stacked, consensus)
+        others = [trace.relabelled for trace in traces if trace.relabelled is not None]
+        labels = consensus_partition(stacked, consensus, others)
     probability, stability = membership(stacked, labels)
     return FitResult(family, labels, probability, stability, tuple(traces), once)
 

@@ -72,12 +72,15 @@ def kafka_broker(
     # The storage tool takes an identity that begins with a dash, as one in 64 would, for an option.
     identity = urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
     format_it = ["kafka.tools.StorageTool", "format", "-t", identity, "-c", str(properties)]
-    subprocess.run(
+    done = subprocess.run(
         [*java, *format_it, *(part for user in users for part in ("--add-scram", user))],
-        check=True,
+        check=False,
         capture_output=True,
+        text=True,
         cwd=folder,
     )
+    if done.returncode:
+        raise RuntimeError(f"Kafka's storage tool failed: {done.stdout}{done.stderr}")
     return Server(
         name="Kafka",
         version=kafka_version(),
