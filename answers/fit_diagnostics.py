@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from math import log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.mcmc.hyperparameters.base_scale import scaled
 from weald.stream.publication.predictive import Predictive
 from weald.treecore.family.totals import totals_of_groups
 
@@ -73,14 +71,14 @@ def held_out_density(
     drawn = [
         each
         for trace in result.traces
-        for each in zip(trace.draws, trace.draw_priors, trace.draw_scales, strict=True)
+        for each in zip(trace.draws, trace.draw_priors, trace.draw_families, strict=True)
     ]
     if not drawn:
         raise UnsuitableError(
             "approximate kernels have no draws to predict other rows by: use an exact one"
         )
     chosen = np.unique(np.linspace(0, len(drawn) - 1, _DRAWS).astype(int))
-    log_densities = np.stack([_log_densities(values, test, result, drawn[at]) for at in chosen])
+    log_densities = np.stack([_log_densities(values, test, drawn[at]) for at in chosen])
     mean = np.logaddexp.reduce(log_densities, axis=0) - np.log(len(chosen))
     error = mean.std(ddof=1) / np.sqrt(mean.size) if mean.size > 1 else np.nan
     return {
@@ -93,11 +91,9 @@ def held_out_density(
 def _log_densities(
     values: NDArray[np.float64],
     test: NDArray[np.float64],
-    result: FitResult,
-    drawn: tuple[NDArray[np.int64], Any, float],
+    drawn: tuple[NDArray[np.int64], Any, Any],
 ) -> NDArray[np.float64]:
-    labels, prior, scale = drawn
-    family = result.family if scale == 1.0 else scaled(result.family, log(scale))
+    labels, prior, family = drawn
     clusters = np.arange(int(labels.max()) + 1)
     totals = totals_of_groups(family, values, labels, clusters.size)
     log_joint = Predictive.of(family, prior, clusters, totals).log_joint(test)

@@ -65,8 +65,9 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 class FitSettings:
     """What ``weald fit`` may be asked for.
 
-    ``learn_scale`` learns the scale of the family's base measure as well. ``iterations`` and
-    ``seconds`` bound each chain (100 iterations when neither is given);
+    ``learn_base`` learns the family's base measure as well: mean, kappa, nu and psi of the
+    gaussian, a factor of the scale of others; None does so for the gaussian without ``params``.
+    ``iterations`` and ``seconds`` bound each chain (100 iterations when neither is given);
     ``consensus`` is the loss whose expectation the reported partition makes small (vi, binder), or
     map; ``keep_labels`` keeps every iteration's labels for a trace.
     """
@@ -76,7 +77,7 @@ class FitSettings:
     prior: str = "dp"
     prior_params: dict[str, Any] = field(default_factory=dict)
     learn_hyper: bool = True
-    learn_scale: bool = False
+    learn_base: bool | None = None
     kernels: tuple[str, ...] = ("auto",)
     init: str = "ibhc"
     iterations: int | None = None

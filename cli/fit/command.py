@@ -89,13 +89,15 @@ def fit(
         bool,
         typer.Option("--learn-hyper/--fixed-hyper", help="Learn the prior's hyperparameters."),
     ] = True,
-    learn_scale: Annotated[
-        bool,
+    learn_base: Annotated[
+        bool | None,
         typer.Option(
-            "--learn-scale/--fixed-scale",
-            help="Learn a factor of the family's scale too (psi, rate or pseudo-counts).",
+            "--learn-base/--fixed-base",
+            help="Learn the base measure too: mean, kappa, nu and psi of gaussian (learned unless "
+            "--param says something), a factor of the scale of other families.",
+            show_default=False,
         ),
-    ] = False,
+    ] = None,
     kernel: Annotated[
         str,
         typer.Option("--kernel", metavar="NAME[,NAME...]", help="Kernels of a sweep, in order."),
@@ -189,7 +191,7 @@ def fit(
         prior=prior,
         prior_params={name: value for name, value in given.items() if value is not None},
         learn_hyper=learn_hyper,
-        learn_scale=learn_scale,
+        learn_base=learn_base,
         kernels=tuple(name.strip() for name in kernel.split(",")),
         init=init,
         iterations=iterations,
@@ -202,8 +204,8 @@ def fit(
     if family == NETWORK_FAMILY:
         if test is not None:
             raise UsageError("--test is for rows; --hide predicts pairs of a network")
-        if learn_scale:
-            raise UsageError("--learn-scale is for rows; --param learn=true learns that of edges")
+        if learn_base:
+            raise UsageError("--learn-base is for rows; --param learn=true learns that of edges")
         with _writing(out, trace, links, picture):
             _fit_network(data, settings, (out, trace), (hide, links, picture), output)
         return

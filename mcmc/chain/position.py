@@ -7,7 +7,6 @@ of the same kind finds them summed afresh in place: what kernels subtract drifts
 """
 
 from collections.abc import Callable
-from math import exp
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.conditional.labels import require_dense
-from weald.mcmc.hyperparameters.base_scale import SCALE, log_likelihood_under, step
+from weald.mcmc.hyperparameters.base_scale import log_likelihood_under
+from weald.mcmc.hyperparameters.learner import Learner
 from weald.mcmc.reconfiguration.reference_partitions import History
 from weald.mcmc.state.atom_state import State, make_state
 from weald.mcmc.state.pieces import Pieces, labels_of_pieces, make_pieces
@@ -53,8 +53,8 @@ class Position:
         The model, the atoms (n) and any integer labels (n).
     make_guide:
         Builds the guide when the first tree-guided kernel asks for it.
-    learn_scale:
-        Whether the scale of the family's base measure is learned too.
+    learner:
+        What learns the family's base measure beside the partition; None where it stays.
     """
 
     def __init__(
@@ -65,12 +65,11 @@ class Position:
         prior: PartitionPrior,
         make_guide: Callable[[Model], Guide],
         *,
-        learn_scale: bool = False,
+        learner: Learner | None = None,
     ) -> None:
         self.family = family
         self._first_family = family
-        # None where the base measure keeps its scale.
-        self.log_scale: float | None = 0.0 if learn_scale else None
+        self.learner = learner
         self.atoms = atoms
         # Labels that other chains are at, for the kernels that take guides from them.
         self.guides: tuple[NDArray[np.int64], ...] = ()
@@ -105,9 +104,8 @@ class Position:
     def resample(self, rng: Generator) -> None:
         """One exact update of the hyperparameters that are learned."""
         self.use_prior(self.prior.resample(rng, self.sizes()))
-        if self.log_scale is not None:
-            families = self._first_family, self.family
-            family, self.log_scale = step(rng, families, self.log_scale, self._block_rows())
+        if self.learner is not None:
+            family = self.learner.step(rng, self.family, self._block_rows())
             if family is not self.family:
                 self._use_family(family)
 
@@ -115,10 +113,10 @@ class Position:
         """Numbers that a trace shows."""
         found = self.prior.parameters().items()
         shown = {name: value for name, value in found if isinstance(value, float)}
-        return shown if self.log_scale is None else shown | {SCALE: exp(self.log_scale)}
+        return shown if self.learner is None else shown | self.learner.shown(self.family)
 
     def _use_family(self, family: Any) -> None:
-        """Go on under the family with another scale, which statistics do not depend on."""
+        """Go on under the family with another base measure, which statistics do not depend on."""
         self._labels = self.labels()
         self.family = family
         self.atoms = make_atoms(family, self.atoms.rows, self.atoms.size, self._work)
@@ -150,7 +148,7 @@ class Position:
             # Its topology comes from what the chain was given, not from what it has learned.
             first = self.model._replace(family=self._first_family)
             self._guide = self._make_guide(first)
-            if self.log_scale:
+            if self.family is not self._first_family:
                 measure_again(self.model, self._guide)
             refresh_potentials(self.model, self._guide)
         return self._guide
@@ -202,8 +200,8 @@ class Position:
         return rows[partition.slots[: int(partition.n_blocks[0])]]
 
     def log_likelihood(self) -> float:
-        """Sum of the blocks' log marginal likelihoods, under the scale that the chain was given."""
-        if self.log_scale is None:
+        """Sum of the blocks' log marginal likelihoods, under the family that was given."""
+        if self.learner is None:
             return float(log_likelihood(self.model, self._partition()))
         return log_likelihood_under(self._first_family, self._block_rows())
 

@@ -208,7 +208,8 @@ def _items(labellings: Draws) -> tuple[NDArray[np.int64], NDArray[np.int64], NDA
     Returns arrays (m), (m), and the item (n) of each observation.
     """
     rng = Generator(PCG64(_SEED))
-    keys = rng.integers(1, 2**63, size=labellings.shape[0], dtype=np.uint64) | np.uint64(1)
+    odd = np.uint64(1)
+    keys = np.bitwise_or(rng.integers(1, 2**63, size=len(labellings), dtype=np.uint64), odd)
     hashed = np.zeros(labellings.shape[1], dtype=np.uint64)
     for at, labels in enumerate(labellings):
         hashed = (hashed ^ labels.astype(np.uint64)) * keys[at]

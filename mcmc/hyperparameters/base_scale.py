@@ -19,7 +19,7 @@ from weald.treecore.errors import ParameterError
 from weald.treecore.family.interface.base import spec_of, statistics_width, workspace
 from weald.treecore.partition.partition import make_atoms
 
-__all__ = ["SCALE", "log_likelihood_under", "scaled", "step"]
+__all__ = ["SCALE", "BaseScale", "log_likelihood_under", "scaled", "step"]
 
 # Its name among the hyperparameters of a trace.
 SCALE = "base_scale"
@@ -63,3 +63,24 @@ def step(
     ratio -= log_likelihood_under(families[1], rows)
     accepted = log(1.0 - rng.random()) < ratio
     return (other, proposed) if accepted else (families[1], log_scale)
+
+
+class BaseScale:
+    """The scale of one chain's base measure: :func:`step` with what it needs to know.
+
+    Raises ParameterError for a family that names no scale.
+    """
+
+    def __init__(self, family: Any) -> None:
+        self._first = scaled(family, 0.0)
+        self.log_scale = 0.0
+
+    def step(self, rng: Generator, family: Any, rows: NDArray[np.float64]) -> Any:
+        """The family after one step; the very same object where it was rejected."""
+        families = self._first, family
+        family, self.log_scale = step(rng, families, self.log_scale, rows)
+        return family
+
+    def shown(self, _family: Any) -> dict[str, float]:
+        """The factor by its name in a trace."""
+        return {SCALE: exp(self.log_scale)}

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from weald.mcmc.chain.position import Position
 from weald.mcmc.estimate.consensus import Draws, consensus_partition, membership
 from weald.mcmc.estimate.relabelling import relabelled
-from weald.mcmc.hyperparameters.base_scale import SCALE
+from weald.mcmc.hyperparameters.learner import learner_of, learns_by_default
 from weald.mcmc.reconfiguration.reference_partitions import History
 from weald.mcmc.schedule.kernels import KERNELS, PAST, Kernel, kernels_named
 from weald.mcmc.settings import FitSettings
@@ -68,8 +68,8 @@ class ChainTrace:
 
     ``sum_of_squares`` is that of the clusters' shares of the rows, ``together`` the share of some
     random pairs of rows that are in one cluster: they change slowly, and show when a chain does
-    not. ``draws`` are kept partitions, ``draw_priors`` and ``draw_scales`` the priors and the
-    scales of the base measure that went with them.
+    not. ``draws`` are kept partitions, ``draw_priors`` and ``draw_families`` the priors and
+    the families, by the base measure of the time, that went with them.
     """
 
     log_joint: list[float] = field(default_factory=list)
@@ -87,7 +87,7 @@ class ChainTrace:
     relabelled: NDArray[np.int64] | None = None
     draws: list[NDArray[np.int64]] = field(default_factory=list)
     draw_priors: list[PartitionPrior] = field(default_factory=list)
-    draw_scales: list[float] = field(default_factory=list)
+    draw_families: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,8 @@ def _family(values: Any, settings: FitSettings) -> Any:
             f"there is no family {settings.family!r}: choose among {', '.join(FAMILIES)}"
         )
     family = spec.build(settings.params, values)
-    if settings.learn_scale and issparse(values):
-        raise ParameterError("the scale of the base measure is learned from dense rows only")
+    if settings.learn_base and issparse(values):
+        raise ParameterError("the base measure is learned from dense rows only")
     if issparse(values):
         # What cannot be taken is refused before anything is compiled for it.
         sparse_values(values)
@@ -278,13 +278,16 @@ def _begin(
     """All rows in one cluster, and the forest that guides its moves."""
     atoms = atoms_of(family, values)
     forest = grow_forest(family, prior, atoms)
+    learns = settings.learn_base
+    if learns is None:
+        learns = learns_by_default(family) and not settings.params
     position = Position(
         family,
         atoms,
         np.zeros(values.shape[0], dtype=np.int64),
         prior,
         lambda model: offline_guide(model, forest, atoms),
-        learn_scale=settings.learn_scale,
+        learner=learner_of(family, values) if learns else None,
     )
     return position, forest
 
@@ -340,12 +343,12 @@ class _Recorder:
         if len(trace.log_joint) % self._stride == 0:
             trace.draws.append(labels)
             trace.draw_priors.append(position.prior)
-            trace.draw_scales.append(position.hyperparameters().get(SCALE, 1.0))
+            trace.draw_families.append(position.family)
         if len(trace.draws) == 2 * _KEPT_DRAWS:
             # Twice as far apart, the kept draws span the whole chain again.
             del trace.draws[::2]
             del trace.draw_priors[::2]
-            del trace.draw_scales[::2]
+            del trace.draw_families[::2]
             self._stride *= 2
 
     def finished(self, kernels: list[Kernel], position: AnyPosition) -> ChainTrace:
@@ -358,7 +361,7 @@ class _Recorder:
             burnt = len(trace.draws)
         del trace.draws[:burnt]
         del trace.draw_priors[:burnt]
-        del trace.draw_scales[:burnt]
+        del trace.draw_families[:burnt]
         return trace
 
 

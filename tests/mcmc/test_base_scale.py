@@ -10,7 +10,7 @@ from tests.mcmc.chains import clumps
 from tests.mcmc.piece_invariants import piece_faults
 from tests.treecore.invariants import describe, guide_faults, partition_faults
 from weald.mcmc.chain.position import Position
-from weald.mcmc.hyperparameters.base_scale import SCALE, scaled, step
+from weald.mcmc.hyperparameters.base_scale import BaseScale, scaled, step
 from weald.mcmc.offline.fit import FitSettings, run_chain
 from weald.mcmc.offline.start import grow_forest
 from weald.mcmc.schedule.kernels import KERNELS
@@ -30,8 +30,13 @@ def learning(values_of: str = "gauss1") -> Position:
     forest = grow_forest(family, prior, atoms)
     labels = np.zeros(N, dtype=np.int64)
     return Position(
-        family, atoms, labels, prior, lambda model: freeze(model, forest), learn_scale=True
+        family, atoms, labels, prior, lambda model: freeze(model, forest), learner=BaseScale(family)
     )
+
+
+def scale_of(position: Position) -> float:
+    assert isinstance(position.learner, BaseScale)
+    return position.learner.log_scale
 
 
 def sweep(position: Position, rng: Generator) -> None:
@@ -49,8 +54,7 @@ def test_long_run(rng: Generator) -> None:
     found = np.zeros((N_RECORDS, 4))
     for at in range(N_RECORDS):
         sweep(position, rng)
-        labels, log_scale = position.labels(), position.log_scale
-        assert log_scale is not None
+        labels, log_scale = position.labels(), scale_of(position)
         found[at] = labels.max() + 1, labels[0] == labels[1], log_scale, log_scale**2
     grid = np.linspace(-4.5, 4.5, 91)
     family, atoms = pose("gauss1", np.arange(N))
@@ -75,9 +79,9 @@ def test_everything_measured_follows_the_scale(rng: Generator) -> None:
     position = learning()
     moved = 0
     for _ in range(20):
-        before = position.log_scale
+        before = scale_of(position)
         sweep(position, rng)
-        moved += position.log_scale != before
+        moved += scale_of(position) != before
         flat = position.flat()
         assert describe(partition_faults(position.model, flat.atoms, flat.partition)) == []
         tree = position.tree()
@@ -122,8 +126,8 @@ def test_a_step_that_nothing_speaks_against(rng: Generator) -> None:
 def test_in_a_fit() -> None:
     """Clusters that were said to be far wider than they are."""
     given = {"mean": 0.0, "kappa": 0.05, "psi": 25.0}
-    settings = FitSettings(params=given, learn_scale=True, kernels=("gibbs",), iterations=60)
+    settings = FitSettings(params=given, learn_base=True, kernels=("gibbs",), iterations=60)
     trace = run_chain(clumps(2, 60), settings, 0, lambda: 0.0)
-    assert np.mean(trace.hyper[SCALE][30:]) < 0.7
-    assert len(trace.draw_scales) == len(trace.draws)
-    assert trace.draw_scales == trace.hyper[SCALE][30:]
+    assert np.mean(trace.hyper["base_spread"][30:]) < 3.0
+    assert len(trace.draw_families) == len(trace.draws)
+    assert [each.kappa for each in trace.draw_families] == trace.hyper["base_kappa"][30:]

@@ -83,13 +83,14 @@ def _log_shares(rng: Generator, weights: Matrix) -> Matrix:
 @draw_parameters.register
 def _gaussian(family: NormalInverseWishart, rows: Matrix, rng: Generator) -> Drawn:
     d, k = family.mean.shape[0], rows.shape[0]
-    weight, first = rows[:, 1], rows[:, 2 : 2 + d]
+    weight, first = rows[:, 1], rows[:, 2 : 2 + d] + family.pull
     kappa, nu = family.kappa + weight, family.nu + weight
     lower = np.tril_indices(d)
     psi = np.zeros((k, d, d))
     psi[:, lower[0], lower[1]] = rows[:, 2 + d :]
     psi += np.tril(psi, -1).transpose(0, 2, 1)
-    psi += family.psi - first[:, :, None] * (first / kappa[:, None])[:, None, :]
+    psi += family.psi + np.outer(family.pull, family.pull) / family.kappa
+    psi -= first[:, :, None] * (first / kappa[:, None])[:, None, :]
     factor = np.linalg.cholesky(psi)
     # Bartlett: precision = B B' with B = factor^-T A, A lower triangular.
     bartlett = np.tril(rng.standard_normal((k, d, d)), -1)

@@ -2,8 +2,10 @@
 
 Mean given precision N(mean, (kappa Lambda)^-1), precision Lambda ~ Wishart(psi^-1, nu).
 Row: [count, weight, s (d), Q (lower triangle by rows, d(d+1)/2)] with s and Q the first and second
-moments of ``x - mean``: the model-wide shift keeps the subtraction in the scatter matrix harmless
-(Lee and Choi 2015, equation 13).
+moments of ``x - origin``: the model-wide shift keeps the subtraction in the scatter matrix harmless
+(Lee and Choi 2015, equation 13). Rows stay as they are when the mean is learned: the prior is worth
+kappa observations at ``mean - origin``, so that with g = kappa (mean - origin) a block's scale is
+``psi + g g' / kappa + Q - (s + g)(s + g)' / (kappa + weight)``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -69,8 +71,10 @@ class NormalInverseWishart(NamedTuple):
     mean, kappa, nu, psi:
         Prior mean (d), its weight in observations, degrees of freedom (> d - 1), scale matrix
         (d x d, positive definite).
+    origin, pull:
+        What rows are relative to (d), and ``kappa (mean - origin)`` (d).
     psi_packed:
-        Lower triangle of psi by rows.
+        Lower triangle of ``psi + pull pull' / kappa`` by rows.
     precision:
         Inverse of psi's diagonal (d), by which distances between centres count.
     log_count:
@@ -83,6 +87,8 @@ class NormalInverseWishart(NamedTuple):
     kappa: float
     nu: float
     psi: NDArray[np.float64]
+    origin: NDArray[np.float64]
+    pull: NDArray[np.float64]
     psi_packed: NDArray[np.float64]
     precision: NDArray[np.float64]
     log_count: NDArray[np.float64]
@@ -90,14 +96,24 @@ class NormalInverseWishart(NamedTuple):
 
 
 def normal_inverse_wishart(
-    mean: NDArray[np.float64], kappa: float, nu: float, psi: NDArray[np.float64]
+    mean: NDArray[np.float64],
+    kappa: float,
+    nu: float,
+    psi: NDArray[np.float64],
+    origin: NDArray[np.float64] | None = None,
 ) -> NormalInverseWishart:
-    """Check the hyperparameters and make the family; raises ParameterError."""
+    """Check the hyperparameters and make the family; raises ParameterError.
+
+    Statistics are relative to ``origin`` (d), by default the mean.
+    """
     mean = np.ascontiguousarray(mean, dtype=np.float64)
+    origin = mean if origin is None else np.ascontiguousarray(origin, dtype=np.float64)
     psi = np.ascontiguousarray(psi, dtype=np.float64)
     d = mean.shape[0]
     if psi.shape != (d, d):
         raise ParameterError(f"psi must be {d} x {d} to match mean, got shape {psi.shape}")
+    if origin.shape != mean.shape or not np.isfinite(origin).all():
+        raise ParameterError(f"origin must be {d} finite numbers to match mean")
     if not (np.isfinite(mean).all() and np.isfinite(psi).all()):
         raise ParameterError("mean and psi must be finite")
     if not kappa > 0.0:
@@ -114,17 +130,27 @@ def normal_inverse_wishart(
     log_count[0] = 0.5 * nu * log_det_psi
     below = np.tril_indices(d)
     inverse = np.linalg.inv(factor) * sqrt(kappa / (kappa + 1.0))
+    pull = kappa * (mean - origin)
     empty = np.concatenate(
         [
             [log_count[1] - log_count[0] - 0.5 * log_det_psi, 0.5 * (nu + 1.0)],
-            np.zeros(d),
+            mean - origin,
             inverse[below],
         ]
     )
-    packed = np.ascontiguousarray(psi[below])
+    packed = np.ascontiguousarray((psi + np.outer(pull, pull) / kappa)[below])
     precision = 1.0 / np.diag(psi)
     return NormalInverseWishart(
-        mean, float(kappa), float(nu), psi, packed, precision, log_count, empty[None, :]
+        mean=mean,
+        kappa=float(kappa),
+        nu=float(nu),
+        psi=psi,
+        origin=origin,
+        pull=pull,
+        psi_packed=packed,
+        precision=precision,
+        log_count=log_count,
+        empty=empty[None, :],
     )
 
 
@@ -156,7 +182,7 @@ def _observe(
     rows[i, 0] = 1.0
     rows[i, 1] = 1.0
     for c in range(d):
-        rows[i, 2 + c] = values[r, c] - family.mean[c]
+        rows[i, 2 + c] = values[r, c] - family.origin[c]
     at = 2 + d
     for a in range(d):
         for b in range(a + 1):
@@ -168,7 +194,7 @@ def _observe(
 def _factor(family: NormalInverseWishart, rows: Rows, i: int, work: Rows) -> float:
     """Cholesky factor of psi_n into ``work[1]`` (packed); returns log det psi_n."""
     shrink = 1.0 / (family.kappa + rows[i, 1])
-    return factor_scatter(family.psi_packed, rows, i, shrink, family.mean.shape[0], work)
+    return factor_scatter(family.psi_packed, family.pull, rows, i, shrink, work)
 
 
 @inner
@@ -209,7 +235,7 @@ def _fill_predictive(
     table[k, 0] = count_growth(family, weight) - 0.5 * log_det
     table[k, 1] = 0.5 * (family.nu + weight + 1.0)
     for c in range(d):
-        table[k, 2 + c] = rows[i, 2 + c] / (family.kappa + weight)
+        table[k, 2 + c] = (rows[i, 2 + c] + family.pull[c]) / (family.kappa + weight)
     scale = sqrt((family.kappa + weight) / (family.kappa + weight + 1.0))
     base = 2 + d
     for column in range(d):
@@ -241,7 +267,8 @@ def _log_marginal_sums(  # noqa: PLR0913 - three arrays and two places in them
     work: Rows,
 ) -> None:
     d = family.mean.shape[0]
-    log_determinants(family.psi_packed, family.kappa, rows, places, other, j, d, out, work)
+    scale, pull = family.psi_packed, family.pull
+    log_determinants(scale, pull, family.kappa, rows, places, other, j, d, out, work)
     for at in range(places.shape[0]):
         weight = rows[places[at], 1] + other[j, 1]
         exponent = 0.5 * (family.nu + weight)
@@ -276,7 +303,7 @@ def _extend_predictive(  # noqa: PLR0913 - two arrays and five places in them
     for c in range(d):
         work[1, c] = rows[x, 2 + c] - table[source, 2 + c]
         work[1, d + c] = 0.0
-        table[k, 2 + c] = rows[i, 2 + c] / kappa
+        table[k, 2 + c] = (rows[i, 2 + c] + family.pull[c]) / kappa
     rescale = kappa / sqrt((kappa + 1.0) * (family.kappa + (weight - 1.0)))
     distance = extend_inverse(table, k, source, d, rescale, work)
     constant, exponent, growth = table[source, 0], table[source, 1], log1p(distance)
@@ -305,7 +332,7 @@ register_abreast(NormalInverseWishart)
 
 def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> NormalInverseWishart:
     """What is not given comes from the sample: nu is d + 3, and clusters are as wide as it says."""
-    refuse_unknown("gaussian", parameters, ("mean", "kappa", "nu", "psi"))
+    refuse_unknown("gaussian", parameters, ("mean", "kappa", "nu", "psi", "origin"))
     d = sample.shape[1]
     sample = sample[np.isfinite(sample).all(axis=1)]
     centre = sample.mean(axis=0) if sample.shape[0] else np.zeros(d)
@@ -322,16 +349,20 @@ def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> Normal
         psi = psi * np.eye(d) if psi.ndim == 0 else psi
     else:
         psi = (nu - d - 1 if nu > d + 1 else 1.0) * share * covariance
-    return normal_inverse_wishart(mean, kappa, nu, psi)
+    origin = per_feature("origin", parameters["origin"], d) if "origin" in parameters else None
+    return normal_inverse_wishart(mean, kappa, nu, psi, origin)
 
 
 def _parameters(family: NormalInverseWishart) -> dict[str, Any]:
-    return {
+    found = {
         "mean": family.mean.tolist(),
         "kappa": family.kappa,
         "nu": family.nu,
         "psi": family.psi.tolist(),
     }
+    # Named only where it differs: a person who gives parameters need not know of it.
+    moved = not np.array_equal(family.origin, family.mean)
+    return found | ({"origin": family.origin.tolist()} if moved else {})
 
 
 def _validate(family: NormalInverseWishart, values: NDArray[np.float64]) -> tuple[int, str] | None:
@@ -341,7 +372,7 @@ def _validate(family: NormalInverseWishart, values: NDArray[np.float64]) -> tupl
         return fault
     spread = np.sqrt(np.diag(family.psi))
     with np.errstate(invalid="ignore"):
-        at = first_true(~(np.abs(values - family.mean) <= _FARTHEST * spread))
+        at = first_true(~(np.abs(values - family.origin) <= _FARTHEST * spread))
     if at is None:
         return None
     if not np.isfinite(values[at]):
@@ -362,7 +393,7 @@ def _describe(
     spread = np.sqrt(np.maximum(row[diagonal] / weight - first**2, 0.0))
     return [
         FeatureSummary(name, "number", float(centre), float(sd), n)
-        for name, centre, sd in zip(names, first + family.mean, spread, strict=True)
+        for name, centre, sd in zip(names, first + family.origin, spread, strict=True)
     ]
 
 
@@ -371,15 +402,16 @@ def _draw(
 ) -> NDArray[np.float64]:
     d = family.mean.shape[0]
     kappa, freedom = family.kappa + row[1], family.nu + row[1] - d + 1
-    first = row[2 : 2 + d]
+    first = row[2 : 2 + d] + family.pull
     scatter = np.zeros((d, d))
     scatter[np.tril_indices(d)] = row[2 + d :]
     scatter += np.tril(scatter, -1).T
-    psi = family.psi + scatter - np.outer(first, first) / kappa
+    prior = np.outer(family.pull, family.pull) / family.kappa
+    psi = family.psi + prior + scatter - np.outer(first, first) / kappa
     factor = np.linalg.cholesky(psi * (kappa + 1.0) / (kappa * freedom))
     normal = rng.standard_normal((size, d)) @ factor.T
     stretch = np.sqrt(freedom / rng.chisquare(freedom, size=(size, 1)))
-    return np.asarray(family.mean + first / kappa + normal * stretch)
+    return np.asarray(family.origin + first / kappa + normal * stretch)
 
 
 def _centres(family: NormalInverseWishart, rows: NDArray[np.float64]) -> NDArray[np.float64]:

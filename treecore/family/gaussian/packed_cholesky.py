@@ -23,22 +23,28 @@ _ZERO, _ONE, _TWO, _THREE, _FOUR = uint64(0), uint64(1), uint64(2), uint64(3), u
 
 @inner
 def factor_scatter(
-    scale: NDArray[np.float64], rows: Rows, i: int, shrink: float, d: int, work: Rows
+    scale: NDArray[np.float64],
+    pull: NDArray[np.float64],
+    rows: Rows,
+    i: int,
+    shrink: float,
+    work: Rows,
 ) -> float:
     """Cholesky factor of ``scale + Q - shrink s s'`` into ``work[1]``; returns its log determinant.
 
-    ``rows[i]`` holds the first moments s (d) from column 2 on and the second moments Q after them;
-    ``scale``, Q and the factor are packed.
+    ``rows[i]`` holds first moments (d) from column 2 on, which with ``pull`` (d) are s, and the
+    second moments Q after them; ``scale``, Q and the factor are packed.
     """
+    d = pull.shape[0]
     log_det = 0.0
     product = 1.0
     start = 0
     for a in range(d):
-        scaled = rows[i, 2 + a] * shrink
+        scaled = (rows[i, 2 + a] + pull[a]) * shrink
         other = 0
         for b in range(a + 1):
             value = scale[start + b] + rows[i, 2 + d + start + b]
-            value -= scaled * rows[i, 2 + b]
+            value -= scaled * (rows[i, 2 + b] + pull[b])
             for c in range(b):
                 value -= work[1, start + c] * work[1, other + c]
             if b < a:
@@ -84,6 +90,7 @@ def squared_distance(table: Rows, k: int, rows: Rows, i: int, d: int, farthest: 
 @inner
 def _lay_sum(  # noqa: PLR0913 - two arrays and two places in them
     scale: NDArray[np.float64],
+    pull: NDArray[np.float64],
     kappa: float,
     rows: Rows,
     i: int,
@@ -101,7 +108,7 @@ def _lay_sum(  # noqa: PLR0913 - two arrays and two places in them
     shrink = 1.0 / (kappa + (rows[at, _ONE] + other[to, _ONE]))
     entry = _ZERO
     for a in range(n):
-        work[_ZERO, a] = rows[at, _TWO + a] + other[to, _TWO + a]
+        work[_ZERO, a] = rows[at, _TWO + a] + other[to, _TWO + a] + pull[a]
         scaled = work[_ZERO, a] * shrink
         for b in range(a + _ONE):
             moment = rows[at, _TWO + n + entry] + other[to, _TWO + n + entry]
@@ -162,6 +169,7 @@ def _factor_columns(
 @inner
 def log_determinants(  # noqa: PLR0913 - three arrays and two places in them
     scale: NDArray[np.float64],
+    pull: NDArray[np.float64],
     kappa: float,
     rows: Rows,
     places: NDArray[np.int64],
@@ -180,7 +188,7 @@ def log_determinants(  # noqa: PLR0913 - three arrays and two places in them
     for start in range(0, places.shape[0], lanes):
         stop = min(start + lanes, places.shape[0])
         for at in range(start, stop):
-            _lay_sum(scale, kappa, rows, places[at], other, j, d, work, at - start)
+            _lay_sum(scale, pull, kappa, rows, places[at], other, j, d, work, at - start)
         _factor_columns(scale, d, out[start:stop], work)
 
 

@@ -1,0 +1,166 @@
+"""The base measure of Gaussian clusters with full covariance, learned beside the partition.
+
+Mean m, kappa, nu and psi of the normal-inverse-Wishart family are themselves unknown. With S the
+covariance of what is clustered and c its location,
+
+    m ~ N(c, S)    kappa ~ Gamma(1/2, rate 1/2)    log(nu - d + 1) ~ N(2, 1.5^2)
+    psi = (nu - d + 1) phi    phi ~ Wishart(d + 2, S / (4 (d + 2)))
+
+so that a change of units changes nothing, and clusters have a quarter of the variance within them
+before the data speak. One exact update given the partition: nu by Metropolis with phi held, on the
+blocks' marginal likelihoods; then each block's mean and precision from their posterior, and m,
+kappa and phi from their conjugate conditionals; then means and precisions are forgotten. A nu that
+is learned says how alike the shapes of clusters are: with d + 3 five rows in 13 dimensions are one.
+(``answers.md`` section 3; Geweke's test and quadrature are in the tests.)
+"""
+
+from math import exp, log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from weald.treecore.family.gaussian.default_scale import sample_covariance
+from weald.treecore.family.gaussian.normal_inverse_wishart import (
+    NormalInverseWishart,
+    normal_inverse_wishart,
+)
+from weald.treecore.family.parameter_draws import draw_parameters
+
+__all__ = ["GaussianBase", "gaussian_base"]
+
+Values = NDArray[np.float64]
+
+_WITHIN = 0.25
+_KAPPA_SHAPE, _KAPPA_RATE = 0.5, 0.5
+_LOG_FREEDOM_MEAN, _LOG_FREEDOM_SPREAD = 2.0, 1.5
+_FREEDOM_STEP = 0.5
+_FREEDOM_STEPS = 3
+
+
+class GaussianBase(NamedTuple):
+    """What does not change while the base measure is learned: location and covariance inverted.
+
+    ``centre`` (d), ``precision`` (d, d) of the prior mean; ``phi_degrees`` and ``phi_rate`` (d, d),
+    the inverse of the scale matrix, of phi's Wishart law.
+    """
+
+    centre: Values
+    precision: Values
+    phi_degrees: float
+    phi_rate: Values
+
+    def step(
+        self, rng: Generator, family: NormalInverseWishart, rows: Values
+    ) -> NormalInverseWishart:
+        """One update given the blocks' statistics ``rows`` (k, m), which are left as they are."""
+        d, k = self.centre.shape[0], rows.shape[0]
+        phi = family.psi / (family.nu - d + 1.0)
+        family = _renewed(family, nu=_nu_step(rng, family, phi, rows), phi=phi)
+        freedom = family.nu - d + 1.0
+        mean, precision = _means_and_precisions(family, rows, rng)
+        total = precision.sum(axis=0)
+        pulled = np.einsum("kij,kj->i", precision, mean)
+        root = np.linalg.cholesky(self.precision + family.kappa * total)
+        target = self.precision @ self.centre + family.kappa * pulled
+        whitened = np.linalg.solve(root, target) + rng.standard_normal(d)
+        centre = np.linalg.solve(root.T, whitened).astype(np.float64)
+        off = mean - centre
+        distance = float(np.einsum("ki,kij,kj->", off, precision, off))
+        kappa = rng.gamma(_KAPPA_SHAPE + 0.5 * k * d) / (_KAPPA_RATE + 0.5 * distance)
+        phi = _wishart(rng, self.phi_degrees + k * family.nu, self.phi_rate + freedom * total)
+        return _renewed(family, mean=centre, kappa=max(kappa, np.finfo(float).tiny), phi=phi)
+
+    def shown(self, family: NormalInverseWishart) -> dict[str, float]:
+        """Numbers for a trace; spread is the root of phi's determinant, of one feature."""
+        d = family.mean.shape[0]
+        log_det = float(np.linalg.slogdet(family.psi / (family.nu - d + 1.0))[1])
+        spread = exp(log_det / (2.0 * d))
+        return {"base_kappa": family.kappa, "base_nu": family.nu, "base_spread": spread}
+
+
+def gaussian_base(values: Values) -> GaussianBase:
+    """The hyperprior that a sample (n, d) sets."""
+    d = values.shape[1]
+    covariance = sample_covariance(values)
+    precision: Values = np.linalg.inv(covariance).astype(np.float64)
+    degrees = d + 2.0
+    return GaussianBase(values.mean(axis=0), precision, degrees, precision * degrees / _WITHIN)
+
+
+def _renewed(
+    family: NormalInverseWishart,
+    *,
+    phi: Values,
+    mean: Values | None = None,
+    kappa: float | None = None,
+    nu: float | None = None,
+) -> NormalInverseWishart:
+    nu = family.nu if nu is None else nu
+    return normal_inverse_wishart(
+        family.mean if mean is None else mean,
+        family.kappa if kappa is None else kappa,
+        nu,
+        phi * (nu - phi.shape[0] + 1.0),
+        family.origin,
+    )
+
+
+def _unpacked(packed: Values, d: int) -> Values:
+    """Symmetric matrices (k, d, d) from lower triangles packed by rows."""
+    lower = np.tril_indices(d)
+    full = np.zeros((packed.shape[0], d, d))
+    full[:, lower[0], lower[1]] = packed
+    full[:, lower[1], lower[0]] = packed
+    return full
+
+
+def _means_and_precisions(
+    family: NormalInverseWishart, rows: Values, rng: Generator
+) -> tuple[Values, Values]:
+    d = family.mean.shape[0]
+    drawn = draw_parameters(family, rows, rng)
+    halved = np.where(np.equal(*np.tril_indices(d)), 0.5, 1.0)
+    precision = _unpacked(-drawn.natural[:, 2 + d :] / halved, d)
+    return drawn.expected[:, 2 : 2 + d] + family.origin, precision
+
+
+def _nu_step(rng: Generator, family: NormalInverseWishart, phi: Values, rows: Values) -> float:
+    """A few Metropolis steps of log(nu - d + 1), phi held, on the blocks' marginal likelihoods."""
+    d, weight = family.mean.shape[0], rows[:, 1]
+    first = rows[:, 2 : 2 + d] + family.pull
+    scatter = _unpacked(rows[:, 2 + d :], d) + np.outer(family.pull, family.pull) / family.kappa
+    scatter -= first[:, :, None] * first[:, None, :] / (family.kappa + weight)[:, None, None]
+    # In units in which phi is one, the determinants for any nu come from the same eigenvalues.
+    root = np.linalg.inv(np.linalg.cholesky(phi))
+    eigenvalues = np.maximum(np.linalg.eigvalsh(root @ scatter @ root.T), 0.0)
+    i = np.arange(d)
+
+    def log_target(log_freedom: float) -> float:
+        freedom = exp(log_freedom)
+        nu = d - 1.0 + freedom
+        gammas = gammaln(0.5 * (nu + weight[:, None] - i)) - gammaln(0.5 * (nu - i))
+        grown = 0.5 * (nu + weight) * np.log1p(eigenvalues / freedom).sum(axis=1)
+        likelihood = gammas.sum() - grown.sum() - 0.5 * d * log_freedom * weight.sum()
+        off = (log_freedom - _LOG_FREEDOM_MEAN) / _LOG_FREEDOM_SPREAD
+        return float(likelihood - 0.5 * off * off)
+
+    present = log(family.nu - d + 1.0)
+    reached = log_target(present)
+    for _ in range(_FREEDOM_STEPS):
+        proposed = present + _FREEDOM_STEP * float(rng.standard_normal())
+        found = log_target(proposed)
+        if log(1.0 - rng.random()) < found - reached:
+            present, reached = proposed, found
+    return d - 1.0 + exp(present)
+
+
+def _wishart(rng: Generator, degrees: float, rate: Values) -> Values:
+    """A draw of Wishart(degrees, rate^-1), by Bartlett's factor."""
+    d = rate.shape[0]
+    factor = np.tril(rng.standard_normal((d, d)), -1)
+    factor[np.diag_indices(d)] = np.sqrt(rng.chisquare(degrees - np.arange(d)))
+    root = np.linalg.solve(np.linalg.cholesky(rate).T, factor)
+    return np.asarray(root @ root.T)

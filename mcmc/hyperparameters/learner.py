@@ -1,0 +1,46 @@
+"""What learns a family's base measure beside the partition, and which family has what.
+
+A learner takes one step that leaves the law of the base measure given the partition invariant. The
+family's statistics do not depend on what is learned.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from weald.treecore.family.gaussian.normal_inverse_wishart import NormalInverseWishart
+
+from .base_scale import BaseScale
+from .gaussian_base import gaussian_base
+
+__all__ = ["Learner", "learner_of", "learns_by_default"]
+
+
+class Learner(Protocol):
+    """One exact step of a family's base measure, and what a trace shows of it."""
+
+    def step(self, rng: Generator, family: Any, rows: NDArray[np.float64]) -> Any:
+        """The family after one step, given blocks with statistics ``rows`` (k, m).
+
+        It is the very same object where nothing changed.
+        """
+        ...
+
+    def shown(self, family: Any, /) -> dict[str, float]:
+        """The learned numbers by name."""
+        ...
+
+
+def learns_by_default(family: Any) -> bool:
+    """Whether the family has a hyperprior of its own, rather than a factor of what was said."""
+    return isinstance(family, NormalInverseWishart)
+
+
+def learner_of(family: Any, values: NDArray[np.float64]) -> Learner:
+    """The learner of a family whose observations are ``values`` (n, d).
+
+    Raises ParameterError for a family that has nothing to learn.
+    """
+    return gaussian_base(values) if learns_by_default(family) else BaseScale(family)
