@@ -300,7 +300,7 @@ def _sample(table: Table, settings: FitSettings) -> FitResult:
         # The kernels release the interpreter lock, so that threads are enough.
         with ThreadPoolExecutor(min(settings.chains, os.cpu_count() or 1)) as pool:
             traces = list(pool.map(one, range(settings.chains)))
-    return combine(table.values, settings, traces)
+    return combine(settings, traces)
 
 
 def _sample_population(table: Table, settings: FitSettings) -> FitResult:
@@ -322,7 +322,7 @@ def _sample_population(table: Table, settings: FitSettings) -> FitResult:
             time.perf_counter,
             lambda share: advance(int(100 * share), ""),
         )
-    return combine(table.values, settings, traces)
+    return combine(settings, traces)
 
 
 def _compile(table: Table, settings: FitSettings) -> None:

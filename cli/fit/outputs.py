@@ -108,8 +108,9 @@ def write_trace(
     Arrays are chains x iterations (x more); where one chain made fewer iterations than another
     its rest is -1 in ``labels`` and ``n_clusters`` and NaN elsewhere, and ``n_iterations`` says
     how many it made. ``proposed``, ``accepted`` and ``mean_log_ratio`` have one column for each
-    of ``moves``, and ``hyper`` one for each of ``hyper_names``. ``about`` is JSON: family and prior
-    with their parameters, the names of the features, and what ``more`` there is to say.
+    of ``moves``, and ``hyper`` one for each of ``hyper_names``. ``shown`` is the reported
+    partition. ``about`` is JSON: family and prior with their parameters as they were learned, the
+    names of the features, and what ``more`` there is to say.
     """
     traces = result.traces
     moves = [(kernel.name, part) for kernel in result.kernels for part in kernel.parts]
@@ -120,13 +121,14 @@ def write_trace(
         "family": settings.family,
         "params": params,
         "prior": settings.prior,
-        "prior_params": settings.prior_params,
+        "prior_params": result.prior.parameters(),
         "features": list(features),
         **more,
     }
     arrays: dict[str, NDArray[Any]] = {
         "about": np.array(json.dumps(about)),
         "n_iterations": np.array([len(trace.log_joint) for trace in traces]),
+        "shown": result.labels.astype(np.int32),
         "labels": _padded([np.array(trace.labels, dtype=np.int32) for trace in traces], -1),
         "log_joint": _padded([np.array(trace.log_joint) for trace in traces], np.nan),
         "n_clusters": _padded([np.array(trace.n_clusters) for trace in traces], -1),

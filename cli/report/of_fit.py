@@ -18,7 +18,8 @@ __all__ = ["subject_of_fit"]
 # Draws kept for the matrix, evenly spread over the second half of all chains.
 DRAWS = 200
 NETWORKS = "irm"
-NEEDED = {"about", "labels", "log_joint", "n_clusters", "hyper", "hyper_names", "n_iterations"}
+NEEDED = {"about", "shown", "labels", "log_joint", "n_clusters", "hyper", "hyper_names"}
+NEEDED |= {"n_iterations"}
 
 
 def subject_of_fit(data: Path, trace: Path, limit: int) -> Sampled:
@@ -49,11 +50,10 @@ def _network(
     loaded = load_network(data)
     labels, n = saved["labels"], len(loaded.names)
     _same_size(data, trace, labels.shape[2], n)
-    chain, best = _best(saved)
     directed, counts = about["directed"], about["counts"]
     network = make_network(n, loaded.links, directed=directed, counts=counts)
     family = (gamma_edges if counts else beta_edges)(**about["params"])
-    blocks = blocks_of(family, network, labels[chain, best].astype(np.int64))
+    blocks = blocks_of(family, network, saved["shown"].astype(np.int64))
     real = (loaded.links.weight > 0) & (loaded.links.source != loaded.links.target)
     return NetworkSubject(
         title=f"{len(blocks.mean)} blocks of {n} vertices",
@@ -62,7 +62,7 @@ def _network(
             "vertices": str(n),
             "edges": str(int(real.sum())),
             "blocks": str(len(blocks.mean)),
-            **_facts(saved, chain, best),
+            **_facts(saved),
         },
         keys=loaded.names,
         clusters=blocks.label,
@@ -83,17 +83,10 @@ def _same_size(data: Path, trace: Path, traced: int, found: int) -> None:
         )
 
 
-def _best(saved: dict[str, NDArray[Any]]) -> tuple[int, int]:
-    """Chain and iteration of the highest log joint."""
-    chain, best = np.unravel_index(np.nanargmax(saved["log_joint"]), saved["log_joint"].shape)
-    return int(chain), int(best)
-
-
-def _facts(saved: dict[str, NDArray[Any]], chain: int, best: int) -> dict[str, str]:
+def _facts(saved: dict[str, NDArray[Any]]) -> dict[str, str]:
     return {
         "chains": str(saved["labels"].shape[0]),
         "iterations": ", ".join(map(str, saved["n_iterations"].tolist())),
-        "best log joint": f"{saved['log_joint'][chain, best]:.1f}",
     }
 
 
@@ -108,17 +101,15 @@ def _observations(
     table = load_table(data, about["features"] or None)
     labels = saved["labels"]
     _same_size(data, trace, labels.shape[2], len(table.values))
-    chain, best = _best(saved)
     family = FAMILIES[about["family"]].build(about["params"], table.values)
-    ids, place, sizes = np.unique(labels[chain, best], return_inverse=True, return_counts=True)
+    ids, place, sizes = np.unique(saved["shown"], return_inverse=True, return_counts=True)
     rank = np.empty(len(ids), dtype=np.int64)
     rank[np.argsort(-sizes, kind="stable")] = np.arange(len(ids))
     clusters = rank[place]
     totals = empty_totals(family, len(ids))
     add_observations(family, table.values, clusters, totals)
     names = [str(name) for name in saved["hyper_names"]]
-    learned = dict(zip(names, saved["hyper"][chain, best].tolist(), strict=True))
-    prior = build_prior(about["prior"], {**about["prior_params"], **learned})
+    prior = build_prior(about["prior"], about["prior_params"])
     kept = slice(0, limit)
     return Subject(
         title=f"{len(ids)} clusters of {len(clusters)} observations",
@@ -126,7 +117,7 @@ def _observations(
         facts={
             "observations": str(len(clusters)),
             "clusters": str(len(ids)),
-            **_facts(saved, chain, best),
+            **_facts(saved),
         },
         names=table.names,
         values=table.values[kept],

@@ -27,6 +27,7 @@ from weald.treecore.family.gaussian.normal_inverse_wishart import (
     NormalInverseWishart,
     normal_inverse_wishart,
 )
+from weald.treecore.family.gaussian.robust_spread import without_extremes
 from weald.treecore.family.parameter_draws import draw_parameters
 
 __all__ = ["GaussianBase", "gaussian_base"]
@@ -84,6 +85,7 @@ class GaussianBase(NamedTuple):
 def gaussian_base(values: Values) -> GaussianBase:
     """The hyperprior that a sample (n, d) sets."""
     d = values.shape[1]
+    values = without_extremes(values)
     covariance = sample_covariance(values)
     precision: Values = np.linalg.inv(covariance).astype(np.float64)
     degrees = d + 2.0

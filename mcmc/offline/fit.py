@@ -26,6 +26,7 @@ from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
 
 from .offline_guide import offline_guide
+from .resolution import within_resolution
 from .start import atoms_of, grow_forest, most_blocks, possible_labels, starting_labels
 
 __all__ = [
@@ -88,12 +89,15 @@ class ChainTrace:
     draws: list[NDArray[np.int64]] = field(default_factory=list)
     draw_priors: list[PartitionPrior] = field(default_factory=list)
     draw_families: list[Any] = field(default_factory=list)
+    # Family and prior as they are in the end.
+    last: tuple[Any, Any] = (None, None)
 
 
 @dataclass(frozen=True)
 class FitResult:
     """The reported partition with its uncertainty, and the traces behind it.
 
+    ``family`` and ``prior`` as the best chain has learned them in the end.
     ``labels`` int64 (n) canonical; ``probability`` (n) mean share of the row's drawn block that
     is in its cluster; ``stability`` (n) mean probability of being with the cluster's other members,
     or of being alone.
@@ -101,6 +105,7 @@ class FitResult:
     """
 
     family: Any
+    prior: PartitionPrior
     labels: NDArray[np.int64]
     probability: NDArray[np.float64]
     stability: NDArray[np.float64]
@@ -276,11 +281,13 @@ def _begin(
     family: Any, prior: PartitionPrior, values: Any, settings: FitSettings
 ) -> tuple[Position, Forest]:
     """All rows in one cluster, and the forest that guides its moves."""
-    atoms = atoms_of(family, values)
-    forest = grow_forest(family, prior, atoms)
     learns = settings.learn_base
     if learns is None:
         learns = learns_by_default(family) and not settings.params
+    # A width that is learned may become any; one that is given has said how fine values are.
+    finely = learns and learns_by_default(family)
+    atoms = atoms_of(family, within_resolution(values) if finely else values)
+    forest = grow_forest(family, prior, atoms)
     position = Position(
         family,
         atoms,
@@ -353,6 +360,7 @@ class _Recorder:
 
     def finished(self, kernels: list[Kernel], position: AnyPosition) -> ChainTrace:
         trace = self._trace
+        trace.last = position.family, position.prior
         # Dense rows only: bags of words are weighed by an index that this pass does not have.
         if isinstance(position, Position) and isinstance(position.atoms.rows, np.ndarray):
             trace.relabelled = relabelled(position.flat(), position.model)
@@ -365,20 +373,17 @@ class _Recorder:
         return trace
 
 
-def combine(values: Any, settings: FitSettings, traces: list[ChainTrace]) -> FitResult:
+def combine(settings: FitSettings, traces: list[ChainTrace]) -> FitResult:
     """The reported partition of finished chains.
 
     Draws are the second half of each chain. With an approximate kernel there are none, and
     probabilities and stabilities are NaN.
     """
-    values = _observations(values, settings)
     kernels = kernels_named(",".join(settings.kernels))
-    return report(_family(values, settings), settings.consensus, kernels, traces)
+    return report(settings.consensus, kernels, traces)
 
 
-def report(
-    family: Any, consensus: str, kernels: list[Kernel], traces: list[ChainTrace]
-) -> FitResult:
+def report(consensus: str, kernels: list[Kernel], traces: list[ChainTrace]) -> FitResult:
     """The reported partition of finished chains on any data; see :func:`combine`.
 
     ``consensus`` is a loss whose expectation over the draws is made small, or "map" for the
@@ -389,15 +394,16 @@ def report(
     best = max(traces, key=lambda trace: trace.best_log_joint)
     draws = [labels for trace in traces for labels in trace.draws]
     labels = best.best_labels
+    family, prior = best.last
     if not draws:
         missing = np.full(labels.shape[0], np.nan)
-        return FitResult(family, labels, missing, missing, tuple(traces), once)
+        return FitResult(family, prior, labels, missing, missing, tuple(traces), once)
     stacked: Draws = np.stack(draws)
     if consensus != "map":
         others = [trace.relabelled for trace in traces if trace.relabelled is not None]
         labels = consensus_partition(stacked, consensus, others)
     probability, stability = membership(stacked, labels)
-    return FitResult(family, labels, probability, stability, tuple(traces), once)
+    return FitResult(family, prior, labels, probability, stability, tuple(traces), once)
 
 
 def fit(
@@ -408,7 +414,7 @@ def fit(
 ) -> FitResult:
     """Run all chains and report; see :func:`run_chain` and :func:`combine`."""
     if is_population(settings):
-        return combine(values, settings, run_population(values, settings, clock, progress))
+        return combine(settings, run_population(values, settings, clock, progress))
     traces = []
     for index in range(settings.chains):
 
@@ -417,4 +423,4 @@ def fit(
                 progress((done + share) / settings.chains)
 
         traces.append(run_chain(values, settings, index, clock, tell))
-    return combine(values, settings, traces)
+    return combine(settings, traces)

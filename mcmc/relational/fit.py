@@ -124,7 +124,7 @@ def fit_network(
         NETWORK_KERNELS["gibbs"].sweep(rng, position)
         chains.append((position, rng))
     traces = sample(chains, kernels, settings, clock, progress)
-    return report(chains[0][0].family, settings.consensus, kernels, traces)
+    return report(settings.consensus, kernels, traces)
 
 
 def blocks_of(family: Any, network: Network, labels: NDArray[np.int64]) -> Blocks:

@@ -19,12 +19,11 @@ from scipy.special import logsumexp
 from weald.mcmc.offline.fit import FitResult, FitSettings, combine, run_chain
 from weald.mcmc.schedule.kernels import kernels_named
 from weald.mcmc.settings import ModelSettings, RefinementSettings
-from weald.stream.model.model import free_shard, prior_parameters
+from weald.stream.model.model import free_shard
 from weald.stream.model.shard import Shard
 from weald.stream.publication.predictive import Predictive
 from weald.stream.publication.publication import LineageEvent
 from weald.treecore.family.totals import add_observations, empty_totals
-from weald.treecore.prior import PartitionPrior, build_prior
 
 try:
     from sklearn.base import BaseEstimator, ClusterMixin
@@ -156,7 +155,7 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
 
         with ThreadPoolExecutor(self.n_jobs or 1) as pool:
             traces = list(pool.map(one, range(self.n_chains)))
-        result = combine(values, settings, traces)
+        result = combine(settings, traces)
         self.result_: FitResult = result
         self._begun = values
         self._shard: Shard | None = None
@@ -167,7 +166,7 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         totals = empty_totals(result.family, result.n_clusters)
         add_observations(result.family, values, result.labels, totals)
         ids = np.arange(result.n_clusters, dtype=np.int64)
-        self._show(Predictive.of(result.family, self._fitted_prior(result), ids, totals))
+        self._show(Predictive.of(result.family, result.prior, ids, totals))
         return self
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 - as above
@@ -317,13 +316,6 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
             seed=self._seed(),
             consensus=self.consensus,
         )
-
-    def _fitted_prior(self, result: FitResult) -> PartitionPrior:
-        """The prior with its parameters as they were at the best log joint."""
-        best = max(result.traces, key=lambda trace: trace.best_log_joint)
-        at = int(np.argmax(best.log_joint))
-        learned = {name: values[at] for name, values in best.hyper.items()}
-        return build_prior(self.prior, {**prior_parameters(self._model()), **learned})
 
     def _begin(self, sample: NDArray[np.float64]) -> None:
         cadence = RefinementSettings(self.refine_every, self.refine_every, self.rounds)

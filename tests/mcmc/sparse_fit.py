@@ -43,7 +43,7 @@ def fitted(kernel: str, values: Any) -> list[Any]:
         family="multinomial", params={"beta": 0.2}, kernels=(kernel,), iterations=3, seed=1
     )
     trace = run_chain(values, settings, 0, lambda: 0.0)
-    return [trace.log_joint, combine(values, settings, [trace]).labels.tolist()]
+    return [trace.log_joint, combine(settings, [trace]).labels.tolist()]
 
 
 def main() -> None:

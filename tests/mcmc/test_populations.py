@@ -33,7 +33,7 @@ def test_kernels_with_guides_find_clumps(rng: Generator) -> None:
     truth = np.repeat(np.arange(K), 15)
     values = 9.0 * np.eye(K)[truth] + rng.normal(size=(N, K))
     for names in (("arm", "gibbs"), ("arm-history", "gibbs"), ("accord", "gibbs")):
-        settings = FitSettings(kernels=names, chains=4, iterations=15, init="one", seed=1)
+        settings = FitSettings(kernels=names, chains=4, iterations=40, init="one", seed=1)
         result = fit(values, settings, lambda: 0.0)
         assert result.n_clusters == K
         assert len(result.traces) == 4

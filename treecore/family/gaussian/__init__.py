@@ -12,6 +12,7 @@
   full covariance.
 - ``predictive_bounds``: bounds of predictive densities with full covariance, for searches of the
   best of many clusters.
+- ``robust_spread``: how wide the bulk of a sample is, whatever a few absurd rows say.
 - ``wishart_counts``: the part of a normal-inverse-Wishart log marginal that depends on the weight
   of a block alone.
 """

@@ -41,6 +41,7 @@ from weald.treecore.statistics.log_gamma import log_gamma
 from weald.treecore.statistics.rows import Rows
 
 from .default_scale import within_share
+from .robust_spread import without_extremes
 
 __all__ = ["NormalInverseGamma", "normal_inverse_gamma"]
 
@@ -215,7 +216,7 @@ def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> Normal
     d = sample.shape[1]
     centre, variance = np.zeros(d), np.ones(d)
     for c in range(d):
-        seen = sample[:, c][np.isfinite(sample[:, c])]
+        seen = without_extremes(sample[np.isfinite(sample[:, c]), c : c + 1])
         centre[c] = seen.mean() if seen.size else 0.0
         variance[c] = seen.var(ddof=1) if seen.size > 1 else 0.0
     variance[variance <= 0.0] = 1.0

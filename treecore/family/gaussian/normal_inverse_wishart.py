@@ -51,6 +51,7 @@ from weald.treecore.statistics.rows import Rows, copy_row, is_single
 from .default_scale import sample_covariance, whitened, within_share
 from .nearer_mean import nearer
 from .packed_cholesky import extend_inverse, factor_scatter, log_determinants, squared_distance
+from .robust_spread import without_extremes
 from .wishart_counts import count_growth, count_term, log_counts
 
 __all__ = ["NormalInverseWishart", "normal_inverse_wishart"]
@@ -335,6 +336,7 @@ def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> Normal
     refuse_unknown("gaussian", parameters, ("mean", "kappa", "nu", "psi", "origin"))
     d = sample.shape[1]
     sample = sample[np.isfinite(sample).all(axis=1)]
+    sample = without_extremes(sample)
     centre = sample.mean(axis=0) if sample.shape[0] else np.zeros(d)
     mean = per_feature("mean", parameters.get("mean", centre), d)
     nu = float(positive("nu", parameters.get("nu", d + _FREEDOM), 1)[0])

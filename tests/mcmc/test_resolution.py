@@ -1,0 +1,67 @@
+"""What is absurd, rounded or dependent in a table does not decide its clusters."""
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from weald.answers.agreement import adjusted_rand_index
+from weald.mcmc.offline.fit import FitSettings, fit
+from weald.mcmc.offline.resolution import within_resolution
+from weald.treecore.family.gaussian.robust_spread import spread_of, without_extremes
+
+TRUTH = np.repeat(np.arange(3), 100)
+
+
+def three(rng: Generator) -> NDArray[np.float64]:
+    centres = np.array([[0.0, 0.0, 0.0], [6.0, 0.0, 3.0], [0.0, 6.0, -3.0]])
+    return centres[TRUTH] + rng.normal(size=(300, 3))
+
+
+def index_of(values: NDArray[np.float64], family: str = "gaussian") -> float:
+    result = fit(values, FitSettings(family=family, iterations=40), lambda: 0.0)
+    return adjusted_rand_index(result.labels[:300], TRUTH)
+
+
+def test_moves_stay_within_the_grid() -> None:
+    values = np.column_stack([np.arange(40) % 4, np.linspace(0.0, 1.0, 40), np.full(40, 7.0)])
+    moved = within_resolution(values)
+    off = np.abs(moved - values).max(axis=0)
+    assert 0.3 < off[0] <= 0.5
+    assert off[1] <= 0.5e-3 * spread_of(values)[1]
+    assert 0.0 < off[2] <= 0.5e-3
+    np.testing.assert_array_equal(moved, within_resolution(values))
+
+
+def test_spread_does_not_see_a_few_absurd_rows(rng: Generator) -> None:
+    values = rng.normal(size=(300, 2))
+    dirty = values.copy()
+    dirty[7] = 1e4
+    np.testing.assert_allclose(spread_of(dirty), spread_of(values), rtol=0.05)
+    np.testing.assert_allclose(without_extremes(dirty).std(axis=0), values.std(axis=0), rtol=0.1)
+    np.testing.assert_array_equal(without_extremes(values), values)
+    gone = np.where(rng.random(values.shape) < 0.2, np.nan, values)
+    assert np.isfinite(spread_of(gone)).all()
+
+
+@pytest.mark.parametrize("family", ["gaussian", "diagonal"])
+def test_an_absurd_record_changes_its_own_place_only(family: str, rng: Generator) -> None:
+    values = three(rng)
+    clean = index_of(values, family)
+    assert clean > 0.9
+    dirty = np.concatenate([values, [[1e4, -1e4, 1e4]]])
+    assert abs(index_of(dirty, family) - clean) < 0.02
+
+
+@pytest.mark.parametrize("kind", ["constant", "double", "sum", "flag"])
+def test_columns_that_say_nothing_new(kind: str, rng: Generator) -> None:
+    """Without any preparation: no density grows without bound."""
+    values = three(rng)
+    more = {
+        "constant": np.full(300, 3.0),
+        "double": 2.0 * values[:, 0],
+        "sum": values.sum(axis=1),
+        "flag": (rng.random(300) < 0.3).astype(float),
+    }[kind]
+    clean, dirty = index_of(values), index_of(np.column_stack([values, more]))
+    assert abs(dirty - clean) < 0.02
