@@ -14,13 +14,22 @@ from weald.treecore.compiled.compile import compiled
 from weald.treecore.statistics.rows import Rows, add_row
 
 from .discrete.sparse_multinomial import bag_totals, sparse_values
-from .interface.base import log_marginal, observe, statistics_width, workspace
+from .interface.base import (
+    fill_predictive,
+    log_marginal,
+    log_predictive,
+    observe,
+    predictive_width,
+    statistics_width,
+    workspace,
+)
 
 __all__ = [
     "add_observations",
     "add_rows",
     "empty_totals",
     "log_marginals",
+    "log_predictives",
     "totals_of_groups",
 ]
 
@@ -57,6 +66,21 @@ def log_marginals(family: Any, totals: Rows) -> NDArray[np.float64]:
     for i in range(totals.shape[0]):
         result[i] = log_marginal(family, totals, i, work)
     return result
+
+
+@compiled
+def log_predictives(family: Any, rows: Rows, totals: Rows) -> NDArray[np.float64]:
+    """Log predictive density of each single observation ``rows`` (n, m) given each of ``totals``.
+
+    Returns float64 (n, k).
+    """
+    work, table = workspace(family), np.zeros((1, predictive_width(family)))
+    found = np.empty((rows.shape[0], totals.shape[0]))
+    for k in range(totals.shape[0]):
+        fill_predictive(family, totals, k, table, 0, work)
+        for r in range(rows.shape[0]):
+            found[r, k] = log_predictive(family, table, 0, rows, r)
+    return found
 
 
 def totals_of_groups(family: Any, values: Any, groups: NDArray[np.int64], n_groups: int) -> Rows:

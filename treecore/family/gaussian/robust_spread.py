@@ -22,7 +22,8 @@ def spread_of(values: Values) -> Values:
     """Spread (d) of the columns of a sample (n, d), NaN left out; 1 where all is the same."""
     low, high = np.nanquantile(values, (0.05, 0.95), axis=0)
     spread = (high - low) / _BETWEEN_QUANTILES
-    spread = np.where(spread > 0.0, spread, np.nanstd(values, axis=0))
+    flat = ~(spread > 0.0)
+    spread[flat] = np.nanstd(values[:, flat], axis=0)
     return np.asarray(np.where(spread > 0.0, spread, 1.0))
 
 

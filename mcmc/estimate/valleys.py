@@ -1,0 +1,164 @@
+"""How deep the valley of density between two clusters is: 1 where there is one hump, 0 at a gap.
+
+The members of both are put on a line, each half of them on the one that the other half makes, so
+that nothing is judged by a direction that it has made itself. With f the density of the
+projections, half the weight to each cluster, the valley is the least f between the two medians over
+the lesser f at them. The line is Fisher's discriminant where the family says where observations
+are, under a covariance shrunk towards that within all clusters, and log p(x | b) - log p(x | a)
+elsewhere. (``answers.md``, section 2; ridgelines and dips are kin: Hennig 2010, Advances in Data
+Analysis and Classification 4.)
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.treecore.compiled.compile import compiled
+from weald.treecore.family import spec_of
+from weald.treecore.family.totals import log_predictives, totals_of_groups
+
+__all__ = ["means_of", "members_of", "points_of", "valleys", "within_clusters"]
+
+Values = NDArray[np.float64]
+Labels = NDArray[np.int64]
+# Where on the line the members of two clusters are.
+Projections = Callable[[int, int], tuple[Values, Values]]
+
+# Members of a cluster that are looked at, in two halves.
+_MOST = 400
+_STEPS = 41
+# A pair's covariance is shrunk as if that within all clusters had been seen so often a feature.
+_SHRINKAGE = 3.0
+_SPHERICAL = 0.1
+
+
+def members_of(labels: Labels, clusters: Labels) -> tuple[Labels, Labels]:
+    """Some rows of each cluster, evenly chosen, and their cluster's place (q) in ``clusters``."""
+    order = np.argsort(labels, kind="stable")
+    bounds = np.searchsorted(labels[order], np.stack([clusters, clusters + 1]))
+    chosen = []
+    for start, stop in bounds.T.tolist():
+        count = min(stop - start, _MOST)
+        chosen.append(order[np.linspace(start, stop - 1, count).astype(np.int64)])
+    owner = np.repeat(np.arange(clusters.size), [each.size for each in chosen])
+    return np.concatenate(chosen), owner
+
+
+def points_of(family: Any, observed: Values) -> Values | None:
+    """Where observations (n, d) are, in units of clusters; None for families without distances."""
+    find = spec_of(family).centres
+    if find is None:
+        return None
+    n = observed.shape[0]
+    return find(family, totals_of_groups(family, observed, np.arange(n), n))
+
+
+def means_of(points: Values, owner: Labels, k: int) -> Values:
+    """Means (k, d) of the clusters of points (n, d); zero for one without any."""
+    sums = np.stack([np.bincount(owner, column, k) for column in points.T], axis=1)
+    counts = np.maximum(np.bincount(owner, minlength=k), 1)
+    return np.asarray(sums / counts[:, None], dtype=np.float64)
+
+
+def within_clusters(scatter: Values, degrees: float) -> Values:
+    """Covariance (d, d) within clusters from their scatter, a tenth of it made spherical."""
+    d = scatter.shape[0]
+    covariance = scatter / max(degrees, 1.0)
+    mean_variance = max(float(np.trace(covariance)) / d, np.finfo(float).tiny)
+    return (1.0 - _SPHERICAL) * covariance + _SPHERICAL * mean_variance * np.eye(d)
+
+
+def valleys(family: Any, observed: Values, owner: Labels, k: int) -> Values:
+    """Valleys (k, k) between clusters of these observations (n, d), each of two or more."""
+    points = points_of(family, observed)
+    if points is None:
+        project = _by_predictive(family, observed, owner, k)
+    else:
+        project = _by_discriminant(points, owner, k)
+    found = np.ones((k, k))
+    for a in range(k):
+        for b in range(a):
+            found[a, b] = found[b, a] = _valley(*project(a, b))
+    return found
+
+
+def _by_discriminant(points: Values, owner: Labels, k: int) -> Projections:
+    n, d = points.shape
+    half = np.arange(n) % 2
+    moments = [_moments(points[half == side], owner[half == side], k) for side in (0, 1)]
+    total = moments[0][2].sum(axis=0) + moments[1][2].sum(axis=0)
+    within, weight = within_clusters(total, n - 2.0 * k), _SHRINKAGE * d
+    inside = [np.flatnonzero(owner == each) for each in range(k)]
+
+    def project(a: int, b: int) -> tuple[Values, Values]:
+        found = tuple(np.empty(inside[each].size) for each in (a, b))
+        for side, (counts, means, scatter) in enumerate(reversed(moments)):
+            seen = max(counts[a] + counts[b] - 2.0, 1.0)
+            covariance = (scatter[a] + scatter[b] + weight * within) / (seen + weight)
+            step = means[b] - means[a]
+            line = np.linalg.solve(covariance, step)
+            # Both halves are measured from one mean, by the distance to the other.
+            line /= max(float(step @ line), np.finfo(float).tiny)
+            for each, out in zip((a, b), found, strict=True):
+                here = half[inside[each]] == side
+                out[here] = (points[inside[each][here]] - means[a]) @ line
+        return found[0], found[1]
+
+    return project
+
+
+def _moments(points: Values, owner: Labels, k: int) -> tuple[Values, Values, Values]:
+    """Counts (k), means (k, d) and scatter (k, d, d)."""
+    counts = np.bincount(owner, minlength=k).astype(np.float64)
+    means = means_of(points, owner, k)
+    off = points - means[owner]
+    scatter = np.stack([off[owner == each].T @ off[owner == each] for each in range(k)])
+    return counts, means, scatter
+
+
+def _by_predictive(family: Any, observed: Values, owner: Labels, k: int) -> Projections:
+    half = np.arange(owner.size) % 2
+    density = np.empty((owner.size, k))
+    for side in (0, 1):
+        own, other = half == side, half != side
+        n_own = int(own.sum())
+        totals = totals_of_groups(family, observed[other], owner[other], k)
+        single = totals_of_groups(family, observed[own], np.arange(n_own), n_own)
+        density[own] = log_predictives(family, single, totals)
+    starts = np.searchsorted(owner, np.arange(k + 1))
+
+    def project(a: int, b: int) -> tuple[Values, Values]:
+        ratio = density[:, b] - density[:, a]
+        return ratio[starts[a] : starts[a + 1]], ratio[starts[b] : starts[b + 1]]
+
+    return project
+
+
+@compiled
+def _valley(low: Values, high: Values) -> float:
+    """The least density between two medians over the lesser of the two at them."""
+    begin, end = np.median(low), np.median(high)
+    if begin >= end:
+        return 1.0
+    width = 0.5 * (low.std() * low.size**-0.2 + high.std() * high.size**-0.2)
+    width = max(width, 1e-12 * (end - begin))
+    least, first, last = np.inf, 0.0, 0.0
+    for step in range(_STEPS):
+        at = begin + (end - begin) * step / (_STEPS - 1)
+        density = _kernel_mean(low, at, width) + _kernel_mean(high, at, width)
+        least = min(least, density)
+        if step == 0:
+            first = density
+        last = density
+    return least / max(min(first, last), 1e-300)
+
+
+@compiled
+def _kernel_mean(values: Values, at: float, width: float) -> float:
+    total = 0.0
+    for value in values:
+        off = (value - at) / width
+        total += np.exp(-0.5 * off * off)
+    return total / values.size
