@@ -76,7 +76,10 @@ def fit(
         ),
     ] = None,
     prior: Annotated[
-        str, typer.Option("--prior", metavar="NAME", help="Prior of the partition: dp, nggp.")
+        str,
+        typer.Option(
+            "--prior", metavar="NAME", help="Prior of the partition: dp, pitman-yor, nggp, mfm."
+        ),
     ] = "dp",
     alpha: Annotated[
         float | None, typer.Option("--alpha", help="Concentration, at the start if it is learned.")
@@ -123,7 +126,9 @@ def fit(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="OUT.csv", help="Write row,cluster,probability,stability."),
+        typer.Option(
+            "--out", metavar="OUT.csv", help="Write row,cluster,group,probability,stability."
+        ),
     ] = None,
     consensus: Annotated[
         Consensus,
@@ -161,6 +166,15 @@ def fit(
         Path | None,
         typer.Option("--picture", metavar="OUT.png", help="Networks: draw the blocks."),
     ] = None,
+    level: Annotated[
+        str,
+        typer.Option(
+            "--level",
+            metavar="LEVEL",
+            help="What tables show: clusters, groups, both, or both with groups parted by valleys "
+            "of density deeper than a number from 0 to 1.",
+        ),
+    ] = "both",
     output: Output = Form.table,
 ) -> None:
     """Cluster a file: no stream, no database.
@@ -168,6 +182,11 @@ def fit(
     The start is one pass of incremental insertion; the kernels then sample the posterior. The
     partition reported is the consensus of the draws, `probability` says how sure each row's
     cluster is, and `stability` how firmly its cluster held together.
+
+    One kind is often several clusters, as its shape is not the family's. Groups join clusters that
+    have no valley of density between them (deeper than .45 by default), and small clusters to the
+    nearest large one; `supported level` says which of the two predicts rows better. The `verdict`
+    warns where clusters should not be believed, and says why.
 
     Where ArviZ is installed (weald[notebook]) the diagnostics tell whether the chains agree: R-hat
     should be below 1.01, the effective sample sizes some hundreds. Run --chains 4 to know more.
@@ -215,23 +234,25 @@ def fit(
     from weald.cli.files.table import load_table
     from weald.treecore.family import spec_of
 
-    from .outputs import tell, write_assignments, write_trace
+    from .outputs import groups_of, tell, write_assignments, write_trace
 
+    shown, valley = _level(level)
     chosen = columns.split(",") if columns else None
     table = load_table(data, chosen, keep_sparse=family == SPARSE_FAMILY)
     if table.left_out:
         note(f"columns without numbers, left out: {', '.join(table.left_out)}")
     result = _sample(table, settings)
+    groups = groups_of(table, result, valley)
     with _writing(out, trace):
         if out is not None:
-            write_assignments(out, result)
+            write_assignments(out, result, groups)
         if trace is not None:
             params = spec_of(result.family).parameters(result.family)
             write_trace(trace, result, settings, table.names, params)
     held_out = None
     if test is not None:
         held_out = held_out_density(table.values, load_table(test, table.names).values, result)
-    tell(table, settings, result, output, held_out)
+    tell(table, settings, result, groups, shown, output, held_out)
 
 
 def _fit_network(
@@ -252,6 +273,23 @@ def _fit_network(
         write_vertices(out, result, names)
     if trace is not None:
         write_trace(trace, result, settings, names, edge_numbers(result.family), **posed)
+
+
+def _level(text: str) -> tuple[str, float]:
+    """What ``--level`` says: clusters, groups or both, and the valley that parts groups."""
+    from weald.mcmc.estimate.groups import CUT
+
+    if text in ("clusters", "groups", "both"):
+        return text, CUT
+    try:
+        valley = float(text)
+    except ValueError:
+        valley = -1.0
+    if not 0.0 < valley < 1.0:
+        raise UsageError(
+            f"--level {text}: expected clusters, groups, both, or a number between 0 and 1"
+        )
+    return "both", valley
 
 
 def parse_parameters(texts: list[str]) -> dict[str, Any]:

@@ -231,7 +231,7 @@ def _summary(
 ) -> dict[str, Any]:
     from weald.treecore.relational.edges import edge_numbers
 
-    from .outputs import summary_of_fit
+    from .outputs import kernel_rows, summary_of_fit
 
     about = {
         "n_vertices": len(loaded.names),
@@ -240,7 +240,8 @@ def _summary(
         "counts": posed.counts,
     }
     params = edge_numbers(result.family)
-    return {**about, **summary_of_fit(settings, result, params, loaded.truth)}
+    told = summary_of_fit(settings, result, params, loaded.truth)
+    return {**about, **told, "kernels": kernel_rows(result)}
 
 
 def _clusters(

@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.answers.agreement import adjusted_rand_index
+from weald.answers.evidence import Gain, gain_in_density, left_out_densities
 from weald.answers.fit_diagnostics import diagnostics
 from weald.answers.numbers import spread_text
+from weald.answers.verdict import verdict_of
 from weald.cli.terminal.output import Column, Form, note, write_record
 from weald.treecore.family import spec_of
 from weald.treecore.family.totals import totals_of_groups
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KERNEL_COLUMNS",
+    "groups_of",
+    "kernel_rows",
     "summary_of_fit",
     "tell",
     "write_assignments",
@@ -53,44 +57,67 @@ DIAGNOSTIC_COLUMNS = (
 )
 
 
-def tell(
+def groups_of(table: Table, result: FitResult, valley: float) -> NDArray[np.int64]:
+    """Group of each cluster (k), parted by valleys of density deeper than ``valley``."""
+    from weald.mcmc.estimate.groups import group_tree
+
+    return group_tree(result.family, table.values, result.labels).cut(valley)
+
+
+def tell(  # noqa: PLR0913 - what there is to tell, and how
     table: Table,
     settings: FitSettings,
     result: FitResult,
+    groups: NDArray[np.int64],
+    level: str,
     form: Form,
     held_out: dict[str, float] | None = None,
 ) -> None:
-    """Write the summary on standard output; ``held_out`` is what predicting other rows gave."""
-    summary = _summary(table, settings, result)
+    """Write the summary on standard output.
+
+    ``groups`` (k) are those of the clusters; ``level`` is which of them a table shows: clusters,
+    groups or both. ``held_out`` is what predicting other rows gave.
+    """
+    summary = _summary(table, settings, result, groups)
     if held_out is not None:
         summary["held_out"] = held_out
     if form is not Form.table:
         write_record(summary, form)
         return
     features = [Column(name, name, "right", spread_text) for name in table.names]
-    shown = {k: v for k, v in summary.items() if k not in ("params", "hyper")}
-    shown["clusters"] = [{**row, **row["features"]} for row in summary["clusters"][:CLUSTERS_SHOWN]]
-    columns = [
-        Column("cluster", "cluster", "right"),
-        Column("size", "size", "right"),
-        Column("probability", "probability", "right"),
-        Column("stability", "stability", "right"),
-        *features,
-    ]
+    shown = {k: v for k, v in summary.items() if k not in ("params", "hyper", "verdict")}
+    shown["verdict"] = summary["verdict"]["status"]
+    for at, reason in enumerate(summary["verdict"]["reasons"]):
+        shown[f"reason {at + 1}"] = reason
+    for name in ("groups", "clusters"):
+        rows = [{**row, **row["features"]} for row in summary[name][:CLUSTERS_SHOWN]]
+        shown[name] = rows if level in (name, "both") else None
+    shown = {name: value for name, value in shown.items() if value is not None}
+    sizes = [Column("group", "group", "right"), Column("size", "size", "right")]
     tables = {
-        "clusters": columns,
+        "groups": [*sizes, Column("n_clusters", "clusters", "right"), *features],
+        "clusters": [
+            Column("cluster", "cluster", "right"),
+            *sizes,
+            Column("probability", "probability", "right"),
+            Column("stability", "stability", "right"),
+            *features,
+        ],
         "kernels": KERNEL_COLUMNS,
         "diagnostics": DIAGNOSTIC_COLUMNS,
     }
     write_record(shown, form, tables=tables)
 
 
-def write_assignments(path: Path, result: FitResult) -> None:
-    """Write ``row,cluster,probability,stability``, one line for each row of the data."""
-    columns = (result.labels, result.probability, result.stability)
+def write_assignments(path: Path, result: FitResult, groups: NDArray[np.int64]) -> None:
+    """Write ``row,cluster,group,probability,stability``, one line for each row of the data.
+
+    ``groups`` (k) are those of the clusters.
+    """
+    columns = (result.labels, groups[result.labels], result.probability, result.stability)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("row", "cluster", "probability", "stability"))
+        writer.writerow(("row", "cluster", "group", "probability", "stability"))
         rows = zip(*(column.tolist() for column in columns), strict=True)
         writer.writerows((index, *row) for index, row in enumerate(rows))
 
@@ -176,18 +203,60 @@ def summary_of_fit(
     if truth is not None:
         labels = result.labels.astype(np.int64)
         summary["adjusted_rand_index"] = adjusted_rand_index(labels, truth)
-    return {**summary, "kernels": _kernel_rows(result)}
+    return summary
 
 
-def _summary(table: Table, settings: FitSettings, result: FitResult) -> dict[str, Any]:
+def _summary(
+    table: Table, settings: FitSettings, result: FitResult, groups: NDArray[np.int64]
+) -> dict[str, Any]:
     params = spec_of(result.family).parameters(result.family)
-    return {
+    summary: dict[str, Any] = {
         "n_observations": table.values.shape[0],
         "n_features": table.values.shape[1],
         **summary_of_fit(settings, result, params, table.truth),
-        "diagnostics": _diagnostics(result),
-        "clusters": _clusters(table, result),
+        "n_groups": int(groups.max()) + 1,
     }
+    grouped = groups[result.labels]
+    if table.truth is not None:
+        summary["adjusted_rand_index_of_groups"] = adjusted_rand_index(grouped, table.truth)
+    clusters = _rows(table, result, result.labels, "cluster")
+    for row in clusters:
+        inside = result.labels == row["cluster"]
+        row["group"] = int(groups[row["cluster"]])
+        row["probability"] = float(result.probability[inside].mean())
+        row["stability"] = float(result.stability[inside].mean())
+    told = _rows(table, result, grouped, "group")
+    for row in told:
+        row["n_clusters"] = int((groups == row["group"]).sum())
+    return {
+        **summary,
+        **_judged(table, result, grouped),
+        "kernels": kernel_rows(result),
+        "diagnostics": _diagnostics(result),
+        "groups": told,
+        "clusters": clusters,
+    }
+
+
+def _judged(table: Table, result: FitResult, grouped: NDArray[np.int64]) -> dict[str, Any]:
+    """What the data say for clusters and groups, and whether to believe either."""
+    levels = (result.labels, grouped, np.zeros_like(grouped))
+    clusters, groups, one = (
+        left_out_densities(result.family, table.values, each) for each in levels
+    )
+    gain, over_groups = gain_in_density(clusters, one), gain_in_density(clusters, groups)
+    chains = [trace.draws[-1] for trace in result.traces if trace.draws]
+    verdict = verdict_of(np.bincount(result.labels), gain, chains)
+    return {
+        "clusters_over_one": _nats(gain),
+        "clusters_over_groups": _nats(over_groups),
+        "supported_level": "clusters" if over_groups.is_clear else "groups",
+        "verdict": {"status": verdict.status, "reasons": verdict.reasons},
+    }
+
+
+def _nats(gain: Gain) -> str:
+    return f"{gain.nats:+.3f} +- {gain.standard_error:.3f} nats a row"
 
 
 def _diagnostics(result: FitResult) -> list[dict[str, Any]]:
@@ -198,7 +267,7 @@ def _diagnostics(result: FitResult) -> list[dict[str, Any]]:
         return []
 
 
-def _kernel_rows(result: FitResult) -> list[dict[str, Any]]:
+def kernel_rows(result: FitResult) -> list[dict[str, Any]]:
     """Return one row for each move of each kernel: proposed, accepted, mean log ratio."""
     rows = []
     for kernel in result.kernels:
@@ -214,25 +283,18 @@ def _kernel_rows(result: FitResult) -> list[dict[str, Any]]:
     return rows
 
 
-def _clusters(table: Table, result: FitResult) -> list[dict[str, Any]]:
-    """Return one row for each cluster, largest first."""
+def _rows(
+    table: Table, result: FitResult, labels: NDArray[np.int64], name: str
+) -> list[dict[str, Any]]:
+    """One row for each cluster or group that observations (n) are in, largest first."""
     spec = spec_of(result.family)
-    labels = result.labels.astype(np.int64)
-    totals = totals_of_groups(result.family, table.values, labels, result.n_clusters)
-    sizes = np.bincount(result.labels, minlength=result.n_clusters)
+    sizes = np.bincount(labels)
+    totals = totals_of_groups(result.family, table.values, labels, sizes.size)
     rows = []
-    for cluster in np.argsort(-sizes, kind="stable").tolist():
-        inside = result.labels == cluster
-        features = spec.describe(result.family, totals[cluster], table.names)
-        rows.append(
-            {
-                "cluster": cluster,
-                "size": int(sizes[cluster]),
-                "probability": float(result.probability[inside].mean()),
-                "stability": float(result.stability[inside].mean()),
-                "features": {each.name: asdict(each) for each in features},
-            }
-        )
+    for each in np.argsort(-sizes, kind="stable").tolist():
+        features = spec.describe(result.family, totals[each], table.names)
+        told = {feature.name: asdict(feature) for feature in features}
+        rows.append({name: each, "size": int(sizes[each]), "features": told})
     return rows
 
 

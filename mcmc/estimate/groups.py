@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.sparse import issparse
 from scipy.spatial.distance import cdist, squareform
 
-from weald.treecore.family.totals import log_marginals, totals_of_groups
+from weald.treecore.family.totals import dense_rows, log_marginals, totals_of_groups
 from weald.treecore.prior.sequential import canonical_labels
 
 from .valleys import means_of, members_of, points_of, valleys, within_clusters
@@ -61,11 +60,11 @@ def group_tree(family: Any, values: Any, labels: NDArray[np.int64]) -> GroupTree
     if large.size == 0:
         return GroupTree(np.arange(sizes.size), np.empty((0, 4)))
     rows, owner = members_of(labels, np.concatenate([large, small]))
-    chosen: Any = values[rows]
-    observed: Any = chosen.toarray() if issparse(chosen) else chosen
+    observed = dense_rows(values, rows)
     leaf = np.empty(sizes.size, dtype=np.int64)
     leaf[large] = np.arange(large.size)
-    leaf[small] = _nearest(family, observed, owner, large.size, sizes.size)
+    if small.size > 0:
+        leaf[small] = _nearest(family, observed, owner, large.size, sizes.size)
     if large.size == 1:
         return GroupTree(leaf, np.empty((0, 4)))
     inside = owner < large.size

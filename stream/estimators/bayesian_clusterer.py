@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
+from weald.mcmc.estimate.groups import group_tree
 from weald.mcmc.offline.fit import FitResult, FitSettings, combine, run_chain
 from weald.mcmc.schedule.kernels import kernels_named
 from weald.mcmc.settings import ModelSettings, RefinementSettings
@@ -70,7 +71,7 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
     n_chains : int
         Independent chains of ``fit``, for R-hat.
     consensus : str
-        Partition reported by ``fit``: map, or of least expected vi or binder loss.
+        Partition reported by ``fit``: of least expected vi or binder loss, or map.
     refine_every : int
         In ``partial_fit``, observations between two refinements of the partition.
     rounds : int
@@ -90,6 +91,8 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
     probabilities_, stability_ : ndarray of float64, shape (n,)
         After ``fit`` only: the share of draws in which the observation is in its cluster, and its
         mean probability of being with the cluster's other members.
+    groups_ : ndarray of int64, shape (n,)
+        After ``fit`` only: groups of clusters between which density has no valley.
     result_ : FitResult
         After ``fit`` only: draws and traces.
     n_clusters_ : int
@@ -116,7 +119,7 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         init: str = "ibhc",
         n_iter: int = 100,
         n_chains: int = 1,
-        consensus: str = "map",
+        consensus: str = "vi",
         refine_every: int = 500,
         rounds: int = 10,
         n_jobs: int | None = None,
@@ -163,6 +166,8 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         self.labels_: NDArray[np.int64] = result.labels
         self.probabilities_ = result.probability
         self.stability_ = result.stability
+        groups = group_tree(result.family, values, result.labels).cut()
+        self.groups_: NDArray[np.int64] = groups[result.labels]
         totals = empty_totals(result.family, result.n_clusters)
         add_observations(result.family, values, result.labels, totals)
         ids = np.arange(result.n_clusters, dtype=np.int64)
@@ -217,13 +222,14 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         return [str(name) for name in names]
 
     def assignments(self) -> pd.DataFrame:
-        """One row an observation: cluster, and after ``fit`` probability and stability."""
+        """One row an observation: cluster; after ``fit`` group, probability and stability."""
         from .frames import assignment_frame
 
         check_is_fitted(self)
+        columns = {"group": "groups_", "probability": "probabilities_", "stability": "stability_"}
         surety = {
             name: getattr(self, attribute)
-            for name, attribute in (("probability", "probabilities_"), ("stability", "stability_"))
+            for name, attribute in columns.items()
             if hasattr(self, attribute)
         }
         return assignment_frame(self.labels_, surety)
@@ -321,7 +327,7 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         cadence = RefinementSettings(self.refine_every, self.refine_every, self.rounds)
         self._shard = free_shard(self._model(), cadence, sample)
         self._lineage = []
-        for name in ("probabilities_", "stability_", "result_"):
+        for name in ("probabilities_", "stability_", "groups_", "result_"):
             self.__dict__.pop(name, None)
 
     def _apply(self, values: NDArray[np.float64]) -> None:

@@ -52,10 +52,56 @@ def test_out_has_a_line_for_each_row(points: Path, weald: Command) -> None:
     assert weald("fit", str(points), *QUICK, "--out", "o.csv").code == 0
     with Path("o.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["row", "cluster", "probability", "stability"]
+    assert list(rows[0]) == ["row", "cluster", "group", "probability", "stability"]
     assert [int(row["row"]) for row in rows] == list(range(N))
     assert len({row["cluster"] for row in rows}) == 3
     assert all(0.0 <= float(row["stability"]) <= 1.0 for row in rows)
+
+
+def test_groups_and_clusters_are_shown_with_what_supports_them(
+    points: Path, weald: Command
+) -> None:
+    answer = json.loads(weald("fit", str(points), *QUICK, "--output", "json").out)
+    assert answer["n_groups"] == 3
+    assert answer["adjusted_rand_index_of_groups"] == 1.0
+    assert [row["size"] for row in answer["groups"]] == [30, 30, 30]
+    assert [row["n_clusters"] for row in answer["groups"]] == [1, 1, 1]
+    assert sorted(row["group"] for row in answer["clusters"]) == [0, 1, 2]
+    assert answer["supported_level"] == "groups"
+    assert answer["verdict"] == {"status": "ok", "reasons": []}
+    told = {
+        level: weald("fit", str(points), *QUICK, "--level", level).out
+        for level in ("clusters", "groups", "both")
+    }
+    assert "stability" not in told["groups"]
+    assert "stability" in told["clusters"]
+    assert told["both"].count(" ± ") == told["clusters"].count(" ± ") + told["groups"].count(" ± ")
+
+
+def test_a_level_is_how_deep_valleys_are_between_groups(clean: Path, weald: Command) -> None:
+    rng = np.random.default_rng(3)
+    centre = np.array([0.0, 5.0, 60.0])[np.arange(N) % 3]
+    np.savez(clean / "t.npz", X=rng.normal(size=(N, 1)) + centre[:, None])
+    counts = []
+    for level in ("0.01", "0.45"):
+        answer = weald("fit", "t.npz", *QUICK, "--level", level, "--output", "json").out
+        counts.append(json.loads(answer)["n_groups"])
+    assert counts == [2, 3]
+    for level in ("1.5", "deep"):
+        refused = weald("fit", "t.npz", *QUICK, "--level", level)
+        assert refused.code == ExitCode.USAGE
+        assert "clusters, groups, both, or a number" in refused.err
+
+
+def test_a_fit_without_clusters_is_doubted(clean: Path, weald: Command) -> None:
+    """Parted at random by a chain that has not moved: the rows are of one kind."""
+    np.savez(clean / "t.npz", X=np.random.default_rng(1).normal(size=(200, 2)))
+    args = ("--init", "random:8", "--iterations", "1", "--kernel", "rsm", "--fixed-base")
+    result = weald("fit", "t.npz", *args, "--output", "json")
+    verdict = json.loads(result.out)["verdict"]
+    assert verdict["status"] == "warn"
+    assert "no better than one cluster" in " ".join(verdict["reasons"])
+    assert "reason 1" in weald("fit", "t.npz", *args).out
 
 
 def test_trace_has_every_iteration_of_every_chain(points: Path, weald: Command) -> None:

@@ -157,7 +157,12 @@ def test_frames_and_inference_data_tell_the_result(rng: np.random.Generator) -> 
     found = np.sort(clusters["width"].to_numpy())
     # 200 values of unit width in each: 5 standard errors of their mean.
     np.testing.assert_allclose(found, CENTRES, atol=5 / np.sqrt(150))
-    assert list(model.assignments().columns) == ["cluster", "probability", "stability"]
+    assert list(model.assignments().columns) == [
+        "cluster",
+        "group",
+        "probability",
+        "stability",
+    ]
     data: Any = model.inference_data()
     assert data.posterior["n_clusters"].shape == (2, 15)
     assert data.warmup_posterior["n_clusters"].shape == (2, 15)

@@ -27,6 +27,7 @@ from .interface.base import (
 __all__ = [
     "add_observations",
     "add_rows",
+    "dense_rows",
     "empty_totals",
     "log_marginals",
     "log_predictives",
@@ -90,3 +91,10 @@ def totals_of_groups(family: Any, values: Any, groups: NDArray[np.int64], n_grou
     totals = empty_totals(family, n_groups)
     add_observations(family, values, groups, totals)
     return totals
+
+
+def dense_rows(values: Any, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Some rows (q, d) of observations (n, d), which may be a sparse matrix."""
+    chosen: Any = values[rows]
+    dense: Any = chosen.toarray() if issparse(values) else chosen
+    return np.ascontiguousarray(dense, dtype=np.float64)

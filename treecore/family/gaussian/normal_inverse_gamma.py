@@ -283,6 +283,13 @@ def _draw(
     return np.asarray(family.mean + first / kappa + scale * standard)
 
 
+def _centres(family: NormalInverseGamma, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means, a feature that no observation has at the prior's."""
+    features = rows[:, 2:].reshape(rows.shape[0], -1, 3)
+    shift = features[:, :, 1] / np.maximum(features[:, :, 0], 1.0)
+    return np.asarray(shift / np.sqrt(family.rate))
+
+
 FAMILIES["diagonal"] = FamilySpec(
     name="diagonal",
     family=NormalInverseGamma,
@@ -292,4 +299,5 @@ FAMILIES["diagonal"] = FamilySpec(
     describe=_describe,
     draw=_draw,
     scale=("rate",),
+    centres=_centres,
 )

@@ -1,0 +1,65 @@
+"""How well a partition's clusters predict each observation that they hold, without it.
+
+Each observation's density is that of a mixture with a component for each cluster, by the predictive
+density of the cluster's other members, and one for a new cluster, which counts as one observation.
+Compared with a coarser partition of the same observations it says which of the two the data
+support: parting what is one blob costs density, joining what is two costs more.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from weald.treecore.family.totals import (
+    dense_rows,
+    log_marginals,
+    log_predictives,
+    totals_of_groups,
+)
+
+__all__ = ["Gain", "gain_in_density", "left_out_densities"]
+
+# Rows that are asked: more change a mean by less than its standard error.
+_MOST_ROWS = 2000
+
+
+class Gain(NamedTuple):
+    """Mean gain in log density of an observation, in nats, and its standard error."""
+
+    nats: float
+    standard_error: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it is over two standard errors above zero."""
+        return self.nats > 2.0 * self.standard_error
+
+
+def left_out_densities(family: Any, values: Any, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Log density (q) of some of the observations (n, d), evenly chosen, without themselves."""
+    n = labels.size
+    k = int(labels.max()) + 1
+    totals = totals_of_groups(family, values, labels, k + 1)
+    rows = np.linspace(0, n - 1, min(n, _MOST_ROWS)).astype(np.int64)
+    own = labels[rows]
+    single = totals_of_groups(family, dense_rows(values, rows), np.arange(rows.size), rows.size)
+    density = log_predictives(family, single, totals)
+    at = np.arange(rows.size)
+    rest = totals[own] - single
+    density[at, own] = log_marginals(family, totals[own]) - log_marginals(family, rest)
+    weight = np.tile(np.append(np.bincount(labels, minlength=k), 1.0), (rows.size, 1))
+    weight[at, own] -= 1.0
+    with np.errstate(divide="ignore"):
+        found = logsumexp(density + np.log(weight / n), axis=1)
+    return np.asarray(found)
+
+
+def gain_in_density(one: NDArray[np.float64], other: NDArray[np.float64]) -> Gain:
+    """By how much ``one`` (q) exceeds ``other`` (q), both of the same observations."""
+    off = one - other
+    error = float(off.std(ddof=1) / np.sqrt(off.size)) if off.size > 1 else np.inf
+    return Gain(float(off.mean()), error)

@@ -1,0 +1,78 @@
+"""Whether a partition is fit to be believed: ok, or a warning with its reasons and what to try."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .agreement import adjusted_rand_index
+from .evidence import Gain
+
+__all__ = ["Verdict", "verdict_of"]
+
+# Elastic's categorization_status warns by five criteria of this kind.
+_ALMOST_ALL = 0.9
+_FEW = 5
+_HALF = 0.5
+_CHAINS_AGREE = 0.5
+_FEWEST_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Reasons to doubt a partition, each with what to try; none where all is well."""
+
+    reasons: list[str] = field(default_factory=list)
+
+    @property
+    def status(self) -> str:
+        """``ok`` or ``warn``."""
+        return "warn" if self.reasons else "ok"
+
+
+def verdict_of(
+    sizes: NDArray[np.int64],
+    gain_over_one: Gain | None = None,
+    chains: list[NDArray[np.int64]] | None = None,
+) -> Verdict:
+    """Judge a partition by the sizes of its clusters (k) and what else is known.
+
+    ``gain_over_one`` is what its clusters gain in density over all being one; ``chains`` are the
+    last partitions (n) of chains that ran independently.
+    """
+    n = int(sizes.sum())
+    found: list[str] = []
+    if n < _FEWEST_ROWS:
+        return Verdict(found)
+    largest = float(sizes.max()) / n
+    in_small = float(sizes[sizes < _FEW].sum()) / n
+    if largest > _ALMOST_ALL and sizes.size > 1:
+        found.append(
+            f"one cluster holds {largest:.0%} of the rows: leave out columns that say nothing, or "
+            "try another family"
+        )
+    if in_small > _HALF:
+        found.append(
+            f"{in_small:.0%} of the rows are in clusters of fewer than {_FEW}: use fewer columns, "
+            "or a family with fewer parameters (diagonal)"
+        )
+    if sizes.size > 1 and gain_over_one is not None and not gain_over_one.is_clear:
+        found.append(
+            "the clusters predict rows no better than one cluster does "
+            f"({gain_over_one.nats:+.2f} +- {gain_over_one.standard_error:.2f} nats a row): there "
+            "may be no clusters in these columns"
+        )
+    if chains is not None and len(chains) > 1:
+        worst = min(
+            adjusted_rand_index(one, other)
+            for at, one in enumerate(chains)
+            for other in chains[:at]
+        )
+        if worst < _CHAINS_AGREE:
+            found.append(
+                f"chains disagree (adjusted Rand index {worst:.2f} of two of them): give more "
+                "--iterations"
+            )
+    return Verdict(found)

@@ -1,0 +1,121 @@
+"""Groups of clusters: a valley is between humps, and nowhere else."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from weald.answers.agreement import adjusted_rand_index
+from weald.mcmc.estimate.groups import group_tree
+from weald.mcmc.estimate.valleys import valleys
+from weald.mcmc.offline.fit import FitSettings, run_chain
+from weald.treecore.family import FAMILIES
+
+Values = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+
+def two(rng: Generator, apart: float, n: int = 300) -> tuple[Values, Labels]:
+    """Two normal clusters in three features."""
+    labels = np.arange(n) % 2
+    values = rng.normal(size=(n, 3))
+    values[:, 0] += apart * labels
+    return values, labels
+
+
+def skewed(rng: Generator, n: int) -> Values:
+    """One kind that no Gaussian fits: it ends sharply on one side, and slowly on the other."""
+    return np.asarray(rng.lognormal(0.0, 0.8, size=(n, 2)))
+
+
+@pytest.mark.parametrize("name", ["gaussian", "diagonal"])
+@pytest.mark.parametrize(("apart", "least", "most"), [(0.0, 0.9, 1.0), (8.0, 0.0, 0.05)])
+def test_a_valley_is_deep_where_there_are_two_humps(
+    name: str, apart: float, least: float, most: float, rng: Generator
+) -> None:
+    values, labels = two(rng, apart)
+    family = FAMILIES[name].build({}, values)
+    found = valleys(family, values, labels, 2)
+    assert least <= found[0, 1] == found[1, 0] <= most
+    assert found.diagonal().tolist() == [1.0, 1.0]
+
+
+def test_one_hump_cut_in_two_has_no_valley(rng: Generator) -> None:
+    """Where two sides touch, as when a cluster is cut for no reason, density is highest."""
+    values = rng.normal(size=(400, 4))
+    labels = (values[:, 0] > 0.0).astype(np.int64)
+    family = FAMILIES["gaussian"].build({}, values)
+    assert valleys(family, values, labels, 2)[0, 1] > 0.9
+
+
+def test_the_valley_is_a_function_of_density_alone(rng: Generator) -> None:
+    """Units and the numbers of clusters do not matter."""
+    values, labels = two(rng, 3.5)
+    plain = valleys(FAMILIES["gaussian"].build({}, values), values, labels, 2)[0, 1]
+    other = values @ np.diag([100.0, 1e-3, 1.0]) + 7.0
+    scaled = valleys(FAMILIES["gaussian"].build({}, other), other, 1 - labels, 2)[0, 1]
+    assert 0.1 < plain < 0.9
+    # A tenth of the covariance is made spherical, which units do change, and little.
+    assert abs(plain - scaled) < 0.05
+
+
+def test_groups_join_what_makes_one_kind(rng: Generator) -> None:
+    """Two skewed kinds of several clusters each, and two outliers, are two groups."""
+    kind = np.repeat([0, 1], 300)
+    values = np.concatenate([skewed(rng, 300), 20.0 + skewed(rng, 300)])
+    values = np.concatenate([values, [[-3.0, 8.0], [15.0, 25.0]]])
+    result = run_chain(values, FitSettings(iterations=30), 0, lambda: 0.0)
+    labels = result.draws[-1]
+    assert np.count_nonzero(np.bincount(labels) >= 5) > 2
+    tree = group_tree(result.last[0], values, labels)
+    groups = tree.cut()[labels]
+    assert adjusted_rand_index(groups[:600], kind) == 1.0
+    assert groups[600:].tolist() == [groups[0], groups[300]]
+
+
+def test_a_cut_says_how_deep_valleys_are(rng: Generator) -> None:
+    """Deeper valleys part fewer groups, and the cuts are nested."""
+    at = np.arange(500) % 5
+    values = rng.normal(size=(500, 2))
+    values[:, 0] += np.array([0.0, 3.0, 20.0, 23.5, 50.0])[at]
+    tree = group_tree(FAMILIES["gaussian"].build({}, values), values, at)
+    cuts = [tree.cut(valley) for valley in (0.05, 0.45, 0.6, 0.98)]
+    counts = [int(cut.max()) + 1 for cut in cuts]
+    assert counts == sorted(counts)
+    assert counts[0] == 3
+    assert counts[-1] == 5
+    for coarse, fine in pairwise(cuts):
+        for group in range(fine.max() + 1):
+            assert np.unique(coarse[fine == group]).size == 1
+
+
+def test_few_rows_are_groups_of_their_own(rng: Generator) -> None:
+    values = rng.normal(size=(6, 2))
+    labels = np.arange(6) // 2
+    family = FAMILIES["gaussian"].build({}, values)
+    assert group_tree(family, values, labels).cut().tolist() == [0, 1, 2]
+    one = np.zeros(6, dtype=np.int64)
+    assert group_tree(family, values, one).cut().tolist() == [0]
+
+
+def test_counts_of_words_are_grouped_by_what_predicts_them(rng: Generator) -> None:
+    """No distances: the log ratio of the densities is the line; sparse and dense agree."""
+    topics = np.array([[0.5, 0.5, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
+    labels = np.arange(120) % 3
+    counts = np.stack([rng.multinomial(20, topics[each]) for each in labels]).astype(np.float64)
+    counts = np.concatenate([counts, [[0.0, 0.0, 2.0, 1.0]]])
+    labels = np.append(labels, 3)
+    family = FAMILIES["multinomial"].build({}, counts)
+    for values in (counts, csr_matrix(counts)):
+        groups = group_tree(family, values, labels).cut()
+        assert groups.tolist() == [0, 0, 1, 1]
+
+
+def test_missing_values_are_no_hindrance(rng: Generator) -> None:
+    values, labels = two(rng, 8.0)
+    values = np.where(rng.random(values.shape) < 0.1, np.nan, values)
+    tree = group_tree(FAMILIES["diagonal"].build({}, values), values, labels)
+    assert tree.cut().tolist() == [0, 1]
