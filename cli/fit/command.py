@@ -172,7 +172,7 @@ def fit(
             "--level",
             metavar="LEVEL",
             help="What tables show: clusters, groups, both, or both with groups parted by valleys "
-            "of density deeper than a number from 0 to 1.",
+            "of density below a number from 0 to 1.",
         ),
     ] = "both",
     output: Output = Form.table,
@@ -184,9 +184,9 @@ def fit(
     cluster is, and `stability` how firmly its cluster held together.
 
     One kind is often several clusters, as its shape is not the family's. Groups join clusters that
-    have no valley of density between them (deeper than .45 by default), and small clusters to the
-    nearest large one; `supported level` says which of the two predicts rows better. The `verdict`
-    warns where clusters should not be believed, and says why.
+    have no valley of density between them (nowhere below .65 of its lower side), and small clusters
+    to the nearest large one; `supported level` says which of the two predicts rows better. The
+    `verdict` warns where clusters should not be believed, and says why.
 
     Where ArviZ is installed (weald[notebook]) the diagnostics tell whether the chains agree: R-hat
     should be below 1.01, the effective sample sizes some hundreds. Run --chains 4 to know more.

@@ -32,6 +32,8 @@ _STEPS = 41
 # A pair's covariance is shrunk as if that within all clusters had been seen so often a feature.
 _SHRINKAGE = 3.0
 _SPHERICAL = 0.1
+# Observations that have been seen at the least density as at the lesser median, before any are.
+_SEEN = 5.0
 
 
 def members_of(labels: Labels, clusters: Labels) -> tuple[Labels, Labels]:
@@ -138,7 +140,7 @@ def _by_predictive(family: Any, observed: Values, owner: Labels, k: int) -> Proj
 
 @compiled
 def _valley(low: Values, high: Values) -> float:
-    """The least density between two medians over the lesser of the two at them."""
+    """The least density between two medians over the lesser of the two at them, shrunk to 1."""
     begin, end = np.median(low), np.median(high)
     if begin >= end:
         return 1.0
@@ -152,7 +154,9 @@ def _valley(low: Values, high: Values) -> float:
         if step == 0:
             first = density
         last = density
-    return least / max(min(first, last), 1e-300)
+    # A window of the kernel holds about so many observations for each unit of density.
+    window = np.sqrt(2.0) * min(low.size, high.size)
+    return (least * window + _SEEN) / (min(first, last) * window + _SEEN)
 
 
 @compiled

@@ -80,10 +80,10 @@ def test_groups_and_clusters_are_shown_with_what_supports_them(
 
 def test_a_level_is_how_deep_valleys_are_between_groups(clean: Path, weald: Command) -> None:
     rng = np.random.default_rng(3)
-    centre = np.array([0.0, 5.0, 60.0])[np.arange(N) % 3]
-    np.savez(clean / "t.npz", X=rng.normal(size=(N, 1)) + centre[:, None])
+    centre = np.array([0.0, 4.5, 60.0])[np.arange(900) % 3]
+    np.savez(clean / "t.npz", X=rng.normal(size=(900, 1)) + centre[:, None])
     counts = []
-    for level in ("0.01", "0.45"):
+    for level in ("0.1", "0.65"):
         answer = weald("fit", "t.npz", *QUICK, "--level", level, "--output", "json").out
         counts.append(json.loads(answer)["n_groups"])
     assert counts == [2, 3]
