@@ -21,7 +21,6 @@ from weald.cli.terminal.options import Output, example
 from weald.cli.terminal.output import Form, note
 
 if TYPE_CHECKING:
-    from weald.cli.files.table import Table
     from weald.mcmc.offline.fit import ChainTrace, FitResult, FitSettings
 
 __all__ = ["add_to", "parse_parameters"]
@@ -121,6 +120,21 @@ def fit(
         str | None,
         typer.Option("--columns", metavar="NAME[,NAME...]", help="Columns of numbers to use."),
     ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option(
+            "--log", metavar="NAME[,NAME...]", help="Columns whose logarithms are clustered."
+        ),
+    ] = None,
+    components: Annotated[
+        str,
+        typer.Option(
+            "--components",
+            metavar="HOW",
+            help="See rows along principal components: auto (above 16 columns of a gaussian), all "
+            "(columns as they are), or how many.",
+        ),
+    ] = "auto",
     trace: Annotated[
         Path | None, typer.Option("--trace", metavar="OUT.npz", help="Write every iteration.")
     ] = None,
@@ -234,25 +248,31 @@ def fit(
     from weald.cli.files.table import load_table
     from weald.treecore.family import spec_of
 
-    from .outputs import groups_of, tell, write_assignments, write_trace
+    from .columns import chosen_columns, components_of, read_columns
+    from .outputs import Fitted, groups_of, tell, write_assignments, write_trace
 
     shown, valley = _level(level)
-    chosen = columns.split(",") if columns else None
-    table = load_table(data, chosen, keep_sparse=family == SPARSE_FAMILY)
-    if table.left_out:
-        note(f"columns without numbers, left out: {', '.join(table.left_out)}")
-    result = _sample(table, settings)
-    groups = groups_of(table, result, valley)
+    wanted = columns.split(",") if columns else None
+    loaded = load_table(data, wanted, keep_sparse=family == SPARSE_FAMILY)
+    if loaded.left_out:
+        note(f"columns without numbers, left out: {', '.join(loaded.left_out)}")
+    table, names = chosen_columns(data, loaded, family, log.split(",") if log else ())
+    axes = components_of(table, family, components)
+    seen = table.values if axes is None else axes.along(table.values)
+    result = _sample(seen, settings)
+    groups = groups_of(seen, result, valley)
     with _writing(out, trace):
         if out is not None:
             write_assignments(out, result, groups)
         if trace is not None:
             params = spec_of(result.family).parameters(result.family)
-            write_trace(trace, result, settings, table.names, params)
+            write_trace(trace, result, settings, names.names, params, axes, logs=names.logs)
     held_out = None
     if test is not None:
-        held_out = held_out_density(table.values, load_table(test, table.names).values, result)
-    tell(table, settings, result, groups, shown, output, held_out)
+        others = read_columns(test, names).values
+        others = others if axes is None else axes.along(others)
+        held_out = held_out_density(seen, others, result)
+    tell(Fitted(table, seen, axes, settings, result, groups), shown, output, held_out)
 
 
 def _fit_network(
@@ -272,7 +292,7 @@ def _fit_network(
     if out is not None:
         write_vertices(out, result, names)
     if trace is not None:
-        write_trace(trace, result, settings, names, edge_numbers(result.family), **posed)
+        write_trace(trace, result, settings, names, edge_numbers(result.family), None, **posed)
 
 
 def _level(text: str) -> tuple[str, float]:
@@ -314,7 +334,7 @@ def parse_parameters(texts: list[str]) -> dict[str, Any]:
     return found
 
 
-def _sample(table: Table, settings: FitSettings) -> FitResult:
+def _sample(values: Any, settings: FitSettings) -> FitResult:
     """Run the chains, side by side where there are processors for them."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -322,9 +342,9 @@ def _sample(table: Table, settings: FitSettings) -> FitResult:
     from weald.mcmc.offline.fit import combine, is_population, run_chain
 
     if is_population(settings):
-        return _sample_population(table, settings)
+        return _sample_population(values, settings)
     with step("compiling the kernels"):
-        _compile(table, settings)
+        _compile(values, settings)
     shares = [0.0] * settings.chains
     with counting("sampling, percent", 100) as advance:
 
@@ -333,7 +353,7 @@ def _sample(table: Table, settings: FitSettings) -> FitResult:
                 shares[index] = share
                 advance(int(100 * sum(shares) / len(shares)), "")
 
-            return run_chain(table.values, settings, index, time.perf_counter, progress)
+            return run_chain(values, settings, index, time.perf_counter, progress)
 
         # The kernels release the interpreter lock, so that threads are enough.
         with ThreadPoolExecutor(min(settings.chains, os.cpu_count() or 1)) as pool:
@@ -341,7 +361,7 @@ def _sample(table: Table, settings: FitSettings) -> FitResult:
     return combine(settings, traces)
 
 
-def _sample_population(table: Table, settings: FitSettings) -> FitResult:
+def _sample_population(values: Any, settings: FitSettings) -> FitResult:
     """Run all chains together: kernels take their guides from the half that stands still."""
     from weald.cli.terminal.progress import counting, step
     from weald.mcmc.offline.fit import combine, run_population
@@ -352,10 +372,10 @@ def _sample_population(table: Table, settings: FitSettings) -> FitResult:
         settings = replace(settings, chains=N_CHAINS)
     with step("compiling the kernels"):
         few = replace(settings, iterations=1, seconds=None, chains=4, init="one")
-        run_population(table.values[:20], few, time.perf_counter)
+        run_population(values[:20], few, time.perf_counter)
     with counting("sampling, percent", 100) as advance:
         traces = run_population(
-            table.values,
+            values,
             settings,
             time.perf_counter,
             lambda share: advance(int(100 * share), ""),
@@ -363,7 +383,7 @@ def _sample_population(table: Table, settings: FitSettings) -> FitResult:
     return combine(settings, traces)
 
 
-def _compile(table: Table, settings: FitSettings) -> None:
+def _compile(values: Any, settings: FitSettings) -> None:
     """Run everything once on a few rows, so that no chain's time is spent on the compiler."""
     from weald.mcmc.offline.fit import run_chain
     from weald.treecore.family import FAMILIES
@@ -371,10 +391,10 @@ def _compile(table: Table, settings: FitSettings) -> None:
     spec = FAMILIES.get(settings.family)
     params = settings.params
     if spec is not None:
-        params = spec.parameters(spec.build(settings.params, table.values))
+        params = spec.parameters(spec.build(settings.params, values))
     init = settings.init if settings.init in ("ibhc", "one", "singletons") else "one"
     small = replace(settings, params=params, init=init, iterations=1, seconds=None)
-    run_chain(table.values[:20], small, 0, time.perf_counter)
+    run_chain(values[:20], small, 0, time.perf_counter)
 
 
 @contextmanager

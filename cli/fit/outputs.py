@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,17 @@ from weald.answers.fit_diagnostics import diagnostics
 from weald.answers.numbers import spread_text
 from weald.answers.verdict import verdict_of
 from weald.cli.terminal.output import Column, Form, note, write_record
-from weald.treecore.family import spec_of
+from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.totals import totals_of_groups
 
 if TYPE_CHECKING:
     from weald.cli.files.table import Table
     from weald.mcmc.offline.fit import ChainTrace, FitResult, FitSettings
+    from weald.mcmc.offline.preparation import Components
 
 __all__ = [
     "KERNEL_COLUMNS",
+    "Fitted",
     "groups_of",
     "kernel_rows",
     "summary_of_fit",
@@ -57,28 +59,43 @@ DIAGNOSTIC_COLUMNS = (
 )
 
 
-def groups_of(table: Table, result: FitResult, valley: float) -> NDArray[np.int64]:
-    """Group of each cluster (k), parted by valleys of density deeper than ``valley``."""
+class Fitted(NamedTuple):
+    """A table, what a fit saw of it, and what came out.
+
+    Attributes
+    ----------
+    table:
+        In the units of the file.
+    seen:
+        Values (n, q) that the family describes; of ``table`` itself, or along components.
+    components:
+        Those, where there are any.
+    groups:
+        Group of each cluster (k).
+    """
+
+    table: Table
+    seen: Any
+    components: Components | None
+    settings: FitSettings
+    result: FitResult
+    groups: NDArray[np.int64]
+
+
+def groups_of(seen: Any, result: FitResult, valley: float) -> NDArray[np.int64]:
+    """Group of each cluster (k), parted by valleys of density below ``valley``."""
     from weald.mcmc.estimate.groups import group_tree
 
-    return group_tree(result.family, table.values, result.labels).cut(valley)
+    return group_tree(result.family, seen, result.labels).cut(valley)
 
 
-def tell(  # noqa: PLR0913 - what there is to tell, and how
-    table: Table,
-    settings: FitSettings,
-    result: FitResult,
-    groups: NDArray[np.int64],
-    level: str,
-    form: Form,
-    held_out: dict[str, float] | None = None,
-) -> None:
+def tell(fitted: Fitted, level: str, form: Form, held_out: dict[str, float] | None = None) -> None:
     """Write the summary on standard output.
 
-    ``groups`` (k) are those of the clusters; ``level`` is which of them a table shows: clusters,
-    groups or both. ``held_out`` is what predicting other rows gave.
+    ``level`` is what a table shows: clusters, groups or both; ``held_out`` is what predicting
+    other rows gave.
     """
-    summary = _summary(table, settings, result, groups)
+    table, summary = fitted.table, _summary(fitted)
     if held_out is not None:
         summary["held_out"] = held_out
     if form is not Form.table:
@@ -128,6 +145,7 @@ def write_trace(
     settings: FitSettings,
     features: Sequence[str],
     params: dict[str, Any],
+    components: Components | None = None,
     **more: Any,
 ) -> None:
     """Write every iteration of every chain as ``.npz``.
@@ -137,7 +155,8 @@ def write_trace(
     how many it made. ``proposed``, ``accepted`` and ``mean_log_ratio`` have one column for each
     of ``moves``, and ``hyper`` one for each of ``hyper_names``. ``shown`` is the reported
     partition. ``about`` is JSON: family and prior with their parameters as they were learned, the
-    names of the features, and what ``more`` there is to say.
+    names of the features, and what ``more`` there is to say. ``mean``, ``scale`` and ``axes`` are
+    those of the components along which the family sees rows, where it does.
     """
     traces = result.traces
     moves = [(kernel.name, part) for kernel in result.kernels for part in kernel.parts]
@@ -169,6 +188,8 @@ def write_trace(
             total, proposed, out=np.full_like(total, np.nan), where=proposed > 0
         ),
     }
+    if components is not None:
+        arrays |= {"mean": components.mean, "scale": components.scale, "axes": components.axes}
     # Untyped, because the stubs take every name for the flag that newer versions have.
     save: Any = np.savez_compressed
     with path.open("wb") as file:
@@ -206,31 +227,38 @@ def summary_of_fit(
     return summary
 
 
-def _summary(
-    table: Table, settings: FitSettings, result: FitResult, groups: NDArray[np.int64]
-) -> dict[str, Any]:
+def _summary(fitted: Fitted) -> dict[str, Any]:
+    table, settings, result, groups = (
+        fitted.table,
+        fitted.settings,
+        fitted.result,
+        fitted.groups,
+    )
     params = spec_of(result.family).parameters(result.family)
     summary: dict[str, Any] = {
         "n_observations": table.values.shape[0],
         "n_features": table.values.shape[1],
-        **summary_of_fit(settings, result, params, table.truth),
-        "n_groups": int(groups.max()) + 1,
     }
+    if fitted.components is not None:
+        summary["n_components"] = fitted.components.axes.shape[1]
+        summary["variance_along_components"] = fitted.components.share
+    summary |= summary_of_fit(settings, result, params, table.truth)
+    summary["n_groups"] = int(groups.max()) + 1
     grouped = groups[result.labels]
     if table.truth is not None:
         summary["adjusted_rand_index_of_groups"] = adjusted_rand_index(grouped, table.truth)
-    clusters = _rows(table, result, result.labels, "cluster")
+    clusters = _rows(fitted, result.labels, "cluster")
     for row in clusters:
         inside = result.labels == row["cluster"]
         row["group"] = int(groups[row["cluster"]])
         row["probability"] = float(result.probability[inside].mean())
         row["stability"] = float(result.stability[inside].mean())
-    told = _rows(table, result, grouped, "group")
+    told = _rows(fitted, grouped, "group")
     for row in told:
         row["n_clusters"] = int((groups == row["group"]).sum())
     return {
         **summary,
-        **_judged(table, result, grouped),
+        **_judged(fitted, grouped),
         "kernels": kernel_rows(result),
         "diagnostics": _diagnostics(result),
         "groups": told,
@@ -238,11 +266,12 @@ def _summary(
     }
 
 
-def _judged(table: Table, result: FitResult, grouped: NDArray[np.int64]) -> dict[str, Any]:
+def _judged(fitted: Fitted, grouped: NDArray[np.int64]) -> dict[str, Any]:
     """What the data say for clusters and groups, and whether to believe either."""
+    result = fitted.result
     levels = (result.labels, grouped, np.zeros_like(grouped))
     clusters, groups, one = (
-        left_out_densities(result.family, table.values, each) for each in levels
+        left_out_densities(result.family, fitted.seen, each) for each in levels
     )
     gain, over_groups = gain_in_density(clusters, one), gain_in_density(clusters, groups)
     chains = [trace.draws[-1] for trace in result.traces if trace.draws]
@@ -283,16 +312,18 @@ def kernel_rows(result: FitResult) -> list[dict[str, Any]]:
     return rows
 
 
-def _rows(
-    table: Table, result: FitResult, labels: NDArray[np.int64], name: str
-) -> list[dict[str, Any]]:
+def _rows(fitted: Fitted, labels: NDArray[np.int64], name: str) -> list[dict[str, Any]]:
     """One row for each cluster or group that observations (n) are in, largest first."""
-    spec = spec_of(result.family)
+    family, table = fitted.result.family, fitted.table
+    if fitted.components is not None:
+        # In the units of the file, feature by feature.
+        family = FAMILIES["diagonal"].build({}, table.values)
+    spec = spec_of(family)
     sizes = np.bincount(labels)
-    totals = totals_of_groups(result.family, table.values, labels, sizes.size)
+    totals = totals_of_groups(family, table.values, labels, sizes.size)
     rows = []
     for each in np.argsort(-sizes, kind="stable").tolist():
-        features = spec.describe(result.family, totals[each], table.names)
+        features = spec.describe(family, totals[each], table.names)
         told = {feature.name: asdict(feature) for feature in features}
         rows.append({name: each, "size": int(sizes[each]), "features": told})
     return rows

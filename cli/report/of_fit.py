@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from weald.answers.report_data import Chains, NetworkSubject, Sampled, Subject
 from weald.cli.errors import NotFoundError, UsageError
-from weald.cli.files.table import load_table
+from weald.cli.fit.columns import Columns, read_columns
 
 __all__ = ["subject_of_fit"]
 
@@ -93,12 +94,17 @@ def _facts(saved: dict[str, NDArray[Any]]) -> dict[str, str]:
 def _observations(
     data: Path, trace: Path, limit: int, saved: dict[str, NDArray[Any]], about: dict[str, Any]
 ) -> Subject:
+    from weald.mcmc.offline.preparation import Components
     from weald.stream.publication.predictive import Predictive
     from weald.treecore.family import FAMILIES
     from weald.treecore.family.totals import add_observations, empty_totals
     from weald.treecore.prior import build_prior
 
-    table = load_table(data, about["features"] or None)
+    table = read_columns(data, Columns(about["features"], about.get("logs", [])))
+    if "axes" in saved:
+        axes = Components(saved["mean"], saved["scale"], saved["axes"], 1.0)
+        names = [f"component {at + 1}" for at in range(axes.axes.shape[1])]
+        table = replace(table, values=axes.along(table.values), names=names)
     labels = saved["labels"]
     _same_size(data, trace, labels.shape[2], len(table.values))
     family = FAMILIES[about["family"]].build(about["params"], table.values)

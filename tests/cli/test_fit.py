@@ -93,6 +93,51 @@ def test_a_level_is_how_deep_valleys_are_between_groups(clean: Path, weald: Comm
         assert "clusters, groups, both, or a number" in refused.err
 
 
+def test_many_columns_are_seen_along_components(clean: Path, weald: Command) -> None:
+    """Told, described in the file's own columns, and undone where they are asked not to be."""
+    rng = np.random.default_rng(0)
+    centre = 40.0 * rng.normal(size=(3, 30))
+    values = centre[np.arange(300) % 3] + rng.normal(size=(300, 30))
+    values[:, 4] = 7.0
+    np.savez(clean / "t.npz", X=values[:200], y=np.arange(200) % 3)
+    np.savez(clean / "other.npz", X=values[200:])
+    args = ("--iterations", "30", "--test", "other.npz", "--trace", "trace.npz")
+    result = weald("fit", "t.npz", *args, "--output", "json")
+    assert "columns of one value, left out: x5" in result.err
+    assert "29 columns, seen along 8 principal components" in result.err
+    answer = json.loads(result.out)
+    assert (answer["n_features"], answer["n_components"]) == (29, 8)
+    assert answer["adjusted_rand_index"] == 1.0
+    assert answer["held_out"]["n"] == 100
+    found = {row["features"]["x1"]["centre"] for row in answer["clusters"]}
+    assert sorted(found) == pytest.approx(sorted(centre[:, 0]), abs=0.6)
+    assert weald("report", "t.npz", "--trace", "trace.npz", "--out", "r.html").code == 0
+    fewer = weald("fit", "t.npz", *QUICK, "--components", "3", "--output", "json")
+    assert json.loads(fewer.out)["n_components"] == 3
+    refused = weald("fit", "t.npz", *QUICK, "--components", "many")
+    assert refused.code == ExitCode.USAGE
+    assert "expected auto, all, or a number" in refused.err
+
+
+def test_logarithms_of_columns(weald: Command) -> None:
+    rng = np.random.default_rng(0)
+    amounts = np.exp(rng.normal(0.0, 1.5, N))
+    lines = [
+        "amount,level",
+        *(f"{a},{b}" for a, b in zip(amounts, rng.normal(size=N), strict=True)),
+    ]
+    Path("t.csv").write_text("\n".join(lines))
+    plain = weald("fit", "t.csv", *QUICK, "--output", "json")
+    assert "heavy tails: --log amount" in plain.err
+    told = weald("fit", "t.csv", *QUICK, "--log", "amount", "--test", "t.csv", "--output", "json")
+    assert "heavy tails" not in told.err
+    assert set(json.loads(told.out)["clusters"][0]["features"]) == {"log amount", "level"}
+    for name, reason in (("level", "only numbers above 0"), ("other", "no column of numbers")):
+        refused = weald("fit", "t.csv", *QUICK, "--log", name)
+        assert refused.code == ExitCode.USAGE
+        assert reason in refused.err
+
+
 def test_a_fit_without_clusters_is_doubted(clean: Path, weald: Command) -> None:
     """Parted at random by a chain that has not moved: the rows are of one kind."""
     np.savez(clean / "t.npz", X=np.random.default_rng(1).normal(size=(200, 2)))

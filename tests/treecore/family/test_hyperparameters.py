@@ -103,3 +103,8 @@ def test_gaps_in_the_sample_do_not_reach_the_hyperparameters() -> None:
     assert built["mean"] == [pytest.approx(np.nanmean(sample[:, 0])), 0.0]
     gaussian = FAMILIES["gaussian"].build({}, np.column_stack([sample[:, 0], np.ones(50)]))
     assert gaussian.mean[0] == pytest.approx(np.nanmean(sample[:, 0]))
+
+
+def test_gaussian_refuses_more_features_than_it_can_tell() -> None:
+    with pytest.raises(ParameterError, match=r"256 features at most, not 257.*family diagonal"):
+        FAMILIES["gaussian"].build({}, np.zeros((5, 257)))

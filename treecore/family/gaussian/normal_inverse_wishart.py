@@ -60,6 +60,7 @@ _TABLE = 4096
 # Degrees of freedom beyond the number of features: the best of 2, 3, 4 and 6 (which Lee and Choi
 # take) by the agreement of IBHC alone with the labels of ten data sets.
 _FREEDOM = 3
+_MOST_FEATURES = 256
 # Beyond this many standard deviations from the mean, float64 moments lose the scatter matrix.
 _FARTHEST = 1e6
 
@@ -335,6 +336,12 @@ def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> Normal
     """What is not given comes from the sample: nu is d + 3, and clusters are as wide as it says."""
     refuse_unknown("gaussian", parameters, ("mean", "kappa", "nu", "psi", "origin"))
     d = sample.shape[1]
+    if d > _MOST_FEATURES:
+        raise ParameterError(
+            f"gaussian takes {_MOST_FEATURES} features at most, not {d}: a cluster's covariance "
+            "would have more numbers than its observations can tell. Give fewer columns or "
+            "components of them, or take family diagonal"
+        )
     sample = sample[np.isfinite(sample).all(axis=1)]
     sample = without_extremes(sample)
     centre = sample.mean(axis=0) if sample.shape[0] else np.zeros(d)
