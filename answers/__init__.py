@@ -5,7 +5,7 @@
   fits nowhere.
 - ``contrast``: what makes a cluster different, in a few words, and how surprising its
   observations are.
-- ``convergence``: R-hat and effective sample sizes, by ArviZ.
+- ``convergence``: R-hat and effective sample sizes of chains: rank-normalised and split.
 - ``errors``: why a question has no answer, and what to do about it.
 - ``evidence``: how well a partition's clusters predict each observation that they hold, without
   it.

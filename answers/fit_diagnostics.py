@@ -46,13 +46,7 @@ def chains_of(result: FitResult) -> Chains:
 
 
 def diagnostics(result: FitResult) -> list[dict[str, Any]]:
-    """R-hat and effective sample sizes of the second halves; empty without exact draws.
-
-    Raises
-    ------
-    ImportError
-        Where ArviZ is missing.
-    """
+    """R-hat and effective sample sizes of the second halves; empty without exact draws."""
     return diagnose(chains_of(result))
 
 

@@ -1,5 +1,7 @@
 """``weald fit``: the command, its networks, and what it writes.
 
+- ``columns``: which columns of a file a fit sees, and how: logarithms, what is left out, and
+  components.
 - ``command``: ``weald fit``: the engine's model and kernels on a file, offline.
 - ``network``: ``weald fit --family irm``: the blocks of a network, predicted links, and a picture
   of both.

@@ -202,8 +202,8 @@ def fit(
     to the nearest large one; `supported level` says which of the two predicts rows better. The
     `verdict` warns where clusters should not be believed, and says why.
 
-    Where ArviZ is installed (weald[notebook]) the diagnostics tell whether the chains agree: R-hat
-    should be below 1.01, the effective sample sizes some hundreds. Run --chains 4 to know more.
+    The diagnostics tell whether the chains agree: R-hat should be below 1.01, the effective sample
+    sizes some hundreds. Run --chains 4 to know more.
 
     Without --iterations or --seconds each chain runs for 100 sweeps. Rows count from 0.
 

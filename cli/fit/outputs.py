@@ -17,7 +17,7 @@ from weald.answers.evidence import Gain, gain_in_density, left_out_densities
 from weald.answers.fit_diagnostics import diagnostics
 from weald.answers.numbers import spread_text
 from weald.answers.verdict import verdict_of
-from weald.cli.terminal.output import Column, Form, note, write_record
+from weald.cli.terminal.output import Column, Form, write_record
 from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.totals import totals_of_groups
 
@@ -260,7 +260,7 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
         **summary,
         **_judged(fitted, grouped),
         "kernels": kernel_rows(result),
-        "diagnostics": _diagnostics(result),
+        "diagnostics": diagnostics(result),
         "groups": told,
         "clusters": clusters,
     }
@@ -286,14 +286,6 @@ def _judged(fitted: Fitted, grouped: NDArray[np.int64]) -> dict[str, Any]:
 
 def _nats(gain: Gain) -> str:
     return f"{gain.nats:+.3f} +- {gain.standard_error:.3f} nats a row"
-
-
-def _diagnostics(result: FitResult) -> list[dict[str, Any]]:
-    try:
-        return diagnostics(result)
-    except ImportError as error:
-        note(f"no R-hat or effective sample sizes: {error}")
-        return []
 
 
 def kernel_rows(result: FitResult) -> list[dict[str, Any]]:

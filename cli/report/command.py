@@ -12,7 +12,7 @@ import typer
 from weald.answers.numbers import number
 from weald.cli.errors import CommandError, NotReadyError, UsageError
 from weald.cli.terminal.options import Config, Output, Set, StreamName, example
-from weald.cli.terminal.output import Column, Form, note, write_record
+from weald.cli.terminal.output import Column, Form, write_record
 
 if TYPE_CHECKING:
     from weald.answers.report_data import NetworkSubject, Sampled, Subject
@@ -229,11 +229,7 @@ def _diagnostics(subject: Sampled) -> Section:
         Column("ess_bulk", "bulk ESS", "right", lambda value: f"{value:.0f}"),
         Column("ess_tail", "tail ESS", "right", lambda value: f"{value:.0f}"),
     )
-    try:
-        rows = diagnose(subject.chains)
-    except ImportError as error:
-        note(f"no R-hat and effective sample sizes: {error}")
-        rows = []
+    rows = diagnose(subject.chains)
     remark = (
         "Of the second half of the chains. R-hat above 1.01, or an effective sample size below "
         "100 for each chain, asks for more iterations."
