@@ -7,7 +7,7 @@ observations were cut into batches, and across :meth:`Chain.state` and :meth:`Ch
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -44,13 +44,15 @@ from .growing import (
 from .holdings import Holdings
 from .position import Position
 
-__all__ = ["Chain", "Walk"]
+__all__ = ["Chain", "Note", "Walk"]
 
 _FIRST_CAPACITY = 1024
 # A bounded number of single atoms a round: refinement must not slow down as the stream goes on.
 _SCHEDULE = (TGMCMC_BESIDE_GIBBS, gibbs_on(1000))
 
 Arrays = dict[str, NDArray[Any]]
+# What is told each draw of a refinement.
+Note = Callable[[NDArray[np.int64]], None]
 
 
 class Walk:
@@ -65,19 +67,14 @@ class Walk:
     def __init__(self, scale: PartitionPrior) -> None:
         self._began = time.perf_counter()
         self._scale = scale
-        self._before = self._best = 0.0
+        self._before = 0.0
         self._ledger = Ledger(0.0)
-        self.best_labels: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def rounds(
         self, rng: Generator, position: Any, schedule: Sequence[Kernel], n_rounds: int
     ) -> Iterator[None]:
-        """Update the hyperparameters and run every kernel, so many times; stop after each round.
-
-        ``best_labels`` are those of best log joint up to then, in the order of ``position``.
-        """
-        self._before = self._best = position.log_joint(self._scale)
-        self.best_labels = position.labels()
+        """Update the hyperparameters and run every kernel, so many times; stop after each round."""
+        self._before = position.log_joint(self._scale)
         self._ledger = Ledger(self._before)
         for _ in range(n_rounds):
             position.resample(rng)
@@ -86,15 +83,13 @@ class Walk:
                 tally = kernel.sweep(rng, position)
                 reached = position.log_joint(self._scale)
                 self._ledger.note(kernel, tally, reached, time.perf_counter() - started)
-                if reached > self._best:
-                    self._best, self.best_labels = reached, position.labels()
             yield
 
     def refinement(self, n_blocks: int) -> Refinement:
         """What was done up to now."""
         seconds = time.perf_counter() - self._began
         after, reports = self._ledger.log_joint, self._ledger.reports()
-        return Refinement(self._before, after, self._best, n_blocks, reports, seconds)
+        return Refinement(self._before, after, n_blocks, reports, seconds)
 
 
 class Chain(Holdings):
@@ -114,7 +109,6 @@ class Chain(Holdings):
         self._n_features = spec.draw(family, prior_row, Generator(PCG64(0)), 1).shape[1]
         self._state = empty_state(family, _FIRST_CAPACITY)
         self._forest = empty_forest(family, _FIRST_CAPACITY)
-        self._best: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._company = Company()
         self._doubt = np.zeros(_FIRST_CAPACITY)
         self._lending: Lending | None = None
@@ -210,14 +204,19 @@ class Chain(Holdings):
         """Log of prior times likelihood of the partition, under the prior it started with."""
         return self._position().log_joint(self._first_prior) if self.n_atoms else 0.0
 
-    def refine(self, rounds: int = 1) -> Refinement:
-        """Rounds of hyperparameter updates and every kernel; deterministic given the RNG."""
+    def refine(self, rounds: int = 1, note: Note | None = None) -> Refinement:
+        """Rounds of hyperparameter updates and every kernel; deterministic given the RNG.
+
+        ``note`` is told the draw that each round ends in: the block of every atom by its id, -1
+        for an id that none has.
+        """
         walk = Walk(self._first_prior)
         if self.n_atoms:
             position, present = self._position(), self._present()
             for _ in walk.rounds(self._rng, position, _SCHEDULE, rounds):
                 self._company.note(present, position.labels())
-            self._best = self._by_id(walk.best_labels)
+                if note is not None:
+                    note(self._by_id(position.labels()))
             self.prior = position.prior
             self._settle(self._by_id(position.labels()))
         return walk.refinement(self.n_blocks)
@@ -287,9 +286,8 @@ class Chain(Holdings):
             n += int(size[part].sum())
             at += part.shape[0]
         after = self.log_joint()
-        self._best = self.labels
         seconds = time.perf_counter() - began
-        return Refinement(before, after, after, self.n_blocks, (), seconds)
+        return Refinement(before, after, self.n_blocks, (), seconds)
 
     def _settle(self, labels: NDArray[np.int64]) -> None:
         """Take over a partition, with every block's statistics summed afresh."""
@@ -332,7 +330,7 @@ class Chain(Holdings):
         }
         # Integers of 128 bits survive JSON as they are.
         encoded = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-        saved: Arrays = {"about": encoded, "best": self._best, "free": self._ids.free}
+        saved: Arrays = {"about": encoded, "free": self._ids.free}
         saved["doubt"] = self._doubt[: self._ids.end].copy()
         saved |= under("forest_", forest_arrays(self._forest))
         saved |= under("state_", state_arrays(self._state, self._ids.end))
@@ -352,7 +350,6 @@ class Chain(Holdings):
         chain = cls(family, build_prior(*about["prior"]), Generator(bits))
         chain._first_prior = build_prior(*about["first_prior"])
         chain._ids = AtomIds(about["end"], saved["free"])
-        chain._best = saved["best"]
         chain._lending = Lending.restore(saved)
         forest_model = chain._model(chain._first_prior, 0)
         chain._forest = restored_forest(family, forest_model, taken_from(saved, "forest_"))

@@ -35,7 +35,6 @@ class Holdings:
     _ids: AtomIds
     _state: State
     _forest: Forest
-    _best: NDArray[np.int64]
     _company: Company
     _doubt: NDArray[np.float64]
 
@@ -59,16 +58,6 @@ class Holdings:
         """Block slot of each atom by its id, -1 for an id that no atom has."""
         return self._state.partition.label[: self._ids.end].copy()
 
-    @property
-    def best_labels(self) -> NDArray[np.int64]:
-        """Partition of best log joint in the last refinement: canonical labels of atoms by id.
-
-        -1 for an id that no atom has, and for an atom that has come since.
-        """
-        best = np.full(self._ids.end, -1, dtype=np.int64)
-        best[: self._best.shape[0]] = self._best
-        return best
-
     def _model(self, prior: PartitionPrior, n_more: int) -> Model:
         """What places ``n_more`` observations beside those that are there."""
         n = self.n_observations + n_more
@@ -89,8 +78,6 @@ class Holdings:
         return np.flatnonzero(self._state.partition.label[: self._ids.end] >= 0)
 
     def _give_back(self, ids: NDArray[np.int64]) -> None:
-        self._best = self.best_labels
-        self._best[ids] = -1
         self._doubt[ids] = 0.0
         self._ids.give_back(ids)
 
@@ -154,15 +141,12 @@ class Holdings:
         size = int(self.atom_sizes[atom]) if 0 <= atom < self._ids.end else 0
         if size == 0 or values.shape[0] != size:
             raise ObservationError(f"atom {atom} has {size} observations, not {values.shape[0]}")
-        best = int(self.best_labels[atom])
         self._give_back(np.array([atom]))
         ids = self._ids.take(size)
         self._reserve(self._ids.end)
         first_model = self._model(self._first_prior, 0)
         values = np.ascontiguousarray(values, dtype=np.float64)
         replace_block(first_model, self._forest, self._state, atom, values, ids)
-        self._best = self.best_labels
-        self._best[ids] = best
         self._company.arrive(ids)
         return ids
 

@@ -43,21 +43,21 @@ def _log2_sum(x: float) -> float:
 
 
 @compiled
-def _loss(draws: Draws, labels: NDArray[np.int64], is_vi: bool) -> float:
-    """Mean loss of ``labels`` (n) against each draw (t, n), all canonical."""
-    t, n = draws.shape
+def _loss(draws: Draws, labels: NDArray[np.int64], weight: NDArray[np.int64], is_vi: bool) -> float:
+    """Mean loss of ``labels`` (m) against each draw (t, m), all canonical, of items that weigh."""
+    t, m = draws.shape
     k = labels.max() + 1
-    total = 0.0
+    total, n = 0.0, weight.sum()
     sizes = np.zeros(k)
-    for i in range(n):
-        sizes[labels[i]] += 1.0
+    for i in range(m):
+        sizes[labels[i]] += weight[i]
     for s in range(t):
         b = draws[s].max() + 1
         table = np.zeros((k, b))
         theirs = np.zeros(b)
-        for i in range(n):
-            table[labels[i], draws[s, i]] += 1.0
-            theirs[draws[s, i]] += 1.0
+        for i in range(m):
+            table[labels[i], draws[s, i]] += weight[i]
+            theirs[draws[s, i]] += weight[i]
         value = 0.0
         for c in range(k):
             value += _log2_sum(sizes[c]) if is_vi else sizes[c] ** 2
@@ -69,15 +69,21 @@ def _loss(draws: Draws, labels: NDArray[np.int64], is_vi: bool) -> float:
     return total / t
 
 
-def expected_loss(draws: Draws, labels: NDArray[np.int64], loss: str) -> float:
+def expected_loss(
+    draws: Draws,
+    labels: NDArray[np.int64],
+    loss: str,
+    weight: NDArray[np.int64] | None = None,
+) -> float:
     """Mean loss over the draws (t, n) of a partition with canonical labels (n).
 
-    ``vi`` is in bits, ``binder`` the share of ordered pairs. Raises ParameterError for another
-    name.
+    ``vi`` is in bits, ``binder`` the share of ordered pairs; ``weight`` (n) is how many
+    observations each stands for. Raises ParameterError for another name.
     """
     if loss not in LOSSES:
         raise ParameterError(f"there is no loss {loss!r}: choose among {', '.join(LOSSES)}")
-    return float(_loss(draws, labels, loss == "vi"))
+    weight = np.ones(labels.shape[0], dtype=np.int64) if weight is None else weight
+    return float(_loss(draws, labels, weight, loss == "vi"))
 
 
 class _Search(NamedTuple):
@@ -202,10 +208,12 @@ def _improve(rng: Generator, search: _Search, most: int, sweeps: int) -> None:
             return
 
 
-def _items(labellings: Draws) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _items(
+    labellings: Draws, weight: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Observations that no labelling (t, n) parts are one item: its first row, weight, whose.
 
-    Returns arrays (m), (m), and the item (n) of each observation.
+    ``weight`` (n) is that of the observations. Returns arrays (m), (m), and the item (n) of each.
     """
     rng = Generator(PCG64(_SEED))
     odd = np.uint64(1)
@@ -214,14 +222,12 @@ def _items(labellings: Draws) -> tuple[NDArray[np.int64], NDArray[np.int64], NDA
     for at, labels in enumerate(labellings):
         hashed = (hashed ^ labels.astype(np.uint64)) * keys[at]
         hashed ^= hashed >> np.uint64(29)
-    _, first, item, weight = np.unique(
-        hashed, return_index=True, return_inverse=True, return_counts=True
-    )
+    _, first, item = np.unique(hashed, return_index=True, return_inverse=True)
     if not all((labels == labels[first[item]]).all() for labels in labellings):
         # Two rows with one hash: every observation for itself is right, too.
         every = np.arange(labellings.shape[1])
-        return every, np.ones_like(every), every
-    return first, weight.astype(np.int64), item.astype(np.int64)
+        return every, weight, every
+    return first, np.bincount(item, weights=weight).astype(np.int64), item.astype(np.int64)
 
 
 def _spread(draws: Draws) -> Draws:
@@ -233,7 +239,13 @@ def _spread(draws: Draws) -> Draws:
 
 
 def consensus_partition(
-    draws: Draws, loss: str, candidates: Sequence[NDArray[np.int64]] = ()
+    draws: Draws,
+    loss: str,
+    candidates: Sequence[NDArray[np.int64]] = (),
+    *,
+    weight: NDArray[np.int64] | None = None,
+    starts: int = _STARTS,
+    most_work: float = _MOST_WORK,
 ) -> NDArray[np.int64]:
     """Canonical labels (n) of a partition of small expected loss over the draws (t, n).
 
@@ -244,37 +256,41 @@ def consensus_partition(
     many observations the loss is that over evenly spaced draws. Raises ParameterError for an
     unknown loss.
 
+    ``weight`` (n) is how many observations each row stands for, ``starts`` how many of the best
+    are improved, each for ``most_work`` counts looked up or two sweeps.
+
     Source: Rastelli and Friel (2018), Statistics and Computing 28; Dahl, Johnson and Mueller
     (2022), Journal of Computational and Graphical Statistics 31.
     """
     compared = _spread(draws)
-    starts = [*compared, *(canonical_labels(each) for each in candidates)]
-    scores = np.array([expected_loss(compared, labels, loss) for labels in starts])
-    chosen = [starts[at] for at in np.argsort(scores, kind="stable")[:_STARTS]]
+    every = [*compared, *(canonical_labels(each) for each in candidates)]
+    weight = np.ones(draws.shape[1], dtype=np.int64) if weight is None else weight
+    first, weight, item = _items(np.stack(every), weight)
+    blocks, every = np.ascontiguousarray(compared[:, first]), [each[first] for each in every]
+    scores = np.array([expected_loss(blocks, labels, loss, weight) for labels in every])
+    chosen = [every[at] for at in np.argsort(scores, kind="stable")[:starts]]
     most = max(int(np.median(compared.max(axis=1))) + 1, 1)
-    first, weight, item = _items(np.stack([*compared, *chosen]))
-    n = draws.shape[1]
-    count = np.arange(n + 1, dtype=np.float64)
+    count = np.arange(int(weight.sum()) + 1, dtype=np.float64)
     term = count * np.log2(np.maximum(count, 1.0)) if loss == "vi" else count**2
-    best, least = canonical_labels(chosen[0]), float(scores.min())
+    best, least = chosen[0], float(scores.min())
     rng = Generator(PCG64(_SEED))
     for start in chosen:
         k = max(int(start.max()) + 1, most)
         search = _Search(
-            np.ascontiguousarray(compared[:, first]),
+            blocks,
             weight,
-            start[first],
+            start.copy(),
             np.zeros(k, dtype=np.int64),
             np.zeros((k, compared.shape[0], int(compared.max()) + 1), dtype=np.int64),
             term,
         )
         work = first.shape[0] * k * compared.shape[0]
-        _improve(rng, search, most, max(_LEAST_SWEEPS, min(_SWEEPS, _MOST_WORK // work)))
-        labels = canonical_labels(search.label[item])
-        found = expected_loss(compared, labels, loss)
+        _improve(rng, search, most, max(_LEAST_SWEEPS, min(_SWEEPS, int(most_work // work))))
+        labels = canonical_labels(search.label)
+        found = expected_loss(blocks, labels, loss, weight)
         if found < least - 1e-12:
             best, least = labels, found
-    return best
+    return canonical_labels(best[item])
 
 
 @compiled

@@ -18,7 +18,7 @@ from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.chain.atom_ids import AtomIds
-from weald.mcmc.chain.chain import Walk
+from weald.mcmc.chain.chain import Note, Walk
 from weald.mcmc.chain.growing import taken_from, under
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.treecore.partition.partition import Model
@@ -68,7 +68,6 @@ class NetworkChain:
         self._atom_of: dict[int, int] = {}
         self._waiting: dict[int, tuple[int, int, float]] = {}
         self._edges = EdgeLedger(directed=family.directed, counts=family.counts)
-        self._best: Ids = np.empty(0, dtype=np.int64)
         self._state = empty_vertices(family, _FIRST_CAPACITY, room_for(0))
         self._reserve(0)
 
@@ -108,13 +107,6 @@ class NetworkChain:
     def labels(self) -> Ids:
         """Block slot of each atom by its id, -1 for an id that none has."""
         return self._state.partition.label[: self._ids.end].copy()
-
-    @property
-    def best_labels(self) -> Ids:
-        """Partition of best log joint in the last refinement: labels by id, -1 for later atoms."""
-        best = np.full(self._ids.end, -1, dtype=np.int64)
-        best[: len(self._best)] = self._best
-        return best
 
     @property
     def degrees(self) -> NDArray[np.float64]:
@@ -248,15 +240,15 @@ class NetworkChain:
         """
         return self._position(self._present()).log_joint(self._first_prior) if self.n_atoms else 0.0
 
-    def refine(self, rounds: int = 1) -> Refinement:
-        """Rounds of hyperparameter updates and every kernel; deterministic given the RNG."""
+    def refine(self, rounds: int = 1, note: Note | None = None) -> Refinement:
+        """Rounds of hyperparameter updates and every kernel, as of any chain."""
         walk = Walk(self._first_prior)
         if self.n_atoms:
             present = self._present()
             position = self._position(present)
             for _ in walk.rounds(self._rng, position, _SCHEDULE, rounds):
-                pass
-            self._best = self._by_id(present, walk.best_labels)
+                if note is not None:
+                    note(self._by_id(present, position.labels()))
             self.prior = position.prior
             self.family = self.family._replace(edges=position.family)
             self._settle(present, position.labels())
@@ -324,8 +316,6 @@ class NetworkChain:
         lost = set(left.tolist())
         self._atom_of = {each: atom for each, atom in self._atom_of.items() if atom not in lost}
         self._ids.give_back(left)
-        self._best = self.best_labels
-        self._best[left] = -1
         for atom, (what, other, _) in self._waiting.items():
             if not named[atom]:
                 self._waiting[atom] = (what, other, 0.0)
@@ -348,7 +338,7 @@ class NetworkChain:
         end = self._ids.end
         # Integers of 128 bits survive JSON as they are.
         saved: Arrays = {"about": np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)}
-        saved |= {"best": self._best, "free": self._ids.free, "seated": self._seated[:end].copy()}
+        saved |= {"free": self._ids.free, "seated": self._seated[:end].copy()}
         saved["vertices"] = np.array(list(self._atom_of.items()), dtype=np.int64).reshape(-1, 2)
         saved |= under("edges_", self._edges.state())
         saved |= vertex_arrays(self._state, end)
@@ -364,7 +354,6 @@ class NetworkChain:
         chain = cls(family, build_prior(*about["prior"]), Generator(bits))
         chain._first_prior = build_prior(*about["first_prior"])
         chain._ids = AtomIds(about["end"], saved["free"])
-        chain._best = saved["best"]
         chain._reserve(about["room"])
         end = about["end"]
         chain._seated[:end] = saved["seated"]

@@ -46,7 +46,6 @@ class Refinement:
 
     log_joint_before: float
     log_joint_after: float
-    best_log_joint: float
     n_blocks: int
     kernels: tuple[KernelReport, ...]
     seconds: float

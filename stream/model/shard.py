@@ -346,23 +346,25 @@ class Shard:
         return self.table.regroup(clusters, cluster, rows, self.publication)
 
     def _refine(self, applied: Applied) -> None:
-        refinement = self.chain.refine(self.cadence.rounds)
+        refinement = self.chain.refine(self.cadence.rounds, self._draws.add)
         self._arrivals = None
-        self._draws.add(self.chain.labels)
         applied.refined(refinement, self.cadence.rounds, self.seq, self.roster.n_observations)
 
     def _publish(self, applied: Applied, now: float) -> None:
-        """Show the best partition that the refinement just before has seen.
+        """Show the partition that the newest draws support.
 
-        Where workers refine there need not be one just before; the chain is shown as it stands.
+        Where workers refine there need not be a refinement just before.
         """
         roster, present = self.roster, self.roster.present
         shown = roster.cluster[present]
-        by_workers = self.cadence.mode == "workers" and not applied.refinements
-        refinement = self.chain.refine(0) if by_workers else applied.refinements[-1]
+        if applied.refinements and self.cadence.mode == "inline":
+            refinement = applied.refinements[-1]
+            log_joints = refinement.log_joint_before, refinement.log_joint_after
+        else:
+            log_joints = (self.chain.log_joint(),) * 2
         published, events, changed = publish(
             Published(self.publication, shown, self._next_cluster),
-            self.chain.best_labels[present],
+            self._draws.best(roster, self.chain.labels),
             Moment(self.seq, now),
             roster.size[present],
         )
@@ -379,8 +381,8 @@ class Shard:
                 number=self.publication,
                 seq=self.seq,
                 time=now,
-                log_joint_before=refinement.log_joint_before,
-                log_joint=refinement.best_log_joint,
+                log_joint_before=log_joints[0],
+                log_joint=log_joints[1],
                 n_clusters=len(self.table),
                 n_observations=roster.n_observations,
                 prior_params=self.chain.prior.parameters(),

@@ -1,9 +1,11 @@
-"""How sure the chain is of what is shown: the published partition against the chain's recent draws.
+"""What the chain's recent draws support, and how sure they are of what is shown.
 
-A publication is one partition; the chain visits many. Every refinement ends in one draw, the last
-few of which are kept. An observation's *probability* is the share of draws in which it is in the
-drawn block that holds most of its published cluster, its *stability* the mean share of its
-cluster's other members that it is with. An observation is judged by the draws made since it came.
+A publication is one partition; the chain visits many, and the newest of them are kept, one for
+each round of a refinement. What is shown is the partition of least expected variation of
+information over them: that of highest log joint has too few clusters where they overlap. An
+observation's *probability* is the mean share of its drawn block that lies in its cluster, its
+*stability* the mean share of its cluster's other members that it is with; of one that is shown
+alone, the share of draws in which it is. An observation is judged by the draws made since it came.
 """
 
 import math
@@ -12,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from weald.mcmc.estimate.consensus import consensus_partition
 from weald.storage.commit.commit import Certainty
 from weald.stream.tables.atom_table import Roster
-from weald.stream.tables.contingency import numbered, overlaps
+from weald.stream.tables.contingency import canonical_labels, numbered, overlaps
 
 __all__ = ["Judged", "RecentDraws", "judge"]
 
@@ -22,7 +25,12 @@ Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
 
 # Four bytes an observation each.
-DRAWS_KEPT = 8
+DRAWS_KEPT = 16
+# A draw that has seen fewer of the observations says too little of them all.
+_LEAST_SEEN = 0.75
+# Bounds of the search: partitions that it begins with, and counts looked up for each of them.
+_STARTS = 2
+_MOST_WORK = 2e7
 # Certainties are kept in whole percent, one byte each.
 PERCENT = 100.0
 _UNTOLD = 255
@@ -56,6 +64,27 @@ class RecentDraws:
         for draw in self._draws:
             draw[atoms[atoms < len(draw)]] = -1
         self._told[:, atoms[atoms < self._told.shape[1]]] = _UNTOLD
+
+    def best(self, roster: Roster, labels: NDArray[np.integer]) -> Ids:
+        """Partition (n) of the roster's atoms that the draws support, or what is shown now.
+
+        ``labels`` are the chain's own blocks by atom id. What came after a draw is put there where
+        most of its block's other members are. Only what is shown now and the draws' own blocks are
+        looked at: the cost is that of the observations that draws do not agree on.
+        """
+        atoms = roster.present
+        sizes, now = roster.size[atoms], canonical_labels(labels[atoms])
+        drawn = [_drawn(draw, atoms) for draw in self._draws]
+        seen = [float(sizes[draw >= 0].sum()) for draw in drawn]
+        enough = _LEAST_SEEN * float(sizes.sum())
+        drawn = [draw for draw, n in zip(drawn, seen, strict=True) if n >= enough]
+        if not drawn:
+            return now
+        filled = np.stack([canonical_labels(_filled(draw, now, sizes)) for draw in drawn])
+        shown = canonical_labels(roster.cluster[atoms])
+        return consensus_partition(
+            filled, "vi", [shown], weight=sizes, starts=_STARTS, most_work=_MOST_WORK
+        )
 
     def certainty(self, roster: Roster) -> Certainty:
         """Judge the published partition, and return what changed since the last call."""
@@ -110,6 +139,20 @@ def _drawn(draw: NDArray[np.int32], atoms: Ids) -> NDArray[np.int32]:
     return found
 
 
+def _filled(draw: NDArray[np.int32], now: Ids, sizes: Ids) -> Ids:
+    """A draw in which what it has not seen (-1) is with the others of its block of ``now``."""
+    known = draw >= 0
+    if known.all():
+        return draw.astype(np.int64)
+    blocks, columns = numbered(draw[known])
+    cells = overlaps(now[known], columns, sizes[known])
+    # A block that came after the draw altogether is one of its own.
+    home = int(draw.max()) + 1 + np.arange(int(now.max()) + 1)
+    order = np.lexsort((-cells.column, cells.n))
+    home[cells.row[order]] = blocks[cells.column[order]]
+    return np.where(known, draw, home[now])
+
+
 def judge(draws: list[NDArray[np.int32]], clusters: Ids, sizes: Ids) -> Judged:
     """Compare a partition with draws.
 
@@ -129,15 +172,11 @@ def judge(draws: list[NDArray[np.int32]], clusters: Ids, sizes: Ids) -> Judged:
         _, rows = numbered(place[known])
         _, columns = numbered(draw[known])
         cells = overlaps(rows, columns, sizes[known])
-        # The largest block of each cluster; of equal ones the first.
-        order = np.lexsort((-cells.column, cells.n))
-        home = np.zeros(len(cells.row_size), dtype=np.int64)
-        home[cells.row[order]] = cells.column[order]
         cell = cells.row * len(cells.column_size) + cells.column
         together = cells.n[np.searchsorted(cell, rows * len(cells.column_size) + columns)]
-        others = cells.row_size[rows] - 1
-        probability[known] += columns == home[rows]
-        stability[known] += np.where(others > 0, (together - 1) / np.maximum(others, 1), 1.0)
+        others, block = cells.row_size[rows] - 1, cells.column_size[columns]
+        probability[known] += together / block
+        stability[known] += np.where(others > 0, (together - 1) / np.maximum(others, 1), block == 1)
         seen[known] += 1
     seen[seen == 0] = np.nan
     return Judged(probability / seen, stability / seen)

@@ -159,3 +159,17 @@ def test_membership(draws: Labels) -> None:
     found = membership(draws, labels)
     assert found[0] == pytest.approx(probability / t)
     assert found[1] == pytest.approx(stability / t)
+
+
+@given(draws=draws_of, seed=st.integers(0, 2**32 - 1))
+def test_a_row_that_stands_for_many_counts_as_many(draws: Labels, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(1, 4, size=(draws.shape[1],))
+    each = np.repeat(np.arange(draws.shape[1]), weight)
+    labels = canonical_labels(rng.integers(0, 3, size=(draws.shape[1],)))
+    for loss in LOSSES:
+        heavy = expected_loss(draws, labels, loss, weight)
+        assert heavy == pytest.approx(expected_loss(draws[:, each], labels[each], loss), abs=1e-9)
+        found = consensus_partition(draws, loss, weight=weight)
+        least = min(expected_loss(draws, draw, loss, weight) for draw in draws)
+        assert expected_loss(draws, found, loss, weight) <= least + 1e-9

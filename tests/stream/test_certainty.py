@@ -5,8 +5,11 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.answers.agreement import adjusted_rand_index
+from weald.mcmc.estimate.consensus import expected_loss
 from weald.stream.publication.certainty import DRAWS_KEPT, RecentDraws, judge
 from weald.stream.tables.atom_table import Roster
+from weald.stream.tables.contingency import canonical_labels
 
 Labels = NDArray[np.int64]
 
@@ -31,11 +34,10 @@ def slow(draws: list[NDArray[np.int32]], clusters: Labels, i: int) -> tuple[floa
         if i >= len(draw):
             continue
         members = [j for j in range(len(draw)) if clusters[j] == clusters[i]]
-        blocks = [int(draw[j]) for j in members]
-        largest = max(sorted(set(blocks)), key=blocks.count)
-        inside.append(draw[i] == largest)
+        block = [j for j in range(len(draw)) if draw[j] == draw[i]]
+        inside.append(np.mean([clusters[j] == clusters[i] for j in block]))
         mates = [draw[j] == draw[i] for j in members if j != i]
-        together.append(np.mean(mates) if mates else 1.0)
+        together.append(np.mean(mates) if mates else float(block == [i]))
     return float(np.mean(inside)), float(np.mean(together))
 
 
@@ -106,6 +108,42 @@ def test_the_id_of_one_that_left_says_nothing_of_the_next() -> None:
     told = recent.certainty(roster)
     assert told.seq.tolist() == [4]
     assert told.percent.tolist() == [[100], [100]]
+
+
+def test_one_that_is_shown_alone_is_as_sure_as_draws_have_it_alone() -> None:
+    draws = [np.array(draw, dtype=np.int32) for draw in ([0, 0, 1], [0, 0, 0], [0, 0, 1])]
+    judged = judge(draws, np.array([4, 4, 9]), np.ones(3, dtype=np.int64))
+    assert judged.stability[2] == pytest.approx(2 / 3)
+    assert judged.probability[2] == pytest.approx((1 + 1 / 3 + 1) / 3)
+
+
+def test_the_best_is_no_worse_than_any_draw_or_what_is_shown(rng: Generator) -> None:
+    truth = np.arange(200) % 4
+    draws = [np.where(rng.random(200) < 0.2, rng.integers(0, 6, 200), truth) for _ in range(12)]
+    shown = np.where(rng.random(200) < 0.3, rng.integers(0, 4, 200), truth)
+    roster, recent = roster_of(shown), RecentDraws()
+    for draw in draws:
+        recent.add(draw)
+    best = recent.best(roster, draws[-1])
+    every = np.stack([canonical_labels(draw) for draw in draws])
+    others = [expected_loss(every, canonical_labels(each), "vi") for each in [*draws, shown]]
+    assert expected_loss(every, best, "vi") < min(others)
+    assert adjusted_rand_index(best, truth) > 0.95
+
+
+def test_what_came_after_a_draw_is_with_its_like(rng: Generator) -> None:
+    """A draw of less than three quarters of the observations is passed over."""
+    truth = np.arange(100) % 3
+    roster, recent = roster_of(truth), RecentDraws()
+    recent.add(np.zeros(60, dtype=np.int64))
+    for n in (80, 90, 100):
+        recent.add(rng.permutation(7)[truth[:n]])
+    assert adjusted_rand_index(recent.best(roster, truth + 5), truth) == 1.0
+
+
+def test_without_draws_the_best_is_the_chain_s_own() -> None:
+    roster = roster_of(np.array([1, 1, 2, 2]))
+    assert RecentDraws().best(roster, np.array([4, 0, 0, 0])).tolist() == [0, 1, 1, 1]
 
 
 def test_no_draws() -> None:
