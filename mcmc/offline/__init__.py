@@ -1,5 +1,7 @@
 """A batch of observations clustered from start to end.
 
+- ``base_from_sample``: the base measure with which a stream of Gaussian clusters begins: what its
+  first records say.
 - ``fit``: A batch of observations clustered offline: chains, their traces, and one reported
   partition.
 - ``offline_guide``: the guide of an offline chain: a tree of nearest neighbours where

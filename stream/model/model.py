@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.mcmc.chain.chain import Chain
+from weald.mcmc.offline.base_from_sample import base_from_sample
 from weald.mcmc.relational.chain import NetworkChain
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.storage.commit.commit import Arrays, StreamSpec
@@ -90,8 +91,11 @@ def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:
         When the settings name a family, a prior or a parameter that does not exist.
     """
     name, params = chosen_family(plan.model, plan.schema)
-    family = family_named(name)
-    return _spec(plan, name, family.parameters(family.build(params, sample)))
+    family = family_named(name).build(params, sample)
+    if not params:
+        prior = build_prior(plan.model.prior, prior_parameters(plan.model))
+        family = base_from_sample(family, prior, sample)
+    return _spec(plan, name, family_named(name).parameters(family))
 
 
 def spec_on_record(plan: Plan, stored: StreamSpec) -> StreamSpec:
@@ -146,6 +150,8 @@ def free_shard(
     name = "gaussian" if model.family == AUTO else model.family
     family = family_named(name).build(model.params, sample)
     prior = build_prior(model.prior, prior_parameters(model))
+    if not model.params:
+        family = base_from_sample(family, prior, sample)
     return Shard(Chain.start(family, prior, seed=model.seed), family, cadence, memory)
 
 

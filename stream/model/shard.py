@@ -164,7 +164,7 @@ class Shard:
         refinement = self.chain.adopt(returns)
         self.rounds.end()
         self._arrivals = None
-        self._draws.add(self.chain.labels)
+        self._draws.add(self.chain.labels, self.seq)
         return refinement
 
     def conclude(self, now: float, step: Step = untimed) -> Applied:
@@ -346,7 +346,9 @@ class Shard:
         return self.table.regroup(clusters, cluster, rows, self.publication)
 
     def _refine(self, applied: Applied) -> None:
-        refinement = self.chain.refine(self.cadence.rounds, self._draws.add)
+        refinement = self.chain.refine(
+            self.cadence.rounds, lambda labels: self._draws.add(labels, self.seq)
+        )
         self._arrivals = None
         applied.refined(refinement, self.cadence.rounds, self.seq, self.roster.n_observations)
 
@@ -364,7 +366,7 @@ class Shard:
             log_joints = (self.chain.log_joint(),) * 2
         published, events, changed = publish(
             Published(self.publication, shown, self._next_cluster),
-            self._draws.best(roster, self.chain.labels),
+            self._draws.best(roster, self.chain.labels, self.seq),
             Moment(self.seq, now),
             roster.size[present],
         )

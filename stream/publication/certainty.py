@@ -26,8 +26,8 @@ Arrays = dict[str, NDArray[Any]]
 
 # Four bytes an observation each.
 DRAWS_KEPT = 16
-# A draw that has seen fewer of the observations says too little of them all.
-_LEAST_SEEN = 0.75
+# A draw that was made when fewer of the records had come says too little of what is now.
+_LEAST_SEEN = 0.9
 # Bounds of the search: partitions that it begins with, and counts looked up for each of them.
 _STARTS = 2
 _MOST_WORK = 2e7
@@ -53,11 +53,17 @@ class RecentDraws:
 
     def __init__(self) -> None:
         self._draws: list[NDArray[np.int32]] = []
+        # Records that had come when each of them was made.
+        self._after: list[int] = []
         self._told = np.empty((2, 0), dtype=np.uint8)
 
-    def add(self, labels: NDArray[np.integer]) -> None:
-        """Keep one more draw: the block of every atom by its id, -1 for an id that none has."""
+    def add(self, labels: NDArray[np.integer], seq: int) -> None:
+        """Keep one more draw: the block of every atom by its id, -1 for an id that none has.
+
+        ``seq`` records had come when it was made.
+        """
         self._draws = [*self._draws[1 - DRAWS_KEPT :], labels.astype(np.int32)]
+        self._after = [*self._after[1 - DRAWS_KEPT :], seq]
 
     def forget(self, atoms: Ids) -> None:
         """Strike out atoms that have left, whose ids others will have."""
@@ -65,19 +71,21 @@ class RecentDraws:
             draw[atoms[atoms < len(draw)]] = -1
         self._told[:, atoms[atoms < self._told.shape[1]]] = _UNTOLD
 
-    def best(self, roster: Roster, labels: NDArray[np.integer]) -> Ids:
+    def best(self, roster: Roster, labels: NDArray[np.integer], seq: int) -> Ids:
         """Partition (n) of the roster's atoms that the draws support, or what is shown now.
 
-        ``labels`` are the chain's own blocks by atom id. What came after a draw is put there where
-        most of its block's other members are. Only what is shown now and the draws' own blocks are
-        looked at: the cost is that of the observations that draws do not agree on.
+        ``labels`` are the chain's own blocks by atom id, ``seq`` is how many records have come.
+        What came after a draw is put there where most of its block's other members are. Only what
+        is shown now and the draws' own blocks are looked at: the cost is that of the observations
+        that draws do not agree on.
         """
         atoms = roster.present
         sizes, now = roster.size[atoms], canonical_labels(labels[atoms])
-        drawn = [_drawn(draw, atoms) for draw in self._draws]
-        seen = [float(sizes[draw >= 0].sum()) for draw in drawn]
-        enough = _LEAST_SEEN * float(sizes.sum())
-        drawn = [draw for draw, n in zip(drawn, seen, strict=True) if n >= enough]
+        drawn = [
+            _drawn(draw, atoms)
+            for draw, after in zip(self._draws, self._after, strict=True)
+            if after >= _LEAST_SEEN * seq
+        ]
         if not drawn:
             return now
         filled = np.stack([canonical_labels(_filled(draw, now, sizes)) for draw in drawn])
@@ -118,7 +126,7 @@ class RecentDraws:
         """Arrays from which `restore` goes on."""
         lengths = np.array([len(draw) for draw in self._draws], dtype=np.int64)
         joined = np.concatenate([np.empty(0, dtype=np.int32), *self._draws])
-        return {"lengths": lengths, "labels": joined}
+        return {"lengths": lengths, "labels": joined, "after": np.array(self._after)}
 
     @classmethod
     def restore(cls, state: Arrays) -> "RecentDraws":
@@ -129,6 +137,7 @@ class RecentDraws:
         draws = cls()
         draws._draws = np.split(state["labels"], np.cumsum(state["lengths"])[:-1])
         draws._draws = draws._draws if len(state["lengths"]) else []
+        draws._after = state["after"].astype(np.int64).tolist()
         return draws
 
 

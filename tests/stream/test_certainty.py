@@ -63,7 +63,7 @@ def test_only_the_newest_draws_count(rng: Generator) -> None:
     draws = [rng.integers(0, 4, size=30) for _ in range(DRAWS_KEPT + 3)]
     recent = RecentDraws()
     for draw in draws:
-        recent.add(draw)
+        recent.add(draw, len(draw))
     told = recent.certainty(roster_of(clusters))
     newest = [draw.astype(np.int32) for draw in draws[-DRAWS_KEPT:]]
     expected = judge(newest, clusters, np.ones(30, dtype=np.int64))
@@ -74,12 +74,12 @@ def test_only_the_newest_draws_count(rng: Generator) -> None:
 def test_what_changed_is_told_once() -> None:
     clusters = np.repeat([1, 2], 4000)
     roster, recent = roster_of(clusters), RecentDraws()
-    recent.add(clusters)
+    recent.add(clusters, 8000)
     assert recent.certainty(roster).seq.tolist() == list(range(1, 8001))
     assert recent.certainty(roster).seq.tolist() == []
     other = clusters.copy()
     other[-1] = 3
-    recent.add(other)
+    recent.add(other, 8000)
     again = RecentDraws.restore(recent.state())
     # One of thousands is less than half a percent of what the others are with.
     assert recent.certainty(roster).seq.tolist() == [8000]
@@ -99,12 +99,12 @@ def test_an_atom_of_many_observations_counts_as_many() -> None:
 def test_the_id_of_one_that_left_says_nothing_of_the_next() -> None:
     clusters = np.array([1, 1, 2])
     roster, recent = roster_of(clusters), RecentDraws()
-    recent.add(np.array([0, 0, 1]))
+    recent.add(np.array([0, 0, 1]), 3)
     recent.certainty(roster)
     recent.forget(np.array([1]))
     roster.leave(np.array([1]))
     roster.enter(np.array([1]), np.array([4]), np.zeros(1), np.array([2]))
-    recent.add(np.array([0, 1, 1]))
+    recent.add(np.array([0, 1, 1]), 4)
     told = recent.certainty(roster)
     assert told.seq.tolist() == [4]
     assert told.percent.tolist() == [[100], [100]]
@@ -123,8 +123,8 @@ def test_the_best_is_no_worse_than_any_draw_or_what_is_shown(rng: Generator) -> 
     shown = np.where(rng.random(200) < 0.3, rng.integers(0, 4, 200), truth)
     roster, recent = roster_of(shown), RecentDraws()
     for draw in draws:
-        recent.add(draw)
-    best = recent.best(roster, draws[-1])
+        recent.add(draw, len(draw))
+    best = recent.best(roster, draws[-1], 200)
     every = np.stack([canonical_labels(draw) for draw in draws])
     others = [expected_loss(every, canonical_labels(each), "vi") for each in [*draws, shown]]
     assert expected_loss(every, best, "vi") < min(others)
@@ -132,18 +132,18 @@ def test_the_best_is_no_worse_than_any_draw_or_what_is_shown(rng: Generator) -> 
 
 
 def test_what_came_after_a_draw_is_with_its_like(rng: Generator) -> None:
-    """A draw of less than three quarters of the observations is passed over."""
+    """A draw of less than nine tenths of the records is passed over."""
     truth = np.arange(100) % 3
     roster, recent = roster_of(truth), RecentDraws()
-    recent.add(np.zeros(60, dtype=np.int64))
-    for n in (80, 90, 100):
-        recent.add(rng.permutation(7)[truth[:n]])
-    assert adjusted_rand_index(recent.best(roster, truth + 5), truth) == 1.0
+    recent.add(np.zeros(60, dtype=np.int64), 60)
+    for n in (90, 95, 100):
+        recent.add(rng.permutation(7)[truth[:n]], n)
+    assert adjusted_rand_index(recent.best(roster, truth + 5, 100), truth) == 1.0
 
 
 def test_without_draws_the_best_is_the_chain_s_own() -> None:
     roster = roster_of(np.array([1, 1, 2, 2]))
-    assert RecentDraws().best(roster, np.array([4, 0, 0, 0])).tolist() == [0, 1, 1, 1]
+    assert RecentDraws().best(roster, np.array([4, 0, 0, 0]), 4).tolist() == [0, 1, 1, 1]
 
 
 def test_no_draws() -> None:

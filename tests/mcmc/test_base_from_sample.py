@@ -1,0 +1,63 @@
+"""What a stream of Gaussian clusters begins with."""
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from weald.answers.agreement import adjusted_rand_index
+from weald.mcmc.offline.base_from_sample import base_from_sample
+from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.stream.model.model import free_shard
+from weald.treecore.family import FAMILIES
+from weald.treecore.prior import build_prior
+
+PRIOR = build_prior("dp", {"alpha": 1.0, "learn": True})
+GAUSSIAN = FAMILIES["gaussian"]
+
+
+def many(rng: Generator, n: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Twenty clusters of unit width."""
+    labels = rng.integers(0, 20, n)
+    centres = rng.normal(scale=8.0, size=(20, 3))
+    return centres[labels] + rng.normal(size=(n, 3)), labels
+
+
+def test_clusters_are_as_wide_as_they_are(rng: Generator) -> None:
+    values, _ = many(rng, 400)
+    family = base_from_sample(GAUSSIAN.build({}, values), PRIOR, values)
+    width = np.diag(family.psi) / (family.nu - 4.0)
+    # A mean of 400 squares less 60 for the means; a fifth is four standard errors.
+    np.testing.assert_allclose(width, 1.0, rtol=0.35)
+
+
+def test_units_do_not_matter(rng: Generator) -> None:
+    values, _ = many(rng, 200)
+    units = np.array([1e-3, 1.0, 1e4])
+    one, other = (
+        base_from_sample(GAUSSIAN.build({}, each), PRIOR, each) for each in (values, values * units)
+    )
+    assert other.nu == pytest.approx(one.nu, rel=0.05)
+    np.testing.assert_allclose(other.psi, one.psi * np.outer(units, units), rtol=0.2, atol=0.05e8)
+
+
+def test_a_handful_says_nothing(rng: Generator) -> None:
+    values, _ = many(rng, 19)
+    family = GAUSSIAN.build({}, values)
+    assert base_from_sample(family, PRIOR, values) is family
+    flags = FAMILIES["bernoulli"].build({}, np.ones((50, 2)))
+    assert base_from_sample(flags, PRIOR, np.ones((50, 2))) is flags
+
+
+def test_a_stream_begins_with_it(rng: Generator) -> None:
+    """And with what a person gives, where there is anything."""
+    values, labels = many(rng, 2000)
+    cadence = RefinementSettings(every_records=200, publish_every_records=200)
+    shown = {}
+    for name, params in {"learned": {}, "given": {"nu": 6.0}}.items():
+        shard = free_shard(ModelSettings(family="gaussian", params=params), cadence, values[:200])
+        shard.apply(values, 0.0)
+        shown[name] = adjusted_rand_index(shard.clusters, labels)
+        assert (shard.chain.family.nu == 6.0) == (name == "given")
+    assert shown["learned"] > 0.85
+    assert shown["learned"] > shown["given"]
