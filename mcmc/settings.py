@@ -47,18 +47,24 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     mode:
         ``inline``: the writer refines, and the same stream gives the same partition, bit for bit.
         ``workers``: `weald worker` processes refine while records flow.
+    quiet_seconds:
+        ``inline``: when no record has come for so long, refinement and publication go on until
+        they change nothing any more; 0 for never.
     """
 
     every_records: int = 500
     publish_every_records: int = 1000
     rounds: int = 5
     mode: Literal["inline", "workers"] = "inline"
+    quiet_seconds: float = 5.0
 
     def __post_init__(self) -> None:
         if self.every_records < 1 or self.rounds < 0:
             raise ValueError("every_records must be at least 1 and rounds at least 0")
         if self.publish_every_records % self.every_records:
             raise ValueError("publish_every_records must be a multiple of every_records")
+        if not self.quiet_seconds >= 0.0:
+            raise ValueError("quiet_seconds must be at least 0")
 
 
 @dataclass(frozen=True)

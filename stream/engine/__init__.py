@@ -6,6 +6,7 @@
   round.
 - ``ownership``: who writes the stream: acting, on the engine's thread, on what the group has
   decided.
+- ``quiet``: whether a stream goes on refining while no record comes, and when that is enough.
 - ``sinks``: where results go besides SQL. None of it is needed for correctness.
 - ``writer``: one tenure as the stream's writer: from claiming it in SQL to losing it.
 """

@@ -28,6 +28,7 @@ from weald.stream.telemetry.telemetry import Watch
 from .commit_pipeline import Delivery
 from .coordinator import Refinery
 from .ownership import Ownership
+from .quiet import Quiet
 from .sinks import Outlets
 from .writer import Writer
 
@@ -72,6 +73,7 @@ class Engine:
         self._chances = SecondChances(plan, self._schema, store)
         self._held = Held()
         self._refinery: Refinery | None = None
+        self._quiet = Quiet(plan.refinement.quiet_seconds)
         self._stopping = False
 
     def refine_by(self, refinery: Refinery) -> None:
@@ -113,7 +115,10 @@ class Engine:
             elif (writer := self._ownership.writer) is not None:
                 self._refine_by_workers(writer, messages)
                 if messages:
+                    self._quiet.heard()
                     self._digest(writer, messages)
+                elif not self._source.exhausted:
+                    self._go_on(writer)
                 if len(self._held) or not messages:
                     self._watch.waiting(self._source.lag(), len(self._held))
                 ended = not messages and self._source.exhausted
@@ -128,7 +133,7 @@ class Engine:
         return False
 
     def _poll_seconds(self) -> float:
-        wait = self._plan.stream.poll_seconds
+        wait = 0.0 if self._quiet.due else self._plan.stream.poll_seconds
         return wait if self._refinery is None else self._refinery.poll_seconds(wait)
 
     def _refine_by_workers(self, writer: Writer, messages: list[Message]) -> None:
@@ -141,6 +146,16 @@ class Engine:
         if applied is not None:
             self._delivery.deliver(writer, Held(), applied)
             self._refinery.committed()
+
+    def _go_on(self, writer: Writer) -> None:
+        """Refine and publish while nothing comes, as long as that changes anything."""
+        inline = self._plan.refinement.mode == "inline"
+        if not inline or len(self._held) or writer.shard is None or not self._quiet.due:
+            return
+        applied = writer.go_on(time.time(), self._watch.step)
+        if applied.refinements:
+            self._quiet.refined(applied.refinements[-1].log_joint_after)
+        self._delivery.deliver(writer, Held(), applied)
 
     def _digest(self, writer: Writer, messages: list[Message]) -> None:
         now = time.time()

@@ -260,6 +260,10 @@ class Writer:
             applied.extend(shard.conclude(now, step))
         return applied
 
+    def go_on(self, now: float, step: Step) -> Applied:
+        """Refine and publish out of turn, while nothing comes."""
+        return self._model().go_on(now, step)
+
     def commit_of(
         self, held: Held, applied: Applied, generation: int, snapshot: Snapshot | None
     ) -> BatchCommit:

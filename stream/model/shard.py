@@ -168,16 +168,22 @@ class Shard:
         return refinement
 
     def conclude(self, now: float, step: Step = untimed) -> Applied:
-        """Refine and publish out of turn, at the end of a finite source.
+        """Refine and publish what is not published yet, at the end of a finite source.
 
         Where workers refine, the chain is published as it stands: the forest, which guides inline
         refinement, may have been tidied up for a round that SQL never heard of.
+        """
+        if not self.unpublished:
+            return Applied()
+        self.forget_lent()
+        return self.go_on(now, step)
+
+    def go_on(self, now: float, step: Step = untimed) -> Applied:
+        """Refine and publish out of turn.
+
         Replay does the same where SQL holds a publication that is out of turn.
         """
         applied = Applied()
-        if not self.unpublished:
-            return applied
-        self.forget_lent()
         with step("refine"):
             self._forget(applied, now)
             if self.cadence.mode == "inline":

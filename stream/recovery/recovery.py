@@ -135,17 +135,14 @@ def replay(
     ReplayDiverged
         When SQL does not hold the observations that it counts.
     """
-    ends = deque(
-        row.seq
-        for row in reader.publications(stream)
-        if row.number > shard.publication and row.seq <= last and not shard.in_turn(row.seq)
-    )
+    ends = deque(_out_of_turn(reader, stream, shard, last))
     again = ReplayedRounds(reader.adoptions(stream, shard.rounds.taken), shard)
     while True:
         again.catch_up()
-        if ends and ends[0] == shard.seq:
+        while ends and ends[0] == shard.seq:
             ends.popleft()
-            shard.conclude(0.0)
+            shard.forget_lent()
+            shard.go_on(0.0)
             again.catch_up()
         limit = again.room(min(REPLAY_RECORDS, (ends[0] if ends else last) - shard.seq))
         block = reader.observations(stream, shard.seq, limit) if limit > 0 else None
@@ -158,6 +155,18 @@ def replay(
             f"stream {stream!r}: SQL counts {last} observations, but not all that came after "
             f"number {shard.seq} are there. Restore the database from a backup"
         )
+
+
+def _out_of_turn(reader: Reader, stream: str, shard: Shard, last: int) -> list[int]:
+    """Numbers of the observations after which something was published out of turn, in order."""
+    found = [
+        row.seq
+        for row in reader.publications(stream)
+        if row.number > shard.publication and row.seq <= last
+    ]
+    # The first one at a regular place is the regular one, unless the model has made it already.
+    regular = {seq: found.index(seq) for seq in found if shard.in_turn(seq) and seq > shard.seq}
+    return [seq for at, seq in enumerate(found) if regular.get(seq) != at]
 
 
 def apply_stored(shard: Shard, block: ObservationBlock) -> None:

@@ -36,7 +36,9 @@ SourceKind = Literal["file", "embedded", "kafka"]
 N_PARTITIONS = 4
 SCHEMA = SchemaSettings(fields=(FieldSettings("x"), FieldSettings("y")), key="id", time="t")
 MODEL = ModelSettings(seed=7, warmup_records=60)
-CADENCE = RefinementSettings(every_records=100, publish_every_records=200, rounds=1)
+CADENCE = RefinementSettings(
+    every_records=100, publish_every_records=200, rounds=1, quiet_seconds=0.0
+)
 # One record in so many cannot be decoded.
 BAD_EVERY = 50
 # Where keys come again, they do after so many records.
