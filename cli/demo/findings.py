@@ -14,7 +14,7 @@ from weald.answers.records import cluster_record
 
 if TYPE_CHECKING:
     from weald.answers.stored_stream import StoredStream
-    from weald.storage.queries.base import ObservationBlock, PublicationRow
+    from weald.storage.queries.base import ObservationBlock
 
     from .streams import BundledStream
 
@@ -36,8 +36,8 @@ class Findings:
         Cluster of each observation.
     keys : list of str
     publications : list of dict
-        ``publication``, ``seq``, ``n_clusters``, ``log_joint_before`` (of the partition shown
-        until then, on the same observations), ``log_joint`` and their difference ``gain``.
+        ``publication``, ``seq``, ``n_clusters``, and ``n_moved``: observations whose cluster it
+        changed.
     n_received, n_dead : int
     """
 
@@ -48,11 +48,6 @@ class Findings:
     publications: list[dict[str, Any]]
     n_received: int
     n_dead: int
-
-    @property
-    def log_joint_gain(self) -> float:
-        """Nats by which refinement improved what was shown, all publications together."""
-        return float(sum(row["gain"] for row in self.publications))
 
     def first_in(self, cluster: int) -> tuple[str, int]:
         """Return the key of a cluster's oldest member, and the publication that first showed it."""
@@ -73,12 +68,23 @@ def find(state: StoredStream, stream: BundledStream) -> Findings:
         {**cluster_record(state, row, status.n_inserted), "place": places[row.cluster]}
         for row in reader.clusters(name)
     ]
+    moved: Counter[int] = Counter()
+    for event in reader.lineage(name):
+        moved[event.publication] += event.n_moved
     return Findings(
         clusters=clusters,
         values=np.concatenate([block.values for block in blocks]),
         assigned=assigned,
         keys=keys,
-        publications=[_publication(row) for row in reader.publications(name)],
+        publications=[
+            {
+                "publication": row.number,
+                "seq": row.seq,
+                "n_clusters": row.n_clusters,
+                "n_moved": moved[row.number],
+            }
+            for row in reader.publications(name)
+        ],
         n_received=status.n_received,
         n_dead=status.n_dead,
     )
@@ -89,17 +95,6 @@ def _blocks(state: StoredStream) -> Iterable[ObservationBlock]:
     while (block := state.reader.observations(state.stream, after, BLOCK)) is not None:
         yield block
         after = int(block.seq[-1])
-
-
-def _publication(row: PublicationRow) -> dict[str, Any]:
-    return {
-        "publication": row.number,
-        "seq": row.seq,
-        "n_clusters": row.n_clusters,
-        "log_joint_before": row.log_joint_before,
-        "log_joint": row.log_joint,
-        "gain": row.log_joint - row.log_joint_before,
-    }
 
 
 def _places(

@@ -22,13 +22,11 @@ REFINEMENTS_SHOWN = 5
 # Clusters of fewer observations share one faint colour.
 LEAST_COLOURED = 8
 
-GAIN_COLUMNS = (
+PUBLICATION_COLUMNS = (
     Column("publication", "publication", "right"),
     Column("seq", "observations", "right"),
     Column("n_clusters", "clusters", "right"),
-    Column("log_joint_before", "log joint before", "right", lambda nats: f"{nats:.1f}"),
-    Column("log_joint", "after refinement", "right", lambda nats: f"{nats:.1f}"),
-    Column("gain", "nats gained", "right", lambda nats: f"{nats:+.1f}"),
+    Column("n_moved", "moved", "right"),
 )
 
 
@@ -42,9 +40,9 @@ def tell(place: Home, bundled: BundledStream, findings: Findings, commands: Sequ
     write_rows(rows[:SHOWN], _columns(bundled), Form.table)
     if len(clusters) > SHOWN:
         _line(f"and {len(clusters) - SHOWN} smaller ones\n")
-    _line("What refinement gained, by publication of the partition:\n")
-    write_rows(findings.publications[-REFINEMENTS_SHOWN:], GAIN_COLUMNS, Form.table)
-    _line(f"\n{findings.log_joint_gain:.1f} nats of log joint in all\n")
+    _line("How many observations refinement put into another cluster, by publication:\n")
+    write_rows(findings.publications[-REFINEMENTS_SHOWN:], PUBLICATION_COLUMNS, Form.table)
+    _line("")
     if place.picture.exists():
         _line(f"picture  {place.picture}\npage     {place.page}")
     else:
@@ -97,14 +95,14 @@ def _page(
             "observations": str(len(findings.assigned)),
             "dead letters": str(findings.n_dead),
             "clusters": str(len(findings.clusters)),
-            "gained by refinement": f"{findings.log_joint_gain:.1f} nats",
+            "moved by refinement": str(sum(row["n_moved"] for row in findings.publications)),
         },
         light=pictures[0],
         dark=pictures[1],
         alternative="The observations in their own coordinates, coloured by cluster; the table "
         "below tells the same in numbers.",
         clusters=(_columns(bundled), _table_rows(findings)),
-        publications=(GAIN_COLUMNS, findings.publications),
+        publications=(PUBLICATION_COLUMNS, findings.publications),
         commands=commands,
     )
 

@@ -70,6 +70,8 @@ class Position:
         self.family = family
         self._first_family = family
         self.learner = learner
+        # Updates of the hyperparameters for which the base measure stays as it is.
+        self.base_rests = 0
         self.atoms = atoms
         # Labels that other chains are at, for the kernels that take guides from them.
         self.guides: tuple[NDArray[np.int64], ...] = ()
@@ -104,7 +106,9 @@ class Position:
     def resample(self, rng: Generator) -> None:
         """One exact update of the hyperparameters that are learned."""
         self.use_prior(self.prior.resample(rng, self.sizes()))
-        if self.learner is not None:
+        if self.base_rests > 0:
+            self.base_rests -= 1
+        elif self.learner is not None:
             family = self.learner.step(rng, self.family, self._block_rows())
             if family is not self.family:
                 self._use_family(family)

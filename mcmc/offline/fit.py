@@ -49,6 +49,10 @@ SPARSE_FAMILY = "multinomial"
 _DEFAULT_ITERATIONS = 100
 # Share of a run in which guides out of the past are collected: the draws of it are discarded.
 _ADAPTING = 0.5
+# Sweeps, and no more than so large a share of a run, before the base measure is learned: one that
+# learns from a start of many small clusters takes them for what clusters are, and stays there.
+_BASE_RESTS = 10
+_BASE_RESTS_SHARE = 4
 # Draws kept of a chain for the consensus and the membership probabilities.
 _KEPT_DRAWS = 200
 # Pairs of rows whose being together is followed; every chain follows the same ones.
@@ -296,6 +300,10 @@ def _begin(
         lambda model: offline_guide(model, forest, atoms),
         learner=learner_of(family, values) if learns else None,
     )
+    if learns and settings.iterations is not None:
+        position.base_rests = min(_BASE_RESTS, settings.iterations // _BASE_RESTS_SHARE)
+    elif learns:
+        position.base_rests = _BASE_RESTS
     return position, forest
 
 
