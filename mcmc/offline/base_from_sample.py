@@ -25,7 +25,10 @@ __all__ = ["base_from_sample"]
 # Rows that are looked at, evenly chosen, and the fewest that say anything.
 _MOST_ROWS = 1000
 _FEWEST_ROWS = 20
-_SWEEPS = 60
+# Half of the sweeps are not looked at, and in most of these the base measure stays as it is: one
+# that learns from many small clusters takes them for what clusters are.
+_SWEEPS = 120
+_RESTS = 40
 _SEED = 0
 
 
@@ -47,6 +50,7 @@ def base_from_sample(family: Any, prior: PartitionPrior, values: NDArray[np.floa
         _no_guide,
         learner=learner_of(family, values),
     )
+    position.base_rests = _RESTS
     learned = []
     for sweep in range(_SWEEPS):
         position.resample(rng)
