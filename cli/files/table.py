@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -45,7 +46,11 @@ class Table:
 
 
 def load_table(
-    path: Path, columns: Sequence[str] | None = None, *, keep_sparse: bool = False
+    path: Path,
+    columns: Sequence[str] | None = None,
+    *,
+    keep_sparse: bool = False,
+    missing: bool = False,
 ) -> Table:
     """Load a file by its suffix.
 
@@ -56,6 +61,10 @@ def load_table(
         ``.jsonl[.gz]``, ``.parquet``.
     columns : sequence of str, optional
         The columns to take, in this order; otherwise all that hold numbers.
+    keep_sparse : bool
+        Whether a sparse matrix stays one.
+    missing : bool
+        Whether values may be missing: they are NaN then.
 
     Raises
     ------
@@ -79,7 +88,8 @@ def load_table(
         raise UsageError(f"{path}: cannot tell what it is; expected one of {', '.join(SUFFIXES)}")
     if not keep_sparse and not _is_dense(table):
         table = replace(table, values=table.values.toarray())
-    return _checked(path, table if columns is None else _select(path, table, columns))
+    chosen = table if columns is None else _select(path, table, columns)
+    return _checked(path, chosen, missing=missing)
 
 
 def _from_numpy(path: Path) -> Table:
@@ -162,7 +172,10 @@ def open_text(path: Path) -> TextIO:
 
 def _from_csv(path: Path) -> Table:
     with open_text(path) as lines:
-        rows = [row for row in csv.reader(lines) if row]
+        first = lines.readline()
+        # What stands between most of the cells of the first line, a comma where there is but one.
+        delimiter = max(",;\t", key=first.count)
+        rows = [row for row in csv.reader(chain([first], lines), delimiter=delimiter) if row]
     if not rows:
         raise UsageError(f"{path}: no rows")
     # A first row in which nothing is a number is a header.
@@ -219,13 +232,22 @@ def _by_columns(path: Path, names: list[str], rows: Sequence[Sequence[Any]]) -> 
 
     columns = list(zip(*rows, strict=True))
     numeric = [j for j, column in enumerate(columns) if _is_numeric(column)]
-    left_out = [name for j, name in enumerate(names) if j not in numeric]
+    left_out = [name + _why(columns[j]) for j, name in enumerate(names) if j not in numeric]
     if not numeric:
         raise UsageError(f"{path}: no column holds numbers only; found {', '.join(names)}")
     values = np.full((len(rows), len(numeric)), np.nan)
     for index, j in enumerate(numeric):
         values[:, index] = [float(cell) if _filled(cell) else np.nan for cell in columns[j]]
     return Table(values, [names[j] for j in numeric], left_out)
+
+
+def _why(column: Sequence[object]) -> str:
+    """The first cell that is no number, where most of them are: it may be a slip."""
+    odd = [(row, cell) for row, cell in enumerate(column) if _filled(cell) and not _is_number(cell)]
+    if 2 * len(odd) > len(column) or not odd:
+        return ""
+    row, cell = odd[0]
+    return f" (in record {row + 1} it is {cell!r}, one of {len(odd)} that are no numbers)"
 
 
 def _filled(cell: object) -> bool:
@@ -258,11 +280,12 @@ def _select(path: Path, table: Table, columns: Sequence[str]) -> Table:
     return Table(table.values[:, order], list(columns), table.left_out, table.truth)
 
 
-def _checked(path: Path, table: Table) -> Table:
+def _checked(path: Path, table: Table, *, missing: bool) -> Table:
     import numpy as np
 
     if _is_dense(table):
-        bad = np.argwhere(~np.isfinite(table.values))
+        values = table.values
+        bad = np.argwhere(np.isinf(values) if missing else ~np.isfinite(values))
     else:
         held = table.values.tocoo()
         bad = np.column_stack([held.row, held.col])[~np.isfinite(held.data)]
@@ -271,7 +294,8 @@ def _checked(path: Path, table: Table) -> Table:
         raise UsageError(
             f"{path}: {len(bad)} values are missing or not finite, the first in row {row + 1}, "
             f"column {table.names[column]}; drop such rows or choose other columns",
-            next_step="weald fit --columns NAME,NAME ...",
+            next_step="weald fit --family diagonal (which takes missing values), or --columns "
+            "NAME,NAME ...",
         )
     if table.values.shape[0] == 0:
         raise UsageError(f"{path}: no rows")

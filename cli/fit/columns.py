@@ -30,9 +30,9 @@ class Columns(NamedTuple):
     logs: list[str]
 
 
-def read_columns(path: Path, columns: Columns) -> Table:
+def read_columns(path: Path, columns: Columns, *, missing: bool = False) -> Table:
     """The columns of a file, in their order; raises UsageError where one cannot be had."""
-    return _with_logs(path, load_table(path, columns.names), columns.logs)
+    return _with_logs(path, load_table(path, columns.names, missing=missing), columns.logs)
 
 
 def chosen_columns(
@@ -106,7 +106,7 @@ def _with_logs(path: Path, table: Table, logs: Sequence[str]) -> Table:
     values, names = table.values.copy(), list(table.names)
     for name in logs:
         at = table.names.index(name)
-        low = np.flatnonzero(~(values[:, at] > 0.0))
+        low = np.flatnonzero(values[:, at] <= 0.0)
         if low.size:
             raise UsageError(
                 f"--log {name}: row {low[0] + 1} of {path} has {values[low[0], at]:g}, and only "

@@ -63,7 +63,14 @@ def fit(
     ],
     *,
     family: Annotated[
-        str, typer.Option("--family", metavar="NAME", help="Likelihood of a cluster.")
+        str,
+        typer.Option(
+            "--family",
+            metavar="NAME",
+            help="Likelihood of a cluster: gaussian, diagonal, bernoulli, categorical, poisson, "
+            "multinomial, mixed; irm for networks. All but gaussian and multinomial take missing "
+            "values.",
+        ),
     ] = "gaussian",
     param: Annotated[
         list[str] | None,
@@ -80,6 +87,14 @@ def fit(
             "--prior", metavar="NAME", help="Prior of the partition: dp, pitman-yor, nggp, mfm."
         ),
     ] = "dp",
+    prior_param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prior-param",
+            metavar="K=V",
+            help="A parameter of the prior, such as gamma and mean of mfm; repeat for more.",
+        ),
+    ] = None,
     alpha: Annotated[
         float | None, typer.Option("--alpha", help="Concentration, at the start if it is learned.")
     ] = None,
@@ -222,7 +237,10 @@ def fit(
         family=family,
         params=parse_parameters(param or []),
         prior=prior,
-        prior_params={name: value for name, value in given.items() if value is not None},
+        prior_params={
+            **{name: value for name, value in given.items() if value is not None},
+            **parse_parameters(prior_param or [], "--prior-param"),
+        },
         learn_hyper=learn_hyper,
         learn_base=learn_base,
         kernels=tuple(name.strip() for name in kernel.split(",")),
@@ -253,7 +271,8 @@ def fit(
 
     shown, valley = _level(level)
     wanted = columns.split(",") if columns else None
-    loaded = load_table(data, wanted, keep_sparse=family == SPARSE_FAMILY)
+    missing = family not in (SPARSE_FAMILY, "gaussian")
+    loaded = load_table(data, wanted, keep_sparse=family == SPARSE_FAMILY, missing=missing)
     if loaded.left_out:
         note(f"columns without numbers, left out: {', '.join(loaded.left_out)}")
     table, names = chosen_columns(data, loaded, family, log.split(",") if log else ())
@@ -269,7 +288,7 @@ def fit(
             write_trace(trace, result, settings, names.names, params, axes, logs=names.logs)
     held_out = None
     if test is not None:
-        others = read_columns(test, names).values
+        others = read_columns(test, names, missing=missing).values
         others = others if axes is None else axes.along(others)
         held_out = held_out_density(seen, others, result)
     tell(Fitted(table, seen, axes, settings, result, groups), shown, output, held_out)
@@ -312,7 +331,7 @@ def _level(text: str) -> tuple[str, float]:
     return "both", valley
 
 
-def parse_parameters(texts: list[str]) -> dict[str, Any]:
+def parse_parameters(texts: list[str], option: str = "--param") -> dict[str, Any]:
     """Return ``k=v`` texts, as ``--param`` takes them, by name.
 
     Raises
@@ -324,12 +343,12 @@ def parse_parameters(texts: list[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"--param {text}: expected NAME=VALUE, as in --param kappa=0.1")
+            raise UsageError(f"{option} {text}: expected NAME=VALUE, as in {option} kappa=0.1")
         try:
             found[name.strip()] = json.loads(value)
         except json.JSONDecodeError as error:
             raise UsageError(
-                f"--param {text}: {value!r} is neither a number nor JSON ({error})"
+                f"{option} {text}: {value!r} is neither a number nor JSON ({error})"
             ) from error
     return found
 

@@ -100,7 +100,7 @@ def _observations(
     from weald.treecore.family.totals import add_observations, empty_totals
     from weald.treecore.prior import build_prior
 
-    table = read_columns(data, Columns(about["features"], about.get("logs", [])))
+    table = read_columns(data, Columns(about["features"], about.get("logs", [])), missing=True)
     if "axes" in saved:
         axes = Components(saved["mean"], saved["scale"], saved["axes"], 1.0)
         names = [f"component {at + 1}" for at in range(axes.axes.shape[1])]

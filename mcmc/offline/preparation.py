@@ -50,11 +50,14 @@ class Informative(NamedTuple):
 
 
 def informative_columns(values: Values) -> Informative:
-    """Which columns of observations (n, d) say something."""
-    varying = np.flatnonzero(np.ptp(values, axis=0) > 0.0)
+    """Which columns of observations (n, d) say something; of those with NaN, which vary."""
+    # A column of NaN alone has no least and no largest value.
+    least = np.where(np.isnan(values), np.inf, values).min(axis=0)
+    most = np.where(np.isnan(values), -np.inf, values).max(axis=0)
+    varying = np.flatnonzero(most > least)
     constant = np.setdiff1d(np.arange(values.shape[1]), varying).tolist()
     repeated: list[tuple[int, int]] = []
-    if 1 < varying.size <= _MOST_COMPARED:
+    if 1 < varying.size <= _MOST_COMPARED and not np.isnan(values).any():
         alike = np.abs(np.corrcoef(values[:, varying], rowvar=False)) > _REPEATED
         first = alike.argmax(axis=1)
         repeated = [(int(varying[at]), int(varying[of])) for at, of in enumerate(first) if of < at]
@@ -63,8 +66,8 @@ def informative_columns(values: Values) -> Informative:
 
 
 def skewed_columns(values: Values) -> NDArray[np.int64]:
-    """Columns above zero with a heavy right tail that a logarithm would mend."""
-    positive = np.flatnonzero(values.min(axis=0) > 0.0)
+    """Columns above zero, none missing, with a heavy right tail that a logarithm would mend."""
+    positive = np.flatnonzero((values > 0.0).all(axis=0))
     logs = np.log(values[:, positive])
     skewed, mended = _skewness(values[:, positive]), _skewness(logs)
     return positive[(skewed > _SKEWED) & (2.0 * np.abs(mended) < skewed)]

@@ -138,6 +138,45 @@ def test_logarithms_of_columns(weald: Command) -> None:
         assert reason in refused.err
 
 
+def test_missing_values_of_files(weald: Command) -> None:
+    """The diagonal integrates them out; the gaussian says who would."""
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{a:.3f},{b:.3f},{c:.3f}"
+        for a, b, c in rng.normal(size=(N, 3)) + np.arange(N)[:, None] % 2 * 9
+    ]
+    rows[4] = ",1.0,2.0"
+    Path("t.csv").write_text("\n".join(["a,b,c", *rows]))
+    refused = weald("fit", "t.csv", *QUICK)
+    assert refused.code == ExitCode.USAGE
+    assert "row 5, column a" in refused.err
+    assert "--family diagonal" in refused.err
+    answer = json.loads(
+        weald("fit", "t.csv", *QUICK, "--family", "diagonal", "--output", "json").out
+    )
+    assert answer["n_observations"] == N
+    assert answer["n_clusters"] == 2
+
+
+def test_semicolons_and_a_slip_in_a_column(weald: Command) -> None:
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.3f};{b:.3f};{c:.3f}" for a, b, c in rng.normal(size=(N, 3))]
+    rows[7] = "0.1;0.2;n/a"
+    Path("t.csv").write_text("\n".join(["a;b;c", *rows]))
+    result = weald("fit", "t.csv", *QUICK, "--output", "json")
+    assert json.loads(result.out)["n_features"] == 2
+    assert "c (in record 8 it is 'n/a', one of 1 that are no numbers)" in result.err
+
+
+def test_a_prior_takes_its_parameters(points: Path, weald: Command) -> None:
+    args = ("--prior", "mfm", "--prior-param", "gamma=2.0", "--prior-param", "mean=4", "--output")
+    answer = json.loads(weald("fit", str(points), *QUICK, *args, "json").out)
+    assert answer["prior"] == "mfm"
+    assert answer["n_clusters"] == 3
+    refused = weald("fit", str(points), *QUICK, "--prior", "mfm", "--prior-param", "gamma")
+    assert "--prior-param gamma: expected NAME=VALUE" in refused.err
+
+
 def test_a_fit_without_clusters_is_doubted(clean: Path, weald: Command) -> None:
     """Parted at random by a chain that has not moved: the rows are of one kind."""
     np.savez(clean / "t.npz", X=np.random.default_rng(1).normal(size=(200, 2)))
