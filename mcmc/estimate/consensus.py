@@ -168,14 +168,28 @@ def _merge_change(search: _Search, a: int, b: int) -> float:
     return change
 
 
+@inner
+def _mark_neighbours(search: _Search, a: int, met: NDArray[np.bool_]) -> None:
+    """Clusters before ``a`` that a drawn block joins to it: the loss falls by no other join."""
+    table = search.table
+    met[:] = False
+    for s in range(table.shape[1]):
+        for d in range(table.shape[2]):
+            if table[a, s, d] > 0:
+                for b in range(a):
+                    met[b] = met[b] or table[b, s, d] > 0
+
+
 @allocating
 def _merge_clusters(search: _Search) -> bool:
     """Join whole clusters, first found first, wherever the loss falls."""
     k, merged = search.size.shape[0], False
-    into = np.arange(k)
+    into, met = np.arange(k), np.zeros(k, dtype=np.bool_)
     for a in range(k):
+        if search.size[a] > 0:
+            _mark_neighbours(search, a, met)
         for b in range(a):
-            if search.size[a] == 0 or search.size[b] == 0:
+            if search.size[a] == 0 or not met[b]:
                 continue
             if _merge_change(search, a, b) < -_LEAST_CHANGE:
                 search.size[b] += search.size[a]

@@ -28,8 +28,11 @@ Arrays = dict[str, NDArray[Any]]
 DRAWS_KEPT = 16
 # A draw that was made when fewer of the records had come says too little of what is now.
 _LEAST_SEEN = 0.9
-# Bounds of the search: partitions that it begins with, and counts looked up for each of them.
-_STARTS = 2
+# Bounds of the search, above which fewer draws are looked at: counts in its table, and those that a
+# sweep looks up, for which there are always a few.
+_MOST_COUNTS = 1e6
+_MOST_LOOKED_UP = 4e7
+_FEW_DRAWS = 4
 _MOST_WORK = 2e7
 # Certainties are kept in whole percent, one byte each.
 PERCENT = 100.0
@@ -86,12 +89,15 @@ class RecentDraws:
             for draw, after in zip(self._draws, self._after, strict=True)
             if after >= _LEAST_SEEN * seq
         ]
-        if not drawn:
+        blocks = int(now.max(initial=0)) + 1
+        most = max(_MOST_LOOKED_UP / max(blocks * len(atoms), 1), _FEW_DRAWS)
+        drawn = drawn[-max(int(min(most, _MOST_COUNTS / blocks**2)), 1) :]
+        if not drawn or len(atoms) == 0:
             return now
         filled = np.stack([canonical_labels(_filled(draw, now, sizes)) for draw in drawn])
         shown = canonical_labels(roster.cluster[atoms])
         return consensus_partition(
-            filled, "vi", [shown], weight=sizes, starts=_STARTS, most_work=_MOST_WORK
+            filled, "vi", [shown], weight=sizes, starts=1, most_work=_MOST_WORK
         )
 
     def certainty(self, roster: Roster) -> Certainty:
