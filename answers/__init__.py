@@ -1,14 +1,11 @@
 """What people ask of clusters, answered for Python, the command line and HTTP alike.
 
-- ``agreement``: how far two partitions of the same observations agree.
 - ``cluster_relations``: how clusters relate: the tree above them, who was with whom, and what
   fits nowhere.
 - ``contrast``: what makes a cluster different, in a few words, and how surprising its
   observations are.
 - ``convergence``: R-hat and effective sample sizes of chains: rank-normalised and split.
 - ``errors``: why a question has no answer, and what to do about it.
-- ``evidence``: how well a partition's clusters predict each observation that they hold, without
-  it.
 - ``field_inference``: what the values of one field are, as far as a sample shows it, and why.
 - ``fit_diagnostics``: whether to believe a fit: agreement of its chains, and how well it predicts
   other rows.
@@ -20,6 +17,4 @@
 - ``stored_stream``: opens the stored state of one stream for questions; nothing here writes.
 - ``subtree``: the part of the forest that a cluster's observations hang on, out of the newest
   snapshot.
-- ``verdict``: whether a partition is fit to be believed: ok, or a warning with its reasons and what
-  to try.
 """

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from weald.stream.publication.predictive import Predictive
+from weald.mcmc.estimate.predictive import Predictive
 from weald.treecore.family.interface.base import workspace
 from weald.treecore.forest.forest import add_leaf, add_root, empty_forest
 from weald.treecore.guide.guide import Guide, freeze

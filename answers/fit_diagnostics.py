@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.stream.publication.predictive import Predictive
-from weald.treecore.family.totals import totals_of_groups
+from weald.mcmc.offline.held_out import held_out_densities
 
 from .convergence import diagnose
 from .errors import UnsuitableError
@@ -19,18 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["chains_of", "diagnostics", "held_out_density"]
 
-# Draws that predict: more change the mean density by less than its standard error.
-_DRAWS = 50
-
 
 def chains_of(result: FitResult) -> Chains:
-    """The numbers that a fit's chains followed, cut to the shortest chain."""
-    n = min(len(trace.log_joint) for trace in result.traces)
+    """The numbers that the chains followed on which a fit rests, cut to the shortest chain."""
+    traces = [result.traces[at] for at in result.trusted]
+    n = min(len(trace.log_joint) for trace in traces)
 
     def stacked(values: list[list[float]]) -> NDArray[np.float64]:
         return np.array([each[:n] for each in values], dtype=np.float64)
 
-    traces = result.traces
     values = {
         "log joint": stacked([trace.log_joint for trace in traces]),
         "clusters": stacked([[float(k) for k in trace.n_clusters] for trace in traces]),
@@ -62,33 +58,14 @@ def held_out_density(
     Raises UnsuitableError where the fit has no draws of exact kernels, and ObservationError for a
     row that the family cannot take.
     """
-    drawn = [
-        each
-        for trace in result.traces
-        for each in zip(trace.draws, trace.draw_priors, trace.draw_families, strict=True)
-    ]
-    if not drawn:
+    if not any(trace.draws for trace in result.traces):
         raise UnsuitableError(
             "approximate kernels have no draws to predict other rows by: use an exact one"
         )
-    chosen = np.unique(np.linspace(0, len(drawn) - 1, _DRAWS).astype(int))
-    log_densities = np.stack([_log_densities(values, test, drawn[at]) for at in chosen])
-    mean = np.logaddexp.reduce(log_densities, axis=0) - np.log(len(chosen))
-    error = mean.std(ddof=1) / np.sqrt(mean.size) if mean.size > 1 else np.nan
+    found = held_out_densities(values, test, [result.traces[at] for at in result.trusted])
+    error = found.std(ddof=1) / np.sqrt(found.size) if found.size > 1 else np.nan
     return {
-        "n": int(mean.size),
-        "mean_log_density": float(mean.mean()),
+        "n": int(found.size),
+        "mean_log_density": float(found.mean()),
         "standard_error": float(error),
     }
-
-
-def _log_densities(
-    values: NDArray[np.float64],
-    test: NDArray[np.float64],
-    drawn: tuple[NDArray[np.int64], Any, Any],
-) -> NDArray[np.float64]:
-    labels, prior, family = drawn
-    clusters = np.arange(int(labels.max()) + 1)
-    totals = totals_of_groups(family, values, labels, clusters.size)
-    log_joint = Predictive.of(family, prior, clusters, totals).log_joint(test)
-    return np.asarray(np.logaddexp.reduce(log_joint, axis=1))

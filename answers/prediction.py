@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from weald.stream.publication import predictive
+from weald.mcmc.estimate import predictive
 from weald.treecore.prior import PartitionPrior, build_prior
 
 from .errors import NotReadyError

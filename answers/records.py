@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .numbers import iso_time
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from .stored_stream import StoredStream
 
-__all__ = ["cluster_record", "lineage_record"]
+__all__ = ["cluster_record", "group_records", "lineage_record"]
 
 
 def cluster_record(stored: StoredStream, cluster: ClusterRow, n_total: int) -> dict[str, Any]:
@@ -27,6 +28,7 @@ def cluster_record(stored: StoredStream, cluster: ClusterRow, n_total: int) -> d
     """
     return {
         "cluster": cluster.cluster,
+        "group": cluster.group,
         "size": cluster.n_observations,
         "share": cluster.n_observations / n_total if n_total else 0.0,
         "probability": cluster.probability,
@@ -37,6 +39,33 @@ def cluster_record(stored: StoredStream, cluster: ClusterRow, n_total: int) -> d
         "born_publication": cluster.born_publication,
         "retired_publication": cluster.retired_publication,
     }
+
+
+def group_records(stored: StoredStream) -> list[dict[str, Any]]:
+    """Return the groups of the newest publication as rows, largest first.
+
+    Clusters that were born since are in none yet.
+    """
+    members: dict[int, list[ClusterRow]] = {}
+    for cluster in stored.reader.clusters(stored.stream):
+        if cluster.group is not None:
+            members.setdefault(cluster.group, []).append(cluster)
+    total = stored.n_clustered
+    rows = []
+    for group, clusters in members.items():
+        size = sum(each.n_observations for each in clusters)
+        statistics = sum((each.statistics for each in clusters[1:]), start=clusters[0].statistics)
+        described = stored.describe(replace(clusters[0], statistics=statistics))
+        rows.append(
+            {
+                "group": group,
+                "size": size,
+                "share": size / total if total else 0.0,
+                "clusters": [each.cluster for each in clusters],
+                "features": {each.name: _feature(each) for each in described},
+            }
+        )
+    return sorted(rows, key=lambda row: (-row["size"], row["group"]))
 
 
 def _feature(summary: FeatureSummary) -> dict[str, Any]:

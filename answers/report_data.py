@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from weald.stream.publication.predictive import Predictive
+    from weald.mcmc.estimate.predictive import Predictive
     from weald.treecore.prior import PartitionPrior
 
 __all__ = ["BUCKET", "Chains", "NetworkSubject", "Sampled", "Shown", "Subject"]

@@ -84,6 +84,11 @@ class StoredStream:
             )
 
     @cached_property
+    def groups(self) -> dict[int, int | None]:
+        """Group of each cluster by the newest publication; of one that ended, the last."""
+        return {each.cluster: each.group for each in self.reader.clusters(self.stream)}
+
+    @cached_property
     def family(self) -> Any:
         """The family with the hyperparameters that the stream runs with."""
         from weald.stream.model.model import family_of

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.agreement import adjusted_rand_index
 from weald.mcmc.chain.chain import Chain
+from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.offline.start import atoms_of, forest_labels, plant_atoms
 from weald.treecore.family import FAMILIES
 from weald.treecore.forest.forest import Forest, empty_forest

@@ -33,7 +33,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.agreement import adjusted_rand_index
+from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.storage.settings import StorageSettings
 from weald.storage.sql.migrate import upgrade

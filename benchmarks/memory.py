@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.agreement import adjusted_rand_index
+from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.model import free_shard
 from weald.stream.model.shard import Shard

@@ -17,6 +17,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,8 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from benchmarks.labelled_tables import TABLES, TUNED_ON, load
 from weald.answers.fit_diagnostics import held_out_density
 from weald.mcmc.estimate.groups import group_tree
+from weald.mcmc.offline.chains import chains_for
+from weald.mcmc.offline.family_choice import choose_family
 from weald.mcmc.offline.fit import FitSettings, combine, run_chain
 from weald.mcmc.offline.preparation import Components, informative_columns, most_columns
 
@@ -63,8 +66,12 @@ class Row(NamedTuple):
 
 def weald(seen: Values, others: Values, _: int) -> list[tuple[str, Found]]:
     """The clusters that `weald fit` shows, and its groups."""
-    settings = FitSettings()
-    result = combine(settings, [run_chain(seen, settings, 0, time.perf_counter)])
+    settings = FitSettings(chains=chains_for(*seen.shape))
+    family = choose_family(seen, settings, time.perf_counter).family
+    settings = replace(settings, family=family)
+    chains = range(settings.chains)
+    traces = [run_chain(seen, settings, index, time.perf_counter) for index in chains]
+    result = combine(settings, traces, seen)
     told = held_out_density(seen, others, result)
     labels = result.labels.astype(np.int64)
     groups = group_tree(result.family, seen, labels).cut()[labels]

@@ -15,7 +15,7 @@ import msgspec
 CLASSES = (
     "weald.stream.estimators.bayesian_clusterer.BayesianClusterer",
     "weald.stream.estimators.online_clusterer.OnlineBayesianClusterer",
-    "weald.stream.publication.predictive.Predictive",
+    "weald.mcmc.estimate.predictive.Predictive",
     "weald.mcmc.offline.fit.FitSettings",
     "weald.mcmc.offline.fit.FitResult",
     "weald.treecore.family.interface.base.FamilySpec",

@@ -48,8 +48,8 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         ``inline``: the writer refines, and the same stream gives the same partition, bit for bit.
         ``workers``: `weald worker` processes refine while records flow.
     quiet_seconds:
-        ``inline``: when no record has come for so long, refinement and publication go on until
-        they change nothing any more; 0 for never.
+        When no record has come for so long, refinement and publication go on until they change
+        nothing any more; 0 for never.
     """
 
     every_records: int = 500
@@ -72,7 +72,8 @@ class FitSettings:
     """What ``weald fit`` may be asked for.
 
     ``learn_base`` learns the family's base measure as well: mean, kappa, nu and psi of the
-    gaussian, a factor of the scale of others; None does so for the gaussian without ``params``.
+    gaussian, kappa, shape and rate of the diagonal, a factor of the scale of others; None does so
+    for these two without ``params``.
     ``iterations`` and ``seconds`` bound each chain (100 iterations when neither is given);
     ``consensus`` is the loss whose expectation the reported partition makes small (vi, binder), or
     map; ``keep_labels`` keeps every iteration's labels for a trace.

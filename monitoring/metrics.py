@@ -243,6 +243,11 @@ class Metrics:
         _check("rebalance", kind, REBALANCE_KINDS)
         self._add("weald_rebalances_total", 1, kind)
 
+    def judged(self, groups: int, warnings: int) -> None:
+        """Tell how many groups a publication has, and how many reasons not to believe it."""
+        self._set("weald_groups", groups)
+        self._set("weald_publication_warnings", warnings)
+
     def certainty(self, probability: float, stability: float) -> None:
         """Tell how sure the chain's draws are of a publication, means over its observations."""
         self._set("weald_membership_probability_ratio", probability)

@@ -55,7 +55,7 @@ class Metric(NamedTuple):
 
 
 STEPS: Final = (
-    *("poll", "decode", "insert", "refine", "lend", "adopt"),
+    *("poll", "decode", "insert", "refine", "lend", "adopt", "await"),
     *("publish", "compact", "commit", "redis", "snapshot"),
 )
 LEASE_OUTCOMES: Final = ("adopted", "expired", "parked", "abandoned")
@@ -177,6 +177,12 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("weald_publications_total", "counter", "Publications of the partition."),
     Metric("weald_last_publication_timestamp_seconds", "gauge", "When the last one happened."),
     Metric("weald_clusters", "gauge", "Clusters of the published partition."),
+    Metric("weald_groups", "gauge", "Groups of clusters without a valley of density between them."),
+    Metric(
+        "weald_publication_warnings",
+        "gauge",
+        "Reasons not to believe the newest publication; weald status names them.",
+    ),
     Metric(
         "weald_membership_probability_ratio",
         "gauge",

@@ -24,6 +24,7 @@ __all__ = ["add_to", "row_of"]
 COLUMNS = (
     Column("key", "key"),
     Column("cluster", "cluster", "right"),
+    Column("group", "group", "right"),
     Column("probability", "probability", "right"),
     Column("stability", "stability", "right"),
     Column("event_time", "event time"),
@@ -93,11 +94,12 @@ def assign(
 ) -> None:
     """Say which cluster records belong to, now or then.
 
-    `probability` is the share of the chain's recent draws in which the record is with most of its
-    cluster, `stability` the mean share of its cluster's other members that it is with; both as of
-    the newest publication. A record that has left the model, because a window moved on or its
-    weight faded, keeps the cluster that it had; `left after` is the number of the observation after
-    which it left. With --top, the clusters that its values fit, the log predictive density of the
+    `group` is that of the cluster: those without a valley of density between them are one, by the
+    newest publication. `probability` is the mean share of the record's drawn block that lies in its
+    cluster, over the chain's recent draws, `stability` the mean share of its cluster's others that
+    it is with. A record that has left the model, because a window moved on or its weight
+    faded, keeps the cluster that it had; `left after` is the number of the observation after which
+    it left. With --top, the clusters that its values fit, the log predictive density of the
     values, and the sizes of the nodes above it in the sampler's tree.
 
     Leaves with 3 (not found) if any key is unknown; those that are known are printed all the same.
@@ -162,6 +164,7 @@ def row_of(observation: Any, state: StoredStream) -> dict[str, Any]:
     return {
         "key": observation.key,
         "cluster": observation.cluster,
+        "group": state.groups.get(observation.cluster),
         "probability": observation.probability,
         "stability": observation.stability,
         "event_time": iso_time(observation.event_time),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weald.cli.errors import NotFoundError
+from weald.cli.errors import NotFoundError, UsageError
 from weald.cli.terminal.complete import complete_cluster
 from weald.cli.terminal.moments import FORMS, parse_since
 from weald.cli.terminal.options import Config, Limit, Output, Set, StreamName, example
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
+# Clusters of a group that a table names.
+_LISTED = 6
 # Growth is judged by where so many of the newest observations went.
 NEWEST = 1000
 
@@ -54,6 +56,7 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         epilog=example(
             "weald clusters",
+            "weald clusters --level groups",
             "weald clusters --sort growth --limit 5 --output json",
             "weald clusters --since 24h    # what is new today",
             "weald clusters --retired --output csv > clusters.csv",
@@ -61,8 +64,18 @@ def add_to(app: typer.Typer) -> None:
     )(clusters)
 
 
+class Level(StrEnum):
+    """What a row of the table is."""
+
+    clusters = "clusters"
+    groups = "groups"
+
+
 def clusters(
     *,
+    level: Annotated[
+        Level, typer.Option("--level", help="Clusters, or the groups that they make.")
+    ] = Level.clusters,
     sort: Annotated[
         Sort,
         typer.Option(
@@ -105,13 +118,22 @@ def clusters(
     share of all; `stability` is the mean share of its cluster that an observation stays with in the
     chain's recent draws; `anomaly` the share of recent observations that are less surprising.
 
-    The ids are stable: a cluster keeps its id for as long as it lives, and an id is never used
-    again.
+    One kind is often several clusters, as its shape is not the family's. Those without a valley of
+    density between them are one `group`; --level groups lists groups with their clusters.
+
+    The ids are stable: a cluster or group keeps its id for as long as it lives, and an id is never
+    used again.
     """
     from weald.answers.contrast import Portraits
     from weald.cli.terminal.describe import flattened
     from weald.cli.terminal.opened import reading
 
+    if level is Level.groups:
+        if since is not None or containing is not None or retired or cursor is not None:
+            raise UsageError("--level groups takes --min-size and --limit only")
+        with reading(config, set_, stream) as state:
+            _tell_groups(state, min_size, limit, output)
+        return
     born_after = None if since is None else parse_since(since)
     with reading(config, set_, stream) as state:
         everything = state.reader.clusters(state.stream, include_retired=retired)
@@ -139,6 +161,26 @@ def clusters(
     if page and page[-1] is not rows[-1]:
         more = f"--cursor {page[-1]['cluster']} goes on"
         note(f"{len(page)} of {len(rows)} clusters; --limit {len(rows)} shows all, {more}")
+
+
+def _tell_groups(state: StoredStream, min_size: int, limit: int, output: Form) -> None:
+    from weald.answers.records import group_records
+    from weald.cli.terminal.describe import cluster_columns, flattened
+
+    rows = [row for row in group_records(state) if row["size"] >= min_size]
+    features = () if "text" in state.schema.kinds or len(state.features) > 6 else state.features
+    columns = [
+        each for each in cluster_columns(features) if each.key not in ("cluster", "stability")
+    ]
+    columns.insert(3, Column("clusters", "clusters", show=_listed))
+    write_rows(flattened(rows[:limit], output), columns, output)
+    if len(rows) > limit:
+        note(f"{limit} of {len(rows)} groups; --limit {len(rows)} shows all")
+
+
+def _listed(clusters: Sequence[int]) -> str:
+    more = f" and {len(clusters) - _LISTED} more" if len(clusters) > _LISTED else ""
+    return ", ".join(map(str, clusters[:_LISTED])) + more
 
 
 def _rows(state: StoredStream, everything: Sequence[Any]) -> list[Row]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Columns", "chosen_columns", "components_of", "read_columns"]
 
 # Families that see distances: what repeats in them counts twice, and tails are stretched.
-_OF_NUMBERS = ("gaussian", "diagonal")
+_OF_NUMBERS = ("gaussian", "diagonal", "auto")
 _NAMES_SHOWN = 8
 
 
@@ -87,9 +87,11 @@ def components_of(table: Table, family: str, asked: str) -> Components | None:
         if family not in _OF_NUMBERS:
             raise UsageError(
                 f"--components {asked}: family {family} has no components; they are for "
-                f"{' and '.join(_OF_NUMBERS)}"
+                "gaussian and diagonal"
             )
-    many = family == "gaussian" and len(table.names) > most_columns()
+    many = family in ("gaussian", "auto") and len(table.names) > most_columns()
+    if many and asked == "auto" and not np.isfinite(table.values).all():
+        return None
     if asked == "all" or (number is None and not many):
         return None
     found = Components.of(table.values, number)

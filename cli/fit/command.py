@@ -21,12 +21,14 @@ from weald.cli.terminal.options import Output, example
 from weald.cli.terminal.output import Form, note
 
 if TYPE_CHECKING:
+    from weald.mcmc.offline.family_choice import Choice
     from weald.mcmc.offline.fit import ChainTrace, FitResult, FitSettings
 
 __all__ = ["add_to", "parse_parameters"]
 
 
 NETWORK_FAMILY = "irm"
+AUTO = "auto"
 
 
 class Consensus(StrEnum):
@@ -68,10 +70,10 @@ def fit(
             "--family",
             metavar="NAME",
             help="Likelihood of a cluster: gaussian, diagonal, bernoulli, categorical, poisson, "
-            "multinomial, mixed; irm for networks. All but gaussian and multinomial take missing "
-            "values.",
+            "multinomial, mixed; irm for networks; auto takes gaussian or diagonal, whichever "
+            "predicts held-out rows better. All but gaussian and multinomial take missing values.",
         ),
-    ] = "gaussian",
+    ] = AUTO,
     param: Annotated[
         list[str] | None,
         typer.Option(
@@ -110,8 +112,9 @@ def fit(
         bool | None,
         typer.Option(
             "--learn-base/--fixed-base",
-            help="Learn the base measure too: mean, kappa, nu and psi of gaussian (learned unless "
-            "--param says something), a factor of the scale of other families.",
+            help="Learn the base measure too: mean, kappa, nu and psi of gaussian, kappa, shape, "
+            "rate of diagonal (learned unless --param says something), a factor of the scale of "
+            "other families.",
             show_default=False,
         ),
     ] = None,
@@ -129,7 +132,15 @@ def fit(
     seconds: Annotated[
         float | None, typer.Option("--seconds", min=0.0, help="Time in place of sweeps.")
     ] = None,
-    chains: Annotated[int, typer.Option("--chains", min=1, help="Independent chains.")] = 1,
+    chains: Annotated[
+        int | None,
+        typer.Option(
+            "--chains",
+            min=1,
+            help="Independent chains; by default four for small tables, two, or one.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Same seed, same result.")] = 0,
     columns: Annotated[
         str | None,
@@ -218,7 +229,7 @@ def fit(
     `verdict` warns where clusters should not be believed, and says why.
 
     The diagnostics tell whether the chains agree: R-hat should be below 1.01, the effective sample
-    sizes some hundreds. Run --chains 4 to know more.
+    sizes some hundreds. A chain that predicts rows clearly worse than the best has no say.
 
     Without --iterations or --seconds each chain runs for 100 sweeps. Rows count from 0.
 
@@ -247,7 +258,7 @@ def fit(
         init=init,
         iterations=iterations,
         seconds=seconds,
-        chains=chains,
+        chains=chains or 1,
         seed=seed,
         consensus=str(consensus),
         keep_labels=trace is not None,
@@ -264,6 +275,7 @@ def fit(
         raise UsageError("--hide, --links and --picture are for networks: --family irm")
     from weald.answers.fit_diagnostics import held_out_density
     from weald.cli.files.table import load_table
+    from weald.mcmc.offline.family_choice import FULL
     from weald.treecore.family import spec_of
 
     from .columns import chosen_columns, components_of, read_columns
@@ -271,13 +283,14 @@ def fit(
 
     shown, valley = _level(level)
     wanted = columns.split(",") if columns else None
-    missing = family not in (SPARSE_FAMILY, "gaussian")
+    missing = family not in (SPARSE_FAMILY, FULL)
     loaded = load_table(data, wanted, keep_sparse=family == SPARSE_FAMILY, missing=missing)
     if loaded.left_out:
         note(f"columns without numbers, left out: {', '.join(loaded.left_out)}")
     table, names = chosen_columns(data, loaded, family, log.split(",") if log else ())
     axes = components_of(table, family, components)
     seen = table.values if axes is None else axes.along(table.values)
+    settings, choice = _settled(seen, settings, chains)
     result = _sample(seen, settings)
     groups = groups_of(seen, result, valley)
     with _writing(out, trace):
@@ -291,7 +304,7 @@ def fit(
         others = read_columns(test, names, missing=missing).values
         others = others if axes is None else axes.along(others)
         held_out = held_out_density(seen, others, result)
-    tell(Fitted(table, seen, axes, settings, result, groups), shown, output, held_out)
+    tell(Fitted(table, seen, axes, settings, result, groups, choice), shown, output, held_out)
 
 
 def _fit_network(
@@ -377,7 +390,7 @@ def _sample(values: Any, settings: FitSettings) -> FitResult:
         # The kernels release the interpreter lock, so that threads are enough.
         with ThreadPoolExecutor(min(settings.chains, os.cpu_count() or 1)) as pool:
             traces = list(pool.map(one, range(settings.chains)))
-    return combine(settings, traces)
+    return combine(settings, traces, values)
 
 
 def _sample_population(values: Any, settings: FitSettings) -> FitResult:
@@ -399,7 +412,26 @@ def _sample_population(values: Any, settings: FitSettings) -> FitResult:
             time.perf_counter,
             lambda share: advance(int(100 * share), ""),
         )
-    return combine(settings, traces)
+    return combine(settings, traces, values)
+
+
+def _settled(
+    values: Any, settings: FitSettings, chains: int | None
+) -> tuple[FitSettings, Choice | None]:
+    """The settings with chains and a family, and why it was chosen where it was not given."""
+    from weald.mcmc.offline.chains import chains_for
+    from weald.mcmc.offline.fit import is_population
+
+    if chains is None and not is_population(settings):
+        settings = replace(settings, chains=chains_for(*values.shape))
+    if settings.family != AUTO:
+        return settings, None
+    from weald.cli.terminal.progress import step
+    from weald.mcmc.offline.family_choice import choose_family
+
+    with step("choosing the family"):
+        choice = choose_family(values, settings, time.perf_counter)
+    return replace(settings, family=choice.family), choice
 
 
 def _compile(values: Any, settings: FitSettings) -> None:

@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.agreement import adjusted_rand_index
-from weald.answers.evidence import Gain, gain_in_density, left_out_densities
 from weald.answers.fit_diagnostics import diagnostics
 from weald.answers.numbers import spread_text
-from weald.answers.verdict import verdict_of
 from weald.cli.terminal.output import Column, Form, write_record
+from weald.mcmc.estimate.agreement import adjusted_rand_index
+from weald.mcmc.estimate.evidence import Gain, gain_in_density, left_out_densities
+from weald.mcmc.estimate.verdict import verdict_of
 from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.totals import totals_of_groups
 
 if TYPE_CHECKING:
     from weald.cli.files.table import Table
+    from weald.mcmc.offline.family_choice import Choice
     from weald.mcmc.offline.fit import ChainTrace, FitResult, FitSettings
     from weald.mcmc.offline.preparation import Components
 
@@ -72,6 +73,8 @@ class Fitted(NamedTuple):
         Those, where there are any.
     groups:
         Group of each cluster (k).
+    choice:
+        The family with the reason for it, where it was chosen and not given.
     """
 
     table: Table
@@ -80,6 +83,7 @@ class Fitted(NamedTuple):
     settings: FitSettings
     result: FitResult
     groups: NDArray[np.int64]
+    choice: Choice | None = None
 
 
 def groups_of(seen: Any, result: FitResult, valley: float) -> NDArray[np.int64]:
@@ -102,7 +106,9 @@ def tell(fitted: Fitted, level: str, form: Form, held_out: dict[str, float] | No
         write_record(summary, form)
         return
     features = [Column(name, name, "right", spread_text) for name in table.names]
-    shown = {k: v for k, v in summary.items() if k not in ("params", "hyper", "verdict")}
+    shown = {
+        k: v for k, v in summary.items() if k not in ("params", "hyper", "verdict", "log_joint")
+    }
     shown["verdict"] = summary["verdict"]["status"]
     for at, reason in enumerate(summary["verdict"]["reasons"]):
         shown[f"reason {at + 1}"] = reason
@@ -214,11 +220,11 @@ def summary_of_fit(
         "hyper": {name: float(np.mean(values)) for name, values in best.hyper.items()},
         "seed": settings.seed,
         "chains": len(result.traces),
+        "chains_trusted": len(result.trusted),
         "iterations": [len(trace.log_joint) for trace in result.traces],
         "seconds": max(trace.seconds[-1] for trace in result.traces),
         "n_clusters": result.n_clusters,
         "consensus": settings.consensus,
-        "log_joint_start": best.start_log_joint,
         "log_joint": best.best_log_joint,
     }
     if truth is not None:
@@ -243,6 +249,8 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
         summary["n_components"] = fitted.components.axes.shape[1]
         summary["variance_along_components"] = fitted.components.share
     summary |= summary_of_fit(settings, result, params, table.truth)
+    if fitted.choice is not None:
+        summary["chosen_because"] = fitted.choice.reason
     summary["n_groups"] = int(groups.max()) + 1
     grouped = groups[result.labels]
     if table.truth is not None:
@@ -274,7 +282,8 @@ def _judged(fitted: Fitted, grouped: NDArray[np.int64]) -> dict[str, Any]:
         left_out_densities(result.family, fitted.seen, each) for each in levels
     )
     gain, over_groups = gain_in_density(clusters, one), gain_in_density(clusters, groups)
-    chains = [trace.draws[-1] for trace in result.traces if trace.draws]
+    trusted = [result.traces[at] for at in result.trusted]
+    chains = [trace.draws[-1] for trace in trusted if trace.draws]
     verdict = verdict_of(np.bincount(result.labels), gain, chains)
     return {
         "clusters_over_one": _nats(gain),

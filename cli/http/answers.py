@@ -12,6 +12,8 @@ __all__ = [
     "Event",
     "Events",
     "Feature",
+    "Group",
+    "Groups",
     "Point",
     "Points",
     "Prediction",
@@ -39,6 +41,7 @@ class Cluster(msgspec.Struct):
     """A cluster; its id is stable, and never used again."""
 
     cluster: int
+    group: int | None
     size: int
     share: float
     probability: float | None
@@ -58,6 +61,23 @@ class Clusters(msgspec.Struct):
     next: str | None
 
 
+class Group(msgspec.Struct):
+    """Clusters without a valley of density between them; its id is stable, as a cluster's is."""
+
+    group: int
+    size: int
+    share: float
+    clusters: list[int]
+    features: dict[str, Feature]
+
+
+class Groups(msgspec.Struct):
+    """The groups of the newest publication, largest first."""
+
+    epoch: int
+    items: list[Group]
+
+
 class Assignment(msgspec.Struct):
     """An observation with its cluster, now or as of a moment.
 
@@ -66,6 +86,7 @@ class Assignment(msgspec.Struct):
 
     key: str | None
     cluster: int
+    group: int | None
     probability: float | None
     stability: float | None
     event_time: str | None
@@ -156,7 +177,10 @@ class Points(msgspec.Struct):
 
 
 class Stream(msgspec.Struct):
-    """The stream at a glance. Times are seconds since 1970."""
+    """The stream at a glance. Times are seconds since 1970.
+
+    ``warnings`` are reasons not to believe the newest publication.
+    """
 
     name: str
     family: str
@@ -169,10 +193,12 @@ class Stream(msgspec.Struct):
     n_duplicate: int
     n_dead: int
     n_clusters: int
+    n_groups: int
     n_clusters_retired: int
     publication: int
     published_at: float | None
     log_joint: float | None
+    warnings: list[str] | None
 
 
 class Problem(msgspec.Struct):

@@ -12,7 +12,7 @@ import numpy as np
 
 from weald.answers.prediction import Predictive
 from weald.answers.projection import plane_of
-from weald.answers.records import cluster_record, lineage_record
+from weald.answers.records import cluster_record, group_records, lineage_record
 from weald.cli.commands.assign import row_of
 from weald.storage.queries.base import AsOf
 from weald.stream.record.decode import decode
@@ -25,6 +25,7 @@ from .answers import (
     Cluster,
     Clusters,
     Events,
+    Groups,
     Point,
     Points,
     Predictions,
@@ -45,6 +46,7 @@ __all__ = [
     "epoch_of",
     "events_after",
     "events_of",
+    "groups_of",
     "points_of",
     "predictions_of",
     "stream_of",
@@ -77,6 +79,12 @@ def clusters_of(
     page = rows[:limit]
     following = f"{page[-1].n_observations}-{page[-1].cluster}" if len(rows) > limit else None
     return Clusters(epoch, [_cluster(state, row, total) for row in page], following)
+
+
+def groups_of(state: StoredStream) -> Groups:
+    """Return the groups of clusters, largest first."""
+    found = {"epoch": epoch_of(state), "items": group_records(state)}
+    return msgspec.convert(found, Groups)
 
 
 def cluster_of(state: StoredStream, cluster: int) -> Cluster:

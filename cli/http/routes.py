@@ -13,7 +13,17 @@ from starlette.responses import Response
 
 from . import parameters as ask
 from . import questions
-from .answers import Assignments, Cluster, Clusters, Events, Points, Predictions, Question, Stream
+from .answers import (
+    Assignments,
+    Cluster,
+    Clusters,
+    Events,
+    Groups,
+    Points,
+    Predictions,
+    Question,
+    Stream,
+)
 from .parameters import LARGEST_INTEGER, Parameter, parsed
 from .problem import RefusedError
 
@@ -74,6 +84,7 @@ ROUTES = (
         "Clusters, largest first",
         (ask.LIMIT, ask.CURSOR_OF_CLUSTERS, ask.RETIRED),
     ),
+    Route("/v1/groups", questions.groups_of, Groups, "Groups of clusters, largest first"),
     Route("/v1/clusters/{cluster}", questions.cluster_of, Cluster, "One cluster", part=_ID),
     Route(
         "/v1/assignments/{key}",

@@ -207,7 +207,8 @@ def _clusters(subject: Subject) -> list[Section]:
         if len(subject.largest) > LARGEST_SHOWN
         else ""
     )
-    columns = [each for each in cluster_columns(subject.told) if each.key != "stability"]
+    left_out = ("stability", "group")
+    columns = [each for each in cluster_columns(subject.told) if each.key not in left_out]
     if subject.descriptions:
         columns.append(Column("description", "description"))
     return [

@@ -94,8 +94,8 @@ def _facts(saved: dict[str, NDArray[Any]]) -> dict[str, str]:
 def _observations(
     data: Path, trace: Path, limit: int, saved: dict[str, NDArray[Any]], about: dict[str, Any]
 ) -> Subject:
+    from weald.mcmc.estimate.predictive import Predictive
     from weald.mcmc.offline.preparation import Components
-    from weald.stream.publication.predictive import Predictive
     from weald.treecore.family import FAMILIES
     from weald.treecore.family.totals import add_observations, empty_totals
     from weald.treecore.prior import build_prior

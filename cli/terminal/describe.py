@@ -30,6 +30,7 @@ def cluster_columns(features: Sequence[str]) -> list[Column]:
     """Return the columns of a table of clusters; the rows are ``cluster_record`` values."""
     return [
         Column("cluster", "cluster", "right"),
+        Column("group", "group", "right"),
         Column("size", "size", "right"),
         Column("share", "share", "right", lambda share: f"{share:.1%}"),
         Column("stability", "stability", "right", share_text),

@@ -12,18 +12,26 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster
 from scipy.spatial.distance import cdist
 
-from weald.treecore.family.totals import dense_rows, log_marginals, totals_of_groups
+from weald.treecore.family.totals import (
+    add_rows,
+    dense_rows,
+    empty_totals,
+    log_marginals,
+    totals_of_groups,
+)
 from weald.treecore.prior.sequential import canonical_labels
 
 from .valleys import means_of, members_of, points_of, valleys, within_clusters
 
-__all__ = ["CUT", "GroupTree", "average_linkage", "group_tree"]
+__all__ = ["CUT", "FEWEST", "GroupTree", "average_linkage", "group_tree", "group_tree_of_rows"]
 
 # Fixed on twelve tables and judged on others, see ``benchmarks/real.py``: between .55 and .7 the
 # mean index of the twelve changes by .02.
 CUT = 0.65
 # Clusters of fewer members are put to the large one that they are nearest to.
-_FEWEST = 5
+FEWEST = 5
+# Members of a cluster that are looked at, in two halves.
+_MEMBERS = 400
 
 
 class GroupTree(NamedTuple):
@@ -56,20 +64,49 @@ def group_tree(family: Any, values: Any, labels: NDArray[np.int64]) -> GroupTree
     whatever n.
     """
     sizes = np.bincount(labels)
-    large, small = np.flatnonzero(sizes >= _FEWEST), np.flatnonzero(sizes < _FEWEST)
+    members, owner = members_of(labels, np.arange(sizes.size), _MEMBERS)
+    observed = dense_rows(values, members)
+    rows = totals_of_groups(family, observed, np.arange(members.size), members.size)
+    return group_tree_of_rows(family, rows, owner, sizes)[0]
+
+
+def group_tree_of_rows(
+    family: Any,
+    rows: NDArray[np.float64],
+    owner: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    known: NDArray[np.float64] | None = None,
+) -> tuple[GroupTree, NDArray[np.float64]]:
+    """The tree over clusters of so many observations (k), and the valleys between them (k, k).
+
+    ``rows`` (n, m) are the statistics of some observations of each cluster and ``owner`` (n,
+    rising) is whose they are. ``known`` (k, k) has valleys that need not be looked for again, NaN
+    for the others; those of a small cluster are never looked for.
+    """
+    k = sizes.size
+    seen = np.bincount(owner, minlength=k)
+    is_large = (sizes >= FEWEST) & (seen >= FEWEST)
+    large, small = np.flatnonzero(is_large), np.flatnonzero(~is_large)
+    found = np.full((k, k), np.nan)
     if large.size == 0:
-        return GroupTree(np.arange(sizes.size), np.empty((0, 4)))
-    rows, owner = members_of(labels, np.concatenate([large, small]))
-    observed = dense_rows(values, rows)
-    leaf = np.empty(sizes.size, dtype=np.int64)
-    leaf[large] = np.arange(large.size)
+        return GroupTree(np.arange(k), np.empty((0, 4))), found
+    place = np.empty(k, dtype=np.int64)
+    place[np.concatenate([large, small])] = np.arange(k)
+    leaf = place.copy()
     if small.size > 0:
-        leaf[small] = _nearest(family, observed, owner, large.size, sizes.size)
+        leaf[small] = _nearest(family, rows, place[owner], large.size, k)
     if large.size == 1:
-        return GroupTree(leaf, np.empty((0, 4)))
-    inside = owner < large.size
-    apart = 1.0 - valleys(family, observed[inside], owner[inside], large.size)
-    return GroupTree(leaf, average_linkage(apart, sizes[large]))
+        return GroupTree(leaf, np.empty((0, 4))), found
+    inside = is_large[owner]
+    among = np.ix_(large, large)
+    found[among] = valleys(
+        family,
+        rows[inside],
+        place[owner[inside]],
+        large.size,
+        None if known is None else known[among],
+    )
+    return GroupTree(leaf, average_linkage(1.0 - found[among], sizes[large])), found
 
 
 def average_linkage(apart: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -96,16 +133,17 @@ def average_linkage(apart: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDA
 
 
 def _nearest(
-    family: Any, observed: NDArray[np.float64], owner: NDArray[np.int64], n_large: int, k: int
+    family: Any, rows: NDArray[np.float64], owner: NDArray[np.int64], n_large: int, k: int
 ) -> NDArray[np.int64]:
     """For each small cluster, the large one that its mean is nearest to, or that it fits best.
 
     Nearest under the covariance within the large ones: by predictive density the widest of them
     would take most outliers.
     """
-    points = points_of(family, observed)
+    points = points_of(family, rows)
     if points is None:
-        totals = totals_of_groups(family, observed, owner, k)
+        totals = empty_totals(family, k)
+        add_rows(rows, owner, totals)
         blocks, others = totals[:n_large], totals[n_large:]
         joined = (others[:, None, :] + blocks).reshape(-1, totals.shape[1])
         gain = log_marginals(family, joined).reshape(k - n_large, -1)

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.family import spec_of
-from weald.treecore.family.totals import log_predictives, totals_of_groups
+from weald.treecore.family.totals import add_rows, empty_totals, log_predictives
 
 __all__ = ["means_of", "members_of", "points_of", "valleys", "within_clusters"]
 
@@ -26,9 +27,9 @@ Labels = NDArray[np.int64]
 # Where on the line the members of two clusters are.
 Projections = Callable[[int, int], tuple[Values, Values]]
 
-# Members of a cluster that are looked at, in two halves.
-_MOST = 400
 _STEPS = 41
+# Valleys are looked for between a cluster and so many nearest others: those beyond are apart.
+_NEAREST = 30
 # A pair's covariance is shrunk as if that within all clusters had been seen so often a feature.
 _SHRINKAGE = 3.0
 _SPHERICAL = 0.1
@@ -36,25 +37,25 @@ _SPHERICAL = 0.1
 _SEEN = 5.0
 
 
-def members_of(labels: Labels, clusters: Labels) -> tuple[Labels, Labels]:
-    """Some rows of each cluster, evenly chosen, and their cluster's place (q) in ``clusters``."""
+def members_of(labels: Labels, clusters: Labels, most: int) -> tuple[Labels, Labels]:
+    """Rows of each cluster, ``most`` of them, evenly chosen, and its place (q) in ``clusters``."""
     order = np.argsort(labels, kind="stable")
     bounds = np.searchsorted(labels[order], np.stack([clusters, clusters + 1]))
     chosen = []
     for start, stop in bounds.T.tolist():
-        count = min(stop - start, _MOST)
+        count = min(stop - start, most)
         chosen.append(order[np.linspace(start, stop - 1, count).astype(np.int64)])
     owner = np.repeat(np.arange(clusters.size), [each.size for each in chosen])
     return np.concatenate(chosen), owner
 
 
-def points_of(family: Any, observed: Values) -> Values | None:
-    """Where observations (n, d) are, in units of clusters; None for families without distances."""
+def points_of(family: Any, rows: Values) -> Values | None:
+    """Where observations with these statistics (n, m) are, in units of clusters, or None.
+
+    None is for families without distances.
+    """
     find = spec_of(family).centres
-    if find is None:
-        return None
-    n = observed.shape[0]
-    return find(family, totals_of_groups(family, observed, np.arange(n), n))
+    return None if find is None else find(family, rows)
 
 
 def means_of(points: Values, owner: Labels, k: int) -> Values:
@@ -72,21 +73,41 @@ def within_clusters(scatter: Values, degrees: float) -> Values:
     return (1.0 - _SPHERICAL) * covariance + _SPHERICAL * mean_variance * np.eye(d)
 
 
-def valleys(family: Any, observed: Values, owner: Labels, k: int) -> Values:
-    """Valleys (k, k) between clusters of these observations (n, d), each of two or more."""
-    points = points_of(family, observed)
+def valleys(
+    family: Any, rows: Values, owner: Labels, k: int, known: Values | None = None
+) -> Values:
+    """Valleys (k, k) between clusters of observations with statistics ``rows`` (n, m).
+
+    ``owner`` (n) is each one's cluster; each has two or more. ``known`` (k, k) has the valleys that
+    need not be looked for again, and NaN for the others. Clusters with some thirty nearer ones
+    between them are apart (0).
+    """
+    points = points_of(family, rows)
     if points is None:
-        project = _by_predictive(family, observed, owner, k)
+        project, far = _by_predictive(family, rows, owner, k)
     else:
-        project = _by_discriminant(points, owner, k)
-    found = np.ones((k, k))
+        project, far = _by_discriminant(points, owner, k)
+    near = _near(far)
+    found = np.full((k, k), np.nan) if known is None else known.copy()
+    np.fill_diagonal(found, 1.0)
     for a in range(k):
-        for b in range(a):
-            found[a, b] = found[b, a] = _valley(*project(a, b))
+        for b in np.flatnonzero(np.isnan(found[a, :a])).tolist():
+            found[a, b] = found[b, a] = _valley(*project(a, b)) if near[a, b] else 0.0
     return found
 
 
-def _by_discriminant(points: Values, owner: Labels, k: int) -> Projections:
+def _near(far: Values) -> NDArray[np.bool_]:
+    """Which pairs (k, k) are worth a look: one is among the nearest of the other."""
+    k = far.shape[0]
+    if k <= _NEAREST + 1:
+        return np.ones((k, k), dtype=np.bool_)
+    rank = far.argsort(axis=1).argsort(axis=1)
+    near = rank <= _NEAREST
+    return near | near.T
+
+
+def _by_discriminant(points: Values, owner: Labels, k: int) -> tuple[Projections, Values]:
+    """What projects a pair of clusters, and how far (k, k) clusters are from each other."""
     n, d = points.shape
     half = np.arange(n) % 2
     moments = [_moments(points[half == side], owner[half == side], k) for side in (0, 1)]
@@ -108,7 +129,8 @@ def _by_discriminant(points: Values, owner: Labels, k: int) -> Projections:
                 out[here] = (points[inside[each][here]] - means[a]) @ line
         return found[0], found[1]
 
-    return project
+    means = np.linalg.solve(np.linalg.cholesky(within), means_of(points, owner, k).T).T
+    return project, cdist(means, means)
 
 
 def _moments(points: Values, owner: Labels, k: int) -> tuple[Values, Values, Values]:
@@ -120,22 +142,23 @@ def _moments(points: Values, owner: Labels, k: int) -> tuple[Values, Values, Val
     return counts, means, scatter
 
 
-def _by_predictive(family: Any, observed: Values, owner: Labels, k: int) -> Projections:
+def _by_predictive(family: Any, rows: Values, owner: Labels, k: int) -> tuple[Projections, Values]:
     half = np.arange(owner.size) % 2
     density = np.empty((owner.size, k))
     for side in (0, 1):
         own, other = half == side, half != side
-        n_own = int(own.sum())
-        totals = totals_of_groups(family, observed[other], owner[other], k)
-        single = totals_of_groups(family, observed[own], np.arange(n_own), n_own)
-        density[own] = log_predictives(family, single, totals)
+        totals = empty_totals(family, k)
+        add_rows(rows[other], owner[other], totals)
+        density[own] = log_predictives(family, rows[own], totals)
     starts = np.searchsorted(owner, np.arange(k + 1))
 
     def project(a: int, b: int) -> tuple[Values, Values]:
         ratio = density[:, b] - density[:, a]
         return ratio[starts[a] : starts[a + 1]], ratio[starts[b] : starts[b + 1]]
 
-    return project
+    # Nats that a cluster's members lose, on the mean, when another predicts them.
+    mean = means_of(density, owner, k)
+    return project, mean.diagonal()[:, None] - mean
 
 
 @compiled

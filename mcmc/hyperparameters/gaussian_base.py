@@ -15,7 +15,7 @@ is learned says how alike the shapes of clusters are: with d + 3 five rows in 13
 """
 
 from math import exp, log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -74,6 +74,18 @@ class GaussianBase(NamedTuple):
         phi = _wishart(rng, self.phi_degrees + k * family.nu, self.phi_rate + freedom * total)
         return _renewed(family, mean=centre, kappa=max(kappa, np.finfo(float).tiny), phi=phi)
 
+    def middle(self, families: list[NormalInverseWishart]) -> NormalInverseWishart:
+        """One family for many that were learned."""
+        d = self.centre.shape[0]
+        freedom = np.array([each.nu - d + 1.0 for each in families])
+        return _renewed(
+            families[-1],
+            mean=np.mean([each.mean for each in families], axis=0),
+            kappa=_log_mean([each.kappa for each in families]),
+            nu=d - 1.0 + _log_mean(freedom),
+            phi=np.mean([each.psi / f for each, f in zip(families, freedom, strict=True)], axis=0),
+        )
+
     def shown(self, family: NormalInverseWishart) -> dict[str, float]:
         """Numbers for a trace; spread is the root of phi's determinant, of one feature."""
         d = family.mean.shape[0]
@@ -108,6 +120,10 @@ def _renewed(
         phi * (nu - phi.shape[0] + 1.0),
         family.origin,
     )
+
+
+def _log_mean(values: Any) -> float:
+    return float(np.exp(np.mean(np.log(values))))
 
 
 def _unpacked(packed: Values, d: int) -> Values:

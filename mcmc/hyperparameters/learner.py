@@ -10,9 +10,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.treecore.family.gaussian.normal_inverse_gamma import NormalInverseGamma
 from weald.treecore.family.gaussian.normal_inverse_wishart import NormalInverseWishart
 
 from .base_scale import BaseScale
+from .diagonal_base import diagonal_base
 from .gaussian_base import gaussian_base
 
 __all__ = ["Learner", "learner_of", "learns_by_default"]
@@ -28,6 +30,10 @@ class Learner(Protocol):
         """
         ...
 
+    def middle(self, families: list[Any], /) -> Any:
+        """One family for many that were learned: the mean of each parameter, or of its log."""
+        ...
+
     def shown(self, family: Any, /) -> dict[str, float]:
         """The learned numbers by name."""
         ...
@@ -35,7 +41,7 @@ class Learner(Protocol):
 
 def learns_by_default(family: Any) -> bool:
     """Whether the family has a hyperprior of its own, rather than a factor of what was said."""
-    return isinstance(family, NormalInverseWishart)
+    return isinstance(family, NormalInverseWishart | NormalInverseGamma)
 
 
 def learner_of(family: Any, values: NDArray[np.float64]) -> Learner:
@@ -43,4 +49,8 @@ def learner_of(family: Any, values: NDArray[np.float64]) -> Learner:
 
     Raises ParameterError for a family that has nothing to learn.
     """
-    return gaussian_base(values) if learns_by_default(family) else BaseScale(family)
+    if isinstance(family, NormalInverseWishart):
+        return gaussian_base(values)
+    if isinstance(family, NormalInverseGamma):
+        return diagonal_base(values)
+    return BaseScale(family)

@@ -2,8 +2,11 @@
 
 - ``base_from_sample``: the base measure with which a stream of Gaussian clusters begins: what its
   first records say.
+- ``chains``: how many chains a fit runs, and which of them its answer rests on.
+- ``family_choice``: which family suits rows of numbers: the one that predicts other rows better.
 - ``fit``: A batch of observations clustered offline: chains, their traces, and one reported
   partition.
+- ``held_out``: how probable rows are to a fit that has not seen them.
 - ``offline_guide``: the guide of an offline chain: a tree of nearest neighbours where
   observations have distances.
 - ``preparation``: what a Gaussian fit sees of a table: which columns, and along which axes.

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from weald.mcmc.chain.position import Position
 from weald.mcmc.hyperparameters.learner import learner_of, learns_by_default
 from weald.mcmc.schedule.kernels import KERNELS
-from weald.treecore.family.gaussian.normal_inverse_wishart import normal_inverse_wishart
 from weald.treecore.prior import PartitionPrior
 
 from .resolution import within_resolution
@@ -42,13 +41,14 @@ def base_from_sample(family: Any, prior: PartitionPrior, values: NDArray[np.floa
         return family
     values = within_resolution(values[np.unique(rows)])
     rng = Generator(PCG64(_SEED))
+    learner = learner_of(family, values)
     position = Position(
         family,
         atoms_of(family, values),
         np.arange(len(values)),
         prior,
         _no_guide,
-        learner=learner_of(family, values),
+        learner=learner,
     )
     position.base_rests = _RESTS
     learned = []
@@ -57,16 +57,7 @@ def base_from_sample(family: Any, prior: PartitionPrior, values: NDArray[np.floa
         KERNELS["gibbs"].sweep(rng, position)
         if 2 * sweep >= _SWEEPS:
             learned.append(position.family)
-    d = values.shape[1]
-    freedom = np.exp(np.mean([np.log(each.nu - d + 1.0) for each in learned]))
-    phi = np.mean([each.psi / (each.nu - d + 1.0) for each in learned], axis=0)
-    return normal_inverse_wishart(
-        np.mean([each.mean for each in learned], axis=0),
-        float(np.exp(np.mean([np.log(each.kappa) for each in learned]))),
-        d - 1.0 + freedom,
-        phi * freedom,
-        family.origin,
-    )
+    return learner.middle(learned)
 
 
 def _no_guide(_: Any) -> Any:

@@ -1,7 +1,7 @@
 """A batch of observations clustered offline: chains, their traces, and one reported partition."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from weald.treecore.guide.guide import freeze
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
 
+from .chains import trusted_chains
 from .offline_guide import offline_guide
 from .resolution import within_resolution
 from .start import atoms_of, grow_forest, most_blocks, possible_labels, starting_labels
@@ -85,7 +86,6 @@ class ChainTrace:
     hyper: dict[str, list[float]] = field(default_factory=dict)
     labels: list[NDArray[np.int64]] = field(default_factory=list)
     tally: dict[str, list[NDArray[np.float64]]] = field(default_factory=dict)
-    start_log_joint: float = 0.0
     best_log_joint: float = -np.inf
     best_labels: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     # The last partition with each row in its most probable cluster, where that is found.
@@ -106,6 +106,7 @@ class FitResult:
     is in its cluster; ``stability`` (n) mean probability of being with the cluster's other members,
     or of being alone.
     Both come from draws of exact kernels only. ``kernels`` has each kernel of the cycle once.
+    ``trusted`` are the places in ``traces`` of the chains that all this rests on.
     """
 
     family: Any
@@ -115,6 +116,7 @@ class FitResult:
     stability: NDArray[np.float64]
     traces: tuple[ChainTrace, ...]
     kernels: tuple[Kernel, ...]
+    trusted: tuple[int, ...] = ()
 
     @property
     def n_clusters(self) -> int:
@@ -328,7 +330,7 @@ class _Recorder:
     def __init__(self, settings: FitSettings, position: AnyPosition) -> None:
         self._keep_labels = settings.keep_labels
         self._scale = position.prior
-        self._trace = ChainTrace(start_log_joint=position.log_joint(self._scale))
+        self._trace = ChainTrace()
         self._stride = 1
         anchors = Generator(PCG64(settings.seed)).integers(0, position.n_atoms, (2, _ANCHOR_PAIRS))
         self._anchors = anchors[:, anchors[0] != anchors[1]]
@@ -381,14 +383,22 @@ class _Recorder:
         return trace
 
 
-def combine(settings: FitSettings, traces: list[ChainTrace]) -> FitResult:
-    """The reported partition of finished chains.
+def combine(
+    settings: FitSettings, traces: list[ChainTrace], values: Any | None = None
+) -> FitResult:
+    """The reported partition of finished chains on observations ``values`` (n, d).
 
     Draws are the second half of each chain. With an approximate kernel there are none, and
-    probabilities and stabilities are NaN.
+    probabilities and stabilities are NaN. Given the observations, chains that predict them clearly
+    worse than the best one have no say.
     """
     kernels = kernels_named(",".join(settings.kernels))
-    return report(settings.consensus, kernels, traces)
+    if values is None or settings.consensus == "map" or not all(trace.draws for trace in traces):
+        return report(settings.consensus, kernels, traces)
+    last = [(trace.last[0], trace.draws[-1]) for trace in traces]
+    trusted = trusted_chains(_observations(values, settings), last)
+    found = report(settings.consensus, kernels, [traces[at] for at in trusted])
+    return replace(found, traces=tuple(traces), trusted=tuple(trusted))
 
 
 def report(consensus: str, kernels: list[Kernel], traces: list[ChainTrace]) -> FitResult:
@@ -398,20 +408,22 @@ def report(consensus: str, kernels: list[Kernel], traces: list[ChainTrace]) -> F
     partition of highest log joint, which is no estimate: it has too few clusters where they
     overlap. It is also what approximate kernels, which leave no draws, are reported by.
     """
-    once = tuple(dict.fromkeys(kernels))
+    once, all_of_them = tuple(dict.fromkeys(kernels)), tuple(range(len(traces)))
     best = max(traces, key=lambda trace: trace.best_log_joint)
     draws = [labels for trace in traces for labels in trace.draws]
     labels = best.best_labels
     family, prior = best.last
     if not draws:
         missing = np.full(labels.shape[0], np.nan)
-        return FitResult(family, prior, labels, missing, missing, tuple(traces), once)
+        return FitResult(family, prior, labels, missing, missing, tuple(traces), once, all_of_them)
     stacked: Draws = np.stack(draws)
     if consensus != "map":
         others = [trace.relabelled for trace in traces if trace.relabelled is not None]
         labels = consensus_partition(stacked, consensus, others)
     probability, stability = membership(stacked, labels)
-    return FitResult(family, prior, labels, probability, stability, tuple(traces), once)
+    return FitResult(
+        family, prior, labels, probability, stability, tuple(traces), once, all_of_them
+    )
 
 
 def fit(
@@ -422,7 +434,8 @@ def fit(
 ) -> FitResult:
     """Run all chains and report; see :func:`run_chain` and :func:`combine`."""
     if is_population(settings):
-        return combine(settings, run_population(values, settings, clock, progress))
+        traces = run_population(values, settings, clock, progress)
+        return combine(settings, traces, values)
     traces = []
     for index in range(settings.chains):
 
@@ -431,4 +444,4 @@ def fit(
                 progress((done + share) / settings.chains)
 
         traces.append(run_chain(values, settings, index, clock, tell))
-    return combine(settings, traces)
+    return combine(settings, traces, values)

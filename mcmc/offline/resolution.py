@@ -24,10 +24,12 @@ _SEED = 0x5EED
 def within_resolution(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The observations (n, d), each value moved within half of what it is known to."""
     n, d = values.shape
-    step = _LEAST * spread_of(values)
+    step = np.zeros(d)
     for c in range(d):
-        distinct = np.unique(values[:, c])
-        if 1 < distinct.size <= (1.0 - _TIES) * n:
+        seen = values[np.isfinite(values[:, c]), c]
+        step[c] = _LEAST * spread_of(seen[:, None])[0] if seen.size else 0.0
+        distinct = np.unique(seen)
+        if 1 < distinct.size <= (1.0 - _TIES) * seen.size:
             step[c] = max(step[c], float(np.diff(distinct).min()))
     moves = Generator(PCG64(_SEED)).random((n, d)) - 0.5
     return np.asarray(values + step * moves)

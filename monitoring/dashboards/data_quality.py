@@ -112,6 +112,12 @@ _DRIFT = Row(
             ],
         ),
         Panel(
+            "Reasons to doubt the clusters",
+            "Of the newest publication; weald status names them, with what to try.",
+            "short",
+            [Query(largest("weald_publication_warnings", "stream"), "{{stream}}")],
+        ),
+        Panel(
             "Births",
             "Clusters born per second. A burst marks something new in the data.",
             "cps",

@@ -18,10 +18,12 @@ _CLUSTERS = Row(
     [
         Panel(
             "Clusters",
-            "Published: what people see. Sampled: the chain's own, which moves all the time.",
+            "Published: what people see. Groups: clusters without a valley of density between "
+            "them count once. Sampled: the chain's own, which moves all the time.",
             "short",
             [
                 Query(largest("weald_clusters", "stream"), "published {{stream}}"),
+                Query(largest("weald_groups", "stream"), "groups {{stream}}"),
                 Query(largest("weald_chain_clusters", "stream"), "sampled {{stream}}"),
             ],
         ),

@@ -89,6 +89,8 @@ class Departure:
 class Certainty:
     """How sure the chain's draws are of a publication: what changed, and every cluster.
 
+    It says of every cluster, too, which group it is in.
+
     Attributes
     ----------
     seq : int64[n]
@@ -101,6 +103,8 @@ class Certainty:
         Means over the observations of each.
     means
         Of both over all observations.
+    group : int64[k], optional
+        The group of each cluster; without it there are none.
     """
 
     seq: NDArray[np.int64]
@@ -109,3 +113,4 @@ class Certainty:
     probability: NDArray[np.float64]
     stability: NDArray[np.float64]
     means: tuple[float, float] = (math.nan, math.nan)
+    group: NDArray[np.int64] | None = None

@@ -204,7 +204,8 @@ class PublicationRow:
     partition it replaces on the same observations, ``prior_params`` the partition prior's
     parameters as the chain had learned them; empty where they were not recorded. ``n_atoms``
     counts what the model holds, fewer than its observations where some were compacted, and
-    ``disruption`` is the estimated total variation that this costs.
+    ``disruption`` is the estimated total variation that this costs. ``warnings`` are reasons not to
+    believe the partition, None where it was not judged.
     """
 
     number: int
@@ -217,6 +218,7 @@ class PublicationRow:
     prior_params: dict[str, Any] = field(default_factory=dict)
     n_atoms: int | None = None
     disruption: float | None = None
+    warnings: list[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -249,9 +251,9 @@ class ClusterRow:
         Grows by at least one whenever the row changes; Redis accepts newer versions only.
     born_publication, retired_publication
         The newest publication when it was born, and the one that retired it, if any.
-    probability, stability
-        Means over its observations, by the newest publication; None before the first. Read only:
-        a commit brings them as ``Certainty``.
+    probability, stability, group
+        Means over its observations, by the newest publication, and the group of clusters that it is
+        in; None before the first. Read only: a commit brings them as ``Certainty``.
     """
 
     cluster: int
@@ -263,6 +265,7 @@ class ClusterRow:
     retired_publication: int | None = None
     probability: float | None = None
     stability: float | None = None
+    group: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,7 +110,7 @@ class StreamStatus:
 
     ``n_observations``, ``n_atoms`` and ``estimated_disruption`` are of the newest publication: what
     is in the model, as how many atoms, and the estimated total variation between the posterior and
-    what is sampled because some are compacted.
+    what is sampled because some are compacted. ``warnings`` are reasons not to believe it.
     """
 
     name: str
@@ -126,6 +126,7 @@ class StreamStatus:
     n_duplicate: int
     n_dead: int
     n_clusters: int
+    n_groups: int
     n_clusters_retired: int
     publication: int
     published_at: float | None
@@ -136,6 +137,7 @@ class StreamStatus:
     n_observations: int | None = None
     n_atoms: int | None = None
     estimated_disruption: float | None = None
+    warnings: list[str] | None = None
 
 
 class Sureness(NamedTuple):

@@ -28,7 +28,11 @@ _CLUSTER = (
         clusters.c.stream_id == sa.bindparam("of_stream"),
         clusters.c.cluster == sa.bindparam("of_cluster"),
     )
-    .values(probability=sa.bindparam("sure"), stability=sa.bindparam("stable"))
+    .values(
+        probability=sa.bindparam("sure"),
+        stability=sa.bindparam("stable"),
+        cluster_group=sa.bindparam("in_group"),
+    )
 )
 
 
@@ -58,10 +62,19 @@ def write_certainty(connection: sa.Connection, stream_id: int, certainty: Certai
         chunks.append({"stream_id": stream_id, "chunk": number, **row})
     if chunks:
         connection.execute(_chunk_statement(connection.dialect.name), chunks)
-    columns = (certainty.cluster, certainty.probability, certainty.stability)
+    columns = [certainty.cluster, certainty.probability, certainty.stability]
+    groups = certainty.group.tolist() if certainty.group is not None else [None] * len(columns[0])
     told_of = [
-        {"of_stream": stream_id, "of_cluster": cluster, "sure": sure, "stable": stable}
-        for cluster, sure, stable in zip(*(column.tolist() for column in columns), strict=True)
+        {
+            "of_stream": stream_id,
+            "of_cluster": cluster,
+            "sure": sure,
+            "stable": stable,
+            "in_group": group,
+        }
+        for cluster, sure, stable, group in zip(
+            *(column.tolist() for column in columns), groups, strict=True
+        )
     ]
     if told_of:
         connection.execute(_CLUSTER, told_of)

@@ -6,6 +6,7 @@ come from ``overview`` and ``history``; a test holds the two together.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,12 @@ _ACCOUNT = """
     FROM offsets WHERE stream_id = ?"""
 _CLUSTERS = """
     SELECT count(*) - count(retired_publication) AS n_clusters,
-           count(retired_publication) AS n_clusters_retired
+           count(retired_publication) AS n_clusters_retired,
+           count(DISTINCT CASE WHEN retired_publication IS NULL THEN cluster_group END) AS n_groups
     FROM clusters WHERE stream_id = ?"""
 _PUBLICATION = """
     SELECT number AS publication, published_at, log_joint_before, log_joint,
-           n_observations, n_atoms, disruption AS estimated_disruption
+           n_observations, n_atoms, disruption AS estimated_disruption, warnings
     FROM publications WHERE stream_id = ? ORDER BY number DESC LIMIT 1"""
 _SNAPSHOT = """
     SELECT seq AS snapshot_seq, created_at AS snapshot_at
@@ -53,6 +55,7 @@ _NOTHING = {
     "n_observations": None,
     "n_atoms": None,
     "estimated_disruption": None,
+    "warnings": None,
 }
 _NO_SNAPSHOT = {"snapshot_seq": None, "snapshot_at": None}
 
@@ -104,6 +107,7 @@ def _told(connection: sqlite3.Connection, stream: str, rounds: int) -> dict[str,
     told["dead_letter_reasons"] = {row["reason"]: row["n"] for row in reasons}
     leases = connection.execute(_LEASES, (stream_id,)).fetchall()
     told["leases"] = {row["outcome"]: row["n"] for row in leases}
+    told["warnings"] = told["warnings"] and json.loads(told["warnings"])
     told["partitions"] = [dict(row) for row in connection.execute(_LEDGER, (stream_id,))]
     newest = connection.execute(_ROUNDS, (stream_id, rounds)).fetchall()
     told["last_refinement"] = [dict(row) for row in reversed(newest)]

@@ -97,6 +97,7 @@ def publication_rows(
             prior_params=row.prior_params or {},
             n_atoms=row.n_atoms,
             disruption=row.disruption,
+            warnings=row.warnings,
         )
         for row in reversed(connection.execute(statement).all())
     ]

@@ -24,10 +24,12 @@ def status(connection: sa.Connection, stream_id: int) -> StreamStatus:
             offsets.c.stream_id == stream_id
         )
     ).one()
-    shown, retired = connection.execute(
+    of_live = sa.case((clusters.c.retired_publication.is_(None), clusters.c.cluster_group))
+    shown, retired, groups = connection.execute(
         sa.select(
             sa.func.count(),
             sa.func.count(clusters.c.retired_publication),
+            sa.func.count(of_live.distinct()),
         ).where(clusters.c.stream_id == stream_id)
     ).one()
     published = _newest(connection, publications, stream_id)
@@ -43,6 +45,7 @@ def status(connection: sa.Connection, stream_id: int) -> StreamStatus:
         committed_at=stream.committed_at,
         **{name: int(total) for name, total in zip(counts, account, strict=True)},
         n_clusters=shown - retired,
+        n_groups=groups,
         n_clusters_retired=retired,
         publication=published.number if published else 0,
         published_at=published.published_at if published else None,
@@ -53,6 +56,7 @@ def status(connection: sa.Connection, stream_id: int) -> StreamStatus:
         n_observations=published.n_observations if published else None,
         n_atoms=published.n_atoms if published else None,
         estimated_disruption=published.disruption if published else None,
+        warnings=published.warnings if published else None,
     )
 
 
@@ -88,6 +92,7 @@ def cluster_rows(
     """Return clusters, largest first."""
     names = ["cluster", "n_observations", "log_marginal", "statistics_bytes", "version"]
     names += ["born_publication", "retired_publication", "probability", "stability"]
+    names.append("cluster_group")
     statement = (
         sa.select(*(clusters.c[name] for name in names))
         .where(clusters.c.stream_id == stream_id)
@@ -109,6 +114,7 @@ def cluster_rows(
             retired_publication=row.retired_publication,
             probability=row.probability,
             stability=row.stability,
+            group=row.cluster_group,
         )
         for row in connection.execute(statement)
     ]

@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 # Revision that these tables are. Kept here so that opening a database need not import Alembic.
-HEAD = "0009"
+HEAD = "0010"
 
 metadata = MetaData(
     naming_convention={
@@ -191,6 +191,8 @@ clusters = Table(
     Column("retired_publication", BigInteger),
     Column("probability", Double),
     Column("stability", Double),
+    # Of clusters without a valley between them; GROUP itself is reserved.
+    Column("cluster_group", BigInteger),
 )
 
 # One byte of percent for each observation of a chunk; only chunks that changed are rewritten.
@@ -217,6 +219,8 @@ publications = Table(
     Column("prior_params", JSON),
     Column("n_atoms", BigInteger),
     Column("disruption", Double),
+    # Reasons not to believe it.
+    Column("warnings", JSON),
     Index("ix_publications_published_at", "stream_id", "published_at"),
 )
 

@@ -172,6 +172,7 @@ def _write_publications(connection: sa.Connection, stream_id: int, batch: BatchC
             "prior_params": row.prior_params,
             "n_atoms": row.n_atoms,
             "disruption": row.disruption,
+            "warnings": row.warnings,
         }
         for row in batch.publications
     ]
@@ -181,7 +182,8 @@ def _write_publications(connection: sa.Connection, stream_id: int, batch: BatchC
 @cache
 def _cluster_statement(dialect: str) -> Any:
     insert = upsert(dialect, clusters)
-    kept = {"stream_id", "cluster", "probability", "stability"}  # the last two come by certainty
+    # The last three come by certainty.
+    kept = {"stream_id", "cluster", "probability", "stability", "cluster_group"}
     changing = [c.name for c in clusters.c if c.name not in kept]
     return insert.on_conflict_do_update(
         index_elements=["stream_id", "cluster"],

@@ -17,12 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from weald.mcmc.estimate.groups import group_tree
+from weald.mcmc.estimate.predictive import Predictive
+from weald.mcmc.offline.chains import chains_for
+from weald.mcmc.offline.family_choice import choose_family
 from weald.mcmc.offline.fit import FitResult, FitSettings, combine, run_chain
 from weald.mcmc.schedule.kernels import kernels_named
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.model import free_shard
 from weald.stream.model.shard import Shard
-from weald.stream.publication.predictive import Predictive
 from weald.stream.publication.publication import LineageEvent
 from weald.treecore.family.totals import add_observations, empty_totals
 
@@ -53,7 +55,8 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
     ----------
     family : str
         Likelihood of a cluster: gaussian, diagonal, bernoulli, categorical, multinomial, poisson,
-        mixed. All but gaussian and multinomial take missing values (NaN).
+        mixed; auto is gaussian or diagonal, whichever predicts held-out rows better. All but
+        gaussian and multinomial take missing values (NaN).
     params : dict, optional
         Its hyperparameters; what is not given comes from the data.
     prior : str
@@ -68,8 +71,9 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         Start of ``fit``: ibhc, one, singletons or random:K.
     n_iter : int
         Sweeps of each chain of ``fit``.
-    n_chains : int
-        Independent chains of ``fit``, for R-hat.
+    n_chains : int, optional
+        Independent chains of ``fit``; by default four for small data, two, or one. One that
+        predicts rows clearly worse than the best has no say.
     consensus : str
         Partition reported by ``fit``: of least expected vi or binder loss, or map.
     refine_every : int
@@ -91,6 +95,8 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
     probabilities_, stability_ : ndarray of float64, shape (n,)
         After ``fit`` only: the share of draws in which the observation is in its cluster, and its
         mean probability of being with the cluster's other members.
+    family_ : str
+        The family; with ``family="auto"`` the one that was chosen.
     groups_ : ndarray of int64, shape (n,)
         After ``fit`` only: groups of clusters between which density has no valley.
     result_ : FitResult
@@ -109,7 +115,7 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
 
     def __init__(  # noqa: PLR0913 - one argument for each thing to choose
         self,
-        family: str = "gaussian",
+        family: str = "auto",
         *,
         params: dict[str, Any] | None = None,
         prior: str = "dp",
@@ -118,7 +124,7 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         kernels: str = "auto",
         init: str = "ibhc",
         n_iter: int = 100,
-        n_chains: int = 1,
+        n_chains: int | None = None,
         consensus: str = "vi",
         refine_every: int = 500,
         rounds: int = 10,
@@ -151,14 +157,15 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
             For a row that the family cannot take. Both are ValueErrors.
         """
         values = self._values(X, reset=True)
-        settings = self._fit_settings()
+        self._choose_family(values)
+        settings = self._fit_settings(chains_for(*values.shape))
 
         def one(index: int) -> Any:
             return run_chain(values, settings, index, time.perf_counter)
 
         with ThreadPoolExecutor(self.n_jobs or 1) as pool:
-            traces = list(pool.map(one, range(self.n_chains)))
-        result = combine(settings, traces)
+            traces = list(pool.map(one, range(settings.chains)))
+        result = combine(settings, traces, values)
         self.result_: FitResult = result
         self._begun = values
         self._shard: Shard | None = None
@@ -185,6 +192,8 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         values = self._values(X, reset=not begun)
         if not begun or self._shard is None:
             first = self._begun if begun else values
+            if not begun:
+                self._choose_family(values)
             self._begin(first)
             if begun:
                 self._apply(first)
@@ -295,12 +304,18 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         )
         return values
 
+    def _choose_family(self, values: NDArray[np.float64]) -> None:
+        self.family_ = self.family
+        if self.family == "auto":
+            settings = self._fit_settings(1)
+            self.family_ = choose_family(values, settings, time.perf_counter).family
+
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(_LARGEST_SEED))
 
     def _model(self) -> ModelSettings:
         return ModelSettings(
-            family=self.family,
+            family=self.family_,
             params=dict(self.params or {}),
             prior=self.prior,
             prior_params=dict(self.prior_params or {}),
@@ -308,9 +323,9 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
             seed=self._seed(),
         )
 
-    def _fit_settings(self) -> FitSettings:
+    def _fit_settings(self, chains: int) -> FitSettings:
         return FitSettings(
-            family=self.family,
+            family=self.family_,
             params=dict(self.params or {}),
             prior=self.prior,
             prior_params=dict(self.prior_params or {}),
@@ -318,7 +333,7 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
             kernels=tuple(name.strip() for name in self.kernels.split(",")),
             init=self.init,
             iterations=self.n_iter,
-            chains=self.n_chains,
+            chains=self.n_chains or chains,
             seed=self._seed(),
             consensus=self.consensus,
         )

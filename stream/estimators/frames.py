@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from weald.mcmc.estimate.predictive import Predictive
 from weald.mcmc.offline.fit import FitResult
-from weald.stream.publication.predictive import Predictive
 from weald.stream.publication.publication import LineageEvent
 from weald.treecore.family import spec_of
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from weald.mcmc.estimate.predictive import Predictive
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.model import free_shard
 from weald.stream.model.shard import Shard
-from weald.stream.publication.predictive import Predictive
 from weald.treecore.errors import ObservationError
 from weald.treecore.family import spec_of
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from weald.mcmc.chain.chain import Chain
 from weald.mcmc.relational.chain import NetworkChain
 from weald.mcmc.settings import RefinementSettings
-from weald.storage.commit.commit import Departure
+from weald.storage.commit.commit import Certainty, Departure
 from weald.stream.publication.publication import births
 from weald.stream.record.edges import NO_CLUSTER, rows_of
 from weald.stream.record.record import Batch, joined
@@ -181,6 +181,13 @@ class NetworkShard(Shard):
             grown = np.zeros((int((more != 0).sum()), DEGREE + 1))
             grown[:, DEGREE] = more[more != 0]
             self.table.add(self.roster.cluster[old[more != 0]], grown, self.publication)
+
+    def _warnings(self) -> list[str] | None:
+        return None
+
+    def _told(self, _moved: NDArray[np.int64]) -> Certainty:
+        """Vertices have no density between them, so that blocks have no groups."""
+        return self._draws.certainty(self.roster)
 
     def _forget(self, applied: Applied, now: float) -> None:
         """Let time pass: edges fade, or leave, and vertices that have none left."""

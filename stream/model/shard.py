@@ -6,6 +6,7 @@ arrives at the same partition, bit for bit.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,11 @@ from weald.mcmc.leases.leases import Budget
 from weald.mcmc.leases.outstanding import Lent
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.mcmc.settings import RefinementSettings
-from weald.storage.commit.commit import Departure, PublicationRow
+from weald.storage.commit.commit import Certainty, Departure, PublicationRow
 from weald.stream.publication.arrival_router import Arrivals
 from weald.stream.publication.certainty import RecentDraws
+from weald.stream.publication.groups import Groups
+from weald.stream.publication.judgement import warnings_of
 from weald.stream.publication.publication import LineageEvent, Moment, Published, births, publish
 from weald.stream.settings import MemorySettings
 from weald.stream.tables.atom_table import Roster
@@ -41,6 +44,7 @@ Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
 
 CHAIN, TABLE, DRAWS, ROSTER, MEMORY = "chain.", "clusters.", "draws.", "roster.", "memory."
+GROUPS = "groups."
 
 
 class Shard:
@@ -74,6 +78,7 @@ class Shard:
         self.archive: Archive | None = None
         self.expanded = False
         self._draws = RecentDraws()
+        self.groups = Groups()
         self.seq = 0
         self._arrivals: Arrivals | None = None
         self.publication = 0
@@ -245,6 +250,7 @@ class Shard:
             CHAIN: self.chain.state(),
             TABLE: self.table.state(),
             DRAWS: self._draws.state(),
+            GROUPS: self.groups.state(),
             ROSTER: self.roster.state(),
             MEMORY: self.forgetting.state(),
         }
@@ -263,6 +269,7 @@ class Shard:
         shard = cls(cls.chain_of(taken_from(state, CHAIN)), family, cadence_of(state["cadence"]))
         shard.table = ClusterTable.restore(shard.table.family, taken_from(state, TABLE))
         shard._draws = RecentDraws.restore(taken_from(state, DRAWS))
+        shard.groups = Groups.restore(taken_from(state, GROUPS))
         shard.roster = Roster.restore(taken_from(state, ROSTER))
         shard.forgetting = Forgetting.restore(taken_from(state, MEMORY))
         shard.rounds = LeaseRounds(*state["lease_rounds"].tolist())
@@ -396,6 +403,18 @@ class Shard:
                 prior_params=self.chain.prior.parameters(),
                 n_atoms=self.chain.n_atoms,
                 disruption=self.chain.disruption,
+                warnings=self._warnings(),
             )
         )
-        applied.certainties.append(self._draws.certainty(roster))
+        moved = np.concatenate([shown[changed], published.clusters[changed]])
+        applied.certainties.append(self._told(moved))
+
+    def _warnings(self) -> list[str] | None:
+        """What speaks against the partition that is shown; None where nobody can say."""
+        family, chain = self.chain.family, self.chain
+        return warnings_of(family, self.roster, chain.atom_rows, self.table.totals)
+
+    def _told(self, moved: Ids) -> Certainty:
+        """How sure the draws are of what is shown, and which clusters make a group."""
+        self.groups.publish(self.chain.family, self.roster, self.chain.atom_rows, moved)
+        return replace(self._draws.certainty(self.roster), group=self.groups.group)

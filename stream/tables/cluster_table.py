@@ -42,6 +42,10 @@ class ClusterTable:
     def __len__(self) -> int:
         return len(self._slots)
 
+    def totals(self, clusters: Ids) -> Rows:
+        """Statistics (k, m) of clusters that are there."""
+        return self._totals.rows[[self._slots[cluster] for cluster in clusters.tolist()]]
+
     def add(self, clusters: Ids, rows: Rows, publication: int) -> None:
         """Add atoms to the clusters they arrived in.
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from weald.mcmc.estimate.predictive import Predictive
 from weald.stream.model.shard import Shard
-from weald.stream.publication.predictive import Predictive
 
 __all__ = ["ANOMALOUS_SHARE", "Novelty", "Scores", "kolmogorov_smirnov"]
 

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+import numpy as np
+
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
 from weald.storage.commit.commit import BatchCommit, Reassignment
@@ -152,8 +154,10 @@ class Watch:
         for name, value in self._mixing.rhat().items() if applied.refinements else ():
             self.metrics.mixing(name, value)
         self._untold.update(event.kind for event in applied.lineage)
-        for certainty in applied.certainties:
+        for certainty, row in zip(applied.certainties, applied.publications, strict=True):
             self.metrics.certainty(*certainty.means)
+            groups = 0 if certainty.group is None else len(np.unique(certainty.group))
+            self.metrics.judged(groups, len(row.warnings or ()))
         for change in applied.reassigned:
             if isinstance(change, Reassignment):
                 rows = len(change.seq) + len(change.bundle)

@@ -32,7 +32,7 @@ def test_clusters_in_every_form(weald: Command) -> None:
     table = weald("clusters")
     assert table.code == 0
     assert table.out.splitlines()[0].split() == [
-        "cluster", "size", "share", "growth", "stability", "anomaly", "x", "y",
+        "cluster", "group", "size", "share", "growth", "stability", "anomaly", "x", "y",
     ]  # fmt: skip
     rows = json.loads(weald("clusters", "--output", "json").out)
     assert [row["size"] for row in rows] == [150, 150]
@@ -44,6 +44,20 @@ def test_clusters_in_every_form(weald: Command) -> None:
     assert [float(row["x_centre"]) for row in flat] == [
         row["features"]["x"]["centre"] for row in rows
     ]
+
+
+def test_groups_are_listed_with_their_clusters(weald: Command) -> None:
+    rows = json.loads(weald("clusters", "--level", "groups", "--output", "json").out)
+    clusters = json.loads(weald("clusters", "--output", "json").out)
+    assert [row["size"] for row in rows] == [150, 150]
+    for row in rows:
+        inside = [each for each in clusters if each["group"] == row["group"]]
+        assert row["clusters"] == [each["cluster"] for each in inside]
+        assert row["features"] == inside[0]["features"]
+    table = weald("clusters", "--level", "groups").out.splitlines()
+    assert table[0].split() == ["group", "size", "share", "clusters", "x", "y"]
+    assert "1 of 2 groups" in weald("clusters", "--level", "groups", "--limit", "1").err
+    assert weald("clusters", "--level", "groups", "--retired").code == ExitCode.USAGE
 
 
 def test_a_short_list_says_that_there_are_more(weald: Command) -> None:

@@ -5,7 +5,7 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.answers.agreement import adjusted_rand_index
+from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.offline.base_from_sample import base_from_sample
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.model import free_shard

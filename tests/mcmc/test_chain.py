@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.mcmc.chains import PRIORS, chain_faults, clumps, same, started
 from tests.treecore.invariants import describe
-from weald.answers.agreement import adjusted_rand_index
 from weald.mcmc.chain.chain import Chain
+from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.offline.fit import FitSettings, run_chain
 from weald.treecore.errors import ObservationError
 from weald.treecore.family import FAMILIES

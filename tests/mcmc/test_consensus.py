@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.exact.enumeration import partitions
-from weald.answers.agreement import adjusted_rand_index
+from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.consensus import LOSSES, consensus_partition, expected_loss, membership
 from weald.treecore.errors import ParameterError
 from weald.treecore.prior.sequential import canonical_labels

@@ -84,7 +84,6 @@ def test_starts_that_the_prior_forbids(values: NDArray[np.float64]) -> None:
         with pytest.raises(ParameterError, match="2 at most"):
             fitted(values, init=init, **few)
     result = fitted(values, init="ibhc", **few)
-    assert np.isfinite(result.traces[0].start_log_joint)
     assert result.n_clusters <= 2
 
 

@@ -1,6 +1,7 @@
 """Groups of clusters: a valley is between humps, and nowhere else."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,14 +11,22 @@ from scipy.cluster.hierarchy import linkage
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import pdist, squareform
 
-from weald.answers.agreement import adjusted_rand_index
+from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.groups import average_linkage, group_tree
-from weald.mcmc.estimate.valleys import valleys
+from weald.mcmc.estimate.valleys import valleys as valleys_of_rows
 from weald.mcmc.offline.fit import FitSettings, run_chain
 from weald.treecore.family import FAMILIES
+from weald.treecore.family.totals import totals_of_groups
 
 Values = NDArray[np.float64]
 Labels = NDArray[np.int64]
+
+
+def valleys(family: Any, values: Values, labels: Labels, k: int) -> Values:
+    n = len(values)
+    order = np.argsort(labels, kind="stable")
+    rows = totals_of_groups(family, values[order], np.arange(n), n)
+    return valleys_of_rows(family, rows, labels[order], k)
 
 
 def two(rng: Generator, apart: float, n: int = 300) -> tuple[Values, Labels]:

@@ -5,7 +5,7 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.answers.agreement import adjusted_rand_index
+from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.offline.fit import FitSettings, fit
 from weald.mcmc.offline.resolution import within_resolution
 from weald.treecore.family.gaussian.robust_spread import spread_of, without_extremes

@@ -57,6 +57,7 @@ def _refinement(metrics: Metrics) -> None:
     metrics.lease_round(seconds=0.8, arrivals=12)
     metrics.published(dict.fromkeys(LINEAGE_KINDS, 1), reassigned=7)
     metrics.model_size(observations=1000, clusters=13)
+    metrics.judged(groups=4, warnings=0)
 
 
 def _storage(metrics: Metrics) -> None:

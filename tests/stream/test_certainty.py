@@ -5,7 +5,7 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.answers.agreement import adjusted_rand_index
+from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.consensus import expected_loss
 from weald.stream.publication.certainty import DRAWS_KEPT, RecentDraws, judge
 from weald.stream.tables.atom_table import Roster

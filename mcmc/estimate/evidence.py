@@ -21,7 +21,7 @@ from weald.treecore.family.totals import (
     totals_of_groups,
 )
 
-__all__ = ["Gain", "gain_in_density", "left_out_densities"]
+__all__ = ["Gain", "gain_in_density", "left_out_densities", "left_out_densities_of_rows"]
 
 # Rows that are asked: more change a mean by less than its standard error.
 _MOST_ROWS = 2000
@@ -42,16 +42,29 @@ class Gain(NamedTuple):
 def left_out_densities(family: Any, values: Any, labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """Log density (q) of some of the observations (n, d), evenly chosen, without themselves."""
     n = labels.size
-    k = int(labels.max()) + 1
-    totals = totals_of_groups(family, values, labels, k + 1)
+    totals = totals_of_groups(family, values, labels, int(labels.max()) + 1)
     rows = np.linspace(0, n - 1, min(n, _MOST_ROWS)).astype(np.int64)
-    own = labels[rows]
     single = totals_of_groups(family, dense_rows(values, rows), np.arange(rows.size), rows.size)
+    return left_out_densities_of_rows(family, single, labels[rows], totals)
+
+
+def left_out_densities_of_rows(
+    family: Any,
+    single: NDArray[np.float64],
+    own: NDArray[np.int64],
+    totals: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Log density (q) of observations with statistics ``single`` (q, m), without themselves.
+
+    ``own`` (q) is the cluster of each, ``totals`` (k, m) are the clusters' statistics.
+    """
+    n, k = totals[:, 0].sum(), totals.shape[0]
+    totals = np.concatenate([totals, np.zeros((1, totals.shape[1]))])
     density = log_predictives(family, single, totals)
-    at = np.arange(rows.size)
+    at = np.arange(own.size)
     rest = totals[own] - single
     density[at, own] = log_marginals(family, totals[own]) - log_marginals(family, rest)
-    weight = np.tile(np.append(np.bincount(labels, minlength=k), 1.0), (rows.size, 1))
+    weight = np.tile(np.append(totals[:k, 0], 1.0), (own.size, 1))
     weight[at, own] -= 1.0
     with np.errstate(divide="ignore"):
         found = logsumexp(density + np.log(weight / n), axis=1)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from weald.answers.evidence import Gain
-from weald.answers.verdict import verdict_of
+from weald.mcmc.estimate.evidence import Gain
+from weald.mcmc.estimate.verdict import verdict_of
 
 CLEAR = Gain(1.0, 0.1)
 

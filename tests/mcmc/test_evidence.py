@@ -5,7 +5,7 @@ import pytest
 from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
-from weald.answers.evidence import gain_in_density, left_out_densities
+from weald.mcmc.estimate.evidence import gain_in_density, left_out_densities
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.totals import log_marginals, totals_of_groups
 

@@ -1,0 +1,44 @@
+"""How probable rows are to a fit that has not seen them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.mcmc.estimate.predictive import Predictive
+from weald.treecore.family.totals import totals_of_groups
+
+from .fit import ChainTrace
+
+__all__ = ["held_out_densities"]
+
+Values = NDArray[np.float64]
+
+# Draws that predict: more change the mean density by less than its standard error.
+_DRAWS = 50
+
+
+def held_out_densities(values: Values, test: Values, traces: list[ChainTrace]) -> Values:
+    """Log density (q) of other rows (q, d), by the mean of the draws' predictive densities.
+
+    ``values`` (n, d) are the rows that the chains ran on; there has to be a draw. Raises
+    ObservationError for a row that the family cannot take.
+    """
+    drawn = [
+        each
+        for trace in traces
+        for each in zip(trace.draws, trace.draw_priors, trace.draw_families, strict=True)
+    ]
+    chosen = np.unique(np.linspace(0, len(drawn) - 1, _DRAWS).astype(int))
+    found = np.stack([_log_densities(values, test, drawn[at]) for at in chosen])
+    return np.asarray(np.logaddexp.reduce(found, axis=0) - np.log(len(chosen)))
+
+
+def _log_densities(
+    values: Values, test: Values, drawn: tuple[NDArray[np.int64], Any, Any]
+) -> Values:
+    labels, prior, family = drawn
+    clusters = np.arange(int(labels.max()) + 1)
+    totals = totals_of_groups(family, values, labels, clusters.size)
+    log_joint = Predictive.of(family, prior, clusters, totals).log_joint(test)
+    return np.asarray(np.logaddexp.reduce(log_joint, axis=1))

@@ -1,0 +1,141 @@
+"""Groups of the published clusters, which keep their names.
+
+The tree that joins clusters by the valleys of density between them is cut at each publication. A
+group goes on under its name while most observations of it, or of what it has become, are the same:
+as clusters do. The valleys between two clusters are looked for again once a tenth of either has
+come, gone or moved, so that a publication costs what changed.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.mcmc.estimate.groups import group_tree_of_rows
+from weald.mcmc.estimate.valleys import members_of
+from weald.stream.tables.atom_table import Roster
+from weald.stream.tables.contingency import numbered, overlaps
+
+from .publication import match
+
+__all__ = ["Groups"]
+
+Ids = NDArray[np.int64]
+Arrays = dict[str, NDArray[Any]]
+
+# Members of a cluster that are looked at.
+_MEMBERS = 100
+_CHANGED = 0.1
+
+
+class Groups:
+    """Group of each published cluster, and the valleys from which they were told.
+
+    Attributes
+    ----------
+    cluster : ndarray of int64, shape (k,)
+        The clusters of the newest publication, rising.
+    group : ndarray of int64, shape (k,)
+        Group of each; names count from 1 and are never used again.
+    """
+
+    def __init__(self) -> None:
+        self.cluster: Ids = np.empty(0, dtype=np.int64)
+        self.group: Ids = np.empty(0, dtype=np.int64)
+        self._size: Ids = np.empty(0, dtype=np.int64)
+        # Observations that have come, gone or moved since a cluster's valleys were looked for.
+        self._change = np.empty(0)
+        self._valleys = np.empty((0, 0))
+        self._next = 1
+
+    def publish(
+        self,
+        family: Any,
+        roster: Roster,
+        rows_of: Callable[[Ids], NDArray[np.float64]],
+        moved: Ids,
+    ) -> None:
+        """Tell the groups of the clusters that the roster's atoms are in now.
+
+        Parameters
+        ----------
+        family : NamedTuple
+        roster : Roster
+        rows_of : callable
+            Statistics (n, m) of atoms (n).
+        moved : ndarray of int64
+            Clusters that each observation that was moved left, and those that it went to.
+        """
+        atoms = roster.present
+        ids, place = numbered(roster.cluster[atoms])
+        if len(ids) == 0:
+            self.cluster, self.group = ids, ids
+            self._size, self._change = ids, np.empty(0)
+            self._valleys = np.empty((0, 0))
+            return
+        size = np.bincount(place, weights=roster.size[atoms]).astype(np.int64)
+        known = self._carry_over(ids, size, moved)
+        members, owner = members_of(place, np.arange(len(ids)), _MEMBERS)
+        rows = rows_of(atoms[members])
+        tree, self._valleys = group_tree_of_rows(family, rows, owner, size, known)
+        self.group = self._named(tree.cut(), size)
+
+    def state(self) -> Arrays:
+        """Arrays from which `restore` goes on."""
+        return {
+            "cluster": self.cluster,
+            "group": self.group,
+            "size": self._size,
+            "change": self._change,
+            "valleys": self._valleys,
+            "next": np.array([self._next]),
+        }
+
+    @classmethod
+    def restore(cls, state: Arrays) -> "Groups":
+        """Undo `state`; nothing where a stream was saved before there were groups."""
+        groups = cls()
+        if state:
+            groups.cluster, groups.group = state["cluster"], state["group"]
+            groups._size, groups._change = state["size"], state["change"]
+            groups._valleys = state["valleys"]
+            groups._next = int(state["next"][0])
+        return groups
+
+    def _carry_over(self, ids: Ids, size: Ids, moved: Ids) -> NDArray[np.float64]:
+        """Go on with these clusters; returns the valleys (k, k) that still hold, else NaN."""
+        k = len(ids)
+        before = np.searchsorted(self.cluster, ids)
+        before[before == len(self.cluster)] = -1
+        old = np.flatnonzero(before >= 0)
+        old = old[self.cluster[before[old]] == ids[old]]
+        at = before[old]
+        change, group = size.astype(np.float64), np.zeros(k, dtype=np.int64)
+        known = np.full((k, k), np.nan)
+        known[np.ix_(old, old)] = self._valleys[np.ix_(at, at)]
+        group[old] = self.group[at]
+        here = moved[np.isin(moved, ids)]
+        change[old] = self._change[at] + np.abs(size[old] - self._size[at])
+        change += np.bincount(np.searchsorted(ids, here), minlength=k)
+        again = change > _CHANGED * size
+        known[again] = known[:, again] = np.nan
+        change[again] = 0.0
+        self.cluster, self.group, self._size, self._change = ids, group, size, change
+        return known
+
+    def _named(self, labels: Ids, size: Ids) -> Ids:
+        """Names of new groups (k, numbered from 0), by the clusters whose group was known."""
+        n_groups = int(labels.max()) + 1
+        names = np.zeros(n_groups, dtype=np.int64)
+        told = np.flatnonzero(self.group > 0)
+        if told.size:
+            old, row = numbered(self.group[told])
+            new, column = numbered(labels[told])
+            heirs = match(overlaps(row, column, size[told]))
+            kept = heirs >= 0
+            names[new[kept]] = old[heirs[kept]]
+        fresh = np.flatnonzero(names == 0)
+        names[fresh] = self._next + np.arange(fresh.size)
+        self._next += fresh.size
+        return names[labels]

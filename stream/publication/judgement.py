@@ -1,0 +1,51 @@
+"""What speaks against a publication, found from its clusters' sizes and a few observations."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.mcmc.estimate.evidence import Gain, gain_in_density, left_out_densities_of_rows
+from weald.mcmc.estimate.verdict import verdict_of
+from weald.stream.tables.atom_table import Roster
+from weald.stream.tables.contingency import numbered
+
+__all__ = ["warnings_of"]
+
+Ids = NDArray[np.int64]
+Rows = NDArray[np.float64]
+
+# Observations that are asked how well their clusters predict them.
+_ASKED = 200
+
+
+def warnings_of(
+    family: Any, roster: Roster, rows_of: Callable[[Ids], Rows], totals_of: Callable[[Ids], Rows]
+) -> list[str]:
+    """Reasons not to believe the partition that is shown, each with what to try.
+
+    Parameters
+    ----------
+    family : NamedTuple
+    roster : Roster
+    rows_of, totals_of : callable
+        Statistics of atoms (n, m), and of clusters (k, m), by their ids.
+    """
+    atoms = roster.present
+    ids, place = numbered(roster.cluster[atoms])
+    if len(ids) == 0:
+        return []
+    sizes = np.bincount(place, weights=roster.size[atoms]).astype(np.int64)
+    asked = np.linspace(0, len(atoms) - 1, min(len(atoms), _ASKED)).astype(np.int64)
+    asked = asked[roster.size[atoms[asked]] == 1]
+    gain = None
+    if len(ids) > 1 and len(asked):
+        gain = _gain_over_one(family, rows_of(atoms[asked]), place[asked], totals_of(ids))
+    return verdict_of(sizes, gain).reasons
+
+
+def _gain_over_one(family: Any, single: Rows, own: Ids, totals: Rows) -> Gain:
+    whole = totals.sum(axis=0, keepdims=True)
+    many = left_out_densities_of_rows(family, single, own, totals)
+    return gain_in_density(many, left_out_densities_of_rows(family, single, 0 * own, whole))

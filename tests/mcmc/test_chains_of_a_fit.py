@@ -1,0 +1,36 @@
+"""How many chains a fit runs, and that a chain which is stuck has no say."""
+
+import time
+
+import numpy as np
+from numpy.random import Generator
+
+from weald.mcmc.estimate.agreement import adjusted_rand_index
+from weald.mcmc.offline.chains import chains_for, trusted_chains
+from weald.mcmc.offline.fit import FitSettings, combine, run_chain
+
+
+def test_small_tables_have_more_chains() -> None:
+    assert [chains_for(n, 10) for n in (100, 2_500, 2_501, 10_000, 10_001)] == [4, 4, 2, 2, 1]
+
+
+def test_a_chain_that_predicts_worse_has_no_say(rng: Generator) -> None:
+    labels = np.arange(300) % 3
+    values = rng.normal(size=(300, 3)) + 8.0 * labels[:, None]
+    settings = FitSettings(iterations=30)
+    good = [run_chain(values, settings, index, time.perf_counter) for index in (0, 1)]
+    stuck = run_chain(
+        values, FitSettings(iterations=2, init="one", kernels=("gibbs",)), 0, time.perf_counter
+    )
+    stuck.draws = [np.zeros(300, dtype=np.int64)] * len(stuck.draws)
+    result = combine(settings, [good[0], stuck, good[1]], values)
+    assert result.trusted == (0, 2)
+    assert len(result.traces) == 3
+    assert adjusted_rand_index(result.labels, labels) == 1.0
+
+
+def test_chains_that_agree_are_all_trusted(rng: Generator) -> None:
+    values = rng.normal(size=(200, 2)) + 9.0 * (np.arange(200) % 2)[:, None]
+    traces = [run_chain(values, FitSettings(iterations=20), at, time.perf_counter) for at in (0, 1)]
+    last = [(trace.last[0], trace.draws[-1]) for trace in traces]
+    assert trusted_chains(values, last) == [0, 1]

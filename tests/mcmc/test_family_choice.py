@@ -1,0 +1,51 @@
+"""The family that predicts other rows better is the one that is taken."""
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+
+from weald.mcmc.offline.family_choice import choose_family
+from weald.mcmc.settings import FitSettings
+
+SETTINGS = FitSettings(family="auto")
+
+
+def test_features_that_depend_on_each_other_inside_clusters_ask_for_a_covariance(
+    rng: Generator,
+) -> None:
+    labels = rng.integers(0, 3, 400)
+    mixing = np.array([[1.0, 1.0, 1.0], [0.0, 0.2, 0.0], [0.0, 0.0, 0.2]])
+    values = rng.normal(size=(400, 3)) @ mixing
+    choice = choose_family(values + 9.0 * labels[:, None], SETTINGS, lambda: 0.0)
+    assert choice.family == "gaussian"
+    assert "better than diagonal" in choice.reason
+
+
+def test_many_independent_features_do_not(rng: Generator) -> None:
+    """Two clusters that overlap in every one of twenty features: a covariance is too much."""
+    labels = rng.integers(0, 2, 500)
+    values = rng.normal(size=(500, 20)) + 0.9 * labels[:, None]
+    choice = choose_family(values, SETTINGS, lambda: 0.0)
+    assert choice.family == "diagonal"
+    assert "better than gaussian" in choice.reason
+    assert choice == choose_family(values, SETTINGS, lambda: 0.0)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "missing", "settings", "family", "why"),
+    [
+        (90, 2, True, SETTINGS, "diagonal", "missing"),
+        (90, 1, False, SETTINGS, "gaussian", "one column"),
+        (30, 2, False, SETTINGS, "gaussian", "only 30 rows"),
+        (90, 2, False, FitSettings(family="auto", params={"kappa": 0.1}), "gaussian", "given"),
+    ],
+)
+def test_where_there_is_nothing_to_try(
+    n: int, d: int, missing: bool, settings: FitSettings, family: str, why: str, rng: Generator
+) -> None:
+    values = rng.normal(size=(n, d))
+    if missing:
+        values[3, 0] = np.nan
+    choice = choose_family(values, settings, lambda: 0.0)
+    assert choice.family == family
+    assert why in choice.reason

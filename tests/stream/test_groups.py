@@ -1,0 +1,105 @@
+"""Groups of the published clusters: what they join, their names, and what a restart keeps."""
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.stream.model.model import free_shard
+from weald.stream.model.shard import Shard
+from weald.stream.publication.groups import Groups
+from weald.stream.tables.atom_table import Roster
+from weald.treecore.family import FAMILIES
+from weald.treecore.family.totals import totals_of_groups
+
+Labels = NDArray[np.int64]
+
+
+def roster_of(clusters: Labels) -> Roster:
+    """One observation an atom, in order."""
+    roster, n = Roster(), len(clusters)
+    roster.enter(np.arange(n), 1 + np.arange(n), np.zeros(n), clusters)
+    return roster
+
+
+def published(
+    groups: Groups, values: NDArray[np.float64], clusters: Labels, moved: Labels | None = None
+) -> dict[int, int]:
+    family = FAMILIES["gaussian"].build({}, values)
+    rows = totals_of_groups(family, values, np.arange(len(values)), len(values))
+    none = np.empty(0, dtype=np.int64)
+    groups.publish(
+        family, roster_of(clusters), lambda at: rows[at], none if moved is None else moved
+    )
+    return dict(zip(groups.cluster.tolist(), groups.group.tolist(), strict=True))
+
+
+def two_kinds(rng: Generator, n: int) -> tuple[NDArray[np.float64], Labels]:
+    """Two humps far apart, each cut in two for no reason."""
+    kind = np.arange(n) % 2
+    values = rng.normal(size=(n, 2)) + 20.0 * kind[:, None]
+    half = values[:, 0] > 20.0 * kind
+    return values, 3 + 2 * kind + half
+
+
+def test_what_has_no_valley_between_is_one_group(rng: Generator) -> None:
+    values, clusters = two_kinds(rng, 400)
+    found = published(Groups(), values, clusters)
+    assert found[3] == found[4]
+    assert found[5] == found[6]
+    assert found[3] != found[5]
+
+
+def test_a_name_stays_with_most_of_its_observations(rng: Generator) -> None:
+    values, clusters = two_kinds(rng, 400)
+    groups = Groups()
+    before = published(groups, values, clusters)
+    # Two clusters of the first kind are one now, under a new id; a third kind has come.
+    more = np.concatenate([values, rng.normal(size=(60, 2)) + 60.0])
+    later = np.concatenate([np.where(clusters == 4, 3, clusters), np.full(60, 9)])
+    after = published(groups, more, later, np.repeat([3, 4], 100))
+    assert after[3] == before[3]
+    assert after[5] == before[5]
+    assert after[9] == max(before.values()) + 1
+
+
+def test_a_restart_changes_nothing(rng: Generator) -> None:
+    values, clusters = two_kinds(rng, 400)
+    groups = Groups()
+    published(groups, values[:300], clusters[:300])
+    again = Groups.restore(groups.state())
+    assert published(groups, values, clusters) == published(again, values, clusters)
+    for name, array in groups.state().items():
+        np.testing.assert_array_equal(array, again.state()[name])
+    assert published(Groups.restore({}), values, clusters)
+
+
+def test_a_stream_tells_groups_and_warnings(rng: Generator) -> None:
+    """Two kinds that no Gaussian fits come out as two groups, whatever the clusters are."""
+    kind = rng.integers(0, 2, 1200)
+    values = rng.lognormal(0.0, 0.8, size=(1200, 2)) + 25.0 * kind[:, None]
+    cadence = RefinementSettings(every_records=200, publish_every_records=400)
+    shard = free_shard(ModelSettings(family="gaussian"), cadence, values[:200])
+    assert isinstance(shard, Shard)
+    applied = shard.apply(values, 0.0)
+    told = applied.certainties[-1]
+    assert told.group is not None
+    of = dict(zip(told.cluster.tolist(), told.group.tolist(), strict=True))
+    group = np.array([of[cluster] for cluster in shard.clusters.tolist()])
+    assert len(np.unique(shard.clusters)) > 2
+    for each in (0, 1):
+        _, counts = np.unique(group[kind == each], return_counts=True)
+        assert counts.max() > 0.9 * counts.sum()
+    assert applied.publications[-1].warnings == []
+    again = Shard.restore(shard.state(), shard.table.family)
+    assert again.groups.group.tolist() == told.group.tolist()
+
+
+def test_noise_is_warned_of(rng: Generator) -> None:
+    """Nothing to find: one cluster, or a warning that the clusters predict no better."""
+    values = rng.normal(size=(800, 2))
+    cadence = RefinementSettings(every_records=200, publish_every_records=400)
+    shard = free_shard(ModelSettings(family="gaussian"), cadence, values[:200])
+    applied = shard.apply(values, 0.0)
+    last = applied.publications[-1]
+    assert last.n_clusters == 1 or last.warnings
