@@ -125,7 +125,19 @@ class Refinery:
             look = self._begin_at - now if self._begin_at > now else at_most
         return min(at_most, look)
 
-    def turn(self, writer: Writer, *, behind: bool) -> Applied | None:
+    @property
+    def waits(self) -> bool:
+        """Whether a round is out."""
+        return self._out is not None
+
+    @property
+    def longest_wait(self) -> float:
+        """Seconds after which a round that is out is not worth waiting for any more."""
+        return _LONELY_LEASES * self._settings.lease_seconds
+
+    def turn(
+        self, writer: Writer, *, behind: bool = False, show: bool = False, begin: bool = True
+    ) -> Applied | None:
         """Look what came back; return what is to be committed, if anything is.
 
         Parameters
@@ -134,6 +146,10 @@ class Refinery:
             Whose shard it is. A new one abandons the leases of the one before.
         behind : bool
             Ingestion is late: rounds come less often.
+        show : bool
+            No record comes: what a round has changed is published out of turn.
+        begin : bool
+            Whether another round may begin.
         """
         shard, spec = writer.shard, writer.spec
         if shard is None or spec is None or time.monotonic() < self._away_until:
@@ -141,7 +157,9 @@ class Refinery:
         if writer is not self._writer:
             return self._take_over(writer, shard, spec.name)
         try:
-            applied = self._turn(writer, shard, behind=behind)
+            applied = self._take_back(shard, show=show)
+            if begin and self._out is None and time.monotonic() >= self._begin_at:
+                applied = self._begin(writer, shard, applied, behind=behind)
         except StorageUnavailable as error:
             self._rest(error)
             return None
@@ -178,20 +196,21 @@ class Refinery:
         self._watch.leases("abandoned", len(left))
         return Applied(leases=[replace(row, outcome="abandoned", closed_at=now) for row in left])
 
-    def _turn(self, writer: Writer, shard: Shard, *, behind: bool) -> Applied | None:
-        applied = None
+    def _take_back(self, shard: Shard, *, show: bool) -> Applied | None:
         out = self._out
-        if out is not None:
-            if not out.sent:
-                self._send(out)
-            self._collect(out)
-            if out.open:
-                self._look(out)
-            if out.open:
-                return None
-            applied = self._adopt(out, shard)
-        if time.monotonic() >= self._begin_at:
-            applied = self._begin(writer, shard, applied, behind=behind)
+        if out is None:
+            return None
+        if not out.sent:
+            self._send(out)
+        self._collect(out)
+        if out.open:
+            self._look(out)
+        if out.open:
+            return None
+        applied = self._adopt(out, shard)
+        if show:
+            # Before the next round begins, where a replay has its place for it.
+            applied.extend(shard.go_on(self._clock(), self._watch.step))
         return applied
 
     # Beginning.

@@ -34,6 +34,9 @@ from .writer import Writer
 
 __all__ = ["Engine"]
 
+# At most so long between two looks at a round that is awaited.
+_LOOK_AGAIN_SECONDS = 0.1
+
 
 class Engine:
     """Runs one stream until its source ends or `stop` is called.
@@ -124,6 +127,7 @@ class Engine:
                 ended = not messages and self._source.exhausted
                 again = (ended or self._chances.due) and self._reconsider(writer)
                 if ended and not again:
+                    self._await_workers(writer)
                     self._finish(writer)
                     return True
         except (Fenced, Rebalanced) as lost:
@@ -142,10 +146,29 @@ class Engine:
             return
         stamps = [each.timestamp_ms for each in messages if each.timestamp_ms >= 0]
         late = time.time() - min(stamps) / 1000.0 if stamps else 0.0
-        applied = self._refinery.turn(writer, behind=late > self._refinery.behind_seconds)
+        behind, quiet = late > self._refinery.behind_seconds, self._quiet
+        silent = quiet.silent and not messages
+        applied = self._refinery.turn(
+            writer, behind=behind, show=silent and quiet.due, begin=not silent or quiet.due
+        )
         if applied is not None:
+            if silent and applied.refinements:
+                quiet.refined(applied.refinements[-1].log_joint_after)
             self._delivery.deliver(writer, Held(), applied)
             self._refinery.committed()
+
+    def _await_workers(self, writer: Writer) -> None:
+        """Take back the round that is out when a source ends, if it comes back soon."""
+        if self._refinery is None or len(self._held):
+            return
+        give_up = time.monotonic() + self._refinery.longest_wait
+        while self._refinery.waits and not self._stopping and time.monotonic() < give_up:
+            with self._watch.step("await"):
+                applied = self._refinery.turn(writer, begin=False)
+            if applied is not None:
+                self._delivery.deliver(writer, Held(), applied)
+                return
+            time.sleep(self._refinery.poll_seconds(_LOOK_AGAIN_SECONDS))
 
     def _go_on(self, writer: Writer) -> None:
         """Refine and publish while nothing comes, as long as that changes anything."""

@@ -45,8 +45,12 @@ class Quiet:
     @property
     def due(self) -> bool:
         """Whether one more refinement is worth its while."""
-        silence = self._clock() - self._heard
-        return 0.0 < self._seconds <= silence and not self._settled
+        return self.silent and not self._settled
+
+    @property
+    def silent(self) -> bool:
+        """Whether no record has come for so long."""
+        return 0.0 < self._seconds <= self._clock() - self._heard
 
     def refined(self, log_joint: float) -> None:
         """Note the log joint that a refinement in the silence has reached."""
