@@ -31,8 +31,15 @@ def iso_time(seconds: float | None) -> str | None:
 
 
 def share_text(share: float | None) -> str:
-    """Return a share between 0 and 1 with two decimals; nothing for an unknown one."""
-    return "" if share is None else f"{share:.2f}"
+    """Return a share between 0 and 1 with two decimals; nothing for an unknown one.
+
+    Only what is certain reads 1.00, and only what is impossible 0.00.
+    """
+    if share is None:
+        return ""
+    if 0.995 <= share < 1.0:
+        return ">0.99"
+    return "<0.01" if 0.0 < share < 0.005 else f"{share:.2f}"
 
 
 def spread_text(feature: dict[str, Any] | None) -> str:

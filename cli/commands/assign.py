@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weald.answers.numbers import iso_time
+from weald.answers.numbers import iso_time, share_text
 from weald.cli.errors import NotFoundError
 from weald.cli.terminal.complete import complete_key
 from weald.cli.terminal.moments import FORMS, parse_moment
-from weald.cli.terminal.options import Config, Output, Set, StreamName, example
+from weald.cli.terminal.options import Config, Output, Set, StreamName, Wide, example
 from weald.cli.terminal.output import Column, Form, write_rows
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ __all__ = ["add_to", "row_of"]
 COLUMNS = (
     Column("key", "key"),
     Column("cluster", "cluster", "right"),
-    Column("group", "group", "right"),
-    Column("probability", "probability", "right"),
-    Column("stability", "stability", "right"),
-    Column("event_time", "event time"),
-    Column("topic", "topic"),
-    Column("partition", "partition", "right"),
-    Column("offset", "offset", "right"),
-    Column("left_seq", "left after", "right"),
+    Column("group", "group", "right", gives_way=2),
+    Column("probability", "probability", "right", share_text),
+    Column("stability", "stability", "right", share_text, gives_way=2),
+    Column("event_time", "event time", gives_way=1),
+    Column("topic", "topic", gives_way=4),
+    Column("partition", "partition", "right", gives_way=4),
+    Column("offset", "offset", "right", gives_way=4),
+    Column("left_seq", "left after", "right", gives_way=3),
 )
 
 
@@ -41,7 +41,7 @@ def _ranked(top: Any) -> str:
 
 TOP_COLUMNS = (
     Column("top", "weighed", show=_ranked),
-    Column("log_predictive", "log predictive", "right"),
+    Column("log_predictive", "log predictive", "right", gives_way=3),
     Column("path", "tree", show=lambda path: " > ".join(map(str, path or ()))),
 )
 
@@ -91,6 +91,7 @@ def assign(
     config: Config = None,
     set_: Set = None,
     output: Output = Form.table,
+    _wide: Wide = False,
 ) -> None:
     """Say which cluster records belong to, now or then.
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weald.answers.numbers import number
+from weald.answers.numbers import number, share_text
 from weald.cli.errors import NotFoundError
 from weald.cli.terminal.complete import complete_cluster
-from weald.cli.terminal.options import Config, Output, Set, StreamName, example
+from weald.cli.terminal.options import Config, Output, Set, StreamName, Wide, example
 from weald.cli.terminal.output import Column, Form, write_record
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def cluster(
     config: Config = None,
     set_: Set = None,
     output: Output = Form.table,
+    _wide: Wide = False,
 ) -> None:
     """Show one cluster: what makes it different from the rest, its parts, history and members.
 
@@ -141,6 +142,8 @@ def _for_table(answer: dict[str, Any]) -> dict[str, Any]:
     return {
         **{key: value for key, value in shown.items() if value is not None},
         "share": f"{answer['share']:.1%}",
+        "probability": share_text(answer["probability"]),
+        "stability": share_text(answer["stability"]),
         **{key: rows for key, rows in tables.items() if rows},
     }
 
@@ -149,12 +152,15 @@ def _tables(state: StoredStream) -> dict[str, list[Column]]:
     from weald.cli.terminal.describe import LINEAGE_COLUMNS
 
     text = [Column("text", "text")] if state.schema.has_text else []
-    shown = [Column(name, name, "right", lambda value: f"{value:.7g}") for name in state.columns]
+    shown = [
+        Column(name, name, "right", lambda value: f"{value:.7g}", gives_way=1)
+        for name in state.columns
+    ]
     fits = [
         Column("key", "key"),
-        Column("seq", "observation", "right"),
-        Column("log_density", "log density", "right"),
-        Column("membership", "membership", "right"),
+        Column("seq", "observation", "right", gives_way=2),
+        Column("log_density", "log density", "right", _tenths, gives_way=1),
+        Column("membership", "membership", "right", share_text),
         *text,
     ]
     return {
@@ -171,8 +177,12 @@ def _tables(state: StoredStream) -> dict[str, list[Column]]:
             Column("description", "description"),
         ],
         "lineage": list(LINEAGE_COLUMNS),
-        "members": [Column("key", "key"), Column("time", "time"), *text, *shown],
+        "members": [Column("key", "key"), Column("time", "time", gives_way=2), *text, *shown],
     }
+
+
+def _tenths(value: float) -> str:
+    return f"{value:.1f}"
 
 
 def _signed(value: float | None) -> str:

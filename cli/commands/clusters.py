@@ -13,7 +13,7 @@ import typer
 from weald.cli.errors import NotFoundError, UsageError
 from weald.cli.terminal.complete import complete_cluster
 from weald.cli.terminal.moments import FORMS, parse_since
-from weald.cli.terminal.options import Config, Limit, Output, Set, StreamName, example
+from weald.cli.terminal.options import Config, Limit, Output, Set, StreamName, Wide, example
 from weald.cli.terminal.output import Column, Form, note, write_rows
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ def clusters(
     config: Config = None,
     set_: Set = None,
     output: Output = Form.table,
+    _wide: Wide = False,
 ) -> None:
     """List the clusters in the data's own units, largest first.
 
@@ -229,8 +230,10 @@ def _columns(state: StoredStream) -> list[Column]:
     features = () if "text" in kinds or len(state.features) > 6 else state.features
     columns = cluster_columns(features)
     at = next(i for i, column in enumerate(columns) if column.key == "stability")
-    columns.insert(at, Column("growth", "growth", "right", lambda value: f"{value:.1f}x"))
-    columns.insert(at + 2, Column("anomaly", "anomaly", "right", share_text))
+    columns.insert(
+        at, Column("growth", "growth", "right", lambda value: f"{value:.1f}x", gives_way=5)
+    )
+    columns.insert(at + 2, Column("anomaly", "anomaly", "right", share_text, gives_way=5))
     if not features:
         columns.append(Column("description", "description"))
     return columns

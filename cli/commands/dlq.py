@@ -15,7 +15,7 @@ import typer
 
 from weald.answers.numbers import iso_time
 from weald.cli.errors import NotFoundError, UsageError
-from weald.cli.terminal.options import Config, Limit, Output, Set, StreamName, example
+from weald.cli.terminal.options import Config, Limit, Output, Set, StreamName, Wide, example
 from weald.cli.terminal.output import Column, Form, note, write_record, write_rows
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ __all__ = ["add_to"]
 DAY_SECONDS = 86_400.0
 COLUMNS = (
     Column("number", "number", "right"),
-    Column("received_at", "received"),
-    Column("topic", "topic"),
-    Column("partition", "partition", "right"),
-    Column("offset", "offset", "right"),
+    Column("received_at", "received", gives_way=1),
+    Column("topic", "topic", gives_way=2),
+    Column("partition", "partition", "right", gives_way=2),
+    Column("offset", "offset", "right", gives_way=2),
     Column("reason", "reason"),
     Column("detail", "detail"),
 )
@@ -92,6 +92,7 @@ def list_(
     config: Config = None,
     set_: Set = None,
     output: Output = Form.table,
+    _wide: Wide = False,
 ) -> None:
     """List dead letters, newest first, with where each was and what was wrong with it."""
     from weald.cli.terminal.opened import reading

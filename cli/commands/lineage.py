@@ -11,7 +11,7 @@ import typer
 
 from weald.cli.terminal.complete import complete_cluster
 from weald.cli.terminal.moments import FORMS, parse_since
-from weald.cli.terminal.options import Config, Limit, Output, Set, StreamName, example
+from weald.cli.terminal.options import Config, Limit, Output, Set, StreamName, Wide, example
 from weald.cli.terminal.output import Form, note, write_rows
 
 __all__ = ["add_to"]
@@ -60,6 +60,7 @@ def lineage(
     config: Config = None,
     set_: Set = None,
     output: Output = Form.table,
+    _wide: Wide = False,
 ) -> None:
     """Show births, splits, merges, moves and ends of clusters, oldest first.
 

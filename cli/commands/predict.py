@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from weald.answers.numbers import share_text
 from weald.cli.errors import CommandError, NotFoundError
-from weald.cli.terminal.options import Config, Output, Set, StreamName, example
+from weald.cli.terminal.options import Config, Output, Set, StreamName, Wide, example
 from weald.cli.terminal.output import Column, Form, note, write_rows
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ COLUMNS = (
     Column("row", "row", "right"),
     Column("key", "key"),
     Column("cluster", "cluster", "right", lambda value: "new" if value is None else str(value)),
-    Column("probability", "probability", "right"),
-    Column("new_probability", "of a new one", "right"),
-    Column("log_density", "log density", "right"),
+    Column("probability", "probability", "right", share_text),
+    Column("new_probability", "of a new one", "right", share_text, gives_way=1),
+    Column("log_density", "log density", "right", gives_way=2),
 )
 
 
@@ -44,8 +45,8 @@ EDGE_COLUMNS = (
     Column("row", "row", "right"),
     Column("source", "source"),
     Column("target", "target"),
-    Column("source_cluster", "its cluster", "right"),
-    Column("target_cluster", "its cluster", "right"),
+    Column("source_cluster", "its cluster", "right", gives_way=1),
+    Column("target_cluster", "its cluster", "right", gives_way=1),
     Column("edge", "expected edge", "right"),
 )
 
@@ -75,6 +76,7 @@ def predict(
     config: Config = None,
     set_: Set = None,
     output: Output = Form.table,
+    _wide: Wide = False,
 ) -> None:
     """Say which cluster records would join; change nothing.
 

@@ -9,7 +9,7 @@ import typer
 
 from weald.answers.numbers import iso_time
 from weald.cli.terminal.opened import open_settings
-from weald.cli.terminal.options import Config, Output, Set, StreamName, example
+from weald.cli.terminal.options import Config, Output, Set, StreamName, Wide, example
 from weald.cli.terminal.output import Column, Form, write_record
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ ROUNDS_SHOWN = 3
 LEDGER_COLUMNS = (
     Column("topic", "topic"),
     Column("partition", "partition", "right"),
-    Column("next_offset", "next offset", "right"),
+    Column("next_offset", "next offset", "right", gives_way=1),
     Column("n_received", "received", "right"),
     Column("n_inserted", "inserted", "right"),
     Column("n_duplicate", "duplicate", "right"),
@@ -32,9 +32,11 @@ ROUND_COLUMNS = (
     Column("seq", "after observation", "right"),
     Column("proposed", "proposed", "right"),
     Column("accepted", "accepted", "right"),
-    Column("log_joint_before", "log joint before", "right", lambda value: f"{value:.1f}"),
-    Column("log_joint_after", "after", "right", lambda value: f"{value:.1f}"),
-    Column("seconds", "seconds", "right"),
+    Column(
+        "log_joint_before", "log joint before", "right", lambda value: f"{value:.1f}", gives_way=2
+    ),
+    Column("log_joint_after", "after", "right", lambda value: f"{value:.1f}", gives_way=2),
+    Column("seconds", "seconds", "right", gives_way=1),
 )
 
 
@@ -49,6 +51,7 @@ def status(
     config: Config = None,
     set_: Set = None,
     output: Output = Form.table,
+    _wide: Wide = False,
 ) -> None:
     """Show what became of every record of a stream.
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weald.cli.terminal.options import example
+from weald.cli.terminal.options import Wide, example
 from weald.cli.terminal.output import note
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def demo(
+    *,
     stream: Annotated[
         Choice,
         typer.Option(
@@ -65,6 +66,7 @@ def demo(
     records: Annotated[
         int | None, typer.Option("--records", min=1, help="Replay only the first so many.")
     ] = None,
+    _wide: Wide = False,
 ) -> None:
     """Cluster a real stream, with nothing to install.
 

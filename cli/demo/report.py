@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from weald.cli.terminal.describe import cluster_columns, flattened
@@ -112,10 +113,11 @@ def _columns(bundled: BundledStream) -> list[Column]:
     titles = {f"features.{feature.name}": feature.title for feature in bundled.features}
     columns = cluster_columns([feature.name for feature in bundled.features])
     named = [
-        Column(each.key, titles.get(each.key, each.title), each.align, each.show)
+        replace(each, title=titles.get(each.key, each.title))
         for each in columns
+        if each.key not in ("group", "share")
     ]
-    return [*named[:2], Column("place", "where"), *named[3:]]
+    return [*named[:2], Column("place", "where"), *named[2:]]
 
 
 def _table_rows(findings: Findings) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from weald.cli.errors import CommandError, UsageError
-from weald.cli.terminal.options import Output, example
+from weald.cli.terminal.options import Output, Wide, example
 from weald.cli.terminal.output import Form, note
 
 if TYPE_CHECKING:
@@ -216,6 +216,7 @@ def fit(
         ),
     ] = "both",
     output: Output = Form.table,
+    _wide: Wide = False,
 ) -> None:
     """Cluster a file: no stream, no database.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.answers.fit_diagnostics import diagnostics
-from weald.answers.numbers import spread_text
+from weald.answers.numbers import share_text, spread_text
 from weald.cli.terminal.output import Column, Form, write_record
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.evidence import Gain, gain_in_density, left_out_densities
@@ -43,10 +43,10 @@ CLUSTERS_SHOWN = 20
 KERNEL_COLUMNS = (
     Column("kernel", "kernel"),
     Column("move", "move"),
-    Column("claim", "claim"),
+    Column("claim", "claim", gives_way=2),
     Column("proposed", "proposed", "right"),
     Column("accepted", "accepted", "right"),
-    Column("mean_log_ratio", "mean log ratio", "right"),
+    Column("mean_log_ratio", "mean log ratio", "right", gives_way=1),
 )
 
 
@@ -54,9 +54,9 @@ DIAGNOSTIC_COLUMNS = (
     Column("name", "followed"),
     Column("mean", "mean", "right"),
     Column("sd", "sd", "right"),
-    Column("r_hat", "R-hat", "right"),
-    Column("ess_bulk", "bulk ESS", "right"),
-    Column("ess_tail", "tail ESS", "right"),
+    Column("r_hat", "R-hat", "right", gives_way=1),
+    Column("ess_bulk", "bulk ESS", "right", gives_way=1),
+    Column("ess_tail", "tail ESS", "right", gives_way=2),
 )
 
 
@@ -105,7 +105,7 @@ def tell(fitted: Fitted, level: str, form: Form, held_out: dict[str, float] | No
     if form is not Form.table:
         write_record(summary, form)
         return
-    features = [Column(name, name, "right", spread_text) for name in table.names]
+    features = [Column(name, name, "right", spread_text, gives_way=1) for name in table.names]
     shown = {
         k: v for k, v in summary.items() if k not in ("params", "hyper", "verdict", "log_joint")
     }
@@ -122,8 +122,8 @@ def tell(fitted: Fitted, level: str, form: Form, held_out: dict[str, float] | No
         "clusters": [
             Column("cluster", "cluster", "right"),
             *sizes,
-            Column("probability", "probability", "right"),
-            Column("stability", "stability", "right"),
+            Column("probability", "probability", "right", share_text, gives_way=2),
+            Column("stability", "stability", "right", share_text, gives_way=3),
             *features,
         ],
         "kernels": KERNEL_COLUMNS,

@@ -12,4 +12,5 @@
 - ``output``: answers on standard output, in the form that was asked for; everything else on
   standard error.
 - ``progress``: progress on standard error: a bar on a terminal, a line now and then elsewhere.
+- ``table``: tables: drawn to the width of a terminal, and as plain aligned text everywhere else.
 """

@@ -19,10 +19,10 @@ LINEAGE_COLUMNS = (
     Column("time", "when"),
     Column("kind", "event"),
     Column("cluster", "cluster", "right"),
-    Column("parents", "from"),
+    Column("parents", "from", gives_way=1),
     Column("size", "size", "right"),
-    Column("n_moved", "moved", "right"),
-    Column("publication", "publication", "right"),
+    Column("n_moved", "moved", "right", gives_way=2),
+    Column("publication", "publication", "right", gives_way=3),
 )
 
 
@@ -30,11 +30,11 @@ def cluster_columns(features: Sequence[str]) -> list[Column]:
     """Return the columns of a table of clusters; the rows are ``cluster_record`` values."""
     return [
         Column("cluster", "cluster", "right"),
-        Column("group", "group", "right"),
+        Column("group", "group", "right", gives_way=2),
         Column("size", "size", "right"),
-        Column("share", "share", "right", lambda share: f"{share:.1%}"),
-        Column("stability", "stability", "right", share_text),
-        *(Column(f"features.{name}", name, "right", spread_text) for name in features),
+        Column("share", "share", "right", lambda share: f"{share:.1%}", gives_way=4),
+        Column("stability", "stability", "right", share_text, gives_way=3),
+        *(Column(f"features.{name}", name, "right", spread_text, gives_way=1) for name in features),
     ]
 
 

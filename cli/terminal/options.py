@@ -9,8 +9,9 @@ import typer
 
 from .complete import complete_stream
 from .output import Form
+from .table import show_all_columns
 
-__all__ = ["Config", "Limit", "Output", "Set", "StreamName", "example"]
+__all__ = ["Config", "Limit", "Output", "Set", "StreamName", "Wide", "example"]
 
 Config = Annotated[
     Path | None,
@@ -44,6 +45,15 @@ StreamName = Annotated[
     ),
 ]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most this many.")]
+
+Wide = Annotated[
+    bool,
+    typer.Option(
+        "--wide",
+        help="Show all columns, also those that the terminal has no room for.",
+        callback=show_all_columns,
+    ),
+]
 
 
 def example(*lines: str) -> str:

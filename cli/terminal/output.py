@@ -1,8 +1,6 @@
 """Answers on standard output, in the form that was asked for; everything else on standard error.
 
-A table is drawn with rich on a terminal and with plain spaces when piped, so that ``less``,
-``awk`` and a log file see no escape codes. ``json``, ``jsonl`` and ``csv`` hold full values under
-stable names.
+``json``, ``jsonl`` and ``csv`` hold full values under stable names; tables are ``table``'s affair.
 """
 
 from __future__ import annotations
@@ -10,11 +8,12 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, TextIO
+from typing import Any
 
 from weald.answers.numbers import number
+
+from .table import Column, printable, write_table
 
 __all__ = [
     "Column",
@@ -36,26 +35,6 @@ class Form(StrEnum):
     json = "json"
     jsonl = "jsonl"
     csv = "csv"
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table: the key of the row, the title above it, and how a value reads."""
-
-    key: str
-    title: str
-    align: Literal["left", "right"] = "left"
-    show: Callable[[Any], str] = number
-
-
-def printable(text: str) -> str:
-    """Return the text with every control character escaped.
-
-    A terminal obeys what it is sent, and a record's key may come from anybody.
-    """
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 # What a message goes through before it is shown; settings put their secrets' eraser here.
@@ -95,7 +74,7 @@ def write_rows(rows: Sequence[Row], columns: Sequence[Column], form: Form) -> No
     elif form is Form.csv:
         _write_csv(rows, [column.key for column in columns])
     else:
-        _write_table(rows, columns, sys.stdout)
+        _tell_hidden(write_table(rows, columns))
 
 
 def write_record(
@@ -128,10 +107,18 @@ def _write_facts(record: Row, tables: Mapping[str, Sequence[Column]]) -> None:
         sys.stdout.write(
             f"{key.replace('_', ' '):<{width}}  {printable(number(value))}".rstrip() + "\n"
         )
+    hidden: dict[str, None] = {}
     for key, rows in inner.items():
         sys.stdout.write(f"\n{key.replace('_', ' ')}\n")
         columns = tables.get(key) or [Column(name, name.replace("_", " ")) for name in rows[0]]
-        _write_table(rows, columns, sys.stdout)
+        hidden |= dict.fromkeys(write_table(rows, columns))
+    _tell_hidden(list(hidden))
+
+
+def _tell_hidden(titles: Sequence[str]) -> None:
+    if titles:
+        sys.stdout.flush()
+        note(f"left out for want of width: {', '.join(titles)}; --wide shows all")
 
 
 def _is_rows(value: object) -> bool:
@@ -158,34 +145,3 @@ def _write_csv(rows: Sequence[Row], names: Sequence[str]) -> None:
             msgspec.json.encode(v).decode() if isinstance(v, list | tuple | Mapping) else v
             for v in values
         )
-
-
-def _write_table(rows: Sequence[Row], columns: Sequence[Column], stream: TextIO) -> None:
-    cells = [[printable(column.show(row.get(column.key))) for column in columns] for row in rows]
-    if stream.isatty():
-        _write_rich(cells, columns)
-        return
-    titles = [column.title for column in columns]
-    widths = [max(map(len, texts)) for texts in zip(titles, *cells, strict=True)]
-    for line in [titles, *cells]:
-        texts = [
-            text.rjust(width) if column.align == "right" else text.ljust(width)
-            for text, width, column in zip(line, widths, columns, strict=True)
-        ]
-        stream.write("  ".join(texts).rstrip() + "\n")
-
-
-def _write_rich(cells: Sequence[Sequence[str]], columns: Sequence[Column]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for column in columns:
-        # Numbers are never cut short: a truncated number is a wrong number.
-        right = column.align == "right"
-        table.add_column(column.title, justify=column.align, no_wrap=right, overflow="fold")
-    for line in cells:
-        table.add_row(*(escape(text) for text in line))
-    Console().print(table)

@@ -5,13 +5,14 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from typing import Any
 
 import pytest
 
-from weald.answers.numbers import iso_time, number
+from weald.answers.numbers import iso_time, number, share_text
 from weald.cli.terminal.output import Column, Form, write_record, write_rows
 
 ROWS: list[dict[str, Any]] = [
@@ -116,14 +117,30 @@ SHOW = """
 from weald.cli.terminal.output import Column, Form, write_rows
 write_rows([{"a": "[bold]", "n": 1}], [Column("a", "a"), Column("n", "n", "right")], Form.table)
 """
+WIDE = """
+import sys
+from weald.cli.terminal.output import Column, Form, write_rows
+from weald.cli.terminal.table import show_all_columns
+show_all_columns("--wide" in sys.argv)
+columns = [
+    Column("key", "key"),
+    *(Column(f"n{i}", f"number {i}", "right", gives_way=i % 3 + 1) for i in range(9)),
+    Column("text", "text"),
+]
+row = {f"n{i}": 123456789 + i for i in range(9)}
+write_rows([row | {"key": "k", "text": "word " * 12 + "end"}], columns, Form.table)
+"""
 
 
-def shown_on_a_terminal(environment: dict[str, str]) -> str:
-    """Run SHOW with a terminal as its standard output."""
+def shown_on_a_terminal(environment: dict[str, str], program: str = SHOW, *arguments: str) -> str:
+    """What a program writes to a terminal, standard error included."""
     ours, theirs = pty.openpty()
     plain = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")}
     with subprocess.Popen(
-        [sys.executable, "-c", SHOW], stdout=theirs, env={**plain, "TERM": "xterm", **environment}
+        [sys.executable, "-c", program, *arguments],
+        stdout=theirs,
+        stderr=theirs,
+        env={**plain, "TERM": "xterm", **environment},
     ) as process:
         os.close(theirs)
         out = b""
@@ -146,3 +163,34 @@ def test_a_terminal_gets_a_drawn_table() -> None:
 
 def test_no_color_is_heeded() -> None:
     assert "\x1b[3" not in shown_on_a_terminal({"NO_COLOR": "1"})
+
+
+def without_codes(text: str) -> list[str]:
+    """Lines as a reader sees them."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
+
+
+def test_columns_give_way_on_a_narrow_terminal_and_that_is_said() -> None:
+    lines = without_codes(shown_on_a_terminal({"COLUMNS": "80"}, WIDE))
+    drawn = "\n".join(lines)
+    table = [line for line in lines if not line.startswith("left out")]
+    assert max(map(len, table)) <= 80
+    # Those of rank 3 leave first, then those of rank 2 from the right; texts fold instead.
+    for stays in ("number 0", "number 3", "123456789", "123456792", "word", "end"):
+        assert stays in drawn
+    assert "left out for want of width: number 2, number 4, number 5" in drawn
+    assert "; --wide shows all" in drawn
+
+
+def test_wide_shows_every_column() -> None:
+    text = "\n".join(without_codes(shown_on_a_terminal({"COLUMNS": "80"}, WIDE, "--wide")))
+    assert all(str(123456789 + i) in text for i in range(9))
+    assert "left out" not in text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(None, ""), (0.0, "0.00"), (0.001, "<0.01"), (0.5, "0.50"), (0.999, ">0.99"), (1.0, "1.00")],
+)
+def test_only_certainty_reads_as_certain(share: float | None, text: str) -> None:
+    assert share_text(share) == text
