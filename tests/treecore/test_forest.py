@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.treecore.forests import Setting, clumps, gaussian, grown, play, setting
@@ -91,6 +91,11 @@ def same(one: Forest, other: Forest) -> bool:
 @pytest.mark.parametrize("rule", [PREDICTIVE, PUBLISHED])
 @settings(max_examples=25)
 @given(touched=toggles, later=toggles, seed=st.integers(0, 2**32 - 1))
+@example(
+    touched=np.random.default_rng(348).integers(0, N, size=211).tolist(),
+    later=np.random.default_rng(243052).integers(0, N, size=131).tolist(),
+    seed=148,
+)
 def test_a_restored_forest_goes_on_alike(
     rule: int, touched: list[int], later: list[int], seed: int
 ) -> None:

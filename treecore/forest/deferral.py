@@ -58,6 +58,8 @@ def defer_node(forest: Forest, v: int) -> None:
     """The sums of a node whose children are new to it; all else is left for later."""
     refresh_sums(forest, v)
     forest.table_age[v] = 0
+    # Nothing is left of a node that was here before, so that a restored forest is the same.
+    forest.log_potential[v] = 0.0
     forest.log_dissimilarity[v] = -np.inf
     forest.stale[v] = UNMEASURED
     forest.weighed[v] = 0
