@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .numbers import number, spread_text
+from .numbers import spread_text
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from weald.storage.queries.base import ClusterRow, ObservationRow
+    from weald.stream.record.originals import Original
 
     from .prediction import Predictive
     from .stored_stream import StoredStream
 
 __all__ = ["Portraits"]
 
-# A description is of what stands out by at least so many standard deviations of the whole.
-STANDS_OUT = 0.5
-MOST_WORDS = 3
 # Observations of a cluster, and of the whole stream, that are looked at.
 LOOKED_AT, REFERENCE = 20, 400
+# Newest observations among which clusters are compared, and of one cluster at least.
+SAMPLE, LEAST_SEEN = 5000, 200
 
-Feature = Mapping[str, Any]
+
+class Compared(NamedTuple):
+    """Some of a cluster's observations among others.
+
+    Attributes
+    ----------
+    columns:
+        Values as they came in.
+    inside:
+        Which of them are the cluster's.
+    share:
+        Of the cluster in the whole stream.
+    """
+
+    columns: list[Original]
+    inside: NDArray[np.bool_]
+    share: float
 
 
 class Portraits:
@@ -44,58 +60,80 @@ class Portraits:
         self._everything = everything
 
     @cached_property
-    def _features(self) -> dict[int, dict[str, Feature]]:
-        """Summaries of every live cluster's features, without the buckets of texts."""
-        state = self._state
-        shown = set(state.features if state.network else state.columns)
-        return {
-            row.cluster: {
-                each.name: {"centre": each.centre, "spread": each.spread, "n": each.n}
-                for each in (self._state.describe(row) if shown else ())
-                if each.name in shown
-            }
-            for row in self._everything
-        }
+    def _sample(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Clusters and values of the stream's newest observations."""
+        import numpy as np
+
+        newest = self._state.reader.newest(self._state.stream, limit=SAMPLE)
+        clusters = np.array([each.cluster for each in newest], dtype=np.int64)
+        return clusters, np.stack([each.values for each in newest])
+
+    def _compared(self, cluster: int) -> Compared | None:
+        """Observations of the cluster beside others, as they came in; None where there are none."""
+        import numpy as np
+
+        from weald.stream.record.originals import originals_of
+
+        if self._state.network or self._state.schema.has_only_text:
+            return None
+        clusters, values = self._sample
+        inside = clusters == cluster
+        size, total = self._sizes.get(cluster, 0), sum(self._sizes.values())
+        if int(inside.sum()) < min(size, LEAST_SEEN):
+            own = self._state.reader.members(self._state.stream, cluster, limit=LEAST_SEEN)
+            values = np.concatenate([values[~inside], [each.values for each in own]])
+            inside = np.arange(len(values)) >= len(values) - len(own)
+        if inside.all() or not inside.any() or size >= total:
+            return None
+        columns = originals_of(self._state.schema, values)
+        return Compared(columns, inside, size / total)
+
+    @cached_property
+    def _sizes(self) -> dict[int, int]:
+        return {row.cluster: row.n_observations for row in self._everything}
 
     def contrast(self, cluster: int) -> list[dict[str, Any]]:
-        """Return one row per feature: the cluster, the rest, and by how much they differ.
+        """Return one row per column: the cluster, the rest, and what tells them apart.
 
-        ``contrast`` is the difference of the means in standard deviations of the rest, largest
-        first; None for categories, which have no mean.
+        ``information`` is how much the best sentence on that column alone tells of who is in the
+        cluster, from 0 to 1; the largest first.
         """
-        own = self._features.get(cluster, {})
+        from .explanation import sentence_of
+
+        found = self._compared(cluster)
+        if found is None:
+            return []
         rows = []
-        for name, feature in own.items():
-            others = [each[name] for at, each in self._features.items() if at != cluster]
-            rest = _pooled(others)
+        for column in found.columns:
+            sentence = sentence_of(column, found.inside, share=found.share)
+            typical, spread = _typical(column, found.inside)
+            rest, rest_spread = _typical(column, ~found.inside)
             rows.append(
                 {
-                    "feature": name,
-                    "typical": feature["centre"],
-                    "spread": feature["spread"],
-                    "rest": rest["centre"],
-                    "rest_spread": rest["spread"],
-                    "contrast": _contrast(feature, rest),
+                    "feature": column.name,
+                    "typical": typical,
+                    "spread": spread,
+                    "rest": rest,
+                    "rest_spread": rest_spread,
+                    "information": sentence.information if sentence else 0.0,
+                    "sentence": str(sentence) if sentence else None,
                 }
             )
-        return sorted(rows, key=lambda row: -abs(row["contrast"] or 0.0))
+        return sorted(rows, key=lambda row: -row["information"])
 
     def description(self, cluster: int) -> str:
-        """Say in a few words what the cluster is: a template of its texts, or what stands out."""
+        """Say what sets the cluster apart: a template of its texts, or what is so in it only."""
         if self._state.schema.has_text:
             from weald.stream.record.words import template
 
             members = self._state.reader.members(self._state.stream, cluster, limit=LOOKED_AT)
             return template([each.text for each in members if each.text is not None])
-        words = []
-        for row in self.contrast(cluster):
-            if row["contrast"] is None:
-                if row["typical"] != row["rest"]:
-                    words.append(f"{row['feature']} {row['typical']}")
-            elif abs(row["contrast"]) >= STANDS_OUT:
-                side = "high" if row["contrast"] > 0 else "low"
-                words.append(f"{row['feature']} {side} ({number(row['typical'])})")
-        return ", ".join(words[:MOST_WORDS]) or "typical of the stream"
+        from .explanation import explain, told
+
+        found = self._compared(cluster)
+        return told(
+            [] if found is None else explain(found.columns, found.inside, share=found.share)
+        )
 
     @cached_property
     def predictive(self) -> Predictive:
@@ -160,36 +198,26 @@ class Portraits:
         return sorted(rows, key=lambda row: -row["log_density"])
 
 
-def _pooled(features: Sequence[Feature]) -> Feature:
-    """Mean and standard deviation of several groups together; the commonest of categories."""
-    filled = [each for each in features if each["n"]]
-    n = sum(each["n"] for each in filled)
-    if not n:
-        return {"centre": None, "spread": None, "n": 0}
-    if any(isinstance(each["centre"], str) for each in filled):
-        weights: dict[Any, int] = {}
-        for each in filled:
-            weights[each["centre"]] = weights.get(each["centre"], 0) + each["n"]
-        return {"centre": max(weights, key=lambda name: weights[name]), "spread": None, "n": n}
-    mean = sum(each["n"] * each["centre"] for each in filled) / n
-    between = sum(each["n"] * (each["centre"] - mean) ** 2 for each in filled) / n
-    within = sum(each["n"] * _variance(each) for each in filled) / n
-    return {"centre": mean, "spread": sqrt(between + within), "n": n}
+def _typical(
+    column: Original, chosen: NDArray[np.bool_]
+) -> tuple[float | str | None, float | None]:
+    """Mean and standard deviation of numbers; the commonest name; the middle of moments."""
+    import numpy as np
 
+    from weald.stream.record.originals import phase_text
 
-def _variance(feature: Feature) -> float:
-    """Of a flag or a count, which are described without a spread, what their mean implies."""
-    if feature["spread"] is not None:
-        return float(feature["spread"]) ** 2
-    mean = float(feature["centre"])
-    return mean * (1.0 - mean) if 0.0 <= mean <= 1.0 else abs(mean)
-
-
-def _contrast(feature: Feature, rest: Feature) -> float | None:
-    if isinstance(feature["centre"], str) or rest["centre"] is None:
-        return None
-    spread = rest["spread"] or sqrt(_variance(feature))
-    return float(feature["centre"] - rest["centre"]) / spread if spread else None
+    if column.kind == "category":
+        counts = Counter(each for each in column.values[chosen].tolist() if each is not None)
+        return (counts.most_common(1)[0][0], None) if counts else (None, None)
+    values = column.values[chosen].astype(np.float64)
+    values = values[~np.isnan(values)]
+    if values.size == 0:
+        return None, None
+    if column.period is None:
+        return float(values.mean()), float(values.std())
+    turns = np.exp(2j * np.pi * values / column.period).mean()
+    middle = float(np.angle(turns)) / (2.0 * np.pi) * column.period % column.period
+    return phase_text(column.kind, middle), None
 
 
 def contrast_text(row: Mapping[str, Any]) -> tuple[str, str]:

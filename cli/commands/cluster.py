@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weald.answers.numbers import number, share_text
+from weald.answers.numbers import share_text
 from weald.cli.errors import NotFoundError
 from weald.cli.terminal.complete import complete_cluster
 from weald.cli.terminal.options import Config, Output, Set, StreamName, Wide, example
@@ -62,9 +62,11 @@ def cluster(
 ) -> None:
     """Show one cluster: what makes it different from the rest, its parts, history and members.
 
-    `contrast` counts standard deviations of the rest. Typical and borderline members are chosen
-    from the newest 200 by their density under the cluster. A cluster that has ended still answers,
-    with its history.
+    `description` says what sets it apart, with the share of its observations that each sentence is
+    true of and the share elsewhere; `tells` is how much the best such sentence on one column tells
+    of who is in the cluster, from 0 to 1. Both look at the newest 5,000 observations. Typical and
+    borderline members are chosen from the newest 200 by their density under the cluster. A cluster
+    that has ended still answers, with its history.
     """
     from weald.cli.terminal.opened import reading
 
@@ -168,7 +170,7 @@ def _tables(state: StoredStream) -> dict[str, list[Column]]:
             Column("feature", "feature"),
             Column("typical", "typical", "right"),
             Column("rest", "the rest", "right"),
-            Column("contrast", "contrast", "right", _signed),
+            Column("information", "tells", "right", share_text),
         ],
         "typical_members": fits,
         "borderline_members": fits,
@@ -183,7 +185,3 @@ def _tables(state: StoredStream) -> dict[str, list[Column]]:
 
 def _tenths(value: float) -> str:
     return f"{value:.1f}"
-
-
-def _signed(value: float | None) -> str:
-    return "" if value is None else f"{value:+.1f}" if abs(value) < 1000 else number(value)

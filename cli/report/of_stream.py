@@ -140,9 +140,7 @@ def _observations(state: StoredStream, limit: int) -> Subject:
 
 
 def _descriptions(state: StoredStream, largest: Sequence[int]) -> dict[int, str]:
-    if not state.schema.has_text:
-        return {}
-    portraits = Portraits(state, ())
+    portraits = Portraits(state, state.reader.clusters(state.stream))
     return {cluster: portraits.description(cluster) for cluster in largest[:DESCRIBED]}
 
 

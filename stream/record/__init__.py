@@ -9,6 +9,8 @@
   declared.
 - ``formats``: the formats that records come in, and what each needs before the one decoder serves
   it.
+- ``originals``: back from the columns of an observation to values as they came in: names, flags,
+  units, times.
 - ``pending_batch``: records between their arrival and their commit, with the account of each
   partition.
 - ``record``: what flows through this room: raw messages, batches of observations, dead letters.

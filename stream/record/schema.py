@@ -181,6 +181,11 @@ class Schema:
         """Whether records have a text that people may want to see."""
         return any(field.kind == "text" for field in self.fields)
 
+    @property
+    def has_only_text(self) -> bool:
+        """Whether records have nothing but texts to be described by."""
+        return all(field.kind == "text" for field in self.fields)
+
     @cached_property
     def scaling(self) -> "Scaling | None":
         """How plain numbers are scaled, by column; None where all stay as they are."""

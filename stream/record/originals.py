@@ -1,0 +1,143 @@
+"""Back from the columns of an observation to values as they came in: names, flags, units, times.
+
+What the features keep of a time is its place in the hour, day, week or year, and of a hashed
+category its level: more cannot be had back from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .features import DAY, PERIODS
+from .schema import Field, Schema
+
+__all__ = ["Original", "originals_of", "phase_text"]
+
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+OTHER = "(other)"
+
+
+@dataclass(frozen=True)
+class Original:
+    """One column of values as they came in.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        ``"number"``, ``"category"`` (flags, too), or the period of a time: ``"hour"``, ``"day"``,
+        ``"week"`` or ``"year"``.
+    values : ndarray, shape (n,)
+        Numbers, and of times the seconds since the period began, as float64, NaN where there is
+        none; names of categories as objects, None where there is none.
+    """
+
+    name: str
+    kind: str
+    values: NDArray[Any]
+
+    @property
+    def period(self) -> float | None:
+        """Seconds after which its values begin anew; None of what does not."""
+        return PERIODS[self.kind][0] if self.kind in PERIODS else None
+
+    def plain(self) -> list[Any]:
+        """Values as JSON, CSV and people take them: numbers, names, flags, moments of a period."""
+        if self.kind == "category":
+            return list(self.values.tolist())
+        told = [None if np.isnan(each) else each for each in self.values.tolist()]
+        if self.kind == "number":
+            return told
+        return [None if each is None else phase_text(self.kind, each) for each in told]
+
+
+def originals_of(schema: Schema, values: NDArray[np.float64]) -> list[Original]:
+    """Return the columns of observations (n, d) as they came in, texts left out."""
+    found: list[Original] = []
+    at = 0
+    for field in schema.fields:
+        found += _originals(schema, field, values[:, at : at + field.width], at)
+        at += field.width
+    return found
+
+
+def phase_text(period: str, seconds: float) -> str:
+    """Return a moment of an hour, a day, a week or a year as people write it."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    if period == "hour":
+        return f"{minutes % 60:02d}:{second:02d}"
+    if period == "day":
+        return f"{hours % 24:02d}:{minute:02d}"
+    if period == "week":
+        return f"{_WEEKDAYS[hours // 24 % 7]} {hours % 24:02d}:{minute:02d}"
+    day = int(seconds // DAY)
+    for name, days in zip(_MONTHS, _MONTH_DAYS, strict=True):
+        if day < days:
+            return f"{name} {day + 1}"
+        day -= days
+    return "Dec 31"
+
+
+def _originals(
+    schema: Schema, field: Field, values: NDArray[np.float64], at: int
+) -> Sequence[Original]:
+    if field.kind == "number":
+        plain = _unscaled(schema, values, at)
+        return [
+            Original(name, "number", plain[:, column]) for column, name in enumerate(field.columns)
+        ]
+    if field.kind == "count":
+        return [Original(field.name, "number", values[:, 0])]
+    if field.kind == "flag":
+        return [Original(field.name, "category", _named(values[:, 0], ("no", "yes")))]
+    if field.kind == "category":
+        return [Original(field.name, "category", _named(values[:, 0], field.settings.values))]
+    if field.kind == "time":
+        return [
+            Original(
+                f"{field.name} ({period})" if len(field.settings.periods) > 1 else field.name,
+                period,
+                _phase(period, values[:, 2 * place], values[:, 2 * place + 1]),
+            )
+            for place, period in enumerate(field.settings.periods)
+        ]
+    return []
+
+
+def _unscaled(schema: Schema, values: NDArray[np.float64], at: int) -> NDArray[np.float64]:
+    scaling = schema.scaling
+    if scaling is None:
+        return values
+    here = slice(at, at + values.shape[1])
+    plain = values * scaling.spread[here] + scaling.center[here]
+    log = scaling.log[here]
+    plain[:, log] = np.expm1(plain[:, log])
+    return plain
+
+
+def _named(codes: NDArray[np.float64], names: Sequence[str]) -> NDArray[Any]:
+    """Names of codes; of those that have none, as hashed ones, the code itself."""
+    told: NDArray[Any] = np.empty(len(codes), dtype=object)
+    for row, code in enumerate(codes.tolist()):
+        if np.isnan(code):
+            told[row] = None
+        elif not names:
+            told[row] = f"#{code:.0f}"
+        else:
+            told[row] = names[int(code)] if code < len(names) else OTHER
+    return told
+
+
+def _phase(
+    period: str, sine: NDArray[np.float64], cosine: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    seconds: NDArray[np.float64] = np.arctan2(sine, cosine) % (2 * np.pi) / (2 * np.pi)
+    return seconds * PERIODS[period][0]

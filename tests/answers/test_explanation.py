@@ -1,0 +1,165 @@
+"""Sentences about planted data, checked against the data, and as good as any of their form."""
+
+import re
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from weald.answers.explanation import explain, sentence_of, told
+from weald.stream.record.originals import Original
+
+N = 2000
+Mask = NDArray[np.bool_]
+
+
+def orders(rng: Generator) -> tuple[list[Original], Mask]:
+    """Rows a quarter of which are narrow in width, from Norway, and of the night."""
+    inside = np.arange(N) < N // 4
+    width = np.where(inside, rng.normal(17.0, 0.005, N), rng.normal(17.0, 6.0, N))
+    countries = np.array(["Norway", "Chile", "Japan", "Peru"], dtype=object)
+    share = np.where(inside[:, None], [0.82, 0.06, 0.06, 0.06], [0.09, 0.31, 0.3, 0.3])
+    country = countries[(rng.random(N)[:, None] > share.cumsum(1)).sum(1).clip(0, 3)]
+    hour = np.where(inside, rng.normal(24.0, 1.0, N), rng.uniform(0.0, 24.0, N)) % 24.0
+    income = np.where(rng.random(N) < np.where(inside, 0.7, 0.02), np.nan, rng.normal(size=N))
+    columns = [
+        Original("width", "number", width),
+        Original("country", "category", country),
+        Original("ordered", "day", hour * 3600.0),
+        Original("income", "number", income),
+        Original("noise", "number", rng.normal(size=N)),
+    ]
+    return columns, inside
+
+
+def read(what: str, columns: list[Original]) -> Mask:
+    """Who a reader finds that has nothing but the words."""
+    column = next(each for each in columns if re.search(rf"\b{each.name}\b", what))
+    words = what.split(column.name, 1)[1].strip()
+    if what.startswith("no "):
+        return np.isnan(column.values.astype(np.float64))
+    if column.kind == "category":
+        return np.isin(column.values.astype(str), words.split(" or "))
+    values = column.values.astype(np.float64)
+    if column.kind == "day":
+        low, high = (3600.0 * int(t[:2]) + 60.0 * int(t[3:]) for t in words.split(" to "))
+        return (values - low) % 86_400 <= (high - low) % 86_400
+    words = words.split(",")[0]
+    if words.startswith("at most"):
+        return values <= float(words[7:])
+    if words.startswith("at least"):
+        return values >= float(words[8:])
+    low, high = (float(each) for each in words.split(" to "))
+    return (values >= low) & (values <= high)
+
+
+def information(found: Mask, inside: Mask) -> float:
+    """Mutual information of two masks, in nats, by its definition."""
+    total = 0.0
+    for one, other in product((True, False), repeat=2):
+        both = float(((found == one) & (inside == other)).mean())
+        apart = float((found == one).mean() * (inside == other).mean())
+        total += both * np.log(both / apart) if both else 0.0
+    return total
+
+
+def test_a_narrow_cluster_among_wide_ones_is_called_narrow(rng: Generator) -> None:
+    columns, inside = orders(rng)
+    sentence = sentence_of(columns[0], inside)
+    assert sentence is not None
+    assert re.fullmatch(r"width 16\.9\d\d? to 17\.0\d\d?, 0\.0\d\d? wide", sentence.what)
+    assert sentence.inside > 0.9
+    assert sentence.elsewhere < 0.02
+
+
+def test_categories_are_called_by_their_names(rng: Generator) -> None:
+    columns, inside = orders(rng)
+    sentence = sentence_of(columns[1], inside)
+    assert sentence is not None
+    norway = columns[1].values == "Norway"
+    own, rest = norway[inside].mean(), norway[~inside].mean()
+    assert str(sentence) == f"country Norway: {own:.0%}, elsewhere {rest:.0%}".replace("%", " %")
+
+
+def test_the_night_is_one_interval_across_midnight(rng: Generator) -> None:
+    columns, inside = orders(rng)
+    sentence = sentence_of(columns[2], inside)
+    assert sentence is not None
+    assert re.fullmatch(r"ordered 2[123]:\d\d to 0[012]:\d\d", sentence.what)
+
+
+def test_what_is_missing_is_said(rng: Generator) -> None:
+    columns, inside = orders(rng)
+    sentence = sentence_of(columns[3], inside)
+    assert sentence is not None
+    assert sentence.what == "no income"
+
+
+def test_every_sentence_is_true_of_the_data(rng: Generator) -> None:
+    columns, inside = orders(rng)
+    sentences = [sentence_of(each, inside) for each in columns[:4]]
+    for sentence in sentences:
+        assert sentence is not None
+        holds = read(sentence.what, columns)
+        assert sentence.inside == holds[inside].mean()
+        assert sentence.elsewhere == holds[~inside].mean()
+
+
+def other_descriptions(columns: list[Original], rng: Generator) -> list[Mask]:
+    """Rules of the same form: intervals, half-lines, names, gaps, of every column."""
+    found: list[Mask] = []
+    for column in columns:
+        if column.kind == "category":
+            found += [column.values == name for name in set(column.values)]
+            continue
+        values = column.values.astype(np.float64)
+        seen = values[~np.isnan(values)]
+        found.append(np.isnan(values))
+        for ends in np.sort(rng.choice(seen, (300, 2))):
+            found += [
+                (values >= ends[0]) & (values <= ends[1]),
+                values <= ends[0],
+                values >= ends[1],
+            ]
+    return found
+
+
+def test_no_other_single_description_finds_the_members_better(rng: Generator) -> None:
+    columns, inside = orders(rng)
+    first = explain(columns, inside)[0]
+    by_words = information(read(first.what, columns), inside)
+    others = [information(rule, inside) for rule in other_descriptions(columns, rng)]
+    assert by_words >= max(others)
+
+
+def test_a_further_sentence_helps_the_reader(rng: Generator) -> None:
+    columns, inside = orders(rng)
+    # Without the width, which leaves nothing to be said.
+    sentences = explain(columns[1:], inside)
+    assert len(sentences) > 1
+    known = 0.0
+    holds = np.ones(N, dtype=bool)
+    for sentence in sentences:
+        holds &= read(sentence.what, columns)
+        assert information(holds, inside) > known
+        known = information(holds, inside)
+
+
+def test_of_rows_like_all_others_nothing_is_said(rng: Generator) -> None:
+    columns, _ = orders(rng)
+    # 50 draws; a rule is said by chance in less than 1 % of them.
+    said = [explain(columns, rng.permutation(N) < 40) for _ in range(50)]
+    assert sum(bool(each) for each in said) <= 2
+    assert told([]) == "nothing sets it apart"
+
+
+@pytest.mark.parametrize("share", [0.001, 0.5])
+def test_whole_numbers_stay_whole(share: float, rng: Generator) -> None:
+    inside = np.arange(N) < 100
+    legs = Original("legs", "number", np.where(inside, 8.0, rng.integers(0, 7, N)).astype(float))
+    sentence = sentence_of(legs, inside, share=share)
+    assert sentence is not None
+    assert str(sentence) == "legs at least 8: 100 %, elsewhere 0 %"
+    assert sentence.information == pytest.approx(1.0)
