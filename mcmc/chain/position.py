@@ -83,6 +83,9 @@ class Position:
         self._labels: NDArray[np.int64] | None = canonical_labels(labels)
         self._state: State | None = None
         self._tree: TreePosition | None = None
+        # The forms that are not the present one, whose arrays are used again.
+        self._spare_state: State | None = None
+        self._spare_pieces: Pieces | None = None
         self._guide: Guide | None = None
         self._work = workspace(family)
         self._set_prior(prior)
@@ -124,7 +127,7 @@ class Position:
         self._labels = self.labels()
         self.family = family
         self.atoms = make_atoms(family, self.atoms.rows, self.atoms.size, self._work)
-        self._state = self._tree = None
+        self._state = self._tree = self._spare_state = self._spare_pieces = None
         # What kernels keep was measured under the other one.
         self.kept.clear()
         self._set_prior(self.prior)
@@ -139,11 +142,16 @@ class Position:
 
     def flat(self) -> State:
         """The partition atom by atom, for a kernel to change in place."""
-        if self._state is None:
-            self._state = make_state(self.family, self.atoms, self.labels())
-        else:
+        if self._state is not None:
             rebuild_rows(self.atoms, self._state.partition)
+        state = self._state or self._make_state()
         self._labels = self._tree = None
+        return state
+
+    def _make_state(self) -> State:
+        labels = self.labels()
+        self._state = make_state(self.family, self.atoms, labels, self._spare_state)
+        self._spare_state = self._state
         return self._state
 
     def guide(self) -> Guide:
@@ -161,7 +169,8 @@ class Position:
         """The partition as pieces of the guide, for a kernel to change in place."""
         if self._tree is None:
             guide = self.guide()
-            pieces = make_pieces(self.family, guide, self.labels())
+            pieces = make_pieces(self.family, guide, self.labels(), self._spare_pieces)
+            self._spare_pieces = pieces
             self._tree = TreePosition(guide, pieces, make_picks(guide))
         else:
             rebuild_rows(self._tree.pieces.nodes, self._tree.pieces.partition)
@@ -188,9 +197,7 @@ class Position:
     def _partition(self) -> Partition:
         if self._tree is not None:
             return self._tree.pieces.partition
-        if self._state is None:
-            self._state = make_state(self.family, self.atoms, self.labels())
-        return self._state.partition
+        return (self._state or self._make_state()).partition
 
     def sizes(self) -> NDArray[np.int64]:
         """Observations of each block, in no particular order."""

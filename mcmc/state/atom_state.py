@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.reference import by_reference, held_by_reference
-from weald.treecore.partition.partition import Atoms, Partition, empty_partition, open_block, place
+from weald.treecore.partition.partition import (
+    Atoms,
+    Partition,
+    close_all_blocks,
+    empty_partition,
+    open_block,
+    place,
+)
 from weald.treecore.prior.sequential import canonical_labels
 
 __all__ = [
@@ -65,8 +72,17 @@ class State(NamedTuple):
     side: NDArray[np.int8]
 
 
-def make_state(family: Any, atoms: Atoms, labels: NDArray[np.int64]) -> State:
-    """State with the partition that ``labels`` (n, any integers) describe."""
+def make_state(
+    family: Any, atoms: Atoms, labels: NDArray[np.int64], spare: State | None = None
+) -> State:
+    """State with the partition that ``labels`` (n, any integers) describe.
+
+    ``spare`` is one of the same atoms and family that nobody needs any more: its arrays are used.
+    """
+    if spare is not None:
+        close_all_blocks(spare.partition)
+        set_labels(atoms, spare.partition, canonical_labels(labels))
+        return spare
     n = labels.shape[0]
     state = State(
         atoms,

@@ -19,6 +19,7 @@ from weald.treecore.guide.guide import Guide, right_child
 from weald.treecore.partition.partition import (
     Atoms,
     Partition,
+    close_all_blocks,
     empty_partition,
     link,
     mark_changed,
@@ -94,8 +95,19 @@ def _mark_single(rows: Rows, single: NDArray[np.uint8]) -> None:
         single[v] = is_single(rows, v)
 
 
-def make_pieces(family: Any, guide: Guide, labels: NDArray[np.int64]) -> Pieces:
-    """Pieces of the partition that canonical ``labels`` (one an atom of the guide) describe."""
+def make_pieces(
+    family: Any, guide: Guide, labels: NDArray[np.int64], spare: Pieces | None = None
+) -> Pieces:
+    """Pieces of the partition that canonical ``labels`` (one an atom of the guide) describe.
+
+    ``spare`` are those of the same guide and family that nobody needs any more: their arrays are
+    used.
+    """
+    if spare is not None:
+        close_all_blocks(spare.partition)
+        spare.pure.fill(_NONE)
+        _settle(guide, spare, labels)
+        return spare
     n_nodes = guide.parent.shape[0]
     single = np.zeros(n_nodes, dtype=np.uint8)
     _mark_single(guide.rows, single)

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from weald.mcmc.estimate.consensus import consensus_partition
 from weald.storage.commit.commit import Certainty
 from weald.stream.tables.atom_table import Roster
-from weald.stream.tables.contingency import canonical_labels, numbered, overlaps
+from weald.stream.tables.contingency import numbered, overlaps
+from weald.treecore.prior.sequential import canonical_labels
 
 __all__ = ["Judged", "RecentDraws", "judge"]
 
@@ -188,7 +189,9 @@ def judge(draws: list[NDArray[np.int32]], clusters: Ids, sizes: Ids) -> Judged:
         _, columns = numbered(draw[known])
         cells = overlaps(rows, columns, sizes[known])
         cell = cells.row * len(cells.column_size) + cells.column
-        together = cells.n[np.searchsorted(cell, rows * len(cells.column_size) + columns)]
+        count = np.zeros(len(cells.row_size) * len(cells.column_size), dtype=np.int64)
+        count[cell] = cells.n
+        together = count[rows * len(cells.column_size) + columns]
         others, block = cells.row_size[rows] - 1, cells.column_size[columns]
         probability[known] += together / block
         stability[known] += np.where(others > 0, (together - 1) / np.maximum(others, 1), block == 1)

@@ -2,7 +2,7 @@
 
 The tree that joins clusters by the valleys of density between them is cut at each publication. A
 group goes on under its name while most observations of it, or of what it has become, are the same:
-as clusters do. The valleys between two clusters are looked for again once a tenth of either has
+as clusters do. The valleys between two clusters are looked for again once a quarter of either has
 come, gone or moved, so that a publication costs what changed.
 """
 
@@ -26,7 +26,7 @@ Arrays = dict[str, NDArray[Any]]
 
 # Members of a cluster that are looked at.
 _MEMBERS = 100
-_CHANGED = 0.1
+_CHANGED = 0.25
 
 
 class Groups:

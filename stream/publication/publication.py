@@ -21,7 +21,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.stream.tables.contingency import Overlaps, canonical_labels, numbered, overlaps
+from weald.stream.tables.contingency import Overlaps, numbered, overlaps
+from weald.treecore.prior.sequential import canonical_labels
 
 __all__ = ["LineageEvent", "Moment", "Published", "births", "match", "publish"]
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Overlaps", "canonical_labels", "numbered", "overlaps"]
+__all__ = ["Overlaps", "numbered", "overlaps"]
 
 Ids = NDArray[np.int64]
 
@@ -44,17 +44,6 @@ def numbered(ids: NDArray[np.integer]) -> tuple[Ids, Ids]:
     present = np.bincount(ids) > 0
     place = np.cumsum(present) - 1
     return np.flatnonzero(present), place[ids]
-
-
-def canonical_labels(labels: NDArray[np.integer]) -> Ids:
-    """Renumber labels from 0 in the order in which they first appear."""
-    distinct, places = numbered(labels)
-    first = np.empty(len(distinct), dtype=np.int64)
-    # Written from the back, so that the earliest index of each label is the one that stays.
-    first[places[::-1]] = np.arange(len(labels) - 1, -1, -1)
-    rank = np.empty(len(distinct), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(distinct))
-    return rank[places]
 
 
 def overlaps(rows: Ids, columns: Ids, sizes: Ids | None = None) -> Overlaps:

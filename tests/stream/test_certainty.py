@@ -9,7 +9,7 @@ from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.consensus import expected_loss
 from weald.stream.publication.certainty import DRAWS_KEPT, RecentDraws, judge
 from weald.stream.tables.atom_table import Roster
-from weald.stream.tables.contingency import canonical_labels
+from weald.treecore.prior.sequential import canonical_labels
 
 Labels = NDArray[np.int64]
 

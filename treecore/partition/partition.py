@@ -38,6 +38,7 @@ __all__ = [
     "Model",
     "Partition",
     "block_log_marginal",
+    "close_all_blocks",
     "close_block",
     "close_last_blocks",
     "empty_partition",
@@ -207,6 +208,19 @@ def close_block(partition: Partition, k: int) -> None:
     partition.position[k] = last
     partition.n_blocks[0] = last
     clear_row(partition.rows, k)
+
+
+@compiled
+def close_all_blocks(partition: Partition) -> None:
+    """Leave the partition as if it had just been made: no atom in a block, low slots used first."""
+    partition = by_reference(partition)
+    while partition.n_blocks[0] > 0:
+        close_block(partition, partition.slots[partition.n_blocks[0] - 1])
+    for i in range(partition.label.shape[0]):
+        partition.label[i] = _NONE
+    for k in range(partition.slots.shape[0]):
+        partition.slots[k] = k
+        partition.position[k] = k
 
 
 @inner

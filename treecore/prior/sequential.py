@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 __all__ = ["canonical_labels", "seat_one_by_one"]
 
+# Sorting is slower than counting unless labels are spread wider than this many times n.
+_SPREAD = 8
+
 
 def seat_one_by_one(
     rng: Generator, n: int, discount: float, opens: Callable[[int, int], bool]
@@ -50,7 +53,17 @@ def seat_one_by_one(
 
 def canonical_labels(labels: NDArray[np.integer]) -> NDArray[np.int64]:
     """The same partition with labels 0, 1, 2, ... numbered as they first appear."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(first.shape[0], dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(first.shape[0], dtype=np.int64)
-    return rank[inverse]
+    n = labels.shape[0]
+    if n == 0:
+        return np.empty(0, dtype=np.int64)
+    end = int(labels.max()) + 1
+    if labels.dtype.kind not in "iu" or int(labels.min()) < 0 or end > _SPREAD * n:
+        _, labels = np.unique(labels, return_inverse=True)
+        end = int(labels.max()) + 1
+    first = np.full(end, n, dtype=np.int64)
+    # Written from the back, so that the earliest place of each label is the one that stays.
+    first[labels[::-1]] = np.arange(n - 1, -1, -1, dtype=np.int64)
+    present = np.flatnonzero(first < n)
+    rank = np.empty(end, dtype=np.int64)
+    rank[present[np.argsort(first[present])]] = np.arange(present.shape[0], dtype=np.int64)
+    return rank[labels]

@@ -50,6 +50,8 @@ def test_shape_and_seed(case: str) -> None:
 
 def test_order_of_appearance() -> None:
     assert canonical_labels(np.array([7, -2, 7, 0, -2])).tolist() == [0, 1, 0, 2, 1]
+    assert canonical_labels(np.array([10**9, 3, 10**9])).tolist() == [0, 1, 0]
+    assert canonical_labels(np.empty(0, dtype=np.int64)).tolist() == []
 
 
 def test_number_of_entities_given_the_partition(rng: Generator) -> None:
