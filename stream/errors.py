@@ -5,6 +5,7 @@
     StreamError
       SchemaError         the declared schema cannot be used              stop
       SourceError         a source cannot be opened or read               stop
+        LogReplaced       the log is another one than was read            stop: a person decides
       SourceUnavailable   the broker does not answer                      retry
       TooManyDeadLetters  nearly every record is bad                      stop
       ReplayDiverged      replay does not reproduce what SQL holds        stop
@@ -16,6 +17,7 @@ Bad records are not errors: they are `DeadLetter` values.
 # ruff: noqa: N818 - the names say what happened; the root class says that it is an error
 
 __all__ = [
+    "LogReplaced",
     "Rebalanced",
     "ReplayDiverged",
     "SchemaError",
@@ -36,6 +38,10 @@ class SchemaError(StreamError):
 
 class SourceError(StreamError):
     """A source cannot be opened or read."""
+
+
+class LogReplaced(SourceError):
+    """A topic or a file has another log than the one that SQL's offsets are of."""
 
 
 class SourceUnavailable(StreamError):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weald.cli.errors import ExitCode, NotReadyError
+from weald.cli.errors import ExitCode, NotReadyError, UsageError
 from weald.cli.service.signals import stopping_on_signals
 from weald.cli.terminal.opened import open_settings
 from weald.cli.terminal.options import Config, Set, example
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from weald.cli.config.settings import Settings
+    from weald.stream.source.recognition import Decision
 
 __all__ = ["add_to"]
 
@@ -66,6 +67,21 @@ def run(
         bool,
         typer.Option("--embedded", help="Start a Kafka broker and a Redis for this run alone."),
     ] = False,
+    from_beginning_again: Annotated[
+        bool,
+        typer.Option(
+            "--from-beginning-again",
+            help="Where the topic or file is another one than was read: read it from its start.",
+        ),
+    ] = False,
+    skip_to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--skip-to",
+            metavar="[PARTITION:]OFFSET",
+            help="Where it is another one: go on at this offset. Repeat for more partitions.",
+        ),
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Log what the engine does.")
     ] = False,
@@ -79,7 +95,14 @@ def run(
     hand. A file is read to its end and the command leaves with 0; a topic has no end.
 
     A new database gets its tables by itself; an older one asks for `weald db upgrade`.
+
+    A topic that was made anew under the same name, one that was truncated, and a file that was
+    replaced are told from what was read before by the topic's id, where the log begins, and a
+    checksum of the last record. Nothing is read then until it is said what is meant, with
+    --from-beginning-again or --skip-to; SQL keeps the decision, and what was read before under
+    another name of the topic. Neither option does anything otherwise.
     """
+    decision = _decision(skip_to or [], from_beginning_again=from_beginning_again)
     _log_to_standard_error(verbose=verbose)
     flags = {
         "stream.source": None if source is None else str(source),
@@ -99,6 +122,8 @@ def run(
         opened = root.open_source(settings)
         running.callback(opened.close)
         ready = running.enter_context(root.service(settings, opened))
+        if decision is not None:
+            ready.engine.go_on_with(decision)
         _announce(settings, ready.metrics_url)
         if embedded and settings.refinement.mode == "workers":
             running.enter_context(working_threads(settings, settings.workers.threads))
@@ -107,6 +132,24 @@ def run(
     _sum_up(settings, config)
     if signal.SIGINT in received:
         sys.exit(ExitCode.INTERRUPTED)
+
+
+def _decision(skip_to: list[str], *, from_beginning_again: bool) -> Decision | None:
+    """What is to be done with a log that is another one than was read."""
+    from weald.stream.source.recognition import Decision
+
+    if from_beginning_again and skip_to:
+        raise UsageError("--from-beginning-again and --skip-to contradict each other")
+    if not from_beginning_again and not skip_to:
+        return None
+    chosen: dict[str, int] = {}
+    for text in skip_to:
+        partition, _, offset = text.rpartition(":")
+        if not offset.isdecimal() or not (partition.isdecimal() or offset == text):
+            raise UsageError(f"--skip-to {text}: give an offset, or PARTITION:OFFSET")
+        chosen[partition] = int(offset)
+    everywhere = chosen.pop("", None)
+    return Decision(everywhere, {int(number): offset for number, offset in chosen.items()})
 
 
 def _check_source(settings: Settings) -> None:

@@ -27,6 +27,14 @@ LEDGER_COLUMNS = (
     Column("n_duplicate", "duplicate", "right"),
     Column("n_dead", "dead letters", "right"),
 )
+DECISION_COLUMNS = (
+    Column("decided_at", "decided"),
+    Column("topic", "topic"),
+    Column("partition", "partition", "right"),
+    Column("kept_as", "earlier log"),
+    Column("next_offset", "read from", "right"),
+    Column("difference", "because"),
+)
 ROUND_COLUMNS = (
     Column("kernel", "kernel"),
     Column("seq", "after observation", "right"),
@@ -60,6 +68,8 @@ def status(
     says how many a running Weald has. The lag (records of the topic that SQL does not hold yet) and
     the number of workers are known while the writer runs on this machine. Leases are those of the
     last rounds by what became of them, where workers refine; `weald watch` names the workers.
+    Where a topic was another one than was read, the account of the earlier one stays under the name
+    that the decision about it tells (`weald run --help`).
     """
     settings = open_settings(config, set_, {"stream.name": stream}).settings
     told = _at_once(settings) or _in_full(config, set_, stream)
@@ -68,7 +78,14 @@ def status(
     answer["partitions"] = [
         {**row, "updated_at": iso_time(row["updated_at"])} for row in told["partitions"]
     ]
-    tables = {"partitions": LEDGER_COLUMNS, "last_refinement": ROUND_COLUMNS}
+    answer["log_decisions"] = [
+        {**row, "decided_at": iso_time(row["decided_at"])} for row in told["log_decisions"]
+    ]
+    tables = {
+        "partitions": LEDGER_COLUMNS,
+        "log_decisions": DECISION_COLUMNS,
+        "last_refinement": ROUND_COLUMNS,
+    }
     write_record(_brief(answer) if output is Form.table else answer, output, tables=tables)
 
 
@@ -104,6 +121,10 @@ def _in_full(config: Path | None, set_: list[str] | None, stream: str | None) ->
             "dead_letter_reasons": state.reader.dead_letter_counts(state.stream),
             "leases": state.reader.lease_counts(state.stream),
             "partitions": [asdict(row) for row in state.reader.ledger(state.stream)],
+            "log_decisions": [
+                {name: value for name, value in asdict(row).items() if name != "mark"}
+                for row in state.reader.log_decisions(state.stream)
+            ],
             "last_refinement": [
                 asdict(row) for row in state.reader.rounds(state.stream, limit=ROUNDS_SHOWN)
             ],

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from weald.cli.errors import CommandError
 
 if TYPE_CHECKING:
+    from weald.storage.commit.log_marks import LogMark
     from weald.stream.record.record import Message, TopicPartition
+    from weald.stream.source.recognition import FoundLog
     from weald.stream.source.source import Change, Source
 
     from .replay import Replay
@@ -78,6 +80,10 @@ class BoundedSource:
     def assignment(self) -> set[TopicPartition]:
         """Partitions that this process owns."""
         return self._source.assignment()
+
+    def look(self, marks: Mapping[TopicPartition, LogMark]) -> dict[TopicPartition, FoundLog]:
+        """Return what there is of each partition."""
+        return self._source.look(marks)
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Go on from these positions."""

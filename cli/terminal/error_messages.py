@@ -30,6 +30,10 @@ _MEANING: dict[tuple[str, str], tuple[type[CommandError], str | None]] = {
     ("weald.storage.errors", "StorageError"): (CommandError, DOCTOR),
     ("weald.stream.errors", "SchemaError"): (UsageError, "correct [schema] in weald.toml"),
     ("weald.stream.errors", "SourceUnavailable"): (NotReadyError, DOCTOR),
+    ("weald.stream.errors", "LogReplaced"): (
+        ConflictError,
+        "weald run --from-beginning-again    reads all of it; or weald run --skip-to OFFSET",
+    ),
     ("weald.stream.errors", "Rebalanced"): (ConflictError, "weald status    shows the owner"),
     ("weald.stream.errors", "TooManyDeadLetters"): (
         CommandError,

@@ -4,6 +4,8 @@
 - ``commit``: what one SQL transaction carries: plain frozen data, filled by the engine, read by
   the store.
 - ``invariants``: what every batch must satisfy by itself, before the database is asked. Pure.
+- ``log_marks``: by what a partition's log is known again, and what was decided when it was another
+  one.
 - ``refinement_rows``: what refinement adds to one transaction, inline or by workers: plain frozen
   data.
 """

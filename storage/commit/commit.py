@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .changes import CERTAINTY_CHUNK, Bundled, Certainty, Departure, Reassignment, Unbundled
+from .log_marks import LogMark, LogReplacement
 from .refinement_rows import AdoptionRow, LeaseRow, RoundRow
 
 __all__ = [
@@ -75,13 +76,16 @@ class StreamSpec:
     seed: int
 
 
+_NO_MARK = LogMark()
+
+
 @dataclass(frozen=True)
 class OffsetAdvance:
     """How far one partition of the topic moves with this commit, and where its records went.
 
     ``n_received = n_inserted + n_duplicate + n_dead`` always; the table refuses anything else. A
     dead letter that is taken back was received before: it counts as -1 dead, then as what it is
-    now.
+    now. What ``mark`` does not say stays as it was.
     """
 
     topic: str
@@ -91,6 +95,7 @@ class OffsetAdvance:
     n_inserted: int
     n_duplicate: int = 0
     n_dead: int = 0
+    mark: LogMark = _NO_MARK
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,6 +336,8 @@ class BatchCommit:
         epoch is written once, which makes retrying after an unknown outcome safe.
     offsets
         One per partition that moved. Never backwards.
+    replaced
+        Partitions whose log is another one than was read, as a person decided.
     taken_back
         Dead letters of earlier commits that this one decides anew: they are removed, and what
         became of each is among the observations or the dead letters under the same offset.
@@ -354,3 +361,4 @@ class BatchCommit:
     snapshot: Snapshot | None = None
     leases: Sequence[LeaseRow] = ()
     adoptions: Sequence[AdoptionRow] = ()
+    replaced: Sequence[LogReplacement] = ()

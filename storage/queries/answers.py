@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from weald.storage.commit.log_marks import LogMark
+
 __all__ = [
     "LedgerRow",
     "ObservationRow",
@@ -33,6 +35,8 @@ class Position:
         Who may commit.
     offsets
         Next offset to read of each (topic, partition) that was ever read.
+    marks
+        By what the log of each is known again.
     """
 
     epoch: int
@@ -40,6 +44,7 @@ class Position:
     generation: int
     owner: str
     offsets: dict[tuple[str, int], int]
+    marks: dict[tuple[str, int], LogMark]
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from weald.storage.commit.commit import (
     StreamSpec,
     Unbundled,
 )
+from weald.storage.commit.log_marks import LogReplacement
 from weald.storage.settings import RetentionSettings
 
 from .answers import (
@@ -265,6 +266,9 @@ class Reader(Protocol):
 
     def lease_counts(self, stream: str) -> dict[str, int]:
         """Return how many of the leases that are kept have each outcome."""
+
+    def log_decisions(self, stream: str) -> list[LogReplacement]:
+        """Return what was decided about logs that others had taken the place of, oldest first."""
 
     def last_round(self, stream: str) -> int:
         """Return the number of the newest round of leases, 0 if there was none."""

@@ -43,6 +43,9 @@ _REASONS = """
 _LEASES = """
     SELECT outcome, count(*) AS n FROM leases
     WHERE stream_id = ? GROUP BY outcome ORDER BY outcome"""
+_DECISIONS = """
+    SELECT topic, partition, kept_as, next_offset, difference, decided_at
+    FROM log_decisions WHERE stream_id = ? ORDER BY id"""
 _ROUNDS = """
     SELECT seq, kernel, proposed, accepted, log_joint_before, log_joint_after, seconds
     FROM rounds WHERE stream_id = ? ORDER BY id DESC LIMIT ?"""
@@ -109,6 +112,7 @@ def _told(connection: sqlite3.Connection, stream: str, rounds: int) -> dict[str,
     told["leases"] = {row["outcome"]: row["n"] for row in leases}
     told["warnings"] = told["warnings"] and json.loads(told["warnings"])
     told["partitions"] = [dict(row) for row in connection.execute(_LEDGER, (stream_id,))]
+    told["log_decisions"] = [dict(row) for row in connection.execute(_DECISIONS, (stream_id,))]
     newest = connection.execute(_ROUNDS, (stream_id, rounds)).fetchall()
     told["last_refinement"] = [dict(row) for row in reversed(newest)]
     return told

@@ -7,12 +7,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from weald.storage.commit.commit import ClusterRow
+from weald.storage.commit.log_marks import LogReplacement
 from weald.storage.encoding.row_bytes import from_bytes
+from weald.storage.sql import schema
 from weald.storage.sql.schema import clusters, offsets, publications, snapshots, streams
 
 from .answers import LedgerRow, StreamStatus
 
-__all__ = ["cluster_rows", "ledger", "status"]
+__all__ = ["cluster_rows", "ledger", "log_decisions", "status"]
 
 
 def status(connection: sa.Connection, stream_id: int) -> StreamStatus:
@@ -79,6 +81,18 @@ def ledger(connection: sa.Connection, stream_id: int) -> list[LedgerRow]:
         .order_by(offsets.c.topic, offsets.c.partition)
     )
     return [LedgerRow(*row) for row in connection.execute(statement)]
+
+
+def log_decisions(connection: sa.Connection, stream_id: int) -> list[LogReplacement]:
+    """Return what was decided about logs that others had taken the place of, oldest first."""
+    names = [name for name in LogReplacement.__dataclass_fields__ if name != "mark"]
+    table = schema.log_decisions
+    statement = (
+        sa.select(*(table.c[name] for name in names))
+        .where(table.c.stream_id == stream_id)
+        .order_by(table.c.id)
+    )
+    return [LogReplacement(*row) for row in connection.execute(statement)]
 
 
 def cluster_rows(

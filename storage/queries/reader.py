@@ -22,6 +22,7 @@ from weald.storage.commit.commit import (
     Snapshot,
     StreamSpec,
 )
+from weald.storage.commit.log_marks import LogReplacement
 from weald.storage.errors import StreamNotFound
 from weald.storage.settings import StorageSettings
 from weald.storage.sql import bundles
@@ -310,6 +311,11 @@ class SqlReader:
         """Return how many of the leases that are kept have each outcome."""
         with self._of(stream) as (connection, stream_id):
             return leases.lease_counts(connection, stream_id)
+
+    def log_decisions(self, stream: str) -> list[LogReplacement]:
+        """Return what was decided about logs that others had taken the place of, oldest first."""
+        with self._of(stream) as (connection, stream_id):
+            return overview.log_decisions(connection, stream_id)
 
     def last_round(self, stream: str) -> int:
         """Return the number of the newest round of leases, 0 if there was none."""

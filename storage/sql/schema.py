@@ -37,6 +37,7 @@ __all__ = [
     "leases",
     "lineage_events",
     "lineage_parents",
+    "log_decisions",
     "metadata",
     "observations",
     "offsets",
@@ -47,7 +48,7 @@ __all__ = [
 ]
 
 # Revision that these tables are. Kept here so that opening a database need not import Alembic.
-HEAD = "0010"
+HEAD = "0011"
 
 metadata = MetaData(
     naming_convention={
@@ -100,8 +101,30 @@ offsets = Table(
     Column("n_duplicate", BigInteger, nullable=False),
     Column("n_dead", BigInteger, nullable=False),
     Column("updated_at", Double, nullable=False),
+    # By what the log is known again; see ``storage.commit.log_marks``.
+    Column("topic_id", Text),
+    Column("log_start", BigInteger),
+    Column("last_offset", BigInteger),
+    Column("last_checksum", Text),
     UniqueConstraint("stream_id", "topic", "partition"),
     CheckConstraint("n_received = n_inserted + n_duplicate + n_dead", name="ledger_adds_up"),
+)
+
+# What a person decided when the log of a partition was another one than was read.
+log_decisions = Table(
+    "log_decisions",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("stream_id", Integer, ForeignKey("streams.id"), nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("decided_at", Double, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("partition", Integer, nullable=False),
+    # The name that the earlier log has in ``offsets`` since.
+    Column("kept_as", Text, nullable=False),
+    Column("next_offset", BigInteger, nullable=False),
+    Column("difference", Text, nullable=False),
+    Index("ix_log_decisions_stream", "stream_id", "epoch"),
 )
 
 # Source: the row of ``offsets``, which names topic and partition; two integers then are the

@@ -2,6 +2,8 @@
 
 - ``fence``: who may write a stream, and whose turn it is.
 - ``leases``: leases and adopted rounds in SQL: who holds what, checked where it counts.
+- ``logs``: another log under a topic's name: the earlier one keeps its rows, under a name of its
+  own.
 - ``retention``: what may be forgotten, and forgetting it: oldest first, a bounded number of rows
   at a time.
 - ``rewind``: back to a snapshot: everything later leaves the tables, and the offsets go back with

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from weald.storage.commit.commit import BatchCommit
+from weald.storage.commit.log_marks import LogMark
 from weald.storage.errors import Fenced, StreamNotFound
 from weald.storage.queries.answers import Position
 from weald.storage.sql.schema import offsets, streams
@@ -62,17 +63,19 @@ def claim(
 def position(connection: sa.Connection, stream_id: int) -> Position:
     """Return where the stream stands."""
     row = connection.execute(sa.select(streams).where(streams.c.id == stream_id)).one()
-    sources = connection.execute(
-        sa.select(offsets.c.topic, offsets.c.partition, offsets.c.next_offset).where(
-            offsets.c.stream_id == stream_id
-        )
-    )
+    sources = connection.execute(sa.select(offsets).where(offsets.c.stream_id == stream_id)).all()
     return Position(
         epoch=row.epoch,
         next_seq=row.next_seq,
         generation=row.generation,
         owner=row.owner,
-        offsets={(topic, partition): next_offset for topic, partition, next_offset in sources},
+        offsets={(each.topic, each.partition): each.next_offset for each in sources},
+        marks={
+            (each.topic, each.partition): LogMark(
+                each.topic_id, each.log_start, each.last_offset, each.last_checksum
+            )
+            for each in sources
+        },
     )
 
 

@@ -16,6 +16,7 @@ from weald.storage.sql.schema import (
     dead_letters,
     lineage_events,
     lineage_parents,
+    log_decisions,
     observations,
     offsets,
     publications,
@@ -53,11 +54,31 @@ def rewind(connection: sa.Connection, back: Rewind) -> int:
     if row is None:
         raise StreamNotFound(f"stream {back.stream!r} does not exist")
     stream_id, epoch = row
+    _refuse_another_log(connection, stream_id, back)
     _give_back(connection, stream_id, back)
     n_taken = _move_offsets_back(connection, stream_id, back)
     _forget_history(connection, stream_id, back)
     _restore_clusters(connection, stream_id, epoch, back)
     return n_taken
+
+
+def _refuse_another_log(connection: sa.Connection, stream_id: int, back: Rewind) -> None:
+    """Refuse to go back to offsets of a log that is there no more."""
+    taken = sa.select(snapshots.c.epoch).where(
+        snapshots.c.stream_id == stream_id, snapshots.c.number == back.snapshot
+    )
+    decided = log_decisions.c
+    later = connection.execute(
+        sa.select(decided.topic, decided.partition, decided.kept_as)
+        .where(decided.stream_id == stream_id, decided.epoch > taken.scalar_subquery())
+        .limit(1)
+    ).one_or_none()
+    if later is not None:
+        raise StreamConflict(
+            f"{later.topic}[{later.partition}] has been another log since that snapshot, and what "
+            f"was read before is kept as {later.kept_as}: it could not be read again. Keep the "
+            "later results, or choose a later snapshot"
+        )
 
 
 def _give_back(connection: sa.Connection, stream_id: int, back: Rewind) -> None:

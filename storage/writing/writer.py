@@ -41,6 +41,7 @@ from weald.storage.sql.schema import (
 
 from .fence import Turn, take_turn
 from .leases import prune, write_leases
+from .logs import replace_logs
 
 __all__ = ["write_batch", "write_clusters", "write_snapshot"]
 
@@ -60,6 +61,7 @@ def write_batch(connection: sa.Connection, batch: BatchCommit, snapshots_kept: i
     if turn is None:
         return False
     failpoint("commit.fenced")
+    replace_logs(connection, turn.stream_id, batch.epoch, batch.replaced)
     sources = _advance_offsets(connection, turn.stream_id, batch)
     failpoint("commit.offsets")
     take_back(connection, sources, batch.taken_back)
@@ -90,9 +92,12 @@ def _advance_statement(dialect: str) -> Any:
     new = insert.excluded
     counts = ("n_received", "n_inserted", "n_duplicate", "n_dead")
     added = {name: offsets.c[name] + new[name] for name in counts}
+    marks = ("topic_id", "log_start", "last_offset", "last_checksum")
+    known = {name: sa.func.coalesce(new[name], offsets.c[name]) for name in marks}
+    moved = {"next_offset": new.next_offset, "updated_at": new.updated_at}
     return insert.on_conflict_do_update(
         index_elements=["stream_id", "topic", "partition"],
-        set_=added | {"next_offset": new.next_offset, "updated_at": new.updated_at},
+        set_=added | known | moved,
         where=offsets.c.next_offset <= new.next_offset,
     ).returning(offsets.c.id)
 
@@ -104,6 +109,8 @@ def _advance_offsets(connection: sa.Connection, stream_id: int, batch: BatchComm
     sources: Sources = {}
     for advance in batch.offsets:
         row = asdict(advance) | {"stream_id": stream_id, "updated_at": now}
+        mark = row.pop("mark")
+        row |= mark | {"last_checksum": mark.pop("checksum")}
         source = connection.execute(statement, row).scalar_one_or_none()
         if source is None:
             raise InvariantBroken(

@@ -37,7 +37,9 @@ class Delivery:
         self._watch = watch
 
     def introduce(self, writer: Writer) -> None:
-        """Show what a stream that was just taken over holds."""
+        """Tell SQL of logs that have changed, and show what the stream holds."""
+        if writer.replaces_logs:
+            self.deliver(writer, Held(), Applied(), save=True)
         if writer.spec is not None:
             self._outlets.show_all(writer.spec.name, self._store, self._watch)
 

@@ -21,6 +21,7 @@ from weald.stream.record.formats import schema_for
 from weald.stream.record.pending_batch import Held, fresh
 from weald.stream.record.record import Message, Reason
 from weald.stream.record.schema import Schema
+from weald.stream.source.recognition import Decision
 from weald.stream.source.retry import Patience
 from weald.stream.source.source import Source
 from weald.stream.telemetry.telemetry import Watch
@@ -82,6 +83,10 @@ class Engine:
     def refine_by(self, refinery: Refinery) -> None:
         """Give the partition out to workers between two batches."""
         self._refinery = refinery
+
+    def go_on_with(self, decision: Decision) -> None:
+        """Accept a log that is another one than was read, as a person has decided."""
+        self._ownership.decision = decision
 
     def stop(self) -> None:
         """Finish the batch in hand, then return from `run`; safe in a signal handler."""

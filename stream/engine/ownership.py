@@ -8,6 +8,7 @@ from weald.storage.errors import Fenced
 from weald.storage.queries.base import Store
 from weald.stream.errors import Rebalanced
 from weald.stream.model.model import Plan
+from weald.stream.source.recognition import Decision
 from weald.stream.source.retry import Patience
 from weald.stream.source.source import Change, Source
 from weald.stream.telemetry.telemetry import Watch
@@ -43,6 +44,7 @@ class Ownership:
         self._patience = patience
         self._watch = watch
         self._refused_since: float | None = None
+        self.decision: Decision | None = None
         self.writer: Writer | None = None
 
     def unsettled(self, changes: Sequence[Change]) -> bool:
@@ -72,7 +74,7 @@ class Ownership:
             if self.writer is None:
                 self._take_over()
             if self.writer is not None:
-                self._source.seek(self.writer.offsets)
+                self._go_on(self.writer)
         self.show()
         return self.writer if self.writer is not former else None
 
@@ -91,6 +93,13 @@ class Ownership:
         else:
             phase = "warming_up" if self.writer.shard is None else "running"
         self._watch.phase(phase, len(self._source.assignment()))
+
+    def _go_on(self, writer: Writer) -> None:
+        """Have the source go on from SQL's offsets, if the logs are those that they are of."""
+        until_done = self._patience.until_done
+        found = until_done("kafka", lambda: self._source.look(writer.marks))
+        writer.recognise(found, self.decision)
+        until_done("kafka", lambda: self._source.seek(writer.offsets))
 
     def _take_over(self) -> None:
         self._watch.phase("replaying", len(self._source.assignment()))

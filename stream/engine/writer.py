@@ -6,11 +6,12 @@ Everything here is dropped when the tenure ends; SQL has what counts.
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from weald.storage.commit.commit import BatchCommit, LineageRow, Snapshot, StreamSpec
+from weald.storage.commit.log_marks import LogMark, LogReplacement
 from weald.storage.errors import Fenced, StorageUnavailable, StreamNotFound
 from weald.storage.queries.answers import SnapshotInfo
 from weald.storage.queries.base import Store
@@ -24,6 +25,7 @@ from weald.stream.model.shard import Shard
 from weald.stream.record.pending_batch import Held
 from weald.stream.record.record import DeadLetter, TopicPartition
 from weald.stream.recovery.recovery import adopt, first_difference, replay, restored, with_offsets
+from weald.stream.source.recognition import Decision, FoundLog, differences_of, replacements
 from weald.stream.telemetry.steps import Step
 
 __all__ = ["Claim", "Writer"]
@@ -72,7 +74,9 @@ class Writer:
         self._snapshot_seq = 0
         self._due = False
         self._pruning = False
+        self._replaced: list[LogReplacement] = []
         self.offsets: dict[TopicPartition, int] = {}
+        self.marks: dict[TopicPartition, LogMark] = {}
 
     @property
     def shard(self) -> Shard | None:
@@ -155,6 +159,7 @@ class Writer:
         self._epoch = position.epoch
         self._next_seq = position.next_seq
         self.offsets = {TopicPartition(*place): next_ for place, next_ in position.offsets.items()}
+        self.marks = {TopicPartition(*place): mark for place, mark in position.marks.items()}
 
     def _compare(
         self, shard: Shard, snapshot: SnapshotInfo | None, breathe: Callable[[int], None]
@@ -196,11 +201,11 @@ class Writer:
         if self._known() is not None:
             raise Fenced(f"stream {self._plan.stream.name!r} was begun by another process")
         sample = held.batch.values[: max(self._plan.model.warmup_records, 1)]
-        offsets = self.offsets
+        offsets, marks = self.offsets, self.marks
         spec = self._store.ensure_stream(spec_from_sample(self._plan, sample))
         self._take(spec)
         failpoint("begin.created")
-        self.offsets = offsets
+        self.offsets, self.marks = offsets, marks
         self._shard = new_shard(spec, self._plan.refinement, self._plan.memory)
         self._shard.archive = Archive(self._store, self._plan.stream.name)
         self._due = True
@@ -276,7 +281,7 @@ class Writer:
             owner=claim.owner,
             generation=max(generation, claim.generation),
             epoch=epoch,
-            offsets=held.advances(),
+            offsets=held.advances(self.marks),
             observations=held.block(shard.seq - len(held) + 1, clusters),
             dead_letters=held.dead_letters,
             taken_back=held.taken_back,
@@ -290,11 +295,15 @@ class Writer:
             snapshot=snapshot,
             leases=applied.leases,
             adoptions=applied.adoptions,
+            replaced=self._replaced,
         )
 
     def committed(self, commit: BatchCommit) -> None:
         """Note that SQL holds the commit."""
         self._epoch = commit.epoch
+        self._replaced = []
+        for each in commit.offsets:
+            self.marks[TopicPartition(each.topic, each.partition)] = each.mark
         shard = self._model()
         if shard.archive is not None:
             shard.archive.committed()
@@ -307,6 +316,42 @@ class Writer:
     def reached(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Note how far the records in hand go."""
         self.offsets.update(offsets)
+
+    def recognise(
+        self, found: Mapping[TopicPartition, FoundLog], decision: Decision | None
+    ) -> None:
+        """Compare what there is with what was read; where it is another log, do as was decided.
+
+        Raises
+        ------
+        LogReplaced
+            When nobody has decided.
+        """
+        differences = differences_of(self.offsets, self.marks, found)
+        if differences:
+            now = time.time()
+            self._replaced = replacements(differences, found, self.offsets, decision, now)
+        for each in self._replaced:
+            place = TopicPartition(each.topic, each.partition)
+            self.marks.pop(place)
+            self.offsets[TopicPartition(each.kept_as, each.partition)] = self.offsets[place]
+            self.offsets[place] = each.next_offset
+            _log.warning(
+                "%s[%d] is another log (%s): it is read from offset %d on, and what was read of "
+                "the earlier one is kept as %s",
+                *place,
+                each.difference,
+                each.next_offset,
+                each.kept_as,
+            )
+        for place, log in found.items():
+            was = self.marks.get(place, LogMark())
+            self.marks[place] = replace(was, topic_id=log.topic_id, log_start=log.start)
+
+    @property
+    def replaces_logs(self) -> bool:
+        """Whether SQL has to be told of another log before anything is read of it."""
+        return bool(self._replaced)
 
     def prune(self) -> None:
         """Forget what the retention lets go, for a moment; the rest after a later commit.

@@ -2,15 +2,16 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weald.storage.commit.commit import DeadLetterLike, ObservationBlock, OffsetAdvance
+from weald.storage.commit.log_marks import LogMark
 
 from .decode import set_aside
-from .record import Batch, DeadLetter, Message, Reason, TopicPartition, joined
+from .record import Batch, DeadLetter, Message, Reason, TopicPartition, checksum_of, joined
 
 __all__ = ["Held", "fresh", "message_of"]
 
@@ -50,8 +51,11 @@ class _Account:
     kept: int = 0
     dead: int = 0
     taken_back: int = 0
+    last: Message | None = None
 
-    def advance(self, place: TopicPartition) -> OffsetAdvance:
+    def advance(self, place: TopicPartition, mark: LogMark) -> OffsetAdvance:
+        if self.last is not None:
+            mark = replace(mark, last_offset=self.last.offset, checksum=checksum_of(self.last))
         return OffsetAdvance(
             topic=place.topic,
             partition=place.partition,
@@ -61,6 +65,7 @@ class _Account:
             # A letter that is taken back was received by an earlier commit, and was dead there.
             n_duplicate=self.received + self.taken_back - self.kept,
             n_dead=self.dead - self.taken_back,
+            mark=mark,
         )
 
 
@@ -122,7 +127,8 @@ class Held:
         for message in messages:
             account = self._account(message.topic, message.partition, message.offset)
             account.received += 1
-            account.next_offset = max(account.next_offset, message.offset + 1)
+            if message.offset >= account.next_offset:
+                account.next_offset, account.last = message.offset + 1, message
         self._keep(kept, decoded, received_at)
 
     def _keep(
@@ -205,9 +211,12 @@ class Held:
         self._batches = [batch.without(reasons)]
         return dead
 
-    def advances(self) -> list[OffsetAdvance]:
-        """Account of each partition."""
-        return [account.advance(place) for place, account in sorted(self._accounts.items())]
+    def advances(self, marks: Mapping[TopicPartition, LogMark]) -> list[OffsetAdvance]:
+        """Account of each partition, with what its log is known by."""
+        return [
+            account.advance(place, marks.get(place, LogMark()))
+            for place, account in sorted(self._accounts.items())
+        ]
 
     def block(self, first_seq: int, clusters: NDArray[np.int64]) -> ObservationBlock | None:
         """Observations as the store takes them, numbered from `first_seq`."""

@@ -6,6 +6,7 @@ A batch is columnar: after decoding no Python object exists per observation, exc
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,19 @@ from numpy.typing import NDArray
 
 from weald.storage.commit.commit import STORED_BYTES
 
-__all__ = ["STORED_BYTES", "Batch", "DeadLetter", "Message", "Reason", "TopicPartition", "joined"]
+__all__ = [
+    "STORED_BYTES",
+    "Batch",
+    "DeadLetter",
+    "Message",
+    "Reason",
+    "TopicPartition",
+    "checksum_of",
+    "joined",
+]
+
+# Of a checksum: collisions need not be feared, and people can compare it by eye.
+_CHECKSUM_BYTES = 8
 
 
 class TopicPartition(NamedTuple):
@@ -45,6 +58,16 @@ class Message(NamedTuple):
     timestamp_ms: int
     key: bytes | None
     value: bytes | None
+
+
+def checksum_of(message: Message) -> str:
+    """Return a checksum of a record's key and value."""
+    made = blake2b(digest_size=_CHECKSUM_BYTES)
+    for part in (message.key, message.value):
+        # Nothing and an empty text differ, and so do a key's end and a value's beginning.
+        made.update(b"-" if part is None else b"%d:" % len(part))
+        made.update(part or b"")
+    return made.hexdigest()
 
 
 class Reason(StrEnum):

@@ -15,12 +15,14 @@ from pathlib import Path
 
 import msgspec
 
+from weald.storage.commit.log_marks import LogMark
 from weald.stream.errors import SourceError
 from weald.stream.record.formats import format_of
-from weald.stream.record.record import Message, TopicPartition
+from weald.stream.record.record import Message, TopicPartition, checksum_of
 from weald.stream.settings import StreamSettings
 
 from .lines import LineReader
+from .recognition import FoundLog
 from .source import Change
 from .table_reader import RowReader, open_rows
 
@@ -162,6 +164,18 @@ class FileSource:
         """Return the file's one partition."""
         return {self._partition}
 
+    def look(self, marks: Mapping[TopicPartition, LogMark]) -> dict[TopicPartition, FoundLog]:
+        """Read the row again that was the last one; standard input has none twice."""
+        if self._path is None:
+            return {}
+        mark = marks.get(self._partition, LogMark())
+        if mark.last_offset is None:
+            return {self._partition: FoundLog(None, 0, None)}
+        self.seek({self._partition: mark.last_offset})
+        row = self._one_row()
+        end = None if row else self._next
+        return {self._partition: FoundLog(None, 0, end, checksum_of(row[0]) if row else None)}
+
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Go on with this row; standard input cannot go back, so its rows are renumbered."""
         self._sought = True
@@ -172,15 +186,26 @@ class FileSource:
         if target < self._next:
             self._lines.close()
             self._open()
-        paused, self._paused = self._paused, False
         if target:
             _log.info("%s: %d rows were read before", self._path, target)
-        size = self._batch_records
         while self._next < target and not self.exhausted:
             # A line is at most one row, so this never goes too far.
-            self._batch_records = min(size, target - self._next)
-            self.poll(0.0)
+            self._rows_now(target - self._next)
+
+    def _one_row(self) -> list[Message]:
+        """Return the next row, if there is one; a header or a blank line is none."""
+        row: list[Message] = []
+        while not row and not self.exhausted:
+            row = self._rows_now(1)
+        return row
+
+    def _rows_now(self, at_most: int) -> list[Message]:
+        """Poll so many rows, paused or not."""
+        size, paused = self._batch_records, self._paused
+        self._batch_records, self._paused = min(size, at_most), False
+        rows = self.poll(0.0)
         self._batch_records, self._paused = size, paused
+        return rows
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Do nothing: nobody watches a file's lag."""

@@ -18,24 +18,28 @@ from kafka.errors import (
     KafkaConfigurationError,
     KafkaError,
     KafkaTimeoutError,
+    LogTruncationError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
     UnsupportedCodecError,
 )
 from kafka.structs import OffsetAndMetadata
 
-from weald.stream.errors import SourceError, SourceUnavailable
+from weald.storage.commit.log_marks import LogMark
+from weald.stream.errors import LogReplaced, SourceError, SourceUnavailable
 from weald.stream.record.record import Message, TopicPartition
 from weald.stream.settings import KafkaSettings
 
 from .inflation import OversizedBatchError, limit_batches
+from .kafka_log import look_at, message_of
 from .kafka_options import client_options, overhearing
+from .recognition import FoundLog
 from .single_writer import SingleWriterAssignor
 from .source import Change, in_order
 
 __all__ = ["KafkaSource"]
 
 _log = logging.getLogger(__name__)
-
-UNKNOWN_TIME = -1
 
 
 class _Recorder(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped base
@@ -78,15 +82,17 @@ class KafkaSource:
         self._settings = settings
         self._recorder = _Recorder(assignor)
         self._paused = False
+        self._client = f"weald-{stream}"
+        self._topic_ids: set[str | None] = set()
         self._process = uuid.uuid4().hex[:12]
         limit_batches(settings.batch_max_bytes)
         with overhearing() as overheard, _translated(settings, overheard):
             self._consumer = KafkaConsumer(
-                **client_options(settings, f"weald-{stream}"),
+                **client_options(settings, self._client),
                 group_id=settings.group or f"weald-{stream}",
                 partition_assignment_strategy=(assignor,),
                 enable_auto_commit=False,
-                auto_offset_reset=settings.auto_offset_reset,
+                auto_offset_reset="none",  # where to go on is for `seek` to say
                 isolation_level=settings.isolation_level,
                 session_timeout_ms=settings.session_timeout_ms,
                 heartbeat_interval_ms=settings.heartbeat_interval_ms,
@@ -117,8 +123,30 @@ class KafkaSource:
             if self._paused:
                 # Partitions assigned since then would flow otherwise.
                 self._consumer.pause(*self._consumer.assignment())
-            records = self._consumer.poll(timeout_ms=round(timeout_s * 1000))
-        return in_order([_message(each) for batch in records.values() for each in batch])
+            try:
+                records = self._consumer.poll(timeout_ms=round(timeout_s * 1000))
+            except NoOffsetForPartitionError:  # before the first `seek`
+                return []
+            except (OffsetOutOfRangeError, LogTruncationError) as error:
+                # Expired, truncated or made anew: the engine looks again, and says which.
+                _log.warning("the topic has no record where reading went on: %r", error)
+                self._recorder.changes.append(Change("assigned", tuple(self.assignment())))
+                return []
+            self._check_topic()
+        return in_order([message_of(each) for batch in records.values() for each in batch])
+
+    def _topic_id(self) -> str | None:
+        found = self._consumer._cluster.topic_id(self._settings.topic)  # noqa: SLF001 - nothing public tells it
+        return None if found is None else str(found)
+
+    def _check_topic(self) -> None:
+        """Have the engine look again when the topic was made anew under the consumer."""
+        topic_id = self._topic_id()
+        if topic_id is not None and self._topic_ids and topic_id not in self._topic_ids:
+            raise LogReplaced(
+                f"topic {self._settings.topic!r} was made anew while it was read: its id is "
+                f"{topic_id} now. Nothing of it was read"
+            )
 
     def pause(self) -> None:
         """Stop fetching; `poll` keeps the membership alive."""
@@ -139,24 +167,26 @@ class KafkaSource:
         """All partitions of the topic for the writer, none for a standby."""
         return set(_ours(self._consumer.assignment()))
 
+    def look(self, marks: Mapping[TopicPartition, LogMark]) -> dict[TopicPartition, FoundLog]:
+        """Ask the broker, by a client of its own."""
+        with _translated(self._settings):
+            found = look_at(self._settings, self._client, self.assignment(), marks)
+        # The consumer's own idea of the topic may be older than this look at it.
+        self._topic_ids = {log.topic_id for log in found.values()} | {self._topic_id()}
+        return found
+
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Go on from SQL's offsets, never from those that Kafka keeps for the group.
 
         Records that expired before they were read are skipped, with a warning that counts them.
-
-        Raises
-        ------
-        SourceError
-            When SQL is further than the partition's end: it is another topic of the same name.
         """
         with _translated(self._settings):
             assigned = sorted(self._consumer.assignment())
             known = [each for each in assigned if TopicPartition(*each) in offsets]
             starts = self._consumer.beginning_offsets(known) if known else {}
-            ends = self._consumer.end_offsets(known) if known else {}
             for each in known:
-                span = (starts[each], ends[each])
-                self._consumer.seek(each, _within(span, offsets[TopicPartition(*each)], each))
+                offset = offsets[TopicPartition(*each)]
+                self._consumer.seek(each, _not_before(starts[each], offset, each))
             new = [each for each in assigned if TopicPartition(*each) not in offsets]
             if new and self._settings.auto_offset_reset == "earliest":
                 self._consumer.seek_to_beginning(*new)
@@ -165,16 +195,15 @@ class KafkaSource:
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Tell the group's coordinator where SQL is, without waiting for its answer."""
-        if not offsets:
+        ours = {
+            ClientPartition(*place): OffsetAndMetadata(offset, "", -1)
+            for place, offset in offsets.items()
+            if place.topic == self._settings.topic
+        }
+        if not ours:
             return
         try:
-            self._consumer.commit_async(
-                {
-                    ClientPartition(*partition): OffsetAndMetadata(offset, "", -1)
-                    for partition, offset in offsets.items()
-                },
-                callback=_note_failure,
-            )
+            self._consumer.commit_async(ours, callback=_note_failure)
         except KafkaError as error:
             _note_failure(offsets, error)
 
@@ -204,14 +233,7 @@ class KafkaSource:
             _log.warning("leaving the consumer group failed: %s", error)
 
 
-def _within(span: tuple[int, int], offset: int, place: Any) -> int:
-    start, end = span
-    if offset > end:
-        raise SourceError(
-            f"SQL goes on at offset {offset} of {place.topic}[{place.partition}], which ends at "
-            f"{end}: the topic was made anew or lost records. Give the stream another name, or "
-            "restore the topic"
-        )
+def _not_before(start: int, offset: int, place: Any) -> int:
     if offset < start:
         _log.warning(
             "%d records of %s[%d] expired before they were read: offsets %d to %d are skipped",
@@ -226,11 +248,6 @@ def _within(span: tuple[int, int], offset: int, place: Any) -> int:
 
 def _ours(partitions: Iterable[Any]) -> tuple[TopicPartition, ...]:
     return tuple(sorted(TopicPartition(each.topic, each.partition) for each in partitions))
-
-
-def _message(record: Any) -> Message:
-    time = UNKNOWN_TIME if record.timestamp is None else record.timestamp
-    return Message(record.topic, record.partition, record.offset, time, record.key, record.value)
 
 
 def _note_failure(offsets: object, answer: object) -> None:

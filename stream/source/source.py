@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from weald.storage.commit.log_marks import LogMark
 from weald.stream.record.record import Message, TopicPartition
+
+from .recognition import FoundLog
 
 __all__ = ["Change", "Source", "in_order"]
 
@@ -58,6 +61,20 @@ class Source(Protocol):
 
     def assignment(self) -> set[TopicPartition]:
         """Partitions that this process owns now."""
+
+    def look(self, marks: Mapping[TopicPartition, LogMark]) -> dict[TopicPartition, FoundLog]:
+        """Return what there is of each assigned partition; of a stream that can't go back, nothing.
+
+        Parameters
+        ----------
+        marks : mapping of TopicPartition to LogMark
+            At whose last offsets the records are read again.
+
+        Raises
+        ------
+        SourceUnavailable
+            When the broker does not answer.
+        """
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Go on from these positions; assigned partitions without one begin at their start.

@@ -6,20 +6,27 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as ClientPartition
+from kafka.admin import NewTopic
 
 from tests.crash.processes import wait_until
+from tests.stream.scenario import NAME, Hook, line_of, new_store, plan_for, values_of
 from weald.cli.service.embedded import API_VERSION, kafka_broker
+from weald.storage.commit.log_marks import LogMark
+from weald.storage.writing.store import SqlStore
 from weald.stream.dead_letters.kafka_topic import KafkaDeadLetters
-from weald.stream.errors import SourceError
-from weald.stream.record.record import DeadLetter, Message, TopicPartition
+from weald.stream.engine.engine import Engine
+from weald.stream.errors import LogReplaced
+from weald.stream.record.record import DeadLetter, Message, TopicPartition, checksum_of
 from weald.stream.settings import KafkaSettings
 from weald.stream.source.kafka_source import KafkaSource
+from weald.stream.source.recognition import Decision
 from weald.stream.source.single_writer import SingleWriterAssignor
 
 FAST = KafkaSettings(
@@ -239,12 +246,137 @@ def test_records_that_expired_are_counted_and_skipped(
     assert "offsets 12 to 29 are skipped" in caplog.text
 
 
-def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(broker: Broker) -> None:
+def test_a_look_at_a_log_reads_one_record_again(broker: Broker) -> None:
     broker.produce(0, 20)
     with closing(joined(broker.source())) as source:
-        with pytest.raises(SourceError, match=r"offset 21 .* ends at 20"):
-            source.seek({broker.place: 21})
-        source.seek({broker.place: 20})
+        source.seek({})
+        messages = polled(source, 20)
+        log = source.look({broker.place: LogMark(last_offset=12)})[broker.place]
+        assert (log.start, log.end, log.checksum) == (0, 20, checksum_of(messages[12]))
+        assert (log.topic_id is None) == (broker.settings.api_version is not None)
+        assert source.look({broker.place: LogMark(last_offset=20)})[broker.place].checksum is None
+        # The consumer itself has not moved.
+        broker.produce(20, 23)
+        assert offsets(polled(source, 3)) == [20, 21, 22]
+
+
+def test_a_look_past_a_record_that_is_gone(
+    kafka_topic: Callable[..., str], kafka_bootstrap: str
+) -> None:
+    """An aborted one leaves a gap up to the end, an expired one lies before the start."""
+    topic = kafka_topic(partitions=1)
+    producer = KafkaProducer(bootstrap_servers=kafka_bootstrap, transactional_id=topic)
+    producer.init_transactions()
+    for keep in (True, False):
+        producer.begin_transaction()
+        producer.send(topic, value=b"x").get(timeout=30)
+        (producer.commit_transaction if keep else producer.abort_transaction)()
+    producer.close()
+    broker = Broker(kafka_bootstrap, topic, None)
+    with closing(joined(broker.source())) as source:
+        aborted = source.look({broker.place: LogMark(last_offset=2)})[broker.place]
+        assert (aborted.end, aborted.checksum) == (4, None)
+        with closing(KafkaAdminClient(bootstrap_servers=kafka_bootstrap)) as administrator:
+            administrator.delete_records({ClientPartition(*broker.place): 3})
+        expired = source.look({broker.place: LogMark(last_offset=0)})[broker.place]
+        assert (expired.start, expired.checksum) == (3, None)
+
+
+def test_a_record_that_is_not_there_has_the_engine_look_again(
+    kafka_topic: Callable[..., str], kafka_bootstrap: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Expired while it was read: without that the client would go on elsewhere, unnoticed."""
+    broker = Broker(kafka_bootstrap, kafka_topic(partitions=1), None)
+    broker.produce(0, 50)
+    with closing(joined(broker.source())) as source:
+        source.look({})
+        with closing(KafkaAdminClient(bootstrap_servers=kafka_bootstrap)) as administrator:
+            administrator.delete_records({ClientPartition(*broker.place): 30})
+        source._consumer.seek(ClientPartition(*broker.place), 12)
+
+        def noticed() -> bool:
+            assert source.poll(0.1) == []
+            return bool(source.take_changes())
+
+        wait_until(noticed, "it tells the engine", 30.0)
+        source.seek({broker.place: 12})
+        assert offsets(polled(source, 20)) == list(range(30, 50))
+    assert "offsets 12 to 29 are skipped" in caplog.text
+
+
+def made_anew(bootstrap: str, topic: str, n: int) -> None:
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as administrator:
+        administrator.delete_topics([topic])
+        wait_until(lambda: topic not in administrator.list_topics(), "the topic is gone", 60.0)
+        administrator.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
+    Broker(bootstrap, topic, None).produce(0, n)
+
+
+def test_a_topic_that_is_made_anew_while_it_is_read_is_noticed(
+    kafka_topic: Callable[..., str], kafka_bootstrap: str
+) -> None:
+    broker = Broker(kafka_bootstrap, kafka_topic(partitions=1), None)
+    broker.produce(0, 20)
+    with closing(joined(broker.source(metadata_max_age_ms=500))) as source:
+        source.look({})
+        source.seek({})
+        polled(source, 20)
+        made_anew(kafka_bootstrap, broker.place.topic, 40)
+
+        def stops() -> bool:
+            try:
+                assert source.poll(0.1) == []
+            except LogReplaced:
+                return True
+            return False
+
+        wait_until(stops, "it stops", 60.0)
+
+
+def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
+    kafka_topic: Callable[..., str], kafka_bootstrap: str, tmp_path: Path
+) -> None:
+    """The first 150 of 230 would be passed over without a word."""
+    topic = kafka_topic(partitions=1)
+    settings = Broker(kafka_bootstrap, topic, None).settings
+    rows = values_of(230)
+
+    def produce(n: int, shift: int) -> None:
+        producer = KafkaProducer(bootstrap_servers=kafka_bootstrap)
+        for i in range(n):
+            producer.send(topic, line_of(shift + i, rows[i]).encode())
+        producer.close()
+
+    def run(n: int, decision: Decision | None = None) -> None:
+        plan = plan_for(None, source="kafka", poll_seconds=0.1)
+        source = KafkaSource(settings, NAME, plan.stream.batch_records)
+
+        def enough(step: str, _count: int) -> None:
+            if step == "poll" and counted(store) >= n:
+                engine.stop()
+
+        engine = Engine(plan, source, store, watch=Hook(enough))
+        if decision is not None:
+            engine.go_on_with(decision)
+        engine.run()
+
+    def counted(store: SqlStore) -> int:
+        return store.status(NAME).n_inserted if store.streams() else 0
+
+    store = new_store(tmp_path)
+    produce(150, 0)
+    run(150)
+    before = store.ledger(NAME)
+    made_anew(kafka_bootstrap, topic, 0)
+    produce(230, 1_000)
+    with pytest.raises(LogReplaced, match=r"the topic that was read has the id \S+, the one"):
+        run(1_000)
+    assert store.ledger(NAME) == before
+    run(380, Decision())
+    accounts = {row.topic: (row.next_offset, row.n_inserted) for row in store.ledger(NAME)}
+    assert accounts == {topic: (230, 230), f"{topic}~1": (150, 150)}
+    assert len(store.log_decisions(NAME)) == 1
+    run(380)
 
 
 ABSENT = """

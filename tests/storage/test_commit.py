@@ -19,6 +19,7 @@ from tests.storage.batches import (
     observations,
 )
 from weald.storage.commit.commit import STORED_BYTES
+from weald.storage.commit.log_marks import LogMark, LogReplacement
 from weald.storage.errors import Fenced, InvariantBroken, StreamConflict, StreamNotFound
 from weald.storage.queries.base import BatchCommit, Letters, OffsetAdvance
 from weald.storage.queries.reader import SqlReader
@@ -261,3 +262,35 @@ def test_letters_are_selected_by_every_condition(store: SqlStore) -> None:
     assert found(numbers=[1, 2, 99]) == [2, 1]
     assert store.request_replay(STREAM, Letters(reason="unfit", partition=0)) == (1, 1)
     assert found(requested=True) == [2]
+
+
+def test_marks_of_a_log_are_kept_until_others_are_told(store: SqlStore) -> None:
+    def marked(epoch: int, first_seq: int, mark: LogMark) -> None:
+        block = observations(first_seq, 5)
+        store.commit(batch(epoch, first_seq, 5, offsets=[replace(advance(block), mark=mark)]))
+
+    def stored() -> LogMark:
+        return store.position(STREAM).marks[TOPIC, 0]
+
+    marked(1, 1, LogMark("an-id", 3, 4, "c0ffee"))
+    assert stored() == LogMark("an-id", 3, 4, "c0ffee")
+    marked(2, 6, LogMark(last_offset=9, checksum="decaf"))
+    assert stored() == LogMark("an-id", 3, 9, "decaf")
+
+
+def test_a_log_that_took_another_s_place_has_an_account_of_its_own(store: SqlStore) -> None:
+    store.commit(batch(1, 1, 5))
+    other = LogReplacement(TOPIC, 0, f"{TOPIC}~1", 2, "another id", 5e9, LogMark("new", 1))
+    replaced = BatchCommit(STREAM, OWNER, 1, 2, replaced=[other])
+    store.commit(replaced)
+    store.commit(replaced)  # its answer was lost
+    assert store.offsets(STREAM) == {(TOPIC, 0): 2, (f"{TOPIC}~1", 0): 5}
+    assert store.position(STREAM).marks[TOPIC, 0] == LogMark("new", 1)
+    assert store.log_decisions(STREAM) == [replace(other, mark=LogMark())]
+    # Offsets that the earlier log had come again.
+    block = observations(6, 5, first_offset=2)
+    store.commit(batch(3, 6, 5, offsets=[advance(block)], observations=block))
+    assert [row.n_inserted for row in store.ledger(STREAM)] == [5, 5]
+    unknown = replace(other, partition=7)
+    with pytest.raises(InvariantBroken, match=r"nothing was read of earthquakes\[7\]"):
+        store.commit(BatchCommit(STREAM, OWNER, 1, 4, replaced=[unknown]))

@@ -70,11 +70,10 @@ def write_lines(path: Path, lines: Sequence[str]) -> Path:
     return path
 
 
-def records_file(folder: Path, n: int) -> Path:
-    """A file of `n` good records."""
-    return write_lines(
-        folder / "records.jsonl", [line_of(i, row) for i, row in enumerate(values_of(n))]
-    )
+def records_file(folder: Path, n: int, whole: int | None = None) -> Path:
+    """A file of `n` good records: the first of `whole`, to which more are appended later."""
+    rows = values_of(whole or n)[:n]
+    return write_lines(folder / "records.jsonl", [line_of(i, row) for i, row in enumerate(rows)])
 
 
 def plan_for(path: Path | None, *, batch_records: int = 64, **stream: object) -> Plan:

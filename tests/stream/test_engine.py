@@ -133,7 +133,7 @@ def test_stopped_in_the_middle_it_finishes_the_batch(tmp_path: Path, undisturbed
 
 
 def test_a_finished_file_is_left_alone_and_a_longer_one_goes_on(tmp_path: Path) -> None:
-    path = records_file(tmp_path, 150)
+    path = records_file(tmp_path, 150, 260)
     store = new_store(tmp_path)
     run(plan_for(path), store)
     epoch = store.position("stream").epoch
@@ -146,11 +146,11 @@ def test_a_finished_file_is_left_alone_and_a_longer_one_goes_on(tmp_path: Path) 
 
 
 def test_a_publication_out_of_turn_is_replayed(tmp_path: Path) -> None:
-    path = records_file(tmp_path, 150)
+    path = records_file(tmp_path, 150, 300)
     store = new_store(tmp_path)
     plan = plan_for(path, snapshot_records=10_000)
     run(plan, store)
-    records_file(tmp_path, 260)
+    records_file(tmp_path, 260, 300)
     run(plan, store)
     whole = outcome(store)
     store.delete_snapshots("stream", [info.number for info in store.snapshots("stream")])

@@ -40,7 +40,7 @@ def held(polled: list[Message], offsets: dict[TopicPartition, int]) -> Held:
 def test_what_sql_already_has_is_a_duplicate() -> None:
     polled = [*messages(0, 3, 4, 5, 5), *messages(1, 0, 1)]
     found = held(polled, {TopicPartition("events", 0): 5})
-    first, second = found.advances()
+    first, second = found.advances({})
     assert (first.next_offset, first.n_received, first.n_inserted, first.n_duplicate) == (
         6,
         4,
@@ -54,14 +54,14 @@ def test_what_sql_already_has_is_a_duplicate() -> None:
 
 def test_only_duplicates_move_no_offset_back() -> None:
     found = held(messages(0, 3, 4), {TopicPartition("events", 0): 5})
-    (advance,) = found.advances()
+    (advance,) = found.advances({})
     assert (advance.n_received, advance.n_duplicate, len(found)) == (2, 2, 0)
     assert advance.next_offset == 5
 
 
 def test_offsets_may_have_gaps() -> None:
     found = held(messages(0, 10, 17, 40), {TopicPartition("events", 0): 8})
-    (advance,) = found.advances()
+    (advance,) = found.advances({})
     assert (advance.next_offset, advance.n_inserted) == (41, 3)
 
 
@@ -84,6 +84,6 @@ def test_what_the_family_cannot_take_becomes_a_dead_letter(bad: list[float]) -> 
     dead = found.refuse(unfit(POISSON, found.batch.values))
     assert [(letter.reason, letter.offset) for letter in dead] == [("unfit", 1)]
     assert dead[0].value == b'{"x": 1, "y": 2}'
-    (advance,) = found.advances()
+    (advance,) = found.advances({})
     assert (advance.n_received, advance.n_inserted, advance.n_dead) == (3, 2, 1)
     assert found.batch.offset.tolist() == [0, 2]

@@ -142,7 +142,8 @@ def test_kept_results_stay_and_the_model_begins_from_the_snapshot(
     old, new = usable(whole, NAME, number), usable(whole, NAME, made)
     # Refinement between the two is forgotten, insertion is not: the same blocks at the beginning.
     assert np.array_equal(old.chain.labels, new.chain.labels[: old.seq])
-    longer = [line_of(i, row) for i, row in enumerate(values_of(N + 200))]
+    rows = np.vstack([values_of(N), values_of(200, seed=4)])
+    longer = [line_of(i, row) for i, row in enumerate(rows)]
     longer[300:300] = BAD
     run(plan_for(write_lines(tmp_path / "records.jsonl", longer)), whole)
     assert_exactly_once(whole, N + 200)
