@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -106,8 +105,8 @@ class Portraits:
         rows = []
         for column in found.columns:
             sentence = sentence_of(column, found.inside, share=found.share)
-            typical, spread = _typical(column, found.inside)
-            rest, rest_spread = _typical(column, ~found.inside)
+            typical, spread = column.typical(found.inside)
+            rest, rest_spread = column.typical(~found.inside)
             rows.append(
                 {
                     "feature": column.name,
@@ -196,28 +195,6 @@ class Portraits:
             for each, density, whole in zip(members, log_joint[:, at], total, strict=True)
         ]
         return sorted(rows, key=lambda row: -row["log_density"])
-
-
-def _typical(
-    column: Original, chosen: NDArray[np.bool_]
-) -> tuple[float | str | None, float | None]:
-    """Mean and standard deviation of numbers; the commonest name; the middle of moments."""
-    import numpy as np
-
-    from weald.stream.record.originals import phase_text
-
-    if column.kind == "category":
-        counts = Counter(each for each in column.values[chosen].tolist() if each is not None)
-        return (counts.most_common(1)[0][0], None) if counts else (None, None)
-    values = column.values[chosen].astype(np.float64)
-    values = values[~np.isnan(values)]
-    if values.size == 0:
-        return None, None
-    if column.period is None:
-        return float(values.mean()), float(values.std())
-    turns = np.exp(2j * np.pi * values / column.period).mean()
-    middle = float(np.angle(turns)) / (2.0 * np.pi) * column.period % column.period
-    return phase_text(column.kind, middle), None
 
 
 def contrast_text(row: Mapping[str, Any]) -> tuple[str, str]:

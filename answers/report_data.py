@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weald.stream.record.originals import original_names, original_summaries, originals_of
+from weald.treecore.family import spec_of
+
 if TYPE_CHECKING:
     from weald.mcmc.estimate.predictive import Predictive
+    from weald.stream.record.schema import Schema
+    from weald.treecore.family import FeatureSummary
     from weald.treecore.prior import PartitionPrior
 
 __all__ = ["BUCKET", "Chains", "NetworkSubject", "Sampled", "Shown", "Subject"]
@@ -114,6 +119,8 @@ class Subject(Sampled):
         Publications, oldest first; empty for a fit.
     events : sequence of mapping
         Lineage, newest last, as ``weald lineage`` tells it; empty for a fit.
+    schema : Schema, optional
+        What records look like, where the features are made of something else.
     """
 
     names: Sequence[str]
@@ -124,6 +131,7 @@ class Subject(Sampled):
     prior: PartitionPrior
     history: Sequence[Shown] = ()
     events: Sequence[Mapping[str, Any]] = ()
+    schema: Schema | None = None
 
     @property
     def largest(self) -> list[int]:
@@ -134,7 +142,22 @@ class Subject(Sampled):
     @property
     def told(self) -> list[str]:
         """The features that mean something by themselves: not the counts of a hashed text."""
+        if self.schema is not None:
+            return list(original_names(self.schema))
         return [name for name in self.names if not (self.texts and BUCKET.search(name))]
+
+    def summaries(self, row: NDArray[np.float64]) -> list[FeatureSummary]:
+        """Return what there is to be told of a cluster with this statistics row."""
+        family = self.predictive.family
+        found = spec_of(family).describe(family, row, self.names)
+        return found if self.schema is None else original_summaries(self.schema, found)
+
+    def values_at(self, at: int) -> dict[str, Any]:
+        """Return one observation's values as people are shown them, by name."""
+        if self.schema is None:
+            return dict(zip(self.names, self.values[at].tolist(), strict=True))
+        columns = originals_of(self.schema, self.values[at : at + 1])
+        return {each.name: each.plain()[0] for each in columns}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 from .errors import UnsuitableError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from weald.storage.queries.base import ClusterRow, Reader, StreamSpec
     from weald.stream.record.schema import Schema
     from weald.treecore.family import FeatureSummary
@@ -56,17 +59,23 @@ class StoredStream:
         return ("edges",) if self.network else self.schema.features
 
     @cached_property
-    def columns(self) -> dict[str, int]:
-        """Names of the numbers that an observation is shown with, and their places among all."""
-        if self.network:
-            return {}
-        # Hashed counts mean nothing without the text that they came of.
-        named = enumerate(zip(self.schema.features, self.schema.kinds, strict=True))
-        return {name: place for place, (name, kind) in named if kind != "text"}
+    def columns(self) -> tuple[str, ...]:
+        """Names of the values that an observation is shown with; a text is shown as itself."""
+        from weald.stream.record.originals import original_names
 
-    def values(self, values: list[float]) -> dict[str, float]:
-        """Return the numbers of an observation that people are shown, by name."""
-        return {name: values[place] for name, place in self.columns.items()}
+        return () if self.network else original_names(self.schema)
+
+    def values(self, values: NDArray[np.float64]) -> list[dict[str, Any]]:
+        """Return what people are shown of observations (n, d), by name, as it came in."""
+        from weald.stream.record.originals import originals_of
+
+        if self.network:
+            return [{} for _ in values]
+        columns = [each.plain() for each in originals_of(self.schema, values)]
+        return [
+            dict(zip(self.columns, row, strict=True))
+            for row in (zip(*columns, strict=True) if columns else [()] * len(values))
+        ]
 
     @property
     def n_clustered(self) -> int:
@@ -96,9 +105,11 @@ class StoredStream:
         return family_of(self.spec)
 
     def describe(self, cluster: ClusterRow) -> list[FeatureSummary]:
-        """Return one summary per feature, in the data's own units."""
+        """Return one summary for each of ``columns``, in the values that came in."""
         from weald.stream.model.model import family_named
+        from weald.stream.record.originals import original_summaries
 
-        return family_named(self.spec.family).describe(
+        told = family_named(self.spec.family).describe(
             self.family, cluster.statistics, self.features
         )
+        return told if self.network else original_summaries(self.schema, told)

@@ -203,6 +203,8 @@ def _told(state: StoredStream, observed: Sequence[Any]) -> str:
         from weald.stream.record.words import template
 
         return template([row.text for row in observed if row.text is not None])
-    means = np.mean([row.values for row in observed], axis=0).tolist()
-    pairs = zip(state.features, means, strict=True)
-    return ", ".join(f"{name} {number(mean)}" for name, mean in list(pairs)[:FEATURES_TOLD])
+    from weald.stream.record.originals import originals_of
+
+    columns = originals_of(state.schema, np.stack([row.values for row in observed]))
+    told = (f"{each.name} {number(each.typical()[0])}" for each in columns[:FEATURES_TOLD])
+    return ", ".join(told)

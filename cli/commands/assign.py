@@ -174,6 +174,6 @@ def row_of(observation: Any, state: StoredStream) -> dict[str, Any]:
         "offset": observation.offset,
         "seq": observation.seq,
         "left_seq": observation.left_seq,
-        "values": state.values(observation.values.tolist()),
+        "values": state.values(observation.values[None])[0],
         **text,
     }

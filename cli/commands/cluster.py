@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weald.answers.numbers import share_text
+from weald.answers.numbers import number, share_text
 from weald.cli.errors import NotFoundError
 from weald.cli.terminal.complete import complete_cluster
 from weald.cli.terminal.options import Config, Output, Set, StreamName, Wide, example
@@ -105,7 +105,7 @@ def _member(state: StoredStream, member: Any) -> dict[str, Any]:
     row = {"key": member.key, "time": iso_time(member.event_time)}
     if state.schema.has_text:
         row["text"] = member.text
-    return row | state.values(member.values.tolist())
+    return row | state.values(member.values[None])[0]
 
 
 def _portrait(state: StoredStream, cluster_id: int, typical: int) -> dict[str, Any]:
@@ -154,10 +154,7 @@ def _tables(state: StoredStream) -> dict[str, list[Column]]:
     from weald.cli.terminal.describe import LINEAGE_COLUMNS
 
     text = [Column("text", "text")] if state.schema.has_text else []
-    shown = [
-        Column(name, name, "right", lambda value: f"{value:.7g}", gives_way=1)
-        for name in state.columns
-    ]
+    shown = [Column(name, name, "right", _seven, gives_way=1) for name in state.columns]
     fits = [
         Column("key", "key"),
         Column("seq", "observation", "right", gives_way=2),
@@ -181,6 +178,10 @@ def _tables(state: StoredStream) -> dict[str, list[Column]]:
         "lineage": list(LINEAGE_COLUMNS),
         "members": [Column("key", "key"), Column("time", "time", gives_way=2), *text, *shown],
     }
+
+
+def _seven(value: object) -> str:
+    return f"{value:.7g}" if isinstance(value, float) else number(value)
 
 
 def _tenths(value: float) -> str:

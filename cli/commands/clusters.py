@@ -169,7 +169,7 @@ def _tell_groups(state: StoredStream, min_size: int, limit: int, output: Form) -
     from weald.cli.terminal.describe import cluster_columns, flattened
 
     rows = [row for row in group_records(state) if row["size"] >= min_size]
-    features = () if "text" in state.schema.kinds or len(state.features) > 6 else state.features
+    features = () if "text" in state.schema.kinds or len(state.columns) > 6 else _told(state)
     columns = [
         each for each in cluster_columns(features) if each.key not in ("cluster", "stability")
     ]
@@ -182,6 +182,11 @@ def _tell_groups(state: StoredStream, min_size: int, limit: int, output: Form) -
 def _listed(clusters: Sequence[int]) -> str:
     more = f" and {len(clusters) - _LISTED} more" if len(clusters) > _LISTED else ""
     return ", ".join(map(str, clusters[:_LISTED])) + more
+
+
+def _told(state: StoredStream) -> tuple[str, ...]:
+    """Names of what clusters are described by."""
+    return state.features if state.network else state.columns
 
 
 def _rows(state: StoredStream, everything: Sequence[Any]) -> list[Row]:
@@ -227,7 +232,7 @@ def _columns(state: StoredStream) -> list[Column]:
     from weald.cli.terminal.describe import cluster_columns
 
     kinds = set(state.schema.kinds)
-    features = () if "text" in kinds or len(state.features) > 6 else state.features
+    features = () if "text" in kinds or len(state.columns) > 6 else _told(state)
     columns = cluster_columns(features)
     at = next(i for i, column in enumerate(columns) if column.key == "stability")
     columns.insert(

@@ -131,7 +131,7 @@ def _assignments(state: StoredStream) -> Iterator[Rows]:
             block.event_time.tolist(),
             block.cluster.tolist(),
             block.text or [None] * len(seqs),
-            block.values.tolist(),
+            state.values(block.values),
             strict=True,
         )
         rows = []
@@ -153,7 +153,7 @@ def _assignments(state: StoredStream) -> Iterator[Rows]:
             }
             if state.schema.has_text:
                 row["text"] = text
-            rows.append(row | state.values(values))
+            rows.append(row | values)
         yield rows
         after = seqs[-1]
 
@@ -279,6 +279,8 @@ def _parquet_schema(pyarrow: Any, row: Mapping[str, Any]) -> Any:
 
 
 def _type(pyarrow: Any, value: object) -> Any:
+    if isinstance(value, bool):
+        return pyarrow.bool_()
     if isinstance(value, int):
         return pyarrow.int64()
     return pyarrow.string() if isinstance(value, str) else pyarrow.float64()

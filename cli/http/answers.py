@@ -95,7 +95,7 @@ class Assignment(msgspec.Struct):
     offset: int
     seq: int
     left_seq: int | None
-    values: dict[str, float | None]
+    values: dict[str, float | str | None]
 
 
 class Assignments(msgspec.Struct):

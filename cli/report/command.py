@@ -188,18 +188,16 @@ def _blocks(subject: NetworkSubject) -> Section:
 
 def _clusters(subject: Subject) -> list[Section]:
     from weald.cli.terminal.describe import LINEAGE_COLUMNS, cluster_columns
-    from weald.treecore.family import spec_of
 
     from .page import Section
 
-    family = subject.predictive.family
     statistics = subject.predictive.rows[: len(subject.largest)]
     total = max(float(statistics[:, 0].sum()), 1.0)
     clusters = []
     for cluster, row in zip(subject.largest[:LARGEST_SHOWN], statistics, strict=False):
         told = {"cluster": cluster, "size": round(float(row[0])), "share": row[0] / total}
         told["description"] = subject.descriptions.get(cluster, "")
-        for each in spec_of(family).describe(family, row, subject.names):
+        for each in subject.summaries(row):
             told[f"features.{each.name}"] = {"centre": each.centre, "spread": each.spread}
         clusters.append(told)
     remark = (
@@ -264,10 +262,9 @@ def _anomalies(subject: Subject) -> Section:
     density = log_densities(subject)
     rows: list[dict[str, Any]] = []
     for at in np.argsort(density, kind="stable")[:ANOMALIES_SHOWN].tolist():
-        values = dict(zip(subject.names, subject.values[at].tolist(), strict=True))
         told = {"key": subject.keys[at], "cluster": int(subject.clusters[at])}
         told["text"] = subject.texts[at] if subject.texts else ""
-        rows.append({**told, "log_density": float(density[at]), **values})
+        rows.append({**told, "log_density": float(density[at]), **subject.values_at(at)})
     columns = [
         Column("key", "observation"),
         Column("cluster", "cluster", "right"),

@@ -120,6 +120,7 @@ def _observations(state: StoredStream, limit: int) -> Subject:
             **_to_date(status),
         },
         names=state.features,
+        schema=state.schema,
         texts=_texts(blocks) if state.schema.has_text else (),
         descriptions=_descriptions(state, found.clusters.clusters.tolist()),
         values=np.concatenate([block.values for block in blocks]),

@@ -6,17 +6,20 @@ category its level: more cannot be had back from them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weald.treecore.family import FeatureSummary
+
 from .features import DAY, PERIODS
 from .schema import Field, Schema
 
-__all__ = ["Original", "originals_of", "phase_text"]
+__all__ = ["Original", "original_names", "original_summaries", "originals_of", "phase_text"]
 
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -36,7 +39,7 @@ class Original:
         ``"week"`` or ``"year"``.
     values : ndarray, shape (n,)
         Numbers, and of times the seconds since the period began, as float64, NaN where there is
-        none; names of categories as objects, None where there is none.
+        none; names of categories (of flags "yes" and "no") as objects, None where there is none.
     """
 
     name: str
@@ -57,6 +60,22 @@ class Original:
             return told
         return [None if each is None else phase_text(self.kind, each) for each in told]
 
+    def typical(
+        self, chosen: NDArray[np.bool_] | None = None
+    ) -> tuple[float | str | None, float | None]:
+        """Mean and standard deviation of numbers; of names the commonest, of moments the middle."""
+        values = self.values if chosen is None else self.values[chosen]
+        if self.kind == "category":
+            counts = Counter(each for each in values.tolist() if each is not None)
+            return (counts.most_common(1)[0][0], None) if counts else (None, None)
+        values = values[~np.isnan(values)]
+        if values.size == 0:
+            return None, None
+        if self.period is None:
+            return float(values.mean()), float(values.std())
+        turn = float(np.angle(np.exp(2j * np.pi * values / self.period).mean())) / (2.0 * np.pi)
+        return phase_text(self.kind, turn * self.period % self.period), None
+
 
 def originals_of(schema: Schema, values: NDArray[np.float64]) -> list[Original]:
     """Return the columns of observations (n, d) as they came in, texts left out."""
@@ -66,6 +85,44 @@ def originals_of(schema: Schema, values: NDArray[np.float64]) -> list[Original]:
         found += _originals(schema, field, values[:, at : at + field.width], at)
         at += field.width
     return found
+
+
+def original_names(schema: Schema) -> tuple[str, ...]:
+    """Return the names of the columns that `originals_of` gives."""
+    nothing = np.empty((0, schema.dimension))
+    return tuple(each.name for each in originals_of(schema, nothing))
+
+
+def original_summaries(schema: Schema, summaries: Sequence[FeatureSummary]) -> list[FeatureSummary]:
+    """Return what a family says of a cluster's features in the values that came in.
+
+    Categories are called by their names, numbers have their own units again, and a time has the
+    middle of its moments in place of a sine and a cosine. Texts are left out.
+    """
+    told: list[FeatureSummary] = []
+    at = 0
+    for field in schema.fields:
+        own = summaries[at : at + field.width]
+        centre = np.array([float(each.centre) for each in own])
+        spread = np.array([each.spread or 0.0 for each in own])
+        originals = _originals(
+            schema, field, np.stack([centre, centre - spread, centre + spread]), at
+        )
+        # Of a time each period has two summaries, which know the same number of values.
+        told += map(_summary, originals, own[:: field.width // max(len(originals), 1)])
+        at += field.width
+    return told
+
+
+def _summary(original: Original, of: FeatureSummary) -> FeatureSummary:
+    """What a summary says of a feature, said of the values that came in."""
+    if of.kind == "share":
+        return of
+    if original.kind != "number":
+        return FeatureSummary(original.name, original.kind, original.plain()[0], None, of.n)
+    centre, low, high = original.values.tolist()
+    spread = None if of.spread is None else (high - low) / 2.0
+    return replace(of, name=original.name, centre=centre, spread=spread)
 
 
 def phase_text(period: str, seconds: float) -> str:
