@@ -50,6 +50,9 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     quiet_seconds:
         When no record has come for so long, refinement and publication go on until they change
         nothing any more; 0 for never.
+    kernels:
+        Comma-joined names of exact kernels, as of `weald fit --kernel`, that make a round, inline
+        and by workers. "auto" moves parts of trees, and then single observations.
     """
 
     every_records: int = 500
@@ -57,6 +60,7 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     rounds: int = 5
     mode: Literal["inline", "workers"] = "inline"
     quiet_seconds: float = 5.0
+    kernels: str = "auto"
 
     def __post_init__(self) -> None:
         if self.every_records < 1 or self.rounds < 0:

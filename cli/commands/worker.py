@@ -116,9 +116,10 @@ def _tell(done: Done) -> None:
 
 def _check(settings: Settings) -> None:
     from weald.cli.errors import NotReadyError
-    from weald.mcmc.leases.lease_work import lease_kernels
+    from weald.mcmc.schedule.stream_kernels import require_runnable
+    from weald.stream.model.model import prior_of
 
-    lease_kernels(settings.workers.kernels)
+    require_runnable(settings.workers.kernels, prior_of(settings.model))
     if not settings.redis.enabled:
         raise NotReadyError(
             "workers get their leases through Redis, which is switched off",

@@ -14,7 +14,7 @@ import msgspec
 from weald.cli.errors import NotReadyError
 from weald.cli.terminal.opened import sqlite_file
 from weald.cli.terminal.output import note
-from weald.mcmc.leases.lease_work import lease_kernels
+from weald.mcmc.schedule.stream_kernels import require_runnable
 from weald.monitoring.exporter import Exporter
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
@@ -28,7 +28,7 @@ from weald.stream.dead_letters.kafka_topic import KafkaDeadLetters
 from weald.stream.engine.coordinator import Refinery
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.sinks import Outlets
-from weald.stream.model.model import Plan
+from weald.stream.model.model import Plan, prior_of
 from weald.stream.record.decode import NUMBER_BYTES
 from weald.stream.record.formats import schema_for
 from weald.stream.record.record import Reason
@@ -167,7 +167,7 @@ def service(settings: Settings, source: Source) -> Iterator[Service]:
 def _let_workers_refine(
     settings: Settings, engine: Engine, store: SqlStore, watch: Watch, open_things: ExitStack
 ) -> None:
-    lease_kernels(settings.workers.kernels)
+    require_runnable(settings.workers.kernels, prior_of(settings.model))
     if not settings.redis.enabled:
         raise NotReadyError(
             "refinement.mode is workers, whose leases go through Redis, which is switched off",

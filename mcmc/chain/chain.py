@@ -18,7 +18,8 @@ from weald.mcmc.gibbs.gibbs import sweep as gibbs_sweep
 from weald.mcmc.leases.leases import Budget, coin_groups, concurrency, make_lease
 from weald.mcmc.leases.outstanding import Lending, Lent, merged_labels
 from weald.mcmc.schedule.kernel_report import Ledger, Refinement
-from weald.mcmc.schedule.kernels import TGMCMC_BESIDE_GIBBS, Kernel, gibbs_on
+from weald.mcmc.schedule.kernels import Kernel
+from weald.mcmc.schedule.stream_kernels import stream_kernels
 from weald.mcmc.state.atom_state import set_labels
 from weald.treecore.errors import ObservationError
 from weald.treecore.family import FAMILIES, spec_of
@@ -47,8 +48,6 @@ from .position import Position
 __all__ = ["Chain", "Note", "Walk"]
 
 _FIRST_CAPACITY = 1024
-# A bounded number of single atoms a round: refinement must not slow down as the stream goes on.
-_SCHEDULE = (TGMCMC_BESIDE_GIBBS, gibbs_on(1000))
 
 Arrays = dict[str, NDArray[Any]]
 # What is told each draw of a refinement.
@@ -204,16 +203,19 @@ class Chain(Holdings):
         """Log of prior times likelihood of the partition, under the prior it started with."""
         return self._position().log_joint(self._first_prior) if self.n_atoms else 0.0
 
-    def refine(self, rounds: int = 1, note: Note | None = None) -> Refinement:
+    def refine(
+        self, rounds: int = 1, note: Note | None = None, kernels: str = "auto"
+    ) -> Refinement:
         """Rounds of hyperparameter updates and every kernel; deterministic given the RNG.
 
+        ``kernels`` are the comma-joined names that `stream_kernels` knows.
         ``note`` is told the draw that each round ends in: the block of every atom by its id, -1
         for an id that none has.
         """
         walk = Walk(self._first_prior)
         if self.n_atoms:
             position, present = self._position(), self._present()
-            for _ in walk.rounds(self._rng, position, _SCHEDULE, rounds):
+            for _ in walk.rounds(self._rng, position, stream_kernels(kernels), rounds):
                 self._company.note(present, position.labels())
                 if note is not None:
                     note(self._by_id(position.labels()))

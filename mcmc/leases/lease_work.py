@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from weald.mcmc.chain.position import Position
 from weald.mcmc.schedule.kernel_report import KernelReport, Ledger
-from weald.mcmc.schedule.kernels import Kernel, gibbs_on, kernels_named
+from weald.mcmc.schedule.kernels import Kernel
+from weald.mcmc.schedule.stream_kernels import stream_kernels
 from weald.mcmc.split_merge import sams
 from weald.mcmc.state.atom_state import NULL, make_tally
 from weald.treecore.family.interface.base import workspace
@@ -22,9 +23,6 @@ from .leases import Lease
 from .restricted_guide import regrow
 
 __all__ = ["Returned", "lease_kernels", "work"]
-
-# A bounded number of single atoms a sweep, as inline.
-_GIBBS_ATOMS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +45,8 @@ class Returned:
 
 
 def lease_kernels(names: str) -> list[Kernel]:
-    """The kernels that a comma-joined list names, with the work of a sweep bounded.
-
-    Raises ParameterError for an unknown one.
-    """
-    bounded = gibbs_on(_GIBBS_ATOMS)
-    return [bounded if kernel.name == bounded.name else kernel for kernel in kernels_named(names)]
+    """What a lease is worked on with, by a comma-joined list of names."""
+    return list(stream_kernels(names))
 
 
 def _pair_kernel(lease: Lease) -> Kernel:

@@ -36,7 +36,7 @@ from .growing import (
     settled_vertices,
     vertex_arrays,
 )
-from .kernels import NETWORK_KERNELS
+from .kernels import kernels_of_networks
 from .position import VertexPosition
 from .vertices import room_for
 
@@ -49,7 +49,6 @@ _FIRST_CAPACITY = 256
 # Vertices inserted by one call: there is room for as many new blocks, and a row for each.
 _STRETCH = 128
 # Reconfiguration takes its guides from a population of chains, which a stream does not keep.
-_SCHEDULE = tuple(NETWORK_KERNELS[name] for name in ("sdds", "rgsm", "gibbs"))
 
 
 class NetworkChain:
@@ -240,13 +239,15 @@ class NetworkChain:
         """
         return self._position(self._present()).log_joint(self._first_prior) if self.n_atoms else 0.0
 
-    def refine(self, rounds: int = 1, note: Note | None = None) -> Refinement:
+    def refine(
+        self, rounds: int = 1, note: Note | None = None, kernels: str = "auto"
+    ) -> Refinement:
         """Rounds of hyperparameter updates and every kernel, as of any chain."""
-        walk = Walk(self._first_prior)
+        walk, schedule = Walk(self._first_prior), kernels_of_networks(kernels)
         if self.n_atoms:
             present = self._present()
             position = self._position(present)
-            for _ in walk.rounds(self._rng, position, _SCHEDULE, rounds):
+            for _ in walk.rounds(self._rng, position, schedule, rounds):
                 if note is not None:
                     note(self._by_id(present, position.labels()))
             self.prior = position.prior

@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 
 from weald.mcmc.reconfiguration import accord, arm, bsm, sarm, srm
 from weald.mcmc.schedule.kernels import Flag, Kernel, draw_guides, guided_names, moves_of
+from weald.mcmc.schedule.stream_kernels import stream_kernels
 from weald.mcmc.state.atom_state import make_tally
 
 from . import gibbs, rgsm, sdds
 from .position import VertexPosition
 from .vertices import VertexState
 
-__all__ = ["NETWORK_KERNELS", "NETWORK_SCHEDULES"]
+__all__ = ["NETWORK_KERNELS", "NETWORK_SCHEDULES", "kernels_of_networks"]
 
 Tally = NDArray[np.float64]
 
@@ -73,3 +74,11 @@ NETWORK_KERNELS: dict[str, Kernel] = {
 # Guides out of the past mix far better on networks than those of a population, and a fit stops
 # collecting them before the draws that it reports.
 NETWORK_SCHEDULES = {"auto": ("accord-history", "arm-history", "gibbs")}
+
+
+def kernels_of_networks(names: str) -> tuple[Kernel, ...]:
+    """Kernels that refine a stream of edges, by a comma-joined list of names.
+
+    Raises as :func:`~weald.mcmc.schedule.stream_kernels.stream_kernels`.
+    """
+    return stream_kernels(names, NETWORK_KERNELS, ("sdds", "rgsm", "gibbs"))

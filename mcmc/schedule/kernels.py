@@ -4,7 +4,7 @@
 ``approximate``: does not, and is never a default; summaries refuse draws made while one was active.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -36,6 +36,7 @@ __all__ = [
     "guided_names",
     "kernels_named",
     "moves_of",
+    "require_every_partition",
 ]
 
 # What a kernel's name ends with that takes its guides from the past.
@@ -269,6 +270,18 @@ KERNELS: dict[str, Kernel] = {
 # Several names at once; what `auto` stands for is exact throughout. Gibbs sampling has most of the
 # time, and comes first: growing a guide takes longer than two scans, which may be enough.
 SCHEDULES = {"auto": ("gibbs", "sams", "gibbs", "tgmcmc", "sams")}
+
+
+def require_every_partition(kernels: Sequence[Kernel]) -> None:
+    """Raise ParameterError for kernels that together do not reach every partition.
+
+    Those that take guides move only what the guides tell apart or together.
+    """
+    if all(kernel.guided for kernel in kernels):
+        names = ",".join(kernel.name for kernel in kernels)
+        raise ParameterError(
+            f"{names} alone does not reach every partition: add another (--kernel {names},gibbs)"
+        )
 
 
 def kernels_named(

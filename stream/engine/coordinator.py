@@ -224,7 +224,9 @@ class Refinery:
             return applied
         began = time.monotonic()
         self._last += 1
-        budget = Budget(self._settings.kernels, self._settings.sweeps, 0)
+        names = self._settings.kernels
+        kernels = shard.cadence.kernels if names == "auto" else names
+        budget = Budget(kernels, self._settings.sweeps, 0)
         seed = writer.spec.seed if writer.spec is not None else 0
         rng = Generator(PCG64(SeedSequence([seed, self._last])))
         with self._watch.step("lend"):

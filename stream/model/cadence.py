@@ -18,7 +18,7 @@ def cadence_row(cadence: RefinementSettings) -> NDArray[np.int64]:
     return np.array([*counts, _MODES.index(cadence.mode)], dtype=np.int64)
 
 
-def cadence_of(row: NDArray[Any]) -> RefinementSettings:
-    """Undo `cadence_row`."""
+def cadence_of(row: NDArray[Any], kernels: str) -> RefinementSettings:
+    """Undo `cadence_row`, for a stream that these kernels refine."""
     every, publish_every, rounds, mode = row.tolist()
-    return RefinementSettings(every, publish_every, rounds, _MODES[mode])
+    return RefinementSettings(every, publish_every, rounds, _MODES[mode], kernels=kernels)

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from weald.mcmc.chain.chain import Chain
 from weald.mcmc.offline.base_from_sample import base_from_sample
 from weald.mcmc.relational.chain import NetworkChain
+from weald.mcmc.relational.kernels import kernels_of_networks
+from weald.mcmc.schedule.stream_kernels import require_runnable
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.storage.commit.commit import Arrays, StreamSpec
 from weald.storage.settings import RetentionSettings
@@ -17,7 +19,7 @@ from weald.stream.record.schema import Schema
 from weald.stream.settings import MemorySettings, SchemaSettings, StreamSettings
 from weald.treecore.errors import ParameterError
 from weald.treecore.family import FAMILIES, FamilySpec
-from weald.treecore.prior import PRIORS, build_prior
+from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
 from weald.treecore.relational.family import IRM
 
 from .family_choice import choose_family
@@ -31,6 +33,7 @@ __all__ = [
     "family_of",
     "free_shard",
     "new_shard",
+    "prior_of",
     "prior_parameters",
     "restored_shard",
     "spec_from_sample",
@@ -74,6 +77,10 @@ class Plan:
                 'memory.leaf_budget needs refinement.mode = "inline": compaction makes one atom of '
                 "many while workers hold them. Windows and half-lives go with workers"
             )
+        if chosen_family(self.model, self.schema)[0] == IRM.name:
+            kernels_of_networks(self.refinement.kernels)
+        else:
+            require_runnable(self.refinement.kernels, prior_of(self.model))
 
 
 def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:
@@ -93,7 +100,7 @@ def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:
     name, params = chosen_family(plan.model, plan.schema)
     family = family_named(name).build(params, sample)
     if not params:
-        prior = build_prior(plan.model.prior, prior_parameters(plan.model))
+        prior = prior_of(plan.model)
         family = base_from_sample(family, prior, sample)
     return _spec(plan, name, family_named(name).parameters(family))
 
@@ -149,10 +156,15 @@ def free_shard(
     """
     name = "gaussian" if model.family == AUTO else model.family
     family = family_named(name).build(model.params, sample)
-    prior = build_prior(model.prior, prior_parameters(model))
+    prior = prior_of(model)
     if not model.params:
         family = base_from_sample(family, prior, sample)
     return Shard(Chain.start(family, prior, seed=model.seed), family, cadence, memory)
+
+
+def prior_of(model: ModelSettings) -> PartitionPrior:
+    """Build the prior of partitions; raises ParameterError where there is none like it."""
+    return build_prior(model.prior, prior_parameters(model))
 
 
 def prior_parameters(model: ModelSettings) -> dict[str, Any]:
@@ -206,7 +218,7 @@ def _spec(plan: Plan, family: str, family_params: dict[str, Any]) -> StreamSpec:
             "stream.duplicate_keys: records of a network have no keys. An edge that has come "
             "before changes nothing, or adds to the count where params.counts = true"
         )
-    prior = build_prior(plan.model.prior, prior_parameters(plan.model))
+    prior = prior_of(plan.model)
     # Limits on records may change; what is a record's key, time and numbers may not.
     schema = msgspec.to_builtins(plan.schema)
     return StreamSpec(

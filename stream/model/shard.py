@@ -257,6 +257,7 @@ class Shard:
         return {
             "shown": np.array(shown),
             "cadence": cadence_row(self.cadence),
+            "kernels": np.frombuffer(self.cadence.kernels.encode(), dtype=np.uint8),
             "lease_rounds": self.rounds.row(),
             **{
                 under + name: array for under, part in parts.items() for name, array in part.items()
@@ -266,7 +267,10 @@ class Shard:
     @classmethod
     def restore(cls, state: Arrays, family: Any) -> "Shard":
         """Undo `state`; cadence and memory are those under which it was saved, for the replay."""
-        shard = cls(cls.chain_of(taken_from(state, CHAIN)), family, cadence_of(state["cadence"]))
+        # A stream that was saved before its kernels could be chosen had what is "auto" now.
+        kernels = state["kernels"].tobytes().decode() if "kernels" in state else "auto"
+        cadence = cadence_of(state["cadence"], kernels)
+        shard = cls(cls.chain_of(taken_from(state, CHAIN)), family, cadence)
         shard.table = ClusterTable.restore(shard.table.family, taken_from(state, TABLE))
         shard._draws = RecentDraws.restore(taken_from(state, DRAWS))
         shard.groups = Groups.restore(taken_from(state, GROUPS))
@@ -360,7 +364,9 @@ class Shard:
 
     def _refine(self, applied: Applied) -> None:
         refinement = self.chain.refine(
-            self.cadence.rounds, lambda labels: self._draws.add(labels, self.seq)
+            self.cadence.rounds,
+            lambda labels: self._draws.add(labels, self.seq),
+            self.cadence.kernels,
         )
         self._arrivals = None
         applied.refined(refinement, self.cadence.rounds, self.seq, self.roster.n_observations)

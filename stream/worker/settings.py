@@ -21,9 +21,9 @@ class WorkersSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Sweeps of each kernel on a lease: its length, which is never a time. Longer leases lose less
         on the way between writer and workers, shorter ones deal the blocks out anew more often.
     kernels
-        Comma-joined names of exact kernels, as of `weald fit --kernel`. The default moves parts of
-        trees; ``sdds`` adds smart-dumb splits and merges. With ``leases`` at 1 a lease is the whole
-        partition, and ``subc`` sweeps over all of it with all cores of the worker's machine.
+        Other kernels than ``refinement.kernels``, whose ``auto`` this stands for. ``sdds`` adds
+        smart-dumb splits and merges. With ``leases`` at 1 a lease is the whole partition, and
+        ``subc`` sweeps over all of it with all cores of the worker's machine.
     lease_seconds
         Without a sign of life for so long, a lease is given to another worker. Workers beat four
         times as often.
@@ -42,7 +42,7 @@ class WorkersSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     leases: Annotated[int, msgspec.Meta(ge=0)] = 0
     sweeps: Count = 8
-    kernels: str = "tgmcmc,gibbs"
+    kernels: str = "auto"
     lease_seconds: Seconds = 10.0
     deliveries: Count = 3
     behind_seconds: Seconds = 5.0

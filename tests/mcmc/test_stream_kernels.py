@@ -1,0 +1,59 @@
+"""Which kernels a stream may have, and what a refusal says."""
+
+import numpy as np
+import pytest
+
+from weald.mcmc.chain.chain import Chain
+from weald.mcmc.relational.kernels import kernels_of_networks
+from weald.mcmc.schedule.kernels import KERNELS, kernels_named, require_every_partition
+from weald.mcmc.schedule.stream_kernels import require_runnable, stream_kernels
+from weald.treecore.errors import ParameterError
+from weald.treecore.family import FAMILIES
+from weald.treecore.prior import build_prior
+
+
+def test_auto_is_tree_guided_and_gibbs() -> None:
+    assert [each.name for each in stream_kernels("auto")] == ["tgmcmc", "gibbs"]
+    assert [each.name for each in kernels_of_networks("auto")] == ["sdds", "rgsm", "gibbs"]
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        ("gibs", "there is no kernel 'gibs'"),
+        ("gibbs,fsd", "fsd is approximate"),
+        ("tgmcmc-published", "tgmcmc-published is approximate"),
+        ("accord,gibbs", "accord takes its guides from other chains"),
+        ("arm-history", "arm-history takes its guides from other chains"),
+    ],
+)
+def test_what_no_stream_can_have_is_refused(names: str, reason: str) -> None:
+    with pytest.raises(ParameterError, match=reason):
+        stream_kernels(names)
+
+
+def test_kernels_that_a_prior_cannot_have_are_refused() -> None:
+    require_runnable("slice,gibbs", build_prior("dp", {}))
+    require_runnable("sams,gibbs", build_prior("mfm", {}))
+    with pytest.raises(ParameterError, match="slice needs a prior of product form"):
+        require_runnable("slice,gibbs", build_prior("mfm", {}))
+
+
+@pytest.mark.parametrize("name", ["accord", "accord-history", "arm", "sarm", "bsm"])
+def test_guided_kernels_alone_are_refused(name: str) -> None:
+    with pytest.raises(ParameterError, match=f"{name} alone does not reach every partition"):
+        require_every_partition(kernels_named(name))
+    require_every_partition(kernels_named(f"{name},gibbs"))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, each in KERNELS.items() if each.flag == "exact" and not each.guided]
+)
+def test_a_chain_is_refined_by_each(name: str) -> None:
+    rng = np.random.default_rng(5)
+    values = np.concatenate([rng.normal(-4.0, 1.0, (30, 2)), rng.normal(4.0, 1.0, (30, 2))])
+    chain = Chain.start(FAMILIES["gaussian"].build({}, values), build_prior("dp", {}), seed=1)
+    chain.insert(values)
+    done = chain.refine(2, kernels=f"{name},gibbs")
+    assert {each.name for each in done.kernels} & set(KERNELS[name].parts)
+    assert done.log_joint_after == pytest.approx(chain.log_joint())

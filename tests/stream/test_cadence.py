@@ -1,0 +1,43 @@
+"""What is chosen about refinement: checked at the start, and kept with the model."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from tests.stream.scenario import plan_for
+from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.stream.model.model import Plan, free_shard
+from weald.stream.model.shard import Shard
+from weald.treecore.errors import ParameterError
+
+
+def plan_with(tmp_path: Path, kernels: str, prior: str = "dp") -> Plan:
+    plan = plan_for(tmp_path / "records.jsonl", batch_records=40, snapshot_records=300)
+    return replace(
+        plan,
+        model=msgspec.structs.replace(plan.model, prior=prior),
+        refinement=msgspec.structs.replace(plan.refinement, kernels=kernels),
+    )
+
+
+def test_kernels_that_cannot_run_are_refused_before_anything_does(tmp_path: Path) -> None:
+    assert plan_with(tmp_path, "sams,gibbs").refinement.kernels == "sams,gibbs"
+    with pytest.raises(ParameterError, match="fsd is approximate"):
+        plan_with(tmp_path, "fsd,gibbs")
+    with pytest.raises(ParameterError, match="slice needs a prior of product form"):
+        plan_with(tmp_path, "slice", prior="mfm")
+
+
+def test_a_saved_model_goes_on_with_its_kernels() -> None:
+    values = np.random.default_rng(1).normal(size=(300, 2))
+    cadence = RefinementSettings(100, 100, 1, kernels="sams,gibbs")
+    shard = free_shard(ModelSettings(family="gaussian"), cadence, values)
+    shard.apply(values[:200], 0.0)
+    again = Shard.restore(shard.state(), shard.chain.family)
+    assert again.cadence.kernels == "sams,gibbs"
+    found = [each.apply(values[200:], 0.0).refinements[-1] for each in (shard, again)]
+    assert found[0].log_joint_after == found[1].log_joint_after
+    assert (shard.clusters == again.clusters).all()
