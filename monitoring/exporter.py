@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 
 from .health import Health, Report
+from .host_names import is_loopback, names_an_address
 from .settings import MonitoringSettings
 
 __all__ = ["Exporter"]
@@ -45,6 +46,7 @@ class Exporter:
         self._token = settings.token
         self._registry = registry
         self._health = health
+        self._local = is_loopback(settings.host)
         try:
             self._server = _Server((settings.host, settings.port), self)
         except OSError as error:
@@ -83,6 +85,10 @@ class Exporter:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+    def knows(self, host: str) -> bool:
+        """Whether what listens on loopback is asked under a name that only this machine has."""
+        return not self._local or names_an_address(host)
 
     def answer(self, path: str, accept: str, authorization: str) -> tuple[int, str, bytes]:
         """Answer one GET.
@@ -146,11 +152,17 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 10
 
     def do_GET(self) -> None:
-        status, content_type, body = self.server.exporter.answer(
-            self.path.partition("?")[0],
-            self.headers.get("Accept", ""),
-            self.headers.get("Authorization", ""),
-        )
+        exporter = self.server.exporter
+        status: int
+        if exporter.knows(self.headers.get("Host", "")):
+            status, content_type, body = exporter.answer(
+                self.path.partition("?")[0],
+                self.headers.get("Accept", ""),
+                self.headers.get("Authorization", ""),
+            )
+        else:
+            unknown = b"ask under the address, not under a name\n"
+            status, content_type, body = HTTPStatus.MISDIRECTED_REQUEST, "text/plain", unknown
         self.send_response(status)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))

@@ -17,6 +17,7 @@ import typer
 
 from weald.answers.numbers import iso_time
 from weald.cli.errors import ConflictError, NotReadyError, UsageError
+from weald.cli.terminal.csv_cells import safe_cell
 from weald.cli.terminal.options import Config, Set, StreamName, example
 from weald.cli.terminal.output import note
 
@@ -68,6 +69,12 @@ def export(
         ExportForm | None,
         typer.Option("--output", "-o", help="Format; by the file's name, else csv."),
     ] = None,
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw", help="Write CSV cells as they came, formulas and control characters included."
+        ),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     stream: StreamName = None,
     config: Config = None,
@@ -77,6 +84,10 @@ def export(
 
     Assignments carry the record's place, key, times, values and text, its cluster, and how sure
     that is. A file appears whole or not at all; rows are read block by block.
+
+    Records may come from anybody: in CSV control characters are escaped, and a cell that a
+    spreadsheet would take for a formula begins with an apostrophe, unless --raw is given. JSON and
+    Parquet have every value as it came.
     """
     from weald.cli.terminal.opened import reading
 
@@ -85,7 +96,7 @@ def export(
         raise ConflictError(f"{to} exists already", next_step=f"weald export {what} --force ...")
     with reading(config, set_, stream) as state, ExitStack() as done:
         total = _total(state, what)
-        write, finish = _opened(to, form, done)
+        write, finish = _opened(to, form, done, raw=raw)
         written = 0
         from weald.cli.terminal.progress import counting
 
@@ -187,11 +198,11 @@ _SOURCES: Mapping[What, Callable[[Any], Iterator[Rows]]] = {
 
 
 def _opened(
-    to: Path | None, form: ExportForm, done: ExitStack
+    to: Path | None, form: ExportForm, done: ExitStack, *, raw: bool
 ) -> tuple[Callable[[Rows], None], Callable[[], None]]:
     """Return how rows are written, and what is to be done after the last."""
     if to is None:
-        return _to_text(sys.stdout, form), lambda: None
+        return _to_text(sys.stdout, form, raw=raw), lambda: None
     part = to.with_name(to.name + ".part")
     done.callback(lambda: part.unlink(missing_ok=True))
 
@@ -199,7 +210,7 @@ def _opened(
         write, close = _to_parquet(part)
     else:
         file = done.enter_context(part.open("w", encoding="utf-8", newline=""))
-        write, close = _to_text(file, form), file.close
+        write, close = _to_text(file, form, raw=raw), file.close
 
     def finish() -> None:
         close()
@@ -209,10 +220,10 @@ def _opened(
     return write, finish
 
 
-def _to_text(file: TextIO, form: ExportForm) -> Callable[[Rows], None]:
-    import msgspec
-
+def _to_text(file: TextIO, form: ExportForm, *, raw: bool) -> Callable[[Rows], None]:
     if form is ExportForm.jsonl:
+        import msgspec
+
         encode = msgspec.json.encode
 
         def write_lines(rows: Rows) -> None:
@@ -220,21 +231,22 @@ def _to_text(file: TextIO, form: ExportForm) -> Callable[[Rows], None]:
 
         return write_lines
     writer = csv.writer(file, lineterminator="\n")
+    cell = (lambda value: value) if raw else safe_cell
     headed: list[Sequence[str]] = []
 
     def write(rows: Rows) -> None:
         if rows and not headed:
             headed.append(list(rows[0]))
             writer.writerow(headed[0])
-        writer.writerows(
-            [
-                msgspec.json.encode(value).decode() if isinstance(value, list | dict) else value
-                for value in row.values()
-            ]
-            for row in rows
-        )
+        writer.writerows([cell(_flat(value)) for value in row.values()] for row in rows)
 
     return write
+
+
+def _flat(value: object) -> object:
+    import msgspec
+
+    return msgspec.json.encode(value).decode() if isinstance(value, list | dict) else value
 
 
 def _to_parquet(path: Path) -> tuple[Callable[[Rows], None], Callable[[], None]]:

@@ -15,6 +15,8 @@ from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route as Address
 
+from weald.monitoring.host_names import names_an_address
+
 from .events import stream_events
 from .openapi import document
 from .problem import HANDLERS, problem
@@ -57,7 +59,7 @@ def application(state: StoredStream, settings: HttpSettings) -> ASGIApp:
         Address("/openapi.json", openapi),
         Address("/", _page()),
     ]
-    return _Guard(Starlette(routes=addresses, exception_handlers=HANDLERS), settings.token)
+    return _Guard(Starlette(routes=addresses, exception_handlers=HANDLERS), settings)
 
 
 def _page() -> Any:
@@ -79,13 +81,22 @@ def _page() -> Any:
 
 
 class _Guard:
-    """Asks for the bearer token under ``/v1/``, where there is one."""
+    """Answers under known names only, and under ``/v1/`` asks for the token, if there is one."""
 
-    def __init__(self, inner: ASGIApp, token: str | None) -> None:
+    def __init__(self, inner: ASGIApp, settings: HttpSettings) -> None:
+        token = settings.token
         self._inner = inner
         self._wanted = None if token is None else f"Bearer {token}".encode()
+        self._names = {settings.host.lower(), *(name.lower() for name in settings.allowed_hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not self._knows(_host_of(scope)):
+            answer = problem(
+                HTTPStatus.MISDIRECTED_REQUEST,
+                "nobody is known here under that name; http.allowed_hosts lists those that are",
+            )
+            await answer(scope, receive, send)
+            return
         if scope["type"] == "http" and self._refuses(scope):
             answer = problem(
                 HTTPStatus.UNAUTHORIZED,
@@ -96,8 +107,17 @@ class _Guard:
             return
         await self._inner(scope, receive, send)
 
+    def _knows(self, host: str) -> bool:
+        name = host.lower().partition(":")[0]
+        return names_an_address(host) or name in self._names or "*" in self._names
+
     def _refuses(self, scope: Scope) -> bool:
         if self._wanted is None or not scope["path"].startswith(GUARDED):
             return False
         given = dict(scope["headers"]).get(b"authorization", b"")
         return not compare_digest(given, self._wanted)
+
+
+def _host_of(scope: Scope) -> str:
+    given: bytes = dict(scope["headers"]).get(b"host", b"")
+    return given.decode("latin-1")

@@ -2,6 +2,7 @@
 
 - ``complete``: shell completion with what is there: names of streams, ids of clusters, keys of
   records.
+- ``csv_cells``: cells of a CSV that a spreadsheet shows and does not obey.
 - ``describe``: clusters in words and numbers: the rows that commands print, and the columns of
   their tables.
 - ``error_messages``: what the rooms' errors mean to somebody at a terminal: an exit code and the

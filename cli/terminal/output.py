@@ -1,6 +1,7 @@
 """Answers on standard output, in the form that was asked for; everything else on standard error.
 
 ``json``, ``jsonl`` and ``csv`` hold full values under stable names; tables are ``table``'s affair.
+What a spreadsheet or a terminal would obey is escaped in ``csv``, as it is in tables.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from weald.answers.numbers import number
 
+from .csv_cells import safe_cell
 from .table import Column, printable, write_table
 
 __all__ = [
@@ -142,6 +144,8 @@ def _write_csv(rows: Sequence[Row], names: Sequence[str]) -> None:
     for row in rows:
         values = (row.get(key) for key in keys)
         writer.writerow(
-            msgspec.json.encode(v).decode() if isinstance(v, list | tuple | Mapping) else v
+            safe_cell(
+                msgspec.json.encode(v).decode() if isinstance(v, list | tuple | Mapping) else v
+            )
             for v in values
         )

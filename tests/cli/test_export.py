@@ -14,6 +14,22 @@ from weald.cli.errors import ExitCode, UsageError
 from weald.cli.terminal.complete import complete_cluster, complete_key, complete_stream
 from weald.cli.terminal.moments import parse_since
 
+SETTINGS = """\
+[stream]
+name = "orders"
+[schema]
+fields = [{ name = "x" }, { name = "y" }]
+key = "id"
+[storage]
+url = "sqlite:///weald.db"
+[redis]
+enabled = false
+[monitoring]
+enabled = false
+[model]
+warmup_records = 20
+"""
+
 parquet = pytest.importorskip("pyarrow.parquet")
 
 
@@ -79,6 +95,27 @@ def test_clusters_and_lineage_are_exported(
     arguments = ("--retired",) if what == "clusters" else ()
     asked = json.loads(weald(what, *arguments, "--output", "json").out)
     assert clusters == [row["cluster"] for row in asked]
+
+
+def test_keys_of_records_give_a_spreadsheet_no_orders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weald: Command
+) -> None:
+    key = '=HYPERLINK("http://evil.example")\x1b[2J'
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "weald.toml").write_text(SETTINGS)
+    rows = [{"id": key if i == 0 else f"k{i}", "x": float(i), "y": 1.0} for i in range(70)]
+    (tmp_path / "records.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    arguments = ("--config", str(tmp_path))
+    assert weald("run", "--source", "file", "--path", "records.jsonl", *arguments).code == 0
+
+    def first(*more: str) -> str:
+        out = weald("export", "assignments", *arguments, *more).out
+        return next(csv.DictReader(out.splitlines()))["key"]
+
+    assert first() == '\'=HYPERLINK("http://evil.example")\\x1b[2J'
+    assert first("--raw") == key
+    (line, *_) = weald("export", "assignments", "-o", "jsonl", *arguments).out.splitlines()
+    assert json.loads(line)["key"] == key
 
 
 def test_an_export_replaces_nothing_unasked(weald: Command, tmp_path: Path) -> None:

@@ -201,6 +201,23 @@ def test_a_token_is_asked_for_where_there_is_one(filled: Path) -> None:
         assert described["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
 
 
+def test_a_page_from_elsewhere_cannot_ask_under_a_name_of_its_own(filled: Path) -> None:
+    """DNS rebinding: its name points to loopback, and the browser sends that name."""
+    with serving(filled, WEALD__HTTP__ALLOWED_HOSTS='["weald.example"]') as address:
+        service = Service(address)
+
+        def status(host: str, path: str = "/v1/stream") -> int:
+            return service.ask(path, headers={"Host": host}).status
+
+        for path in ("/v1/stream", "/", "/openapi.json"):
+            answer = service.ask(path, headers={"Host": "evil.example:8080"})
+            assert (answer.status, answer.headers["content-type"]) == (421, PROBLEM)
+            assert b"http.allowed_hosts" in answer.body
+        assert status("127.0.0.1.evil.example") == 421
+        known = ("localhost:1", "127.0.0.1", "[::1]:80", "192.168.0.7:8080", "Weald.Example:443")
+        assert [status(host) for host in known] == [200] * len(known)
+
+
 def test_nobody_outside_is_answered_without_a_token(filled: Path, weald: Command) -> None:
     result = weald("serve", "--host", "0.0.0.0", "--config", str(filled))  # noqa: S104 - refused
     assert result.code == ExitCode.USAGE

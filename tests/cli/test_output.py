@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from weald.answers.numbers import iso_time, number, share_text
+from weald.cli.terminal.csv_cells import safe_cell
 from weald.cli.terminal.output import Column, Form, write_record, write_rows
 
 ROWS: list[dict[str, Any]] = [
@@ -24,6 +25,32 @@ COLUMNS = [
     Column("name", "name"),
     Column("share", "share", "right", lambda share: f"{share:.0%}"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ('=HYPERLINK("http://evil.example","x")', '\'=HYPERLINK("http://evil.example","x")'),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("+1+2", "'+1+2"),
+        (" -x", "' -x"),
+        ("\t=1", "\\t=1"),
+        ("\x1b]0;owned\x07", "\\x1b]0;owned\\x07"),
+        ("two\nlines", "two\\nlines"),
+        ("-3.5", "-3.5"),
+        ("+49", "+49"),
+        (-3.5, -3.5),
+        ("größe", "größe"),
+        (None, None),
+    ],
+)
+def test_a_cell_of_a_csv_gives_no_orders(value: object, cell: object) -> None:
+    assert safe_cell(value) == cell
+
+
+def test_an_answer_as_csv_gives_no_orders(capsys: pytest.CaptureFixture[str]) -> None:
+    write_rows([{"key": "=1+1\x1b[2J"}], [Column("key", "key")], Form.csv)
+    assert capsys.readouterr().out == "key\n'=1+1\\x1b[2J\n"
 
 
 def test_a_piped_table_is_plain_and_aligned(capsys: pytest.CaptureFixture[str]) -> None:

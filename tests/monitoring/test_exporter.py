@@ -46,6 +46,20 @@ def guarded(health: Health) -> Iterator[Exporter]:
         yield running
 
 
+def test_what_listens_on_loopback_is_not_asked_under_a_foreign_name(exporter: Exporter) -> None:
+    for path in ("/metrics", "/readyz", "/livez"):
+        status, _, body = get(exporter, path, {"Host": "evil.example:9464"})
+        assert (status, body) == (421, "ask under the address, not under a name\n")
+    for host in ("localhost", "127.0.0.1:9464", "[::1]:9464", "LOCALHOST.:80"):
+        assert get(exporter, "/metrics", {"Host": host})[0] == 200
+
+
+def test_what_listens_for_others_is_asked_under_any_name(health: Health) -> None:
+    settings = MonitoringSettings(host="0.0.0.0", port=0)  # noqa: S104 - as in a container
+    with Exporter(settings, busy_metrics("quakes").registry, health) as running:
+        assert get(running, "/metrics", {"Host": "weald:9464"})[0] == 200
+
+
 def test_metrics_can_be_parsed(exporter: Exporter) -> None:
     status, headers, body = get(exporter, "/metrics")
     assert status == 200
