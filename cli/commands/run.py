@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weald.cli.errors import ExitCode, NotReadyError, UsageError
+from weald.cli.service.logs import LogFormat, log_to_standard_error
 from weald.cli.service.signals import stopping_on_signals
 from weald.cli.terminal.opened import open_settings
-from weald.cli.terminal.options import Config, Set, example
+from weald.cli.terminal.options import Config, Logs, Set, example
 from weald.cli.terminal.output import note
 
 from .worker import working_threads
@@ -82,8 +83,12 @@ def run(
             help="Where it is another one: go on at this offset. Repeat for more partitions.",
         ),
     ] = None,
+    log_format: Logs = LogFormat.text,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Log what the engine does.")
+        bool, typer.Option("--verbose", "-v", help="Log what helps to find a fault, too.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Log warnings and errors only.")
     ] = False,
     config: Config = None,
     set_: Set = None,
@@ -103,7 +108,8 @@ def run(
     another name of the topic. Neither option does anything otherwise.
     """
     decision = _decision(skip_to or [], from_beginning_again=from_beginning_again)
-    _log_to_standard_error(verbose=verbose)
+    level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+    log_to_standard_error(log_format, level)
     flags = {
         "stream.source": None if source is None else str(source),
         "stream.path": path,
@@ -208,10 +214,3 @@ def _announce_embedded(settings: Settings) -> None:
             f"kafka   {kafka.bootstrap_servers} (embedded, in memory; clients need "
             f"api_version {kafka.api_version})"
         )
-
-
-def _log_to_standard_error(*, verbose: bool) -> None:
-    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("weald").setLevel(logging.INFO if verbose else logging.WARNING)
-    # The client retries and says so at every turn; what matters of it the engine tells itself.
-    logging.getLogger("kafka").setLevel(logging.ERROR)

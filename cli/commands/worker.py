@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weald.cli.errors import ExitCode
+from weald.cli.service.logs import LogFormat, log_to_standard_error
 from weald.cli.service.signals import stopping_on_signals
 from weald.cli.terminal.opened import open_settings
-from weald.cli.terminal.options import Config, Set, example
+from weald.cli.terminal.options import Config, Logs, Set, example
 from weald.cli.terminal.output import note
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ def worker(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Do not tell of each lease that is done.")
     ] = False,
+    log_format: Logs = LogFormat.text,
     config: Config = None,
     set_: Set = None,
 ) -> None:
@@ -55,6 +58,7 @@ def worker(
 
     SIGTERM and Ctrl-C finish the leases in hand; a second Ctrl-C stops at once.
     """
+    log_to_standard_error(log_format, logging.WARNING if quiet else logging.INFO)
     settings = open_settings(config, set_).settings
     _check(settings)
     if settings.workers.nice:

@@ -3,6 +3,7 @@
 - ``embedded``: servers out of wheels, for a first look without installing any: a Kafka broker and
   a Redis.
 - ``live_metrics``: what a Weald that is running here tells of a stream through its metrics.
+- ``logs``: what a service says on standard error: lines for people, or JSON for programs.
 - ``refinement_plane``: what is known of a stream's refinement plane: its workers by Redis, its
   leases by SQL.
 - ``service``: the composition root of a running stream: settings become objects, wired together.

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from weald.cli.service.logs import LogFormat
+
 from .complete import complete_stream
 from .output import Form
 from .table import show_all_columns
 
-__all__ = ["Config", "Limit", "Output", "Set", "StreamName", "Wide", "example"]
+__all__ = ["Config", "Limit", "Logs", "Output", "Set", "StreamName", "Wide", "example"]
 
 Config = Annotated[
     Path | None,
@@ -30,6 +32,10 @@ Set = Annotated[
         metavar="SECTION.KEY=VALUE",
         help="Override one setting; repeat for more. Wins over the environment and the file.",
     ),
+]
+Logs = Annotated[
+    LogFormat,
+    typer.Option("--log-format", help="How to write the log on standard error."),
 ]
 Output = Annotated[
     Form,

@@ -23,6 +23,7 @@ __all__ = [
     "note",
     "printable",
     "scrub_notes",
+    "speak_through",
     "write_record",
     "write_rows",
 ]
@@ -41,6 +42,8 @@ class Form(StrEnum):
 
 # What a message goes through before it is shown; settings put their secrets' eraser here.
 _scrubbing: list[Callable[[str], str]] = []
+# Who says it; nobody but standard error by itself.
+_voice: list[Callable[[str], None]] = []
 
 
 def scrub_notes(scrub: Callable[[str], str]) -> None:
@@ -48,10 +51,18 @@ def scrub_notes(scrub: Callable[[str], str]) -> None:
     _scrubbing[:] = [scrub]
 
 
+def speak_through(voice: Callable[[str], None]) -> None:
+    """Have `voice` say every later note, in place of standard error."""
+    _voice[:] = [voice]
+
+
 def note(message: str) -> None:
     """Say something to the person at the terminal: standard error, never part of the answer."""
     for scrub in _scrubbing:
         message = scrub(message)
+    if _voice:
+        _voice[0](message)
+        return
     sys.stderr.write(f"{message}\n")
     sys.stderr.flush()
 

@@ -252,7 +252,7 @@ def _ours(partitions: Iterable[Any]) -> tuple[TopicPartition, ...]:
 
 def _note_failure(offsets: object, answer: object) -> None:
     if isinstance(answer, Exception):
-        _log.info("the courtesy commit to Kafka of %s failed: %s", offsets, answer)
+        _log.debug("the courtesy commit to Kafka of %s failed: %s", offsets, answer)
 
 
 @contextmanager

@@ -60,16 +60,21 @@ class Patience:
         self._watch = watch
         self._stopping = stopping
         self._unanswered = Backoff()
+        self._away = False
 
     def poll(self, timeout_s: float) -> list[Message]:
         """Poll the source; when its broker does not answer, wait a while and return nothing."""
         try:
             messages = self._source.poll(timeout_s)
         except SourceUnavailable as error:
+            self._away = True
             self._watch.away("kafka", str(error))
             time.sleep(self._unanswered.delay())
             return []
-        self._unanswered.reset()
+        if self._away:
+            self._away = False
+            self._unanswered.reset()
+            self._watch.back("kafka")
         return messages
 
     def until_done(self, target: str, operation: Callable[[], T]) -> T:

@@ -4,6 +4,8 @@
   halves.
 - ``novelty``: how new the newest observations are: their surprise against that of those before
   them.
+- ``outages``: what is away is told when it begins, once a minute while it lasts, and when it is
+  over.
 - ``steps``: labelled steps of a record's journey: a context manager around each.
 - ``telemetry``: how the engine is observed: labelled steps, numbers for the metrics, reasons for
   the health.

@@ -1,5 +1,7 @@
 """How the engine is observed: labelled steps, numbers for the metrics, reasons for the health."""
 
+import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +11,7 @@ import numpy as np
 
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
-from weald.storage.commit.commit import BatchCommit, Reassignment
+from weald.storage.commit.commit import BatchCommit, PublicationRow, Reassignment
 from weald.storage.sql.failpoints import failpoint
 from weald.stream.engine.writer import Writer
 from weald.stream.model.batch_outcome import Applied
@@ -20,8 +22,11 @@ from weald.stream.record.record import TopicPartition
 
 from .mixing import Mixing
 from .novelty import Novelty
+from .outages import SECONDS_A_LINE, Outages
 
 __all__ = ["Watch"]
+
+_log = logging.getLogger(__name__)
 
 # Steps that are labelled but have no histogram of their own.
 UNTIMED = frozenset({"dead_letters", "courtesy"})
@@ -49,6 +54,8 @@ class Watch:
         self._phase = ("starting", 0)
         self._mixing = Mixing()
         self._novelty = Novelty()
+        self._outages = Outages()
+        self._published_told_at = -math.inf
         # Broker's time of the last committed record of each partition.
         self._newest: dict[TopicPartition, float] = {}
 
@@ -92,12 +99,14 @@ class Watch:
     def away(self, target: str, reason: str) -> None:
         """Tell that something did not answer and is tried again."""
         self.metrics.retry(target)
+        self._outages.away(target, reason)
         if target == "redis":
             self.metrics.redis_publish_failed()
         self.health.unsatisfied({"kafka": "source"}.get(target, target), reason)
 
     def back(self, target: str) -> None:
         """Tell that something answers."""
+        self._outages.back(target)
         self.health.satisfied({"kafka": "source"}.get(target, target), "answers")
 
     def arriving(self, shard: Shard, held: Held) -> None:
@@ -157,12 +166,25 @@ class Watch:
         for certainty, row in zip(applied.certainties, applied.publications, strict=True):
             self.metrics.certainty(*certainty.means)
             groups = 0 if certainty.group is None else len(np.unique(certainty.group))
+            self._tell_published(row)
             self.metrics.judged(groups, len(row.warnings or ()))
         for change in applied.reassigned:
             if isinstance(change, Reassignment):
                 rows = len(change.seq) + len(change.bundle)
                 self.metrics.published(dict(self._untold), rows)
                 self._untold.clear()
+
+    def _tell_published(self, row: PublicationRow) -> None:
+        """Log a publication, at most one a minute."""
+        now = self._clock()
+        if now - self._published_told_at >= SECONDS_A_LINE:
+            self._published_told_at = now
+            _log.info(
+                "publication %d: %d clusters of %d observations",
+                row.number,
+                row.n_clusters,
+                row.n_observations,
+            )
 
     def workers(self, alive: int) -> None:
         """Tell how many workers were heard of lately."""

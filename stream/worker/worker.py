@@ -21,6 +21,7 @@ from weald.storage.encoding.snapshot import decode, encode
 from weald.storage.errors import SnapshotCorrupt, StorageUnavailable
 from weald.storage.redis.lease_queue import LeaseQueue, Taken
 from weald.stream.source.retry import Backoff
+from weald.stream.telemetry.outages import Outages
 
 from .settings import WorkersSettings
 
@@ -75,6 +76,7 @@ class Worker:
         self._tell = tell
         self._stopping = threading.Event()
         self._backoff = Backoff(0.5, 15.0)
+        self._outages = Outages()
 
     def stop(self) -> None:
         """Finish the lease in hand, then return from `run`; safe in a signal handler."""
@@ -86,10 +88,11 @@ class Worker:
             try:
                 self.turn(_WAIT_SECONDS)
             except StorageUnavailable as error:
-                _log.warning("redis is away: %s", error)
+                self._outages.away("redis", str(error))
                 self._stopping.wait(self._backoff.delay())
             else:
                 self._backoff.reset()
+                self._outages.back("redis")
         try:
             self._queue.forget(self._name)
         except StorageUnavailable:
@@ -143,7 +146,7 @@ class Worker:
                         _log.info("lease %s is another's by now", taken.key)
                         return
                 except StorageUnavailable as error:
-                    _log.warning("redis is away: %s", error)
+                    self._outages.away("redis", str(error))
 
         beater = threading.Thread(target=beat, name="weald-beat", daemon=True)
         beater.start()

@@ -245,6 +245,10 @@ def test_a_locked_database_is_waited_for(
     releases[0].join()
     lock.close()
     assert outcome(store) == undisturbed
+    told = [each.getMessage() for each in caplog.records if "outages" in each.name]
+    assert len(told) == 2
+    assert told[0].startswith("sql is away (asked again until it answers): SQLite: ")
+    assert told[1].startswith("sql answers again after ")
 
 
 LIMITED = msgspec.structs.replace(SCHEMA, max_bytes=200)
