@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-__all__ = ["Verdict", "judged"]
+__all__ = ["MOST_EMPTY", "Verdict", "judged"]
 
 MOST_EMPTY = 0.1
 # Of texts with at most so many different values, each is a level of its own.
@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
     reason: str
 
 
-def judged(name: str, values: Sequence[Any]) -> Verdict:
+def judged(name: str, values: Sequence[Any], most_empty: float = MOST_EMPTY) -> Verdict:
     """Judge one field by its name and its values.
 
     Parameters
@@ -41,9 +41,11 @@ def judged(name: str, values: Sequence[Any]) -> Verdict:
         Path of the field.
     values : sequence
         One a record; None or an empty text where it has none.
+    most_empty : float
+        A field that is empty in a larger share is left out.
     """
     filled = [value for value in values if value is not None and value != ""]
-    problem = _problem(filled, len(values))
+    problem = _problem(filled, len(values), most_empty)
     if problem is not None:
         return Verdict(None, f"left out: {problem}")
     if all(isinstance(value, bool) or str(value).lower() in _FLAGS for value in filled):
@@ -55,13 +57,13 @@ def judged(name: str, values: Sequence[Any]) -> Verdict:
     return _moment(texts) or _category(texts) or _text(texts)
 
 
-def _problem(filled: Sequence[Any], n_records: int) -> str | None:
+def _problem(filled: Sequence[Any], n_records: int, most_empty: float) -> str | None:
     """Return why the values can be no feature of any kind, or None if they can."""
     if not filled:
         return "empty in every record"
     empty = n_records - len(filled)
     # Few gaps: such records become dead letters. Many: the field would lose most of the stream.
-    if empty > n_records * MOST_EMPTY:
+    if empty > n_records * most_empty:
         return f"empty in {empty} of {n_records} records"
     if any(isinstance(value, list | dict) for value in filled):
         return "a list"

@@ -36,6 +36,7 @@ from .demo import command as demo
 from .errors import CommandError, ExitCode
 from .fit import command as fit
 from .http import command as serve
+from .look import command as look
 from .report import command as report
 from .terminal.error_messages import translated
 from .terminal.output import note
@@ -53,6 +54,7 @@ app = typer.Typer(
 )
 
 demo.add_to(app)
+look.add_to(app)
 init.add_to(app)
 run.add_to(app)
 serve.add_to(app)

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from weald.cli.errors import ConflictError, UsageError
-from weald.cli.files.sample import Proposal, propose
+from weald.cli.files.sample import Proposal, declared, propose
 from weald.cli.terminal.options import example
 from weald.cli.terminal.output import note
 
@@ -218,16 +218,7 @@ def _quoted(text: str) -> str:
 
 
 def _field(field: str | Mapping[str, Any]) -> str:
-    declared = _declared(field)
-    return "{ " + ", ".join(_pair(key, value) for key, value in declared.items()) + " }"
-
-
-def _declared(field: str | Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a field: its name first, and its path where that is another."""
-    given = {"path": field} if isinstance(field, str) else dict(field)
-    path = given.pop("path")
-    name = path.replace(".", "_")
-    return {"name": name, **({} if name == path else {"path": path}), **given}
+    return "{ " + ", ".join(_pair(key, value) for key, value in declared(field).items()) + " }"
 
 
 def _pair(key: str, value: Any) -> str:
@@ -244,8 +235,8 @@ def family_of(fields: Sequence[str | Mapping[str, Any]]) -> str:
     from weald.stream.record.schema import Schema
     from weald.stream.settings import SchemaSettings
 
-    declared = {"fields": [_declared(each) for each in fields]}
-    name, params = choose_family(Schema.of(msgspec.convert(declared, SchemaSettings)))
+    settings = {"fields": [declared(each) for each in fields]}
+    name, params = choose_family(Schema.of(msgspec.convert(settings, SchemaSettings)))
     parts = [part["family"] for part in params.get("parts", ())]
     return f"{name} of {', '.join(parts)}" if parts else name
 

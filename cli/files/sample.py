@@ -5,17 +5,17 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weald.answers.field_inference import judged
+from weald.answers.field_inference import MOST_EMPTY, judged
 from weald.cli.errors import NotFoundError, UsageError
 
 from .table import open_text
 
-__all__ = ["Proposal", "propose"]
+__all__ = ["Proposal", "declared", "propose", "proposed", "records_of"]
 
 LOOKED_AT = 1000
 TIME_NAMES = ("time", "timestamp", "ts", "event_time", "created_at", "date", "datetime")
@@ -50,37 +50,80 @@ def propose(path: Path) -> Proposal:
     NotFoundError, UsageError
         If there is no such file, or no record in it that can be read.
     """
-    if not path.is_file():
-        raise NotFoundError(f"{path}: no such file")
-    records = list(itertools.islice(_records(path), LOOKED_AT))
+    return proposed(list(itertools.islice(records_of(path), LOOKED_AT)), str(path))
+
+
+def proposed(
+    records: Sequence[Mapping[str, Any]],
+    name: str,
+    *,
+    most_empty: float = MOST_EMPTY,
+    needed: bool = True,
+) -> Proposal:
+    """Propose a schema for records whose nested fields are named by their dotted paths.
+
+    Parameters
+    ----------
+    records : sequence of mapping
+    name : str
+        Of what they are from.
+    most_empty : float
+        A field that is empty in a larger share of the records is left out.
+    needed : bool
+        Whether there has to be a field to cluster by.
+
+    Raises
+    ------
+    UsageError
+        If there is no record, or none of them holds anything to cluster by.
+    """
     if not records:
-        raise UsageError(f"{path}: no records")
+        raise UsageError(f"{name}: no records")
     columns = {name: [record.get(name) for record in records] for name in records[0]}
     reasons = []
     time = None
-    for name in [each for each in columns if each.rpartition(".")[2].lower() in TIME_NAMES]:
-        odd = _no_time(columns[name])
+    for path in [each for each in columns if each.rpartition(".")[2].lower() in TIME_NAMES]:
+        odd = _no_time(columns[path])
         if odd is None:
-            time = time or name
+            time = time or path
         else:
-            reasons.append(f"{name}: not taken as the time: {odd}")
+            reasons.append(f"{path}: not taken as the time: {odd}")
     key = _key(columns, time)
     fields: list[str | dict[str, Any]] = []
-    for name, values in columns.items():
-        if name in (key, time):
-            role = "key" if name == key else "time"
-            reasons.append(f"{name}: {role}, by its name and values")
+    for path, values in columns.items():
+        if path in (key, time):
+            role = "key" if path == key else "time"
+            reasons.append(f"{path}: {role}, by its name and values")
             continue
-        verdict = judged(name, values)
+        verdict = judged(path, values, most_empty)
         if verdict.settings is not None:
-            fields.append({"path": name, **verdict.settings} if verdict.settings else name)
-        reasons.append(f"{name}: {verdict.reason}")
-    if not fields:
-        raise UsageError(f"{path}: no field holds anything to cluster by")
+            fields.append({"path": path, **verdict.settings} if verdict.settings else path)
+        reasons.append(f"{path}: {verdict.reason}")
+    if needed and not fields:
+        raise UsageError(f"{name}: no field holds anything to cluster by")
     return Proposal(fields, key, time, reasons)
 
 
-def _records(path: Path) -> Iterator[dict[str, Any]]:
+def declared(field: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a field: its name first, and its path where that is another."""
+    given = {"path": field} if isinstance(field, str) else dict(field)
+    path = given.pop("path")
+    name = path.replace(".", "_")
+    return {"name": name, **({} if name == path else {"path": path}), **given}
+
+
+def records_of(path: Path, separators: str = ",") -> Iterator[dict[str, Any]]:
+    """Yield the records of a file in any of a stream's formats, nested fields by dotted paths.
+
+    ``separators`` are those that a text table may have; the one that its header has most of is.
+
+    Raises
+    ------
+    NotFoundError, UsageError
+        If there is no such file, or a record in it that cannot be read.
+    """
+    if not path.is_file():
+        raise NotFoundError(f"{path}: no such file")
     from weald.stream.record.formats import format_of
     from weald.stream.settings import StreamSettings
 
@@ -94,7 +137,9 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
         return
     with open_text(path) as lines:
         if form == "csv":
-            yield from csv.DictReader(lines)
+            header = next(lines, "")
+            separator = max(separators, key=header.count)
+            yield from csv.DictReader(itertools.chain([header], lines), delimiter=separator)
             return
         for number, line in enumerate(lines, start=1):
             if line.strip():

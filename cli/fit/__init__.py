@@ -6,4 +6,5 @@
 - ``network``: ``weald fit --family irm``: the blocks of a network, predicted links, and a picture
   of both.
 - ``outputs``: what ``weald fit`` tells of its result: a summary, a CSV of the rows, a trace.
+- ``sampling``: runs the chains of a fit, with a family and a number of chains where none was given.
 """

@@ -5,11 +5,8 @@
 from __future__ import annotations
 
 import json
-import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,14 +18,12 @@ from weald.cli.terminal.options import Output, Wide, example
 from weald.cli.terminal.output import Form, note
 
 if TYPE_CHECKING:
-    from weald.mcmc.offline.family_choice import Choice
-    from weald.mcmc.offline.fit import ChainTrace, FitResult, FitSettings
+    from weald.mcmc.offline.fit import FitSettings
 
 __all__ = ["add_to", "parse_parameters"]
 
 
 NETWORK_FAMILY = "irm"
-AUTO = "auto"
 
 
 class Consensus(StrEnum):
@@ -73,7 +68,7 @@ def fit(
             "multinomial, mixed; irm for networks; auto takes gaussian or diagonal, whichever "
             "predicts held-out rows better. All but gaussian and multinomial take missing values.",
         ),
-    ] = AUTO,
+    ] = "auto",
     param: Annotated[
         list[str] | None,
         typer.Option(
@@ -281,6 +276,7 @@ def fit(
 
     from .columns import chosen_columns, components_of, read_columns
     from .outputs import Fitted, groups_of, tell, write_assignments, write_trace
+    from .sampling import sample, settled
 
     shown, valley = _level(level)
     wanted = columns.split(",") if columns else None
@@ -291,8 +287,8 @@ def fit(
     table, names = chosen_columns(data, loaded, family, log.split(",") if log else ())
     axes = components_of(table, family, components)
     seen = table.values if axes is None else axes.along(table.values)
-    settings, choice = _settled(seen, settings, chains)
-    result = _sample(seen, settings)
+    settings, choice = settled(seen, settings, chains)
+    result = sample(seen, settings)
     groups = groups_of(seen, result, valley)
     with _writing(out, trace):
         if out is not None:
@@ -365,90 +361,6 @@ def parse_parameters(texts: list[str], option: str = "--param") -> dict[str, Any
                 f"{option} {text}: {value!r} is neither a number nor JSON ({error})"
             ) from error
     return found
-
-
-def _sample(values: Any, settings: FitSettings) -> FitResult:
-    """Run the chains, side by side where there are processors for them."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from weald.cli.terminal.progress import counting, step
-    from weald.mcmc.offline.fit import combine, is_population, run_chain
-
-    if is_population(settings):
-        return _sample_population(values, settings)
-    with step("compiling the kernels"):
-        _compile(values, settings)
-    shares = [0.0] * settings.chains
-    with counting("sampling, percent", 100) as advance:
-
-        def one(index: int) -> ChainTrace:
-            def progress(share: float) -> None:
-                shares[index] = share
-                advance(int(100 * sum(shares) / len(shares)), "")
-
-            return run_chain(values, settings, index, time.perf_counter, progress)
-
-        # The kernels release the interpreter lock, so that threads are enough.
-        with ThreadPoolExecutor(min(settings.chains, os.cpu_count() or 1)) as pool:
-            traces = list(pool.map(one, range(settings.chains)))
-    return combine(settings, traces, values)
-
-
-def _sample_population(values: Any, settings: FitSettings) -> FitResult:
-    """Run all chains together: kernels take their guides from the half that stands still."""
-    from weald.cli.terminal.progress import counting, step
-    from weald.mcmc.offline.fit import combine, run_population
-
-    from .network import N_CHAINS
-
-    if settings.chains == 1:
-        settings = replace(settings, chains=N_CHAINS)
-    with step("compiling the kernels"):
-        few = replace(settings, iterations=1, seconds=None, chains=4, init="one")
-        run_population(values[:20], few, time.perf_counter)
-    with counting("sampling, percent", 100) as advance:
-        traces = run_population(
-            values,
-            settings,
-            time.perf_counter,
-            lambda share: advance(int(100 * share), ""),
-        )
-    return combine(settings, traces, values)
-
-
-def _settled(
-    values: Any, settings: FitSettings, chains: int | None
-) -> tuple[FitSettings, Choice | None]:
-    """The settings with chains and a family, and why it was chosen where it was not given."""
-    from weald.mcmc.offline.chains import chains_for
-    from weald.mcmc.offline.fit import is_population
-    from weald.mcmc.schedule.kernels import kernels_named, require_every_partition
-
-    require_every_partition(kernels_named(",".join(settings.kernels)))
-    if chains is None and not is_population(settings):
-        settings = replace(settings, chains=chains_for(*values.shape))
-    if settings.family != AUTO:
-        return settings, None
-    from weald.cli.terminal.progress import step
-    from weald.mcmc.offline.family_choice import choose_family
-
-    with step("choosing the family"):
-        choice = choose_family(values, settings, time.perf_counter)
-    return replace(settings, family=choice.family), choice
-
-
-def _compile(values: Any, settings: FitSettings) -> None:
-    """Run everything once on a few rows, so that no chain's time is spent on the compiler."""
-    from weald.mcmc.offline.fit import run_chain
-    from weald.treecore.family import FAMILIES
-
-    spec = FAMILIES.get(settings.family)
-    params = settings.params
-    if spec is not None:
-        params = spec.parameters(spec.build(settings.params, values))
-    init = settings.init if settings.init in ("ibhc", "one", "singletons") else "one"
-    small = replace(settings, params=params, init=init, iterations=1, seconds=None)
-    run_chain(values[:20], small, 0, time.perf_counter)
 
 
 @contextmanager

@@ -31,6 +31,7 @@ __all__ = [
     "KERNEL_COLUMNS",
     "Fitted",
     "groups_of",
+    "judged",
     "kernel_rows",
     "summary_of_fit",
     "tell",
@@ -266,7 +267,7 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
         row["n_clusters"] = int((groups == row["group"]).sum())
     return {
         **summary,
-        **_judged(fitted, grouped),
+        **judged(fitted.seen, result, grouped),
         "kernels": kernel_rows(result),
         "diagnostics": diagnostics(result),
         "groups": told,
@@ -274,13 +275,10 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
     }
 
 
-def _judged(fitted: Fitted, grouped: NDArray[np.int64]) -> dict[str, Any]:
-    """What the data say for clusters and groups, and whether to believe either."""
-    result = fitted.result
+def judged(seen: Any, result: FitResult, grouped: NDArray[np.int64]) -> dict[str, Any]:
+    """What the rows (n, q) say for clusters and groups (n), and whether to believe either."""
     levels = (result.labels, grouped, np.zeros_like(grouped))
-    clusters, groups, one = (
-        left_out_densities(result.family, fitted.seen, each) for each in levels
-    )
+    clusters, groups, one = (left_out_densities(result.family, seen, each) for each in levels)
     gain, over_groups = gain_in_density(clusters, one), gain_in_density(clusters, groups)
     trusted = [result.traces[at] for at in result.trusted]
     chains = [trace.draws[-1] for trace in trusted if trace.draws]

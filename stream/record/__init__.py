@@ -9,6 +9,8 @@
   declared.
 - ``formats``: the formats that records come in, and what each needs before the one decoder serves
   it.
+- ``gaps``: from whole records to rows of features, with a gap where a value is missing or cannot be
+  read.
 - ``originals``: back from the columns of an observation to values as they came in: names, flags,
   units, times.
 - ``pending_batch``: records between their arrival and their commit, with the account of each

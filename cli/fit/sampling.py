@@ -1,0 +1,101 @@
+"""Runs the chains of a fit, with a family and a number of chains where none was given."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weald.mcmc.offline.family_choice import Choice
+    from weald.mcmc.offline.fit import ChainTrace, FitResult, FitSettings
+
+__all__ = ["AUTO", "sample", "settled"]
+
+# The family that predicts held-out rows better is chosen.
+AUTO = "auto"
+
+
+def sample(values: Any, settings: FitSettings) -> FitResult:
+    """Run the chains, side by side where there are processors for them."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from weald.cli.terminal.progress import counting, step
+    from weald.mcmc.offline.fit import combine, is_population, run_chain
+
+    if is_population(settings):
+        return _sample_population(values, settings)
+    with step("compiling the kernels"):
+        _compile(values, settings)
+    shares = [0.0] * settings.chains
+    with counting("sampling, percent", 100) as advance:
+
+        def one(index: int) -> ChainTrace:
+            def progress(share: float) -> None:
+                shares[index] = share
+                advance(int(100 * sum(shares) / len(shares)), "")
+
+            return run_chain(values, settings, index, time.perf_counter, progress)
+
+        # The kernels release the interpreter lock, so that threads are enough.
+        with ThreadPoolExecutor(min(settings.chains, os.cpu_count() or 1)) as pool:
+            traces = list(pool.map(one, range(settings.chains)))
+    return combine(settings, traces, values)
+
+
+def _sample_population(values: Any, settings: FitSettings) -> FitResult:
+    """Run all chains together: kernels take their guides from the half that stands still."""
+    from weald.cli.terminal.progress import counting, step
+    from weald.mcmc.offline.fit import combine, run_population
+
+    from .network import N_CHAINS
+
+    if settings.chains == 1:
+        settings = replace(settings, chains=N_CHAINS)
+    with step("compiling the kernels"):
+        few = replace(settings, iterations=1, seconds=None, chains=4, init="one")
+        run_population(values[:20], few, time.perf_counter)
+    with counting("sampling, percent", 100) as advance:
+        traces = run_population(
+            values,
+            settings,
+            time.perf_counter,
+            lambda share: advance(int(100 * share), ""),
+        )
+    return combine(settings, traces, values)
+
+
+def settled(
+    values: Any, settings: FitSettings, chains: int | None
+) -> tuple[FitSettings, Choice | None]:
+    """The settings with chains and a family, and why it was chosen where it was not given."""
+    from weald.mcmc.offline.chains import chains_for
+    from weald.mcmc.offline.fit import is_population
+    from weald.mcmc.schedule.kernels import kernels_named, require_every_partition
+
+    require_every_partition(kernels_named(",".join(settings.kernels)))
+    if chains is None and not is_population(settings):
+        settings = replace(settings, chains=chains_for(*values.shape))
+    if settings.family != AUTO:
+        return settings, None
+    from weald.cli.terminal.progress import step
+    from weald.mcmc.offline.family_choice import choose_family
+
+    with step("choosing the family"):
+        choice = choose_family(values, settings, time.perf_counter)
+    return replace(settings, family=choice.family), choice
+
+
+def _compile(values: Any, settings: FitSettings) -> None:
+    """Run everything once on a few rows, so that no chain's time is spent on the compiler."""
+    from weald.mcmc.offline.fit import run_chain
+    from weald.treecore.family import FAMILIES
+
+    spec = FAMILIES.get(settings.family)
+    params = settings.params
+    if spec is not None:
+        params = spec.parameters(spec.build(settings.params, values))
+    init = settings.init if settings.init in ("ibhc", "one", "singletons") else "one"
+    small = replace(settings, params=params, init=init, iterations=1, seconds=None)
+    run_chain(values[:20], small, 0, time.perf_counter)

@@ -1,0 +1,185 @@
+"""``weald look``: a file's clusters and groups at once, without settings or a database."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from weald.answers.numbers import share_text
+from weald.cli.terminal.options import Output, Wide, example
+from weald.cli.terminal.output import Column, Form, note, write_record
+
+if TYPE_CHECKING:
+    from weald.mcmc.offline.fit import FitResult, FitSettings
+
+    from .found import Found
+    from .rows import Rows
+
+__all__ = ["add_to"]
+
+SHOWN = 12
+# Of the time: what comes after sampling, and the least that sampling gets.
+AFTERWARDS, LEAST_SAMPLING = 0.15, 0.5
+NUMBERS = frozenset({"number"})
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command of this module."""
+    app.command(
+        epilog=example(
+            "weald look penguins.csv",
+            "weald look orders.jsonl --seconds 60 --out orders.html",
+            "zcat events.jsonl.gz | weald look - --no-page --output json",
+        )
+    )(look)
+
+
+def look(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|-",
+            help=".csv .tsv .jsonl .parquet .arrow .log, also .gz; - reads standard input.",
+        ),
+    ],
+    *,
+    seconds: Annotated[
+        float,
+        typer.Option("--seconds", min=1.0, help="Time for the first answer; more is surer."),
+    ] = 10.0,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.html", help="The page.")] = Path(
+        "weald-look.html"
+    ),
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Write a page, too.")] = True,
+    seed: Annotated[int, typer.Option("--seed", help="Of what is drawn at random.")] = 0,
+    output: Output = Form.table,
+    _wide: Wide = False,
+) -> None:
+    """See what a file is made of: its groups, what sets each apart, and whether to believe it.
+
+    The schema is inferred as `weald init` does, and said. Rows are clustered by numbers, counts,
+    flags, categories and texts; times are told, not clustered by. A value that is missing or cannot
+    be read is a gap, which says nothing. Of more than 10,000 rows as many are drawn at random.
+
+    A sentence such as `country Norway: 82 %, elsewhere 9 %` is true of the rows as it is printed:
+    of those inside, 82 % are from Norway, of all others 9 %. `how sure` is the mean probability of
+    a row's cluster. The `verdict` warns where clusters should not be believed, and says why.
+
+    The answer depends on how far sampling came in its time: `weald fit` counts
+    sweeps instead.
+    Kernels are compiled once, on the first run after an installation: `weald warmup` does it ahead.
+    """
+    from weald.cli.fit.outputs import groups_of, judged
+    from weald.cli.terminal.progress import step
+    from weald.mcmc.estimate.groups import CUT
+
+    from .found import found_in
+    from .rows import read_rows
+
+    began = time.monotonic()
+    with step("reading, and inferring the schema"):
+        rows = read_rows(data, seed)
+    seen, result = _fitted(rows, began, seconds, seed)
+    with step("telling groups apart"):
+        groups = groups_of(seen, result, CUT)
+        found = found_in(rows, result, groups)
+        verdict = judged(seen, result, groups[result.labels])["verdict"]
+    _tell(rows, found, verdict, output)
+    if page:
+        _write_page(rows, seen, (result, found), out)
+    note(f"{time.monotonic() - began:.0f} s in all")
+
+
+def _fitted(rows: Rows, began: float, seconds: float, seed: int) -> tuple[Any, FitResult]:
+    """What the family sees of the rows (n, q), and a fit of it in what is left of the time."""
+    from dataclasses import replace
+
+    from weald.cli.files.table import Table
+    from weald.cli.fit.columns import components_of
+    from weald.cli.fit.sampling import sample, settled
+    from weald.mcmc.offline.chains import chains_for
+
+    settings, seen = _settings(rows, seed), rows.values
+    if settings.family == "auto":
+        table = Table(seen, list(rows.schema.features), [])
+        axes = components_of(table, settings.family, "auto")
+        seen = seen if axes is None else axes.along(seen)
+    settings, _ = settled(seen, settings, chains_for(*seen.shape))
+    left = seconds * (1.0 - AFTERWARDS) - (time.monotonic() - began)
+    at_once = min(settings.chains, os.cpu_count() or 1)
+    each = max(left, LEAST_SAMPLING) * at_once / settings.chains
+    return seen, sample(seen, replace(settings, seconds=each, iterations=None))
+
+
+def _settings(rows: Rows, seed: int) -> FitSettings:
+    """A family by the kinds of the columns, one that takes gaps where there are any."""
+    import numpy as np
+
+    from weald.mcmc.offline.fit import FitSettings
+    from weald.stream.model.family_choice import choose_family
+
+    family, params = choose_family(rows.schema)
+    gaps = bool(np.isnan(rows.values).any())
+    if set(rows.schema.kinds) == NUMBERS:
+        family, params = "diagonal" if gaps else "auto", {}
+    elif family == "gaussian" and gaps:
+        family = "diagonal"
+    for part in params.get("parts", ()):
+        if part["family"] == "gaussian" and np.isnan(rows.values[:, part["columns"]]).any():
+            part["family"] = "diagonal"
+    return FitSettings(family=family, params=params, seconds=1.0, iterations=None, seed=seed)
+
+
+def _tell(rows: Rows, found: Found, verdict: dict[str, Any], form: Form) -> None:
+    summary: dict[str, Any] = {
+        "rows": rows.n_read,
+        "n_groups": len(found.groups),
+        "n_clusters": len(found.clusters),
+        "verdict": verdict,
+        "groups": found.groups,
+        "clusters": found.clusters,
+    }
+    if form is not Form.table:
+        write_record(summary, form)
+        return
+    facts = {**summary, "verdict": "believe it" if verdict["status"] == "ok" else "doubt it"}
+    for at, reason in enumerate(verdict["reasons"]):
+        facts[f"reason {at + 1}"] = reason
+    groups, clusters = (facts.pop(name) for name in ("groups", "clusters"))
+    facts["groups"] = groups[:SHOWN]
+    if len(clusters) > len(groups):
+        facts["clusters"] = clusters[:SHOWN]
+    columns = [
+        Column("size", "size", "right"),
+        Column("share", "share", "right", lambda share: f"{share:.1%}", gives_way=2),
+        Column("probability", "how sure", "right", share_text, gives_way=1),
+        Column("description", "what sets it apart"),
+    ]
+    group = Column("group", "group", "right")
+    tables = {
+        "groups": [group, *columns],
+        "clusters": [Column("cluster", "cluster", "right"), group, *columns],
+    }
+    write_record(facts, form, tables=tables)
+    if len(clusters) > SHOWN or len(groups) > SHOWN:
+        note(f"the {SHOWN} largest; --output json has all")
+
+
+def _write_page(rows: Rows, seen: Any, fitted: tuple[FitResult, Found], out: Path) -> None:
+    from importlib.util import find_spec
+
+    from weald.cli.report.command import write_report
+    from weald.cli.terminal.progress import step
+
+    from .found import subject_of
+
+    if find_spec("matplotlib") is None:
+        note("no page: pip install 'weald[plots]'")
+        return
+    with step("drawing"):
+        write_report(subject_of(rows, seen, *fitted), out, None)
+    note(f"page: {out}")

@@ -1,0 +1,143 @@
+"""What a look found: groups and clusters with what sets each apart, and a page of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.answers.explanation import explain, told
+
+if TYPE_CHECKING:
+    from weald.answers.report_data import Subject
+    from weald.mcmc.offline.fit import FitResult
+
+    from .rows import Rows
+
+__all__ = ["Found", "found_in", "subject_of"]
+
+_NAMED_BY = 2
+_DRAWS = 64
+
+
+class Found(NamedTuple):
+    """Clusters and groups of rows, each numbered by size from 1.
+
+    Attributes
+    ----------
+    cluster, group:
+        Of each row (n).
+    clusters, groups:
+        One row of plain values each, largest first.
+    """
+
+    cluster: NDArray[np.int64]
+    group: NDArray[np.int64]
+    clusters: list[dict[str, Any]]
+    groups: list[dict[str, Any]]
+
+
+def found_in(rows: Rows, result: FitResult, groups: NDArray[np.int64]) -> Found:
+    """Describe the clusters of a fit of ``rows``, and the groups (k) that these make."""
+    cluster, group = _by_size(result.labels), _by_size(groups[result.labels])
+    clusters = _described(rows, result, cluster, "cluster")
+    for row in clusters:
+        row["group"] = int(group[cluster == row["cluster"]][0])
+    told_groups = _described(rows, result, group, "group")
+    for row in told_groups:
+        row["n_clusters"] = len(np.unique(cluster[group == row["group"]]))
+    return Found(cluster, group, clusters, told_groups)
+
+
+def _by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same parts numbered from 1, largest first."""
+    _, place, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    rank = np.empty(len(sizes), dtype=np.int64)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(1, len(sizes) + 1)
+    numbered: NDArray[np.int64] = rank[place]
+    return numbered
+
+
+def _described(
+    rows: Rows, result: FitResult, parts: NDArray[np.int64], name: str
+) -> list[dict[str, Any]]:
+    found = []
+    for part in range(1, int(parts.max()) + 1):
+        inside = parts == part
+        sentences = explain(rows.columns, inside)
+        description = told(sentences)
+        named = ", ".join(each.what for each in sentences[:_NAMED_BY])
+        if rows.texts:
+            description = named = _template(rows, inside)
+        found.append(
+            {
+                name: part,
+                "size": int(inside.sum()),
+                "share": float(inside.mean()),
+                "probability": float(result.probability[inside].mean()),
+                "name": named or f"{name} {part}",
+                "description": description,
+            }
+        )
+    return found
+
+
+def _template(rows: Rows, inside: NDArray[np.bool_]) -> str:
+    from weald.stream.record.words import template
+
+    return template([rows.texts[at] for at in np.flatnonzero(inside)[:200].tolist()])
+
+
+def subject_of(rows: Rows, seen: NDArray[np.float64], result: FitResult, found: Found) -> Subject:
+    """Return what the page of a report is made of."""
+    from weald.answers.report_data import Chains, Subject
+    from weald.cli.fit.outputs import kernel_rows
+    from weald.mcmc.estimate.predictive import Predictive
+    from weald.treecore.family.totals import add_observations, empty_totals
+
+    n_clusters = len(found.clusters)
+    totals = empty_totals(result.family, n_clusters)
+    add_observations(result.family, seen, found.cluster - 1, totals)
+    ids = np.arange(1, n_clusters + 1, dtype=np.int64)
+    draws = [draw for at in result.trusted for draw in result.traces[at].draws][-_DRAWS:]
+    n = min(len(trace.log_joint) for trace in result.traces)
+    lines = {
+        "log joint": np.array([trace.log_joint[:n] for trace in result.traces]),
+        "clusters": np.array([trace.n_clusters[:n] for trace in result.traces], dtype=np.float64),
+    }
+    same = seen.shape == rows.values.shape
+    return Subject(
+        title=f"{n_clusters} clusters of {len(seen)} rows",
+        subtitle=f"a look at {rows.name}",
+        facts={
+            "rows": str(rows.n_read),
+            "looked at": str(len(seen)),
+            "groups": str(len(found.groups)),
+            "clusters": str(n_clusters),
+        },
+        names=rows.schema.features
+        if same
+        else [f"component {at + 1}" for at in range(seen.shape[1])],
+        schema=rows.schema if same else None,
+        texts=rows.texts,
+        descriptions={row["cluster"]: row["description"] for row in found.clusters},
+        values=_filled(seen),
+        keys=[f"row {at}" for at in rows.numbers.tolist()],
+        clusters=found.cluster,
+        predictive=Predictive.of(result.family, result.prior, ids, totals),
+        prior=result.prior,
+        draws=np.array(draws, dtype=np.int64).reshape(-1, len(seen)),
+        chains=Chains("iteration", lines, burnt=n // 2, stationary=True),
+        moves=kernel_rows(result),
+    )
+
+
+def _filled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values with the mean of their column where there is a gap: a picture needs a place."""
+    gaps = np.isnan(values)
+    if not gaps.any():
+        return values
+    filled = np.where(gaps, 0.0, values).sum(0) / np.maximum((~gaps).sum(0), 1)
+    placed: NDArray[np.float64] = np.where(gaps, np.rint(filled), values)
+    return placed

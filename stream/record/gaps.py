@@ -1,0 +1,45 @@
+"""From whole records to rows of features, with a gap where a value is missing or cannot be read.
+
+A stream sets such a record aside (`weald.stream.record.decode`); whoever looks at a file wants
+to see what the rest of it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .decode import LARGEST
+from .refused import Refused
+from .schema import Field, Schema
+
+__all__ = ["rows_with_gaps"]
+
+
+def rows_with_gaps(schema: Schema, records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+    """Return observations (n, d) of records, whose nested fields are named by their dotted paths.
+
+    A missing text has no words; every other missing value is NaN.
+    """
+    parts = [_columns(field, records) for field in schema.fields]
+    values = np.concatenate(parts, axis=1)
+    values[~(np.abs(values) <= LARGEST)] = np.nan
+    return values if schema.scaling is None else schema.scaling(values)
+
+
+def _columns(field: Field, records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+    nothing = 0.0 if field.kind == "text" else np.nan
+    values = np.full((len(records), field.width), nothing)
+    path = ".".join(field.path)
+    for row, record in zip(values, records, strict=True):
+        value = record.get(path)
+        if value is None or value == "":
+            continue
+        try:
+            row[:] = float(value) if field.read is None else field.read(value)
+        except (Refused, TypeError, ValueError):
+            row[:] = nothing
+    return values
