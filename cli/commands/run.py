@@ -116,7 +116,8 @@ def run(
         "kafka.topic": topic,
         "kafka.bootstrap_servers": bootstrap_servers,
     }
-    settings = open_settings(config, set_, flags).settings
+    loaded = open_settings(config, set_, flags)
+    settings = loaded.settings
     from weald.cli.service import service as root
 
     with ExitStack() as running:
@@ -124,10 +125,13 @@ def run(
             settings = running.enter_context(root.embedded_servers(settings))
             _announce_embedded(settings)
         _check_source(settings)
-        root.prepare_database(settings)
+        database = settings.storage.url
+        root.waiting_for_sql(database, lambda: root.prepare_database(settings))
         opened = root.open_source(settings)
         running.callback(opened.close)
-        ready = running.enter_context(root.service(settings, opened))
+        ready = running.enter_context(
+            root.service(settings, opened, next_port="monitoring.port" not in loaded.origins)
+        )
         if decision is not None:
             ready.engine.go_on_with(decision)
         _announce(settings, ready.metrics_url)

@@ -124,7 +124,7 @@ def _replay(settings: Settings, bundled: BundledStream, limit: int | None) -> No
         root.prepare_database(running)
         source = BoundedSource(root.open_source(running), replay)
         open_things.callback(source.close)
-        ready = open_things.enter_context(root.service(running, source))
+        ready = open_things.enter_context(root.service(running, source, next_port=True))
         note(f"Kafka protocol  {servers}, topic {topic} (librdkafka's broker, in this process)")
         note(f"Redis           {running.redis.url} (Valkey)")
         note(f"metrics         {ready.metrics_url}")

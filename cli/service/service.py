@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import errno
+import logging
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain, count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -19,6 +22,7 @@ from weald.monitoring.exporter import Exporter
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
 from weald.monitoring.settings import MonitoringSettings
+from weald.storage.errors import StorageUnavailable
 from weald.storage.redis.lease_queue import LeaseQueue
 from weald.storage.redis.statistics import RedisStatistics
 from weald.storage.settings import redacted
@@ -34,6 +38,8 @@ from weald.stream.record.formats import schema_for
 from weald.stream.record.record import Reason
 from weald.stream.source.file_source import FileSource
 from weald.stream.source.kafka_source import KafkaSource
+from weald.stream.source.retry import Backoff
+from weald.stream.telemetry.outages import Outages
 from weald.stream.telemetry.telemetry import Watch
 
 from . import embedded
@@ -42,7 +48,24 @@ if TYPE_CHECKING:
     from weald.cli.config.settings import Settings
     from weald.stream.source.source import Source
 
-__all__ = ["Service", "embedded_servers", "open_source", "prepare_database", "service"]
+__all__ = [
+    "Service",
+    "embedded_servers",
+    "open_source",
+    "prepare_database",
+    "service",
+    "waiting_for_sql",
+]
+
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+# Services on one machine, each with a port of its own.
+PORTS_TRIED = 20
+# What a PostgreSQL that is there says to somebody whom it will not let in.
+_REFUSED = ("authentication failed", "does not exist", "pg_hba.conf", "certificate")
 
 
 @dataclass(frozen=True)
@@ -112,6 +135,29 @@ def prepare_database(settings: Settings) -> None:
         migrate.check(storage)
 
 
+def waiting_for_sql(url: str, operation: Callable[[], T]) -> T:
+    """Run `operation`, again and again while a database server does not answer.
+
+    Raises
+    ------
+    StorageUnavailable
+        When a file can't be opened, or the server refuses this role or has no such database: that
+        is for a person to mend.
+    """
+    backoff, outages = Backoff(), Outages()
+    while True:
+        try:
+            result = operation()
+        except StorageUnavailable as error:
+            if sqlite_file(url) is not None or any(word in str(error) for word in _REFUSED):
+                raise
+            outages.away("sql", str(error))
+            time.sleep(backoff.delay())
+        else:
+            outages.back("sql")
+            return result
+
+
 def open_source(settings: Settings) -> Source:
     """Open what ``stream.source`` names."""
     stream = settings.stream
@@ -122,17 +168,20 @@ def open_source(settings: Settings) -> Source:
 
 
 @contextmanager
-def service(settings: Settings, source: Source) -> Iterator[Service]:
+def service(settings: Settings, source: Source, *, next_port: bool = False) -> Iterator[Service]:
     """Wire an engine to its database, to Redis, to the dead-letter topic and to its observers.
 
     Parameters
     ----------
     settings : Settings
     source : Source
+    next_port : bool
+        Where another process has the metrics port, take the next one that is free.
     """
     stream = settings.stream
     with ExitStack() as open_things:
-        store = SqlStore(settings.storage)
+        storage = settings.storage
+        store = waiting_for_sql(storage.url, lambda: SqlStore(storage))
         open_things.callback(store.close)
         outlets = Outlets()
         if settings.redis.enabled:
@@ -146,7 +195,8 @@ def service(settings: Settings, source: Source) -> Iterator[Service]:
         health.satisfied("schema", "at this program's revision")
         url = None
         if settings.monitoring.enabled:
-            exporter = _exporter(settings.monitoring, metrics, health)
+            tries = PORTS_TRIED if next_port else 1
+            exporter = _exporter(settings.monitoring, metrics, health, tries)
             url = f"{open_things.enter_context(exporter).url}/metrics"
         schema = schema_for(stream, settings.schema)
         plan = Plan(
@@ -177,10 +227,22 @@ def _let_workers_refine(
     engine.refine_by(Refinery(settings.workers, queue, store, watch))
 
 
-def _exporter(settings: MonitoringSettings, metrics: Metrics, health: Health) -> Exporter:
-    try:
-        return Exporter(settings, metrics.registry, health)
-    except OSError as error:
-        raise NotReadyError(
-            f"monitoring: {error.strerror}", next_step="--set monitoring.port=0 takes a free one"
-        ) from error
+def _exporter(
+    settings: MonitoringSettings, metrics: Metrics, health: Health, tries: int
+) -> Exporter:
+    first = settings.port
+    for port in range(first, first + tries):
+        try:
+            tried = msgspec.structs.replace(settings, port=port)
+            exporter = Exporter(tried, metrics.registry, health)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE and port + 1 < first + tries:
+                continue
+            raise NotReadyError(
+                f"monitoring: {error.strerror}",
+                next_step="--set monitoring.port=0 takes a free one",
+            ) from error
+        if port != first:
+            _log.warning("port %d is another process's: metrics are on port %d", first, port)
+        return exporter
+    raise AssertionError("no port was tried")

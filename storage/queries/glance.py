@@ -11,10 +11,13 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from weald.storage.sql.revision import HEAD
+
 __all__ = ["glance_at"]
 
 _BUSY_SECONDS = 5.0
 
+_REVISION = "SELECT version_num FROM alembic_version"
 _STREAM = """
     SELECT id, name, family, prior, seed, owner, generation, epoch, committed_at
     FROM streams WHERE name = ?"""
@@ -94,6 +97,9 @@ def glance_at(file: Path, stream: str, rounds: int) -> dict[str, Any] | None:
 
 
 def _told(connection: sqlite3.Connection, stream: str, rounds: int) -> dict[str, Any] | None:
+    revision = connection.execute(_REVISION).fetchone()
+    if revision is None or revision["version_num"] != HEAD:
+        return None
     found = connection.execute(_STREAM, (stream,)).fetchone()
     if found is None:
         return None

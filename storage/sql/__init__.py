@@ -7,6 +7,7 @@
   killed.
 - ``failures``: what a driver's error means to the caller: try again, stop, or ask for permission.
 - ``migrate``: moving a database between revisions, with the migrations that ship in this package.
+- ``revision``: the revision that the tables are, for whoever must not load SQLAlchemy to know it.
 - ``schema``: the tables. SQLAlchemy Core; ``migrations`` holds the same in steps, and a test
   compares them.
 """

@@ -18,7 +18,7 @@ from weald.storage.errors import SchemaMismatch, StorageStopped
 from weald.storage.settings import StorageSettings, redacted
 
 from .failures import translated
-from .schema import HEAD
+from .revision import HEAD
 
 __all__ = [
     "is_missing",

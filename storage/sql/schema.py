@@ -26,7 +26,6 @@ from sqlalchemy import (
 )
 
 __all__ = [
-    "HEAD",
     "adoptions",
     "assignment_changes",
     "bundle_changes",
@@ -46,9 +45,6 @@ __all__ = [
     "snapshots",
     "streams",
 ]
-
-# Revision that these tables are. Kept here so that opening a database need not import Alembic.
-HEAD = "0011"
 
 metadata = MetaData(
     naming_convention={

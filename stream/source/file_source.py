@@ -171,7 +171,7 @@ class FileSource:
         mark = marks.get(self._partition, LogMark())
         if mark.last_offset is None:
             return {self._partition: FoundLog(None, 0, None)}
-        self.seek({self._partition: mark.last_offset})
+        self._move_to(mark.last_offset)
         row = self._one_row()
         end = None if row else self._next
         return {self._partition: FoundLog(None, 0, end, checksum_of(row[0]) if row else None)}
@@ -183,11 +183,14 @@ class FileSource:
         if self._path is None:
             self._next = target
             return
+        if target:
+            _log.info("%s: %d rows were read before", self._path, target)
+        self._move_to(target)
+
+    def _move_to(self, target: int) -> None:
         if target < self._next:
             self._lines.close()
             self._open()
-        if target:
-            _log.info("%s: %d rows were read before", self._path, target)
         while self._next < target and not self.exhausted:
             # A line is at most one row, so this never goes too far.
             self._rows_now(target - self._next)

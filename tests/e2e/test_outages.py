@@ -12,7 +12,7 @@ from kafka import KafkaProducer
 
 from tests.e2e.test_run_embedded import running
 from tests.servers.server import Server, wait_until
-from tests.stream.scenario import line_of, values_of
+from tests.stream.scenario import line_of, records_file, values_of
 from weald.storage.redis.statistics import RedisStatistics
 from weald.storage.settings import RedisSettings, StorageSettings
 from weald.storage.sql import migrate
@@ -51,6 +51,27 @@ def probe(address: str, path: str) -> tuple[int, dict[str, Any]]:
     body = json.loads(answer.read())
     connection.close()
     return answer.status, body
+
+
+def test_a_start_waits_for_postgresql(tmp_path: Path, own_postgresql: Server) -> None:
+    database = f"postgresql+psycopg://postgres@{own_postgresql.address}/postgres"
+    text = CONFIGURATION.format(topic="none", kafka="none", database=database, redis="none:1")
+    (tmp_path / "weald.toml").write_text(text)
+    records_file(tmp_path, 60)
+    own_postgresql.kill()
+    file = ("--source", "file", "--path", "records.jsonl", "--set", "redis.enabled=false")
+    with running(tmp_path, file) as run:
+        run.said(r"WARNING .* sql is away \(asked again until it answers\): database: connection")
+        own_postgresql.start()
+        assert run.process.wait(timeout=120) == 0
+        assert "sql answers again" in run.text()
+    with SqlReader(StorageSettings(url=database)) as reader:
+        assert reader.status("outages").n_inserted == 60
+    # What waiting does not mend ends at once.
+    missing = ("--set", f"storage.url={database}_of_nobody")
+    with running(tmp_path, (*file, *missing)) as run:
+        assert run.process.wait(timeout=60) == 4
+        assert "does not exist" in run.text()
 
 
 def test_servers_that_go_away_and_come_back(

@@ -21,7 +21,8 @@ from weald.storage.queries.reader import SqlReader
 from weald.storage.settings import StorageSettings
 from weald.storage.sql import migrate
 from weald.storage.sql.database import make_engine
-from weald.storage.sql.schema import HEAD, metadata
+from weald.storage.sql.revision import HEAD
+from weald.storage.sql.schema import metadata
 from weald.storage.writing.store import SqlStore
 
 
