@@ -25,6 +25,8 @@ __all__ = ["Sentence", "explain", "sentence_of", "told"]
 LEAST_INSIDE = 0.5
 # Another sentence has to add so much of what there is to be known.
 LEAST_ADDED = 0.02
+# And say something by itself, too.
+LEAST_ALONE = 0.05
 MOST_NAMED = 3
 # Ends of intervals are looked for among so many quantiles.
 ENDS = 50
@@ -89,6 +91,7 @@ def explain(
     weight = float(inside.mean()) if share is None else share
     best = [_best(column, inside, weight) for column in columns]
     found = [(column.name, rule) for column, rule in zip(columns, best, strict=True) if rule]
+    found = [each for each in found if _information(each[1].holds, inside, weight) > LEAST_ALONE]
     needed = _needed(len(inside), len(columns))
     chosen: list[Sentence] = []
     holds, known = np.ones(len(inside), dtype=bool), 0.0

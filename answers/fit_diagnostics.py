@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,11 @@ from .report_data import Chains
 if TYPE_CHECKING:
     from weald.mcmc.offline.fit import FitResult
 
-__all__ = ["chains_of", "diagnostics", "held_out_density"]
+__all__ = ["chains_of", "diagnostics", "held_out_density", "settled_in_words"]
+
+# R-hat of chains that agree, and nearly; effective draws that are enough (Vehtari et al. 2021).
+AGREEING, NEARLY = 1.01, 1.1
+ENOUGH = 400
 
 
 def chains_of(result: FitResult) -> Chains:
@@ -44,6 +49,29 @@ def chains_of(result: FitResult) -> Chains:
 def diagnostics(result: FitResult) -> list[dict[str, Any]]:
     """R-hat and effective sample sizes of the second halves; empty without exact draws."""
     return diagnose(chains_of(result))
+
+
+def settled_in_words(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Say in one sentence what `diagnostics` tell: whether longer chains would say the same."""
+    followed = [row for row in rows if not np.isnan(row["r_hat"])]
+    if not followed:
+        return "not known: nothing that was followed moved in every chain"
+    worst = max(followed, key=lambda row: float(row["r_hat"]))
+    fewest = min(followed, key=lambda row: float(row["ess_bulk"]))
+    if worst["r_hat"] > AGREEING:
+        how = "nearly" if worst["r_hat"] <= NEARLY else "no"
+        return (
+            f"{how}: chains differ in {worst['name']} (R-hat {worst['r_hat']:.2f}, above "
+            f"{AGREEING}); let them run longer"
+        )
+    if fewest["ess_bulk"] < ENOUGH:
+        return (
+            f"nearly: {fewest['name']} has {fewest['ess_bulk']:.0f} effective draws, below "
+            f"{ENOUGH}; let the chains run longer"
+        )
+    return (
+        f"yes: R-hat is at most {AGREEING}, and there are {fewest['ess_bulk']:.0f} effective draws"
+    )
 
 
 def held_out_density(

@@ -12,6 +12,8 @@ __all__ = ["iso_time", "number", "share_text", "spread_text"]
 
 def number(value: object) -> str:
     """Return a value as a person reads it: four significant digits, nothing for a missing one."""
+    if isinstance(value, float) and math.isnan(value):
+        return ""
     if isinstance(value, float) and math.isfinite(value):
         return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     if isinstance(value, bool):

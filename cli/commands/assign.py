@@ -25,7 +25,7 @@ COLUMNS = (
     Column("key", "key"),
     Column("cluster", "cluster", "right"),
     Column("group", "group", "right", gives_way=2),
-    Column("probability", "probability", "right", share_text),
+    Column("probability", "how sure", "right", share_text),
     Column("stability", "stability", "right", share_text, gives_way=2),
     Column("event_time", "event time", gives_way=1),
     Column("topic", "topic", gives_way=4),

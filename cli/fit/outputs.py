@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.fit_diagnostics import diagnostics
+from weald.answers.fit_diagnostics import diagnostics, settled_in_words
 from weald.answers.numbers import share_text, spread_text
 from weald.cli.terminal.output import Column, Form, write_record
 from weald.mcmc.estimate.agreement import adjusted_rand_index
@@ -123,7 +123,7 @@ def tell(fitted: Fitted, level: str, form: Form, held_out: dict[str, float] | No
         "clusters": [
             Column("cluster", "cluster", "right"),
             *sizes,
-            Column("probability", "probability", "right", share_text, gives_way=2),
+            Column("probability", "how sure", "right", share_text, gives_way=2),
             Column("stability", "stability", "right", share_text, gives_way=3),
             *features,
         ],
@@ -256,6 +256,7 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
     grouped = groups[result.labels]
     if table.truth is not None:
         summary["adjusted_rand_index_of_groups"] = adjusted_rand_index(grouped, table.truth)
+    followed = diagnostics(result)
     clusters = _rows(fitted, result.labels, "cluster")
     for row in clusters:
         inside = result.labels == row["cluster"]
@@ -269,7 +270,8 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
         **summary,
         **judged(fitted.seen, result, grouped),
         "kernels": kernel_rows(result),
-        "diagnostics": diagnostics(result),
+        "settled": settled_in_words(followed),
+        "diagnostics": followed,
         "groups": told,
         "clusters": clusters,
     }

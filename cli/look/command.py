@@ -23,7 +23,7 @@ __all__ = ["add_to"]
 
 SHOWN = 12
 # Of the time: what comes after sampling, and the least that sampling gets.
-AFTERWARDS, LEAST_SAMPLING = 0.15, 0.5
+AFTERWARDS, LEAST_SAMPLING = 0.25, 0.5
 NUMBERS = frozenset({"number"})
 
 
@@ -67,12 +67,14 @@ def look(
 
     A sentence such as `country Norway: 82 %, elsewhere 9 %` is true of the rows as it is printed:
     of those inside, 82 % are from Norway, of all others 9 %. `how sure` is the mean probability of
-    a row's cluster. The `verdict` warns where clusters should not be believed, and says why.
+    a row's cluster. The `verdict` warns where clusters should not be believed, and says why;
+    `settled` whether more time would say the same.
 
     The answer depends on how far sampling came in its time: `weald fit` counts
     sweeps instead.
     Kernels are compiled once, on the first run after an installation: `weald warmup` does it ahead.
     """
+    from weald.answers.fit_diagnostics import diagnostics, settled_in_words
     from weald.cli.fit.outputs import groups_of, judged
     from weald.cli.terminal.progress import step
     from weald.mcmc.estimate.groups import CUT
@@ -88,7 +90,7 @@ def look(
         groups = groups_of(seen, result, CUT)
         found = found_in(rows, result, groups)
         verdict = judged(seen, result, groups[result.labels])["verdict"]
-    _tell(rows, found, verdict, output)
+    _tell(rows, found, verdict, settled_in_words(diagnostics(result)), output)
     if page:
         _write_page(rows, seen, (result, found), out)
     note(f"{time.monotonic() - began:.0f} s in all")
@@ -134,12 +136,13 @@ def _settings(rows: Rows, seed: int) -> FitSettings:
     return FitSettings(family=family, params=params, seconds=1.0, iterations=None, seed=seed)
 
 
-def _tell(rows: Rows, found: Found, verdict: dict[str, Any], form: Form) -> None:
+def _tell(rows: Rows, found: Found, verdict: dict[str, Any], settled: str, form: Form) -> None:
     summary: dict[str, Any] = {
         "rows": rows.n_read,
         "n_groups": len(found.groups),
         "n_clusters": len(found.clusters),
         "verdict": verdict,
+        "settled": settled,
         "groups": found.groups,
         "clusters": found.clusters,
     }

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -224,9 +225,9 @@ def _diagnostics(subject: Sampled) -> Section:
         Column("name", "quantity"),
         Column("mean", "mean", "right"),
         Column("sd", "sd", "right"),
-        Column("r_hat", "R-hat", "right", lambda value: f"{value:.3f}"),
-        Column("ess_bulk", "bulk ESS", "right", lambda value: f"{value:.0f}"),
-        Column("ess_tail", "tail ESS", "right", lambda value: f"{value:.0f}"),
+        Column("r_hat", "R-hat", "right", _three),
+        Column("ess_bulk", "bulk ESS", "right", _whole),
+        Column("ess_tail", "tail ESS", "right", _whole),
     )
     rows = diagnose(subject.chains)
     remark = (
@@ -274,3 +275,11 @@ def _anomalies(subject: Subject) -> Section:
     ]
     remark = "The observations that the clusters explain least."
     return Section("Least like anything", remark, columns, rows)
+
+
+def _three(value: float) -> str:
+    return f"{value:.3f}" if isfinite(value) else ""
+
+
+def _whole(value: float) -> str:
+    return f"{value:.0f}" if isfinite(value) else ""

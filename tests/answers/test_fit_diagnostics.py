@@ -7,7 +7,12 @@ import pytest
 from numpy.typing import NDArray
 
 from weald.answers.errors import UnsuitableError
-from weald.answers.fit_diagnostics import chains_of, diagnostics, held_out_density
+from weald.answers.fit_diagnostics import (
+    chains_of,
+    diagnostics,
+    held_out_density,
+    settled_in_words,
+)
 from weald.mcmc.offline.fit import FitResult, FitSettings, fit
 
 
@@ -51,3 +56,31 @@ def test_an_approximate_kernel_has_neither() -> None:
     assert diagnostics(result) == []
     with pytest.raises(UnsuitableError, match="approximate"):
         held_out_density(TRAIN, TRAIN, result)
+
+
+def followed(r_hat: float, ess: float) -> list[dict[str, object]]:
+    """What diagnostics say of two numbers, the second of which never moved."""
+    moved = {"name": "clusters", "r_hat": r_hat, "ess_bulk": ess, "ess_tail": ess}
+    still = {"name": "alpha", "r_hat": np.nan, "ess_bulk": np.nan, "ess_tail": np.nan}
+    return [moved, still]
+
+
+@pytest.mark.parametrize(
+    ("rows", "begins", "has"),
+    [
+        (followed(1.005, 900.0), "yes: ", "900 effective draws"),
+        (followed(1.005, 50.0), "nearly: ", "clusters has 50"),
+        (followed(1.05, 900.0), "nearly: ", "R-hat 1.05"),
+        (followed(2.1, 10.0), "no: ", "clusters (R-hat 2.10"),
+        (followed(np.inf, 10.0), "no: ", "clusters"),
+        (followed(np.nan, np.nan), "not known", "nothing"),
+        ([], "not known", "nothing"),
+    ],
+)
+def test_one_sentence_says_whether_chains_have_settled(
+    rows: list[dict[str, object]], begins: str, has: str
+) -> None:
+    sentence = settled_in_words(rows)
+    assert sentence.startswith(begins)
+    assert has in sentence
+    assert "nan" not in sentence
