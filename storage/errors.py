@@ -44,7 +44,14 @@ class StorageUnavailable(StorageError):
 
 
 class Fenced(StorageError):
-    """Another owner has claimed the stream since; nothing of the batch was written."""
+    """Another owner has claimed the stream since; nothing of the batch was written.
+
+    ``owner`` is who, where that is known.
+    """
+
+    def __init__(self, message: str, owner: str | None = None) -> None:
+        super().__init__(message)
+        self.owner = owner
 
 
 class StreamNotFound(StorageError):

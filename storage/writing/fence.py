@@ -56,7 +56,8 @@ def claim(
         raise StreamNotFound(f"stream {stream!r} does not exist")
     raise Fenced(
         f"stream {stream!r} was claimed by {held.owner!r} under generation {held.generation}; "
-        f"{owner!r} asks under the older generation {generation}"
+        f"{owner!r} asks under the older generation {generation}",
+        held.owner,
     )
 
 
@@ -125,5 +126,6 @@ def _explain(connection: sa.Connection, batch: BatchCommit) -> None:
     raise Fenced(
         f"stream {batch.stream!r} is held by {held.owner!r} (generation {held.generation}, epoch "
         f"{held.epoch}); the batch came from {batch.owner!r} (generation {batch.generation}, "
-        f"epoch {batch.epoch})"
+        f"epoch {batch.epoch})",
+        held.owner,
     )

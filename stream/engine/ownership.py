@@ -4,13 +4,13 @@ import logging
 import time
 from collections.abc import Sequence
 
-from weald.storage.errors import Fenced
+from weald.storage.errors import Fenced, StreamConflict
 from weald.storage.queries.base import Store
 from weald.stream.errors import Rebalanced
 from weald.stream.model.model import Plan
 from weald.stream.source.recognition import Decision
 from weald.stream.source.retry import Patience
-from weald.stream.source.source import Change, Source
+from weald.stream.source.source import Change, Source, group_of
 from weald.stream.telemetry.telemetry import Watch
 
 from .writer import Claim, Writer
@@ -79,12 +79,29 @@ class Ownership:
         return self.writer if self.writer is not former else None
 
     def drop(self, reason: object) -> None:
-        """Forget everything; SQL has what counts."""
+        """Forget everything; SQL has what counts.
+
+        Raises
+        ------
+        StreamConflict
+            When another consumer group writes the stream, too: each would go on fencing the other.
+        """
         if isinstance(reason, Fenced):
             self._watch.metrics.fenced()
+            self._stop_between_groups(reason.owner)
         if self.writer is not None:
             _log.warning("the stream's state is dropped: %s", reason)
         self.writer = None
+
+    def _stop_between_groups(self, other: str | None) -> None:
+        ours = group_of(self._source.member_id())
+        theirs = None if other is None else group_of(other)
+        if ours is not None and theirs is not None and ours != theirs:
+            raise StreamConflict(
+                f"stream {self._plan.stream.name!r} is written by the consumer group {theirs!r} "
+                f"now; this process is of the group {ours!r}, and two groups cannot write one "
+                "stream"
+            )
 
     def show(self) -> None:
         """Tell metrics and health where this process stands."""

@@ -35,7 +35,7 @@ from .kafka_log import look_at, message_of
 from .kafka_options import client_options, overhearing
 from .recognition import FoundLog
 from .single_writer import SingleWriterAssignor
-from .source import Change, in_order
+from .source import Change, in_order, owned_by
 
 __all__ = ["KafkaSource"]
 
@@ -83,13 +83,14 @@ class KafkaSource:
         self._recorder = _Recorder(assignor)
         self._paused = False
         self._client = f"weald-{stream}"
+        self._group = settings.group or self._client
         self._topic_ids: set[str | None] = set()
         self._process = uuid.uuid4().hex[:12]
         limit_batches(settings.batch_max_bytes)
         with overhearing() as overheard, _translated(settings, overheard):
             self._consumer = KafkaConsumer(
                 **client_options(settings, self._client),
-                group_id=settings.group or f"weald-{stream}",
+                group_id=self._group,
                 partition_assignment_strategy=(assignor,),
                 enable_auto_commit=False,
                 auto_offset_reset="none",  # where to go on is for `seek` to say
@@ -213,7 +214,8 @@ class KafkaSource:
 
     def member_id(self) -> str:
         """Return the coordinator's name for this member, made unique: not every broker's is."""
-        return f"{self._consumer.group_metadata().member_id}-{self._process}"
+        member = f"{self._consumer.group_metadata().member_id}-{self._process}"
+        return owned_by(member, self._group)
 
     def lag(self) -> dict[TopicPartition, int]:
         """High-water mark less position, for partitions that have been fetched."""

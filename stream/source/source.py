@@ -9,7 +9,9 @@ from weald.stream.record.record import Message, TopicPartition
 
 from .recognition import FoundLog
 
-__all__ = ["Change", "Source", "in_order"]
+__all__ = ["Change", "Source", "group_of", "in_order", "owned_by"]
+
+_OF_GROUP = " of group "
 
 
 @dataclass(frozen=True)
@@ -89,13 +91,24 @@ class Source(Protocol):
         """Count of the group's rebalances, which fences former owners; 0 without a group."""
 
     def member_id(self) -> str:
-        """Identity of this process in the group: no other process ever had it."""
+        """Identity of this process, which no other ever had, and its group (`owned_by`)."""
 
     def lag(self) -> dict[TopicPartition, int]:
         """Return the records between position and end, where the end is known."""
 
     def close(self) -> None:
         """Leave the group and free what is held."""
+
+
+def owned_by(member: str, group: str) -> str:
+    """Return the identity of a member of a group, as SQL shows who owns a stream."""
+    return f"{member}{_OF_GROUP}{group}"
+
+
+def group_of(owner: str) -> str | None:
+    """Return the group of an owner; None for one without, such as whoever reads a file."""
+    _, found, group = owner.partition(_OF_GROUP)
+    return group if found else None
 
 
 def in_order(messages: Sequence[Message]) -> list[Message]:

@@ -14,6 +14,7 @@ import pytest
 from tests.stream.scenario import (
     NAME,
     SCHEMA,
+    Hook,
     KilledError,
     Outcome,
     assert_exactly_once,
@@ -26,9 +27,14 @@ from tests.stream.scenario import (
     values_of,
     write_lines,
 )
+from weald.storage.errors import StreamConflict
 from weald.storage.queries.base import Letters
+from weald.storage.writing.store import SqlStore
+from weald.stream.engine.engine import Engine
 from weald.stream.errors import ReplayDiverged, TooManyDeadLetters
 from weald.stream.record.decode import LARGEST
+from weald.stream.source.file_source import FileSource
+from weald.stream.source.source import Change, owned_by
 
 N = 650
 STEPS = ("poll", "decode", "insert", "refine", "publish", "snapshot", "dead_letters", "commit")
@@ -249,6 +255,50 @@ def test_a_locked_database_is_waited_for(
     assert len(told) == 2
     assert told[0].startswith("sql is away (asked again until it answers): SQLite: ")
     assert told[1].startswith("sql answers again after ")
+
+
+class OfGroup(FileSource):
+    """A file that is read as if by a member of a consumer group."""
+
+    group = "ours"
+
+    def member_id(self) -> str:
+        return owned_by(super().member_id(), self.group)
+
+
+def claimed_by(store: SqlStore, owner: str) -> Callable[[str, int], None]:
+    def interfere(name: str, nth: int) -> None:
+        if (name, nth) == ("commit", 4):
+            store.claim(NAME, owner, 0, takeover=True)
+
+    return interfere
+
+
+def test_two_groups_do_not_fence_each_other_for_ever(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    plan = plan_for(records_file(tmp_path, N))
+    other = claimed_by(store, owned_by("m", "theirs"))
+    engine = Engine(plan, OfGroup(plan.stream), store, watch=Hook(other))
+    with pytest.raises(StreamConflict, match=r"by the consumer group 'theirs' now; .* 'ours'"):
+        engine.run()
+    assert store.position(NAME).owner == "m of group theirs"
+
+
+@pytest.mark.parametrize("owner", ["snapshot revert", owned_by("m", "ours")])
+def test_a_fence_of_the_same_group_or_of_a_person_is_no_conflict(
+    tmp_path: Path, undisturbed: Outcome, owner: str
+) -> None:
+    store = new_store(tmp_path)
+    plan = plan_for(records_file(tmp_path, N))
+
+    def interfere(name: str, nth: int) -> None:
+        claimed_by(store, owner)(name, nth)
+        if (name, nth) == ("commit", 4):
+            source._changes.append(Change("assigned", tuple(source.assignment())))
+
+    source = OfGroup(plan.stream)
+    Engine(plan, source, store, watch=Hook(interfere)).run()
+    assert outcome(store) == undisturbed
 
 
 LIMITED = msgspec.structs.replace(SCHEMA, max_bytes=200)
