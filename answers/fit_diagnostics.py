@@ -54,6 +54,8 @@ def diagnostics(result: FitResult) -> list[dict[str, Any]]:
 def settled_in_words(rows: Sequence[Mapping[str, Any]]) -> str:
     """Say in one sentence what `diagnostics` tell: whether longer chains would say the same."""
     followed = [row for row in rows if not np.isnan(row["r_hat"])]
+    if not rows:
+        return "not known: too few draws; let the chains run longer"
     if not followed:
         return "not known: nothing that was followed moved in every chain"
     worst = max(followed, key=lambda row: float(row["r_hat"]))

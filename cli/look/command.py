@@ -72,7 +72,7 @@ def look(
 
     The answer depends on how far sampling came in its time: `weald fit` counts
     sweeps instead.
-    Kernels are compiled once, on the first run after an installation: `weald warmup` does it ahead.
+    The first look after an installation compiles its kernels, which takes a minute or two.
     """
     from weald.answers.fit_diagnostics import diagnostics, settled_in_words
     from weald.cli.fit.outputs import groups_of, judged
@@ -139,6 +139,7 @@ def _settings(rows: Rows, seed: int) -> FitSettings:
 def _tell(rows: Rows, found: Found, verdict: dict[str, Any], settled: str, form: Form) -> None:
     summary: dict[str, Any] = {
         "rows": rows.n_read,
+        "rows_looked_at": len(rows.numbers),
         "n_groups": len(found.groups),
         "n_clusters": len(found.clusters),
         "verdict": verdict,

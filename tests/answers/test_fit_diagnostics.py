@@ -74,7 +74,7 @@ def followed(r_hat: float, ess: float) -> list[dict[str, object]]:
         (followed(2.1, 10.0), "no: ", "clusters (R-hat 2.10"),
         (followed(np.inf, 10.0), "no: ", "clusters"),
         (followed(np.nan, np.nan), "not known", "nothing"),
-        ([], "not known", "nothing"),
+        ([], "not known", "too few draws"),
     ],
 )
 def test_one_sentence_says_whether_chains_have_settled(

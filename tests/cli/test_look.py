@@ -59,7 +59,7 @@ def test_planted_kinds_are_found_in_every_format(
     else:
         write(path, records, "\t" if form == "tsv" else ",")
     found = looked(weald, str(path), "--no-page")
-    assert found["rows"] == N
+    assert found["rows"] == found["rows_looked_at"] == N
     assert [row["size"] for row in found["groups"]] == sorted(np.bincount(kind))[::-1]
     assert found["verdict"]["status"] == "ok"
     assert not Path("weald-look.html").exists()
@@ -152,3 +152,18 @@ def test_what_cannot_be_looked_at_is_said(weald: Command, clean: Path) -> None:
     result = weald("look", "same.csv")
     assert result.code == ExitCode.USAGE
     assert "no field holds anything to cluster by" in result.err
+
+
+def test_of_many_rows_some_are_looked_at_and_that_is_said(
+    weald: Command, clean: Path, rng: np.random.Generator
+) -> None:
+    kind = rng.integers(0, 3, 10_500)
+    places = CENTRES[kind] + rng.normal(size=(kind.size, 2))
+    write(clean / "many.csv", [{"no": i, "x": x, "y": y} for i, (x, y) in enumerate(places)])
+    result = weald("look", "many.csv", "--no-page", "--seconds", "2", "--output", "json")
+    assert result.code == 0, result.err
+    assert "10500 rows, of which 10000 drawn at random are looked at" in result.err
+    found = json.loads(result.out)
+    assert (found["rows"], found["rows_looked_at"], found["n_groups"]) == (10_500, 10_000, 3)
+    # Numbers that follow each other say nothing, also where some of them are drawn.
+    assert not any("no " in row["description"] for row in found["groups"])
