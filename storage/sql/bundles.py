@@ -9,7 +9,8 @@ at most as often as its bundle can double.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 from weald.storage.commit.commit import Bundled, Unbundled
 from weald.storage.encoding.row_bytes import matrix_from_bytes
 
-from .schema import assignment_changes, bundle_changes, bundles, observations
+from .database import walk_indexes
+from .schema import bundles, observations
 
 __all__ = ["bundle_together", "bundled", "move_bundles", "unbundle", "values_of"]
 
@@ -28,55 +30,168 @@ Ids = NDArray[np.int64]
 _CHUNK = 500
 
 
-def bundle_together(connection: sa.Connection, stream_id: int, made: Bundled) -> None:
-    """Put observations, and those of other bundles, into one."""
-    o, b = observations.c, bundles.c
-    for other in made.absorbed:
-        _keep_history(connection, stream_id, other)
-        connection.execute(
-            sa.update(observations)
-            .where(o.stream_id == stream_id, o.bundle == other)
-            .values(bundle=made.bundle, bundle_since=made.publication, cluster=made.cluster)
-        )
-        _forget(connection, stream_id, other)
-    join = (
-        sa.update(observations)
-        .where(o.stream_id == sa.bindparam("of_stream"), o.seq == sa.bindparam("of_seq"))
-        .values(bundle=made.bundle, bundle_since=made.publication)
+class _Both(NamedTuple):
+    """One change of many rows: SQLite takes it row by row, PostgreSQL by arrays."""
+
+    sqlite: str
+    postgresql: str
+
+    def run(self, connection: sa.Connection, stream_id: int, **columns: list[Any]) -> None:
+        """Make the change; the columns have one length, and stand in the order of SQLite's."""
+        rows = list(zip(*columns.values(), strict=True))
+        if not rows:
+            return
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql(self.sqlite, [(stream_id, *row) for row in rows])
+        else:
+            walk_indexes(connection)
+            connection.exec_driver_sql(self.postgresql, {"stream_id": stream_id, **columns})
+
+
+# What the bundle's changes did to each observation in it becomes the observation's own history.
+_HISTORY = """
+    INSERT INTO assignment_changes (stream_id, seq, publication, old_cluster, new_cluster)
+    SELECT o.stream_id, o.seq, c.publication, c.old_cluster, c.new_cluster"""
+_KEEP_HISTORY = _Both(
+    # By itself SQLite reads all of the stream.
+    f"""{_HISTORY}
+    FROM observations o INDEXED BY ix_observations_bundle CROSS JOIN bundle_changes c
+    ON c.stream_id = ?1 AND c.bundle = ?2 AND c.publication > o.bundle_since
+    WHERE o.stream_id = ?1 AND o.bundle = ?2""",
+    f"""{_HISTORY}
+    FROM observations o JOIN bundle_changes c
+    ON c.stream_id = %(stream_id)s AND c.bundle = o.bundle AND c.publication > o.bundle_since
+    WHERE o.stream_id = %(stream_id)s AND o.bundle = ANY(%(bundle)s::bigint[])
+    AND c.bundle = ANY(%(bundle)s::bigint[])""",
+)
+_TAKE_OVER = _Both(
+    """
+    UPDATE observations SET bundle = ?3, bundle_since = ?4, cluster = ?5
+    WHERE stream_id = ?1 AND bundle = ?2""",
+    """
+    UPDATE observations o SET bundle = into_it.bundle, bundle_since = into_it.since,
+    cluster = into_it.cluster
+    FROM unnest(%(other)s::bigint[], %(bundle)s::bigint[], %(since)s::bigint[],
+                %(cluster)s::bigint[]) AS into_it (other, bundle, since, cluster)
+    WHERE o.stream_id = %(stream_id)s AND o.bundle = into_it.other
+    AND o.bundle = ANY(%(other)s::bigint[])""",
+)
+_FORGET = [
+    _Both(
+        f"DELETE FROM {table} WHERE stream_id = ?1 AND bundle = ?2",  # noqa: S608 - names of our own
+        f"DELETE FROM {table} "  # noqa: S608 - the same
+        "WHERE stream_id = %(stream_id)s AND bundle = ANY(%(bundle)s::bigint[])",
     )
-    rows = [{"of_stream": stream_id, "of_seq": seq} for seq in made.seq.tolist()]
-    if rows:
-        connection.execute(join, rows)
-    told = {"cluster": made.cluster, "n_observations": made.n_observations, "doubt": made.doubt}
-    known = b.stream_id == stream_id, b.bundle == made.bundle
-    if connection.execute(sa.update(bundles).where(*known).values(**told)).rowcount == 0:
-        connection.execute(
-            sa.insert(bundles).values(stream_id=stream_id, bundle=made.bundle, **told)
-        )
+    for table in ("bundle_changes", "bundles")
+]
+_JOIN = _Both(
+    "UPDATE observations SET bundle = ?3, bundle_since = ?4 WHERE stream_id = ?1 AND seq = ?2",
+    """
+    UPDATE observations o SET bundle = into_it.bundle, bundle_since = into_it.since
+    FROM unnest(%(seq)s::bigint[], %(bundle)s::bigint[], %(since)s::bigint[])
+    AS into_it (seq, bundle, since)
+    WHERE o.stream_id = %(stream_id)s AND o.seq = into_it.seq""",
+)
+_TELL = _Both(
+    """
+    INSERT INTO bundles (stream_id, bundle, cluster, n_observations, doubt)
+    VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT (stream_id, bundle) DO UPDATE SET cluster = excluded.cluster,
+    n_observations = excluded.n_observations, doubt = excluded.doubt""",
+    """
+    INSERT INTO bundles (stream_id, bundle, cluster, n_observations, doubt)
+    SELECT %(stream_id)s, made.* FROM unnest(%(bundle)s::bigint[], %(cluster)s::bigint[],
+    %(n_observations)s::bigint[], %(doubt)s::float8[]) AS made
+    ON CONFLICT (stream_id, bundle) DO UPDATE SET cluster = excluded.cluster,
+    n_observations = excluded.n_observations, doubt = excluded.doubt""",
+)
+_NOTE_MOVE = _Both(
+    """
+    INSERT INTO bundle_changes (stream_id, bundle, publication, old_cluster, new_cluster)
+    SELECT stream_id, bundle, ?4, cluster, ?3 FROM bundles WHERE stream_id = ?1 AND bundle = ?2""",
+    """
+    INSERT INTO bundle_changes (stream_id, bundle, publication, old_cluster, new_cluster)
+    SELECT b.stream_id, b.bundle, move.publication, b.cluster, move.cluster
+    FROM unnest(%(bundle)s::bigint[], %(cluster)s::bigint[], %(publication)s::bigint[])
+    AS move (bundle, cluster, publication)
+    JOIN bundles b ON b.stream_id = %(stream_id)s AND b.bundle = move.bundle""",
+)
+_MOVE = _Both(
+    "UPDATE bundles SET cluster = ?3 WHERE stream_id = ?1 AND bundle = ?2",
+    """
+    UPDATE bundles b SET cluster = move.cluster
+    FROM unnest(%(bundle)s::bigint[], %(cluster)s::bigint[]) AS move (bundle, cluster)
+    WHERE b.stream_id = %(stream_id)s AND b.bundle = move.bundle""",
+)
+
+
+def bundle_together(connection: sa.Connection, stream_id: int, made: Sequence[Bundled]) -> None:
+    """Put observations, and those of other bundles, into new or larger ones, in this order."""
+    for run in _without_repeats(made):
+        _bundle_at_once(connection, stream_id, run)
+
+
+def _without_repeats(made: Sequence[Bundled]) -> Iterator[list[Bundled]]:
+    """Cut the changes into runs in which no bundle comes twice; a compaction is one."""
+    run: list[Bundled] = []
+    seen: set[int] = set()
+    for each in made:
+        names = {each.bundle, *each.absorbed}
+        if names & seen:
+            yield run
+            run, seen = [], set()
+        run.append(each)
+        seen |= names
+    if run:
+        yield run
+
+
+def _bundle_at_once(connection: sa.Connection, stream_id: int, made: list[Bundled]) -> None:
+    taken = [(other, each) for each in made for other in each.absorbed]
+    others = [other for other, _ in taken]
+    _KEEP_HISTORY.run(connection, stream_id, bundle=others)
+    _TAKE_OVER.run(
+        connection,
+        stream_id,
+        other=others,
+        bundle=[each.bundle for _, each in taken],
+        since=[each.publication for _, each in taken],
+        cluster=[each.cluster for _, each in taken],
+    )
+    for forget in _FORGET:
+        forget.run(connection, stream_id, bundle=others)
+    single = [(seq, each) for each in made for seq in each.seq.tolist()]
+    _JOIN.run(
+        connection,
+        stream_id,
+        seq=[seq for seq, _ in single],
+        bundle=[each.bundle for _, each in single],
+        since=[each.publication for _, each in single],
+    )
+    _TELL.run(
+        connection,
+        stream_id,
+        bundle=[each.bundle for each in made],
+        cluster=[each.cluster for each in made],
+        n_observations=[each.n_observations for each in made],
+        doubt=[each.doubt for each in made],
+    )
 
 
 def move_bundles(
     connection: sa.Connection, stream_id: int, publication: int, moves: tuple[Ids, Ids]
 ) -> None:
     """Give bundles to other clusters; ``moves`` are the bundles and where each goes."""
-    b = bundles.c
-    for bundle, cluster in zip(*(column.tolist() for column in moves), strict=True):
-        known = b.stream_id == stream_id, b.bundle == bundle
-        connection.execute(
-            sa.insert(bundle_changes).from_select(
-                ["stream_id", "bundle", "publication", "old_cluster", "new_cluster"],
-                sa.select(
-                    b.stream_id, b.bundle, sa.literal(publication), b.cluster, sa.literal(cluster)
-                ).where(*known),
-            )
-        )
-        connection.execute(sa.update(bundles).where(*known).values(cluster=cluster))
+    bundle, cluster = (column.tolist() for column in moves)
+    number = [publication] * len(bundle)
+    _NOTE_MOVE.run(connection, stream_id, bundle=bundle, cluster=cluster, publication=number)
+    _MOVE.run(connection, stream_id, bundle=bundle, cluster=cluster)
 
 
 def unbundle(connection: sa.Connection, stream_id: int, ended: Unbundled) -> None:
     """Make the observations of a bundle ones of their own again."""
     o, b = observations.c, bundles.c
-    _keep_history(connection, stream_id, ended.bundle)
+    _KEEP_HISTORY.run(connection, stream_id, bundle=[ended.bundle])
     cluster = (
         sa.select(b.cluster)
         .where(b.stream_id == stream_id, b.bundle == ended.bundle)
@@ -87,29 +202,8 @@ def unbundle(connection: sa.Connection, stream_id: int, ended: Unbundled) -> Non
         .where(o.stream_id == stream_id, o.bundle == ended.bundle)
         .values(cluster=cluster, bundle=None, bundle_since=None)
     )
-    _forget(connection, stream_id, ended.bundle)
-
-
-def _keep_history(connection: sa.Connection, stream_id: int, bundle: int) -> None:
-    """Write down for each observation what the bundle's changes did to it."""
-    o, c = observations.c, bundle_changes.c
-    changes = (
-        sa.select(o.stream_id, o.seq, c.publication, c.old_cluster, c.new_cluster)
-        .join_from(
-            observations,
-            bundle_changes,
-            sa.and_(c.stream_id == o.stream_id, c.bundle == o.bundle),
-        )
-        .where(o.stream_id == stream_id, o.bundle == bundle, c.publication > o.bundle_since)
-    )
-    names = [column.name for column in assignment_changes.columns]
-    connection.execute(sa.insert(assignment_changes).from_select(names, changes))
-
-
-def _forget(connection: sa.Connection, stream_id: int, bundle: int) -> None:
-    for table in (bundle_changes, bundles):
-        known = table.c.stream_id == stream_id, table.c.bundle == bundle
-        connection.execute(sa.delete(table).where(*known))
+    for forget in _FORGET:
+        forget.run(connection, stream_id, bundle=[ended.bundle])
 
 
 def bundled(connection: sa.Connection, stream_id: int, bundle: int) -> Ids:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
+from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,6 +17,7 @@ from weald.storage.commit.commit import (
     Bundled,
     ClusterRow,
     LineageRow,
+    Reassignment,
     Snapshot,
     Unbundled,
 )
@@ -133,17 +135,25 @@ def _write_observations(
                 f"batch starts at {first}"
             )
         insert_observations(connection, turn.stream_id, sources, block)
-    for change in batch.reassigned:
-        if isinstance(change, Bundled):
-            bundle_together(connection, turn.stream_id, change)
-        elif isinstance(change, Unbundled):
-            unbundle(connection, turn.stream_id, change)
-        else:
-            reassign(connection, turn.stream_id, change)
-            moves = change.bundle, change.bundle_cluster
-            move_bundles(connection, turn.stream_id, change.publication, moves)
+    for kind, changes in groupby(batch.reassigned, type):
+        if kind is Bundled:
+            bundle_together(connection, turn.stream_id, list(changes))  # type: ignore[arg-type]  # of that kind
+            continue
+        for change in changes:
+            _reassign(connection, turn.stream_id, change)
     for departure in batch.departures:
         mark_departed(connection, turn.stream_id, departure)
+
+
+def _reassign(
+    connection: sa.Connection, stream_id: int, change: Reassignment | Bundled | Unbundled
+) -> None:
+    if isinstance(change, Unbundled):
+        unbundle(connection, stream_id, change)
+    elif isinstance(change, Reassignment):
+        reassign(connection, stream_id, change)
+        moves = change.bundle, change.bundle_cluster
+        move_bundles(connection, stream_id, change.publication, moves)
 
 
 def _write_dead_letters(

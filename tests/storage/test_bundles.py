@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from tests.storage.batches import STREAM, batch, cluster_row, publication
 from weald.storage.queries.base import AsOf, Bundled, Departure, Reassignment, Unbundled
@@ -120,6 +121,49 @@ def test_moving_a_bundle_rewrites_no_observation(store: SqlStore, reader: SqlRea
     with store._engine.connect() as connection:
         own = connection.exec_driver_sql("SELECT DISTINCT cluster FROM observations").scalars()
         assert list(own) == [1]
+
+
+def test_a_bundle_may_come_again_in_one_commit(store: SqlStore, reader: SqlReader) -> None:
+    """Made, enlarged, and taken in by another: in that order."""
+    changes = [
+        Bundled(1, 1, 0, ids([1, 2]), (), 2, 0.1),
+        Bundled(2, 1, 0, ids([3, 4, 5]), (), 3, 0.1),
+        Bundled(1, 1, 0, ids([6]), (), 3, 0.2),
+        Bundled(2, 1, 0, ids([7]), (1,), 7, 0.3),
+    ]
+    store.commit(batch(1, 1, N, reassigned=changes))
+    assert reader.bundled(STREAM, 1).tolist() == []
+    assert reader.bundled(STREAM, 2).tolist() == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_more_bundles_take_no_more_statements(store: SqlStore) -> None:
+    told: list[str] = []
+
+    @sa.event.listens_for(store._engine, "before_cursor_execute")
+    def count(*details: Any) -> None:
+        told.append(details[2])
+
+    def statements(epoch: int, changes: list[object]) -> int:
+        told.clear()
+        quiet: dict[str, Any] = {"offsets": [], "observations": None}
+        store.commit(batch(epoch, 1, 1, reassigned=changes, **quiet))
+        return len(told)
+
+    def made(first: int, n: int) -> list[object]:
+        return [Bundled(b, 1, 0, ids([b]), (), 1, 0.1) for b in range(first, first + n)]
+
+    def moved(publication: int, n: int) -> list[object]:
+        return [
+            Reassignment(publication, ids([]), ids([]), ids(list(range(1, n + 1))), ids([2] * n))
+        ]
+
+    def taken_in(first: int, n: int) -> list[object]:
+        return [Bundled(30 + i, 2, 2, ids([]), (first + i,), 2, 0.1) for i in range(n)]
+
+    store.commit(batch(1, 1, N))
+    assert statements(2, made(1, 1)) == statements(3, made(2, 38))
+    assert statements(4, moved(1, 1)) == statements(5, moved(2, 30))
+    assert statements(6, taken_in(1, 1)) == statements(7, taken_in(2, 9))
 
 
 def test_values_behind_a_bundle(store: SqlStore, reader: SqlReader) -> None:
