@@ -8,6 +8,8 @@
 - ``errors``: why a question has no answer, and what to do about it.
 - ``explanation``: what sets rows apart from all others, in sentences that are true of the data as
   they stand.
+- ``exploration``: what there is to explore of a partition: rows in a plane, groups of clusters,
+  columns.
 - ``field_inference``: what the values of one field are, as far as a sample shows it, and why.
 - ``fit_diagnostics``: whether to believe a fit: agreement of its chains, and how well it predicts
   other rows.

@@ -14,6 +14,7 @@ from weald.cli.terminal.options import Output, Wide, example
 from weald.cli.terminal.output import Column, Form, note, write_record
 
 if TYPE_CHECKING:
+    from weald.cli.report.page import Trust
     from weald.mcmc.offline.fit import FitResult, FitSettings
 
     from .found import Found
@@ -76,6 +77,7 @@ def look(
     """
     from weald.answers.fit_diagnostics import diagnostics, settled_in_words
     from weald.cli.fit.outputs import groups_of, judged
+    from weald.cli.report.page import Trust
     from weald.cli.terminal.progress import step
     from weald.mcmc.estimate.groups import CUT
 
@@ -90,9 +92,11 @@ def look(
         groups = groups_of(seen, result, CUT)
         found = found_in(rows, result, groups)
         verdict = judged(seen, result, groups[result.labels])["verdict"]
-    _tell(rows, found, verdict, settled_in_words(diagnostics(result)), output)
+        settled = settled_in_words(diagnostics(result))
+    _tell(rows, found, verdict, settled, output)
     if page:
-        _write_page(rows, seen, (result, found), out)
+        trust = Trust(verdict["status"] == "ok", verdict["reasons"], settled)
+        _write_page(rows, seen, (result, found), trust, out)
     note(f"{time.monotonic() - began:.0f} s in all")
 
 
@@ -173,17 +177,15 @@ def _tell(rows: Rows, found: Found, verdict: dict[str, Any], settled: str, form:
         note(f"the {SHOWN} largest; --output json has all")
 
 
-def _write_page(rows: Rows, seen: Any, fitted: tuple[FitResult, Found], out: Path) -> None:
-    from importlib.util import find_spec
-
-    from weald.cli.report.command import write_report
+def _write_page(
+    rows: Rows, seen: Any, fitted: tuple[FitResult, Found], trust: Trust, out: Path
+) -> None:
+    from weald.cli.report.command import write_explorer
     from weald.cli.terminal.progress import step
 
-    from .found import subject_of
+    from .found import exploration_of, sampled_of
 
-    if find_spec("matplotlib") is None:
-        note("no page: pip install 'weald[plots]'")
-        return
     with step("drawing"):
-        write_report(subject_of(rows, seen, *fitted), out, None)
+        subject = sampled_of(rows, *fitted)
+        write_explorer(subject, exploration_of(rows, seen, *fitted), trust, out)
     note(f"page: {out}")

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from weald.answers.explanation import explain, told
 
 if TYPE_CHECKING:
-    from weald.answers.report_data import Subject
+    from weald.answers.exploration import Exploration, Part
+    from weald.answers.report_data import Sampled
     from weald.mcmc.offline.fit import FitResult
 
     from .rows import Rows
 
-__all__ = ["Found", "found_in", "subject_of"]
+__all__ = ["Found", "exploration_of", "found_in", "sampled_of"]
 
 _NAMED_BY = 2
-_DRAWS = 64
 
 
 class Found(NamedTuple):
@@ -89,45 +89,73 @@ def _template(rows: Rows, inside: NDArray[np.bool_]) -> str:
     return template([rows.texts[at] for at in np.flatnonzero(inside)[:200].tolist()])
 
 
-def subject_of(rows: Rows, seen: NDArray[np.float64], result: FitResult, found: Found) -> Subject:
-    """Return what the page of a report is made of."""
-    from weald.answers.report_data import Chains, Subject
-    from weald.cli.fit.outputs import kernel_rows
+def exploration_of(
+    rows: Rows, seen: NDArray[np.float64], result: FitResult, found: Found
+) -> Exploration:
+    """Return what the page lets people explore; ``seen`` (n, q) is what the family saw."""
+    from scipy.special import logsumexp
+
+    from weald.answers.exploration import Exploration
+    from weald.answers.projection import plane_of
     from weald.mcmc.estimate.predictive import Predictive
     from weald.treecore.family.totals import add_observations, empty_totals
 
-    n_clusters = len(found.clusters)
-    totals = empty_totals(result.family, n_clusters)
+    totals = empty_totals(result.family, len(found.clusters))
     add_observations(result.family, seen, found.cluster - 1, totals)
-    ids = np.arange(1, n_clusters + 1, dtype=np.int64)
-    draws = [draw for at in result.trusted for draw in result.traces[at].draws][-_DRAWS:]
+    ids = np.arange(1, len(found.clusters) + 1, dtype=np.int64)
+    filled = _filled(seen)
+    predictive = Predictive.of(result.family, result.prior, ids, totals)
+    return Exploration(
+        plane=plane_of(_filled(rows.values), found.cluster, rows.schema.features),
+        keys=[f"row {at + 1}" for at in rows.numbers.tolist()],
+        clusters=found.cluster,
+        density=logsumexp(predictive.log_joint(filled), axis=1),
+        columns=rows.columns,
+        texts=rows.texts,
+        parts=[_part(rows, row, "cluster", found.cluster) for row in found.clusters],
+        groups=[_part(rows, row, "group", found.group) for row in found.groups],
+        n_all=rows.n_read,
+    )
+
+
+def _part(rows: Rows, told: dict[str, Any], kind: str, parts: NDArray[np.int64]) -> Part:
+    from weald.answers.exploration import Part
+
+    return Part(
+        id=told[kind],
+        size=told["size"],
+        share=told["share"],
+        sure=told["probability"],
+        sentences=[] if rows.texts else explain(rows.columns, parts == told[kind]),
+        pattern=told["description"] if rows.texts else "",
+        group=told["group"] if kind == "cluster" else None,
+    )
+
+
+def sampled_of(rows: Rows, result: FitResult, found: Found) -> Sampled:
+    """Return the headlines of the page, and what was followed while sampling."""
+    from weald.answers.report_data import Chains, Sampled
+    from weald.cli.fit.outputs import kernel_rows
+
     n = min(len(trace.log_joint) for trace in result.traces)
     lines = {
         "log joint": np.array([trace.log_joint[:n] for trace in result.traces]),
         "clusters": np.array([trace.n_clusters[:n] for trace in result.traces], dtype=np.float64),
     }
-    same = seen.shape == rows.values.shape
-    return Subject(
-        title=f"{n_clusters} clusters of {len(seen)} rows",
+    keys = [f"row {at + 1}" for at in rows.numbers.tolist()]
+    n_groups, n_clusters = len(found.groups), len(found.clusters)
+    return Sampled(
+        title=f"{n_groups} groups of {len(keys):,} rows",
         subtitle=f"a look at {rows.name}",
         facts={
-            "rows": str(rows.n_read),
-            "looked at": str(len(seen)),
-            "groups": str(len(found.groups)),
+            "rows": f"{rows.n_read:,}",
+            **({} if rows.n_read == len(keys) else {"looked at": f"{len(keys):,}"}),
+            "groups": str(n_groups),
             "clusters": str(n_clusters),
         },
-        names=rows.schema.features
-        if same
-        else [f"component {at + 1}" for at in range(seen.shape[1])],
-        schema=rows.schema if same else None,
-        texts=rows.texts,
-        descriptions={row["cluster"]: row["description"] for row in found.clusters},
-        values=_filled(seen),
-        keys=[f"row {at}" for at in rows.numbers.tolist()],
+        keys=keys,
         clusters=found.cluster,
-        predictive=Predictive.of(result.family, result.prior, ids, totals),
-        prior=result.prior,
-        draws=np.array(draws, dtype=np.int64).reshape(-1, len(seen)),
+        draws=np.empty((0, len(keys)), dtype=np.int64),
         chains=Chains("iteration", lines, burnt=n // 2, stationary=True),
         moves=kernel_rows(result),
     )

@@ -16,11 +16,12 @@ from weald.cli.terminal.options import Config, Output, Set, StreamName, example
 from weald.cli.terminal.output import Column, Form, write_record
 
 if TYPE_CHECKING:
+    from weald.answers.exploration import Exploration
     from weald.answers.report_data import NetworkSubject, Sampled, Subject
 
-    from .page import Section
+    from .page import Section, Trust
 
-__all__ = ["add_to", "write_report"]
+__all__ = ["add_to", "write_explorer", "write_report"]
 
 ANOMALIES_SHOWN = 15
 LARGEST_SHOWN = 30
@@ -116,6 +117,25 @@ def _subject(
         return subject_of_stream(state, limit)
 
 
+def write_explorer(subject: Sampled, found: Exploration, trust: Trust, out: Path) -> None:
+    """Write a page to explore what was found.
+
+    Raises
+    ------
+    CommandError
+        When the file cannot be written.
+    """
+    from dataclasses import replace
+
+    from .page import render
+
+    sections = [replace(each, folded=True) for each in (_diagnostics(subject), _moves(subject))]
+    try:
+        out.write_text(render(subject, [], sections, found, trust), encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"cannot write {error.filename}: {error.strerror}") from error
+
+
 def write_report(subject: Sampled, out: Path, pictures: Path | None) -> list[str]:
     """Write the page, and the pictures where a folder is given; return the pictures' paths.
 
@@ -128,7 +148,7 @@ def write_report(subject: Sampled, out: Path, pictures: Path | None) -> list[str
     from .pictures import pictures_of
 
     drawn = pictures_of(subject)
-    page = render(subject.title, subject.subtitle, subject.facts, drawn, _sections(subject))
+    page = render(subject, drawn, _sections(subject))
     written = []
     try:
         out.write_text(page, encoding="utf-8")

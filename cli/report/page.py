@@ -8,13 +8,19 @@ from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weald.cli.terminal.output import Column
 
-from .pictures import Picture
+from .explorer import explorer, hash_of, styles
 
-__all__ = ["Section", "render", "table"]
+if TYPE_CHECKING:
+    from weald.answers.exploration import Exploration
+    from weald.answers.report_data import Sampled
+
+    from .pictures import Picture
+
+__all__ = ["Section", "Trust", "render", "table"]
 
 
 @dataclass(frozen=True)
@@ -25,24 +31,68 @@ class Section:
     remark: str
     columns: Sequence[Column]
     rows: Sequence[Mapping[str, Any]]
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Whether to believe what a page shows.
+
+    Parameters
+    ----------
+    believed : bool
+    reasons : sequence of str
+        To doubt it; none where it is believed.
+    settled : str
+        Whether more sampling would say the same.
+    """
+
+    believed: bool
+    reasons: Sequence[str]
+    settled: str
 
 
 def render(
-    title: str,
-    subtitle: str,
-    facts: Mapping[str, str],
+    subject: Sampled,
     pictures: Sequence[Picture],
     sections: Sequence[Section],
+    found: Exploration | None = None,
+    trust: Trust | None = None,
 ) -> str:
-    """Return the page as one HTML document that asks no server for anything."""
+    """Return the page as one HTML document that asks no server for anything.
+
+    ``found`` is what its reader can explore, ``trust`` whether to believe it. Its scripts are named
+    one by one in a policy that forbids all others, and the network.
+    """
+    body, scripts = ("", []) if found is None else explorer(found)
+    allowed = "".join(f" {hash_of(script)}" for script in scripts)
     template = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
-    told = (f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
+    told = (
+        f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in subject.facts.items()
+    )
     return Template(template).substitute(
-        title=escape(title),
-        subtitle=escape(subtitle),
+        title=escape(subject.title),
+        subtitle=escape(subject.subtitle),
+        trust="" if trust is None else _trust(trust),
+        styles="" if found is None else styles(),
+        explorer=body,
+        scripts="".join(f"<script>{script}</script>\n" for script in scripts),
+        scripts_allowed=f"; script-src{allowed}" if scripts else "",
         facts="".join(told),
         pictures="\n".join(map(_figure, pictures)),
         tables="\n".join(_section(section) for section in sections if section.rows),
+    )
+
+
+def _trust(trust: Trust) -> str:
+    head = "Believe it" if trust.believed else "Doubt it"
+    why = "No check gave a reason to doubt it." if trust.believed else ""
+    reasons = "".join(f"<li>{escape(reason)}</li>" for reason in trust.reasons)
+    return (
+        f'<div class="trust{"" if trust.believed else " doubt"}">'
+        f"<p><b>{'✓' if trust.believed else '⚠'} {head}.</b> {why}</p>"
+        f"{f'<ul>{reasons}</ul>' if reasons else ''}"
+        f'<p class="quiet">Settled: {escape(trust.settled)}.</p></div>'
     )
 
 
@@ -58,15 +108,21 @@ def _figure(picture: Picture) -> str:
 
 def _section(section: Section) -> str:
     remark = f'<p class="quiet">{escape(section.remark)}</p>' if section.remark else ""
-    return (
-        f"<h2>{escape(section.title)}</h2>{remark}"
-        f'<div class="wide"><table>{table(section.columns, section.rows)}</table></div>'
+    title = escape(section.title, quote=True)
+    body = (
+        f'{remark}<div class="wide" tabindex="0" role="region" aria-label="{title}">'
+        f"<table>{table(section.columns, section.rows)}</table></div>"
     )
+    if section.folded:
+        return f"<details><summary>{title}</summary>{body}</details>"
+    return f"<h2>{title}</h2>{body}"
 
 
 def table(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the rows of an HTML table, the heading first."""
-    head = "".join(f'<th class="{column.align}">{escape(column.title)}</th>' for column in columns)
+    head = "".join(
+        f'<th scope="col" class="{column.align}">{escape(column.title)}</th>' for column in columns
+    )
     lines = [
         "".join(
             f'<td class="{column.align}">{escape(column.show(row.get(column.key)))}</td>'

@@ -1,0 +1,208 @@
+"""The part of a page that is explored: a map, a tree of groups, members, distributions.
+
+Names, sizes and sentences are plain HTML, which needs no script; the rows follow packed, for the
+script ``explorer.js`` to draw.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.answers.numbers import share_text
+from weald.answers.projection import MAP
+
+if TYPE_CHECKING:
+    from weald.answers.explanation import Sentence
+    from weald.answers.exploration import Exploration, Part
+    from weald.stream.record.originals import Original
+
+__all__ = ["MOST_COLUMNS", "MOST_DRAWN", "explorer", "hash_of", "styles"]
+
+# Rows that a page holds; of more as many are drawn at random.
+MOST_DRAWN = 100_000
+# Columns that a page holds: those that sentences are about first.
+MOST_COLUMNS = 64
+# Significant digits of the numbers on a page: enough for what was written in decimals.
+DIGITS, FEWER = 10, 6
+# Signs come round again after so many ids, see `_sign`.
+COLOURS = 10
+# Paths of 16 by 16 around the middle, for the tree and the map.
+_SHAPES = (
+    "M6 0A6 6 0 1 1 -6 0A6 6 0 1 1 6 0Z",
+    "M-5.3 -5.3H5.3V5.3H-5.3Z",
+    "M0 -7L6.5 5H-6.5Z",
+    "M0 -7.5L5.5 0L0 7.5L-5.5 0Z",
+    "M-2.3 -6.8H2.3V-2.3H6.8V2.3H2.3V6.8H-2.3V2.3H-6.8V-2.3H-2.3Z",
+    "M0 7L-6.5 -5H6.5Z",
+    "M-7-4L-4-7L0-3L4-7L7-4L3 0L7 4L4 7L0 3L-4 7L-7 4L-3 0Z",
+)
+
+
+def styles() -> str:
+    """Return the style sheet of the explorer."""
+    return _own("explorer.css")
+
+
+def explorer(found: Exploration, seed: int = 0) -> tuple[str, list[str]]:
+    """Return HTML to put on a page, and the scripts (their texts) that it then needs.
+
+    Parameters
+    ----------
+    found : Exploration
+    seed : int
+        Of the rows that are drawn where there are more than a page holds.
+    """
+    drawn = found.sampled(MOST_DRAWN, np.random.default_rng(seed))
+    on_map = _is_map(drawn.plane.axes)
+    body = _own("explorer.html")
+    for name, text in {
+        "tree": _tree(found),
+        "remark": escape(_remark(drawn)),
+        "licence": f"<!-- {_own('vendor/LICENSE.md')} -->",
+        "data": _packed(_payload(drawn, on_map=on_map)),
+    }.items():
+        body = body.replace(f"<!--{name}-->", text)
+    libraries = ["vendor/d3.min.js"]
+    if on_map:
+        libraries.append("vendor/topojson-client.min.js")
+    return body, [*map(_own, libraries), _own("explorer.js")]
+
+
+def hash_of(script: str) -> str:
+    """Return the source of a script as a content security policy names it."""
+    return f"'sha256-{b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _own(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _is_map(axes: Sequence[str]) -> bool:
+    return tuple(axis.lower() for axis in axes) == MAP
+
+
+def _remark(drawn: Exploration) -> str:
+    n = len(drawn.clusters)
+    if n < drawn.n_all:
+        return f"{drawn.plane.how} {n:,} rows of {drawn.n_all:,}, drawn at random."
+    return drawn.plane.how
+
+
+def _packed(payload: dict[str, Any]) -> str:
+    text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
+    return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def _payload(found: Exploration, *, on_map: bool) -> dict[str, Any]:
+    return {
+        "axes": found.plane.axes,
+        "x": _numbers(found.plane.points[:, 0], FEWER),
+        "y": _numbers(found.plane.points[:, 1], FEWER),
+        "land": json.loads(_own("vendor/land-110m.json")) if on_map else None,
+        "cluster": found.clusters.tolist(),
+        "density": _numbers(found.density, FEWER),
+        "keys": list(found.keys),
+        "texts": list(found.texts),
+        "columns": [_column(each) for each in _told(found)],
+        "clusters": [_named(part) for part in found.parts],
+        "groups": [_named(part) for part in found.groups],
+        "shapes": _SHAPES,
+    }
+
+
+def _named(part: Part) -> dict[str, Any]:
+    name = part.sentences[0].what if part.sentences else ""
+    return {"id": part.id, "name": name, "group": part.group}
+
+
+def _told(found: Exploration) -> list[Original]:
+    """The columns that the page holds, in their order."""
+    if len(found.columns) <= MOST_COLUMNS:
+        return list(found.columns)
+    said = {
+        each.column for part in (*found.groups, *found.parts) for each in part.sentences
+    }  # fmt: skip
+    first = sorted(found.columns, key=lambda column: column.name not in said)[:MOST_COLUMNS]
+    names = {column.name for column in first}
+    return [column for column in found.columns if column.name in names]
+
+
+def _column(column: Original) -> dict[str, Any]:
+    if column.kind != "category":
+        told = {"name": column.name, "kind": column.kind, "values": _numbers(column.values, DIGITS)}
+        return told if column.period is None else {**told, "period": column.period}
+    names = sorted({str(each) for each in column.values if each is not None})
+    code = {name: at for at, name in enumerate(names)}
+    values = [None if each is None else code[str(each)] for each in column.values]
+    return {"name": column.name, "kind": column.kind, "names": names, "values": values}
+
+
+def _numbers(values: NDArray[np.float64], digits: int) -> list[float | None]:
+    """Numbers with so many digits; what is not finite has none."""
+    told = (float(f"{each:.{digits}g}") if np.isfinite(each) else None for each in values.tolist())
+    return [
+        int(each) if each is not None and each.is_integer() and abs(each) < 2**53 else each
+        for each in told
+    ]
+
+
+def _tree(found: Exploration) -> str:
+    if not found.groups:
+        return _list(_part("cluster", part) for part in found.parts)
+    inside: dict[int, list[Part]] = {}
+    for part in found.parts:
+        inside.setdefault(part.group or 0, []).append(part)
+    return _list(_part("group", group, inside.get(group.id, ())) for group in found.groups)
+
+
+def _list(items: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>"
+
+
+def _part(kind: str, part: Part, inside: Sequence[Part] = ()) -> str:
+    sure = "" if part.sure is None else f" · how sure {share_text(part.sure)}"
+    within = f" · {len(inside)} clusters" if len(inside) > 1 else ""
+    head = (
+        f'<a class="part" href="#{kind}={part.id}" data-kind="{kind}" data-id="{part.id}">'
+        f'{_sign(part.id)}<span class="name"><b>{kind.capitalize()} {part.id}</b></span>'
+        f'<span class="size">{part.size:,} rows · {part.share:.1%}{sure}{within}</span>'
+        f'<span class="share"><i style="width:{100 * part.share:.2f}%"></i></span>'
+        '<span class="match"></span></a>'
+    )
+    said = "".join(_sentence(each) for each in part.sentences)
+    if part.pattern:
+        said = f'<li class="pattern">{escape(part.pattern)}</li>'
+    head += f'<ul class="said">{said or "<li>nothing sets it apart</li>"}</ul>'
+    if len(inside) > 1:
+        clusters = _list(_part("cluster", each) for each in inside)
+        head += f"<details><summary>{len(inside)} clusters in group {part.id}</summary>"
+        head += f"{clusters}</details>"
+    return head
+
+
+def _sentence(sentence: Sentence) -> str:
+    what, _, shares = str(sentence).rpartition(": ")
+    return (
+        f"<li>{escape(what)}: <b>{escape(shares.partition(',')[0])}</b>"
+        f'<span class="quiet">,{escape(shares.partition(",")[2])}</span></li>'
+    )
+
+
+def _sign(number: int) -> str:
+    """Return the sign of a cluster or group as SVG: its colour and shape follow from its id."""
+    colour = (number - 1) % COLOURS
+    shape = (number - 1 + (number - 1) // COLOURS) % len(_SHAPES)
+    return (
+        f'<svg class="sign" viewBox="-8 -8 16 16" aria-hidden="true">'
+        f'<path d="{_SHAPES[shape]}" style="fill:var(--c{colour})"/></svg>'
+    )
