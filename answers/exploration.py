@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.stream.record.originals import Original
+from weald.stream.record.originals import Original, originals_of
 
-if TYPE_CHECKING:
-    from .explanation import Sentence
-    from .projection import Plane
+from .cluster_relations import log_densities
+from .explanation import Sentence, explain
+from .projection import Plane, plane_of
+from .report_data import Subject
 
-__all__ = ["Exploration", "Part"]
+__all__ = ["Exploration", "Part", "exploration_of"]
+
+# Observations that sentences are made from: shares are to a per cent or so.
+_EXPLAINED = 5_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Part:
     """A cluster, or a group of clusters.
 
@@ -84,7 +87,10 @@ class Exploration:
         n = len(self.clusters)
         if n <= most:
             return self
-        kept = np.sort(rng.choice(n, most, replace=False))
+        return self.of_rows(np.sort(rng.choice(n, most, replace=False)))
+
+    def of_rows(self, kept: NDArray[np.int64]) -> Exploration:
+        """Return the same with these rows only; the parts stay whole."""
         rows = kept.tolist()
         return replace(
             self,
@@ -95,3 +101,70 @@ class Exploration:
             columns=[replace(each, values=each.values[kept]) for each in self.columns],
             texts=[self.texts[at] for at in rows] if self.texts else (),
         )
+
+
+def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
+    """Return what there is to explore of a report's subject.
+
+    Sizes and shares of parts are of all observations that the clusters hold; sentences are true of
+    the subject's own, or of some thousands drawn from these.
+    """
+    columns = _columns(subject)
+    n = len(subject.clusters)
+    at = np.sort(rng.choice(n, min(n, _EXPLAINED), replace=False))
+    looked = [replace(each, values=each.values[at]) for each in columns]
+    ids = np.array(subject.largest)
+    sizes = dict(zip(subject.largest, subject.predictive.rows[:, 0].tolist(), strict=False))
+    clusters = [each for each in subject.largest if sizes[each] > 0.0]
+    grouped = all(each in subject.groups for each in clusters)
+    group = {each: subject.groups[each] for each in clusters} if grouped else {}
+    parts = [
+        _part(looked, (subject.clusters[at], each), sizes, [each], subject.descriptions)
+        for each in clusters
+    ]
+    own = np.array([group.get(each, -1) for each in subject.clusters[at].tolist()])
+    groups = [
+        _part(looked, (own, each), sizes, [c for c in clusters if group[c] == each], {})
+        for each in sorted(set(group.values()))
+    ]
+    there = np.isin(subject.clusters, ids)
+    return Exploration(
+        plane=plane_of(subject.values, subject.clusters, subject.names),
+        keys=subject.keys,
+        clusters=subject.clusters,
+        density=log_densities(subject),
+        columns=columns,
+        texts=subject.texts,
+        parts=[replace(each, group=group.get(each.id)) for each in parts],
+        groups=sorted(groups, key=lambda each: -each.size),
+        n_all=n,
+    ).of_rows(np.flatnonzero(there))
+
+
+def _columns(subject: Subject) -> list[Original]:
+    if subject.schema is not None:
+        return originals_of(subject.schema, subject.values)
+    told = set(subject.told)
+    return [
+        Original(name, "number", subject.values[:, at])
+        for at, name in enumerate(subject.names)
+        if name in told
+    ]
+
+
+def _part(
+    columns: Sequence[Original],
+    which: tuple[NDArray[np.int64], int],
+    sizes: Mapping[int, float],
+    clusters: Sequence[int],
+    patterns: Mapping[int, str],
+) -> Part:
+    """A part (its id and the parts of the rows of ``columns``) of these clusters."""
+    of, each = which
+    size = sum(sizes[cluster] for cluster in clusters)
+    share = size / max(sum(sizes.values()), 1.0)
+    sentences = explain(columns, of == each)
+    pattern = "" if sentences else patterns.get(each, "")
+    if not (of == each).any():
+        pattern = "none of its observations is among those looked at here"
+    return Part(each, round(size), share, None, sentences, pattern)

@@ -121,6 +121,8 @@ class Subject(Sampled):
         Lineage, newest last, as ``weald lineage`` tells it; empty for a fit.
     schema : Schema, optional
         What records look like, where the features are made of something else.
+    groups : mapping of int to int
+        Group of each cluster, where clusters are grouped.
     """
 
     names: Sequence[str]
@@ -132,6 +134,7 @@ class Subject(Sampled):
     history: Sequence[Shown] = ()
     events: Sequence[Mapping[str, Any]] = ()
     schema: Schema | None = None
+    groups: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def largest(self) -> list[int]:

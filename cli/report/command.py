@@ -72,7 +72,8 @@ def report(
 ) -> None:
     """Draw clusters, their sizes and lineage, the tree above them, traces and anomalies.
 
-    One HTML page that asks no server for anything, readable in light and dark and on a phone.
+    One HTML page that asks no server for anything, readable in light and dark and on a phone. Its
+    map, groups, members and distributions follow each other, and can be searched and linked to.
     Of a stream the newest observations are drawn, of a network its blocks. R-hat and effective
     sample sizes are of a fit: a stream's posterior grows while it is sampled, so that its draws
     have none.
@@ -148,7 +149,10 @@ def write_report(subject: Sampled, out: Path, pictures: Path | None) -> list[str
     from .pictures import pictures_of
 
     drawn = pictures_of(subject)
-    page = render(subject, drawn, _sections(subject))
+    found = _explored(subject)
+    # On the page the map is in place of its picture.
+    still = drawn if found is None else [each for each in drawn if each.name != "clusters"]
+    page = render(subject, still, _sections(subject), found)
     written = []
     try:
         out.write_text(page, encoding="utf-8")
@@ -162,6 +166,17 @@ def write_report(subject: Sampled, out: Path, pictures: Path | None) -> list[str
     except OSError as error:
         raise CommandError(f"cannot write {error.filename}: {error.strerror}") from error
     return written
+
+
+def _explored(subject: Sampled) -> Exploration | None:
+    import numpy as np
+
+    from weald.answers.exploration import exploration_of
+    from weald.answers.report_data import Subject
+
+    if not isinstance(subject, Subject):
+        return None
+    return exploration_of(subject, np.random.default_rng(0))
 
 
 def _sections(subject: Sampled) -> list[Section]:

@@ -20,7 +20,8 @@
   const grouped = data.groups.length > 0;
   const partOf = { cluster: data.cluster, group: data.cluster.map((id) => groupOf.get(id)) };
   const parts = { cluster: d3.index(data.clusters, (part) => part.id), group: d3.index(data.groups, (part) => part.id) };
-  const sign = (id) => [(id - 1) % COLOURS, (id - 1 + Math.floor((id - 1) / COLOURS)) % data.shapes.length];
+  const modulo = (a, b) => ((a % b) + b) % b;
+  const sign = (id) => [modulo(id - 1, COLOURS), modulo(id - 1 + Math.floor((id - 1) / COLOURS), data.shapes.length)];
   const svgSign = (id) => {
     const [colour, shape] = sign(id);
     return `<svg class="sign" viewBox="-8 -8 16 16" aria-hidden="true"><path d="${data.shapes[shape]}" ` +
@@ -83,7 +84,7 @@
   let state = {}, inside = new Uint8Array(n).fill(1), members = rows;
   const read = () => {
     const given = new URLSearchParams(location.hash.slice(1));
-    const part = (kind) => parts[kind].has(Number(given.get(kind))) ? Number(given.get(kind)) : null;
+    const part = (kind) => given.has(kind) && parts[kind].has(Number(given.get(kind))) ? Number(given.get(kind)) : null;
     const filters = new Map();
     data.columns.forEach((column, at) => {
       const chosen = (given.get(`is.${column.name}`) ?? "").split(".").filter(Boolean).map(Number)
@@ -97,7 +98,7 @@
   };
   const address = (next) => {
     const told = new URLSearchParams();
-    for (const name of ["group", "cluster", "q", "by"]) if (next[name]) told.set(name, next[name]);
+    for (const name of ["group", "cluster", "q", "by"]) if ((next[name] ?? "") !== "") told.set(name, next[name]);
     next.filters.forEach((bins, at) => told.set(`is.${data.columns[at].name}`, d3.sort(bins).join(".")));
     if (next.area) told.set("area", next.area.map((v) => Number(v.toPrecision(5))).join(","));
     if (next.row >= 0) told.set("row", data.keys[next.row]);
@@ -109,7 +110,8 @@
     if (quietly) { history.replaceState(null, "", to); apply(); } else location.hash = to;
   };
   const clear = { group: null, cluster: null, q: "", filters: new Map(), area: null, row: -1 };
-  const selected = () => state.cluster ? ["cluster", state.cluster] : state.group ? ["group", state.group] : null;
+  const selected = () => state.cluster !== null ? ["cluster", state.cluster]
+    : state.group !== null ? ["group", state.group] : null;
   const titled = ([kind, id]) => `${kind === "group" ? "Group" : "Cluster"} ${id}`;
 
   let hay = null;
@@ -230,7 +232,7 @@
   };
   const moved = () => {
     waiting ||= requestAnimationFrame(frame);
-    clearTimeout(settling); settling = setTimeout(paint, 120);
+    clearTimeout(settling); settling = setTimeout(() => { labels(); paint(); }, 120);
   };
 
   const axes = () => {
@@ -258,13 +260,16 @@
     const ids = partOf[colourBy], byPart = d3.group(members.filter((i) => !Number.isNaN(px[i])), (i) => ids[i]);
     const placed = [];
     for (const [id, own] of d3.sort(byPart, (d) => -d[1].length)) {
-      const spot = { id, x: d3.median(own, (i) => px[i]), y: d3.median(own, (i) => py[i]) };
+      const spot = { x: d3.median(own, (i) => px[i]), y: d3.median(own, (i) => py[i]) };
       const { name } = parts[colourBy].get(id);
       spot.text = name && placed.length < 8 && name.length < 40 ? `${id} ${name}` : String(id);
-      const wide = 3.6 * spot.text.length + 8;
-      spot.x = Math.max(MARGIN.left + wide, Math.min(width - MARGIN.right - wide, spot.x));
-      if (placed.some((at) => Math.abs(at.y - spot.y) < 16 && Math.abs(at.x - spot.x) < wide + at.wide)) continue;
-      placed.push({ ...spot, wide });
+      const wide = 3.6 * spot.text.length + 8, high = transform.applyY(spot.y);
+      let at = transform.applyX(spot.x);
+      if (at < 0 || at > width || high < 0 || high > height) continue;
+      at = Math.max(MARGIN.left + wide, Math.min(width - MARGIN.right - wide, at));
+      spot.x = transform.invertX(at);
+      if (placed.some((other) => Math.abs(other.high - high) < 16 && Math.abs(other.at - at) < wide + other.wide)) continue;
+      placed.push({ ...spot, at, high, wide });
       if (placed.length === 24) break;
     }
     over.select(".labels").selectAll("text").data(placed).join("text").attr("class", "label").text((d) => d.text);
@@ -294,7 +299,7 @@
   const click = (event) => {
     const at = under(event);
     if (at < 0) return;
-    const deeper = !grouped || state.group === partOf.group[at] || state.cluster;
+    const deeper = !grouped || state.group === partOf.group[at] || state.cluster !== null;
     go(deeper ? { ...clear, cluster: data.cluster[at], row: at } : { ...clear, group: partOf.group[at], row: at });
   };
   const selectArea = () => {
@@ -321,13 +326,17 @@
     });
   };
 
+  // A group of one cluster stands in the tree for it, too.
+  const linkOf = ([kind, id]) => document.querySelector(`.part[data-kind=${kind}][data-id="${id}"]`)
+    ?? document.querySelector(`.part[data-kind=group][data-id="${groupOf.get(id)}"]`);
+
   // The tree follows: what is current, and how many rows of each part are inside.
   const follow = () => {
     const part = selected(), narrowed = state.q || state.filters.size || state.area;
     const counts = { cluster: d3.rollup(members, (v) => v.length, (i) => partOf.cluster[i]),
       group: d3.rollup(members, (v) => v.length, (i) => partOf.group[i]) };
     document.querySelectorAll(".part").forEach((link) => {
-      const { kind } = link.dataset, id = Number(link.dataset.id), is = part && part[0] === kind && part[1] === id;
+      const { kind } = link.dataset, id = Number(link.dataset.id), is = part && link === linkOf(part);
       link.toggleAttribute("aria-current", Boolean(is));
       if (is) { link.setAttribute("aria-current", "true"); link.closest("details")?.setAttribute("open", ""); }
       link.querySelector(".match").textContent = narrowed ? `${counts[kind].get(id) ?? 0} found` : "";
@@ -345,7 +354,7 @@
     line.textContent = members.length ? `${plural(members.length)}, ${percent(members.length / n)} of all` : "no row";
     facts.append(line);
     if (part) {
-      const link = document.querySelector(`.part[data-kind=${part[0]}][data-id="${part[1]}"]`);
+      const link = linkOf(part);
       line.textContent = link.querySelector(".size").textContent;
       if (narrowed) line.textContent += `; ${plural(members.length)} of them found`;
       facts.append(link.nextElementSibling.cloneNode(true));
@@ -355,7 +364,7 @@
     $("count").textContent = members.length === n ? plural(n) : `${plural(members.length)} of ${n.toLocaleString("en")}`;
     d3.select("#chips").selectAll("button").data(chips()).join("button").attr("type", "button")
       .text((d) => `${d.text} ×`).attr("aria-label", (d) => `No longer: ${d.text}`).on("click", (_, d) => go(d.without));
-    $("all").hidden = !part && !narrowed;
+    $("all").hidden = $("near").hidden = !part && !narrowed;
   };
   const chips = () => {
     const found = [...state.filters].map(([at, bins]) => {
@@ -519,6 +528,14 @@
     const plotted = d3.select(plot).call(zoom).on("dblclick.zoom", null);
     $("closer").addEventListener("click", () => plotted.call(zoom.scaleBy, 1.5));
     $("further").addEventListener("click", () => plotted.call(zoom.scaleBy, 1 / 1.5));
+    $("near").addEventListener("click", () => {
+      const own = members.filter((i) => !Number.isNaN(px[i]));
+      if (!own.length) return;
+      const span = (of) => [d3.quantile(own, .02, of), d3.quantile(own, .98, of)];
+      const [[x0, x1], [y0, y1]] = [span((i) => px[i]), span((i) => py[i])];
+      const k = Math.min(400, .7 * Math.min(width / Math.max(x1 - x0, 1), height / Math.max(y1 - y0, 1)));
+      plotted.call(zoom.transform, d3.zoomIdentity.translate(width / 2, height / 2).scale(k).translate(-(x0 + x1) / 2, -(y0 + y1) / 2));
+    });
     $("whole").addEventListener("click", () => plotted.call(zoom.transform, d3.zoomIdentity));
     plot.addEventListener("click", (event) => { if (!event.shiftKey) click(event); });
     plot.addEventListener("pointerleave", () => { hovered = -1; $("tip").hidden = true; frame(); });

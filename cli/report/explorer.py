@@ -159,9 +159,9 @@ def _numbers(values: NDArray[np.float64], digits: int) -> list[float | None]:
 def _tree(found: Exploration) -> str:
     if not found.groups:
         return _list(_part("cluster", part) for part in found.parts)
-    inside: dict[int, list[Part]] = {}
+    inside: dict[int | None, list[Part]] = {}
     for part in found.parts:
-        inside.setdefault(part.group or 0, []).append(part)
+        inside.setdefault(part.group, []).append(part)
     return _list(_part("group", group, inside.get(group.id, ())) for group in found.groups)
 
 

@@ -136,6 +136,7 @@ def _observations(state: StoredStream, limit: int) -> Subject:
         chains=_chains(publications),
         history=_history(publications, seq, clusters, reader.changes(stream)),
         events=told[-EVENTS_SHOWN:],
+        groups={each: group for each, group in state.groups.items() if group is not None},
         moves=_moves(reader.rounds(stream)),
     )
 

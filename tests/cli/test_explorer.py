@@ -207,6 +207,13 @@ def test_what_an_address_gets_wrong_is_left_out(page: Page, written: str) -> Non
     assert count(page) == N
 
 
+def test_a_cluster_that_is_a_group_by_itself_can_be_linked_to(page: Page, written: str) -> None:
+    show(page, f"{written}#cluster=3")
+    assert text(page, "#chosen-title").strip() == "Cluster 3"
+    assert page.ask("document.querySelector('[aria-current]').dataset.id") == "2"
+    assert set(column(page, 2)) == {"3"}
+
+
 def test_it_can_be_used_without_a_mouse(page: Page) -> None:
     page.ask("document.querySelector('.part').focus()")
     page.press("ArrowDown")
@@ -373,3 +380,17 @@ def test_what_is_vendored_is_what_it_says() -> None:
     assert set(said) == {each.name for each in folder.iterdir() if each.suffix in (".js", ".json")}
     for name, checksum in said.items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == checksum
+
+
+def test_what_is_selected_can_be_looked_at_closely(page: Page) -> None:
+    before = page.ask("[...document.querySelectorAll('#over .x text')].map((t) => t.textContent)")
+    page.click('.part[data-kind="group"][data-id="3"]')
+    page.until("document.querySelector('#chosen-title').innerText.trim() === 'Group 3'")
+    page.click("#near")
+    page.until(
+        "[...document.querySelectorAll('#over .x text')].map((t) => t.textContent).join() !== "
+        + json.dumps(",".join(before))
+    )
+    shown = page.ask("[...document.querySelectorAll('#over .x text')].map((t) => t.textContent)")
+    middle = [float(each.replace("\N{MINUS SIGN}", "-")) for each in shown]
+    assert -32.0 < min(middle) < CENTRES[3, 0] < max(middle) < -18.0

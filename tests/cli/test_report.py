@@ -8,6 +8,7 @@ import pytest
 from matplotlib.image import imread
 
 from tests.servers.chromium import Browser
+from tests.servers.devtools import driven
 from weald.answers.cluster_relations import co_clustering, linkage_of, log_densities
 from weald.answers.projection import plane_of
 from weald.answers.report_data import Shown, Subject
@@ -111,9 +112,20 @@ def test_a_report_of_a_stream_in_a_real_browser(
     assert result.code == 0, result.err
     answer = json.loads(result.out)
     assert {Path(name).stem.removesuffix("-dark") for name in answer["pictures"]} == PICTURES
-    page = (clean / answer["page"]).read_text()
-    assert "http:" not in page
-    assert "https:" not in page
+    with driven(chromium.program) as page:
+        page.open((clean / answer["page"]).as_uri())
+        page.until("document.documentElement.dataset.ready")
+        # What is explored is what `weald clusters` tells.
+        listed = weald("clusters", "--config", str(filled), "--output", "json")
+        told = {row["cluster"]: row["size"] for row in json.loads(listed.out)}
+        for cluster, size in told.items():
+            page.ask(f"location.hash = 'cluster={cluster}'; null")
+            page.until(
+                f"document.querySelector('#chosen-title').innerText.trim() === 'Cluster {cluster}'"
+            )
+            assert page.ask("document.querySelector('#count').textContent").startswith(f"{size} ")
+        assert page.console == []
+        assert not [each for each in page.requests if each.startswith("http")]
     light, dark, narrow = (
         chromium.look((clean / answer["page"]).as_uri(), clean, width=width, dark=dark)
         for width, dark in ((1200, False), (1200, True), (390, False))
