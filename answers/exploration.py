@@ -39,6 +39,8 @@ class Part:
         What its texts have in common, where rows have texts.
     group : int, optional
         Of a cluster, the group that it is in.
+    name : str
+        What people call it, where they do.
     """
 
     id: int
@@ -48,6 +50,7 @@ class Part:
     sentences: Sequence[Sentence] = ()
     pattern: str = ""
     group: int | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,7 @@
   install.
 - ``findings``: what a demo found, read back from the database that it filled.
 - ``home``: the folder that a demo leaves behind, from which the commands answer afterwards.
-- ``page``: one HTML page without a network: the picture, the clusters, what to try next.
-- ``picture``: the clusters of a stream in its own coordinates, drawn for light and for dark
-  surroundings.
+- ``picture``: the clusters of a stream in its own coordinates.
 - ``replay``: replays a bundled stream onto a topic, as its own producer would have sent it.
 - ``report``: tells a demo's findings: a table, a picture, a page, and what to try next.
 - ``streams``: the bundled streams: what a record is, which numbers are clustered, and how

@@ -137,16 +137,21 @@ def _replay(settings: Settings, bundled: BundledStream, limit: int | None) -> No
 
 
 def _report(place: Home, bundled: BundledStream, seconds: float) -> None:
+    from weald.answers.report_data import Subject
+    from weald.cli.report.of_stream import subject_of_stream
     from weald.cli.terminal.opened import reading
 
     from .findings import find
-    from .report import draw_and_write, tell
+    from .report import tell, write_page, write_picture
 
     with reading(place.configuration, None) as state:
         findings = find(state, bundled)
+        subject = subject_of_stream(state, len(findings.assigned))
     commands = next_commands(place.folder, findings)
     if find_spec("matplotlib") is not None:
-        draw_and_write(place, bundled, findings, commands)
+        write_picture(place, bundled, findings)
+    if isinstance(subject, Subject):
+        write_page(place, bundled, findings, subject, commands)
     tell(place, bundled, findings, commands)
     note(f"\n{findings.n_received} records, from start to finish in {seconds:.0f} s")
 

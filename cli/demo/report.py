@@ -11,12 +11,13 @@ from weald.cli.terminal.describe import cluster_columns, flattened
 from weald.cli.terminal.output import Column, Form, write_rows
 
 if TYPE_CHECKING:
+    from weald.answers.report_data import Subject
+
     from .findings import Findings
     from .home import Home
-    from .page import Page
     from .streams import BundledStream
 
-__all__ = ["draw_and_write", "tell"]
+__all__ = ["tell", "write_page", "write_picture"]
 
 SHOWN = 12
 REFINEMENTS_SHOWN = 5
@@ -45,20 +46,18 @@ def tell(place: Home, bundled: BundledStream, findings: Findings, commands: Sequ
     write_rows(findings.publications[-REFINEMENTS_SHOWN:], PUBLICATION_COLUMNS, Form.table)
     _line("")
     if place.picture.exists():
-        _line(f"picture  {place.picture}\npage     {place.page}")
+        _line(f"picture  {place.picture}")
     else:
         _line("no picture: pip install 'weald[plots]'")
+    _line(f"page     {place.page}")
     _line("\nNext, try:")
     for command in commands:
         _line(f"  {command}")
 
 
-def draw_and_write(
-    place: Home, bundled: BundledStream, findings: Findings, commands: Sequence[str]
-) -> None:
-    """Write the picture and the page into the demo's folder."""
-    from .page import render
-    from .picture import DARK, LIGHT, Scatter, draw
+def write_picture(place: Home, bundled: BundledStream, findings: Findings) -> None:
+    """Write the picture into the demo's folder."""
+    from .picture import LIGHT, Scatter, draw
 
     names = [feature.name for feature in bundled.features]
     plane = [names.index(name) for name in bundled.plane]
@@ -74,21 +73,27 @@ def draw_and_write(
         axes=(bundled.features[plane[0]].title, bundled.features[plane[1]].title),
         title=f"{len(findings.clusters)} clusters: {bundled.title}",
     )
-    light, dark = (draw(scatter, bundled.windows, theme) for theme in (LIGHT, DARK))
-    place.picture.write_bytes(light)
-    page = _page(bundled, findings, commands, (light, dark))
-    place.page.write_text(render(page), encoding="utf-8")
+    place.picture.write_bytes(draw(scatter, bundled.windows, LIGHT))
 
 
-def _page(
+def write_page(
+    place: Home,
     bundled: BundledStream,
     findings: Findings,
+    subject: Subject,
     commands: Sequence[str],
-    pictures: tuple[bytes, bytes],
-) -> Page:
-    from .page import Page
+) -> None:
+    """Write the page into the demo's folder, to explore what the stream's ``subject`` tells."""
+    import numpy as np
 
-    return Page(
+    from weald.answers.exploration import exploration_of
+    from weald.cli.report.page import Section, render
+
+    explored = exploration_of(subject, np.random.default_rng(0))
+    places = {row["cluster"]: row["place"] for row in findings.clusters}
+    parts = [replace(part, name=places.get(part.id, "")) for part in explored.parts]
+    headed = replace(
+        subject,
         title=f"{len(findings.clusters)} clusters in {len(findings.assigned)} observations",
         subtitle=bundled.title,
         facts={
@@ -98,14 +103,14 @@ def _page(
             "clusters": str(len(findings.clusters)),
             "moved by refinement": str(sum(row["n_moved"] for row in findings.publications)),
         },
-        light=pictures[0],
-        dark=pictures[1],
-        alternative="The observations in their own coordinates, coloured by cluster; the table "
-        "below tells the same in numbers.",
-        clusters=(_columns(bundled), _table_rows(findings)),
-        publications=(PUBLICATION_COLUMNS, findings.publications),
-        commands=commands,
     )
+    sections = [
+        Section("Clusters", "", _columns(bundled), _table_rows(findings)),
+        Section("What refinement gained", "", PUBLICATION_COLUMNS, findings.publications),
+        Section("Next", "", [Column("type", "type")], [{"type": each} for each in commands]),
+    ]
+    page = render(headed, [], sections, replace(explored, parts=parts))
+    place.page.write_text(page, encoding="utf-8")
 
 
 def _columns(bundled: BundledStream) -> list[Column]:

@@ -121,7 +121,7 @@ def _payload(found: Exploration, *, on_map: bool) -> dict[str, Any]:
 
 
 def _named(part: Part) -> dict[str, Any]:
-    name = part.sentences[0].what if part.sentences else ""
+    name = part.name or (part.sentences[0].what if part.sentences else "")
     return {"id": part.id, "name": name, "group": part.group}
 
 
@@ -174,7 +174,8 @@ def _part(kind: str, part: Part, inside: Sequence[Part] = ()) -> str:
     within = f" · {len(inside)} clusters" if len(inside) > 1 else ""
     head = (
         f'<a class="part" href="#{kind}={part.id}" data-kind="{kind}" data-id="{part.id}">'
-        f'{_sign(part.id)}<span class="name"><b>{kind.capitalize()} {part.id}</b></span>'
+        f'{_sign(part.id)}<span class="name"><b>{kind.capitalize()} {part.id}</b> '
+        f"{escape(part.name)}</span>"
         f'<span class="size">{part.size:,} rows · {part.share:.1%}{sure}{within}</span>'
         f'<span class="share"><i style="width:{100 * part.share:.2f}%"></i></span>'
         '<span class="match"></span></a>'
