@@ -6,6 +6,7 @@ write down what happened; the engine's thread acts on it.
 """
 
 import logging
+import time
 import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,6 +41,9 @@ from .source import Change, in_order, owned_by
 __all__ = ["KafkaSource"]
 
 _log = logging.getLogger(__name__)
+
+# No topic is deleted, made anew, written and read in less.
+_SAME_TOPIC_SECONDS = 0.05
 
 
 class _Recorder(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped base
@@ -85,6 +89,7 @@ class KafkaSource:
         self._client = f"weald-{stream}"
         self._group = settings.group or self._client
         self._topic_ids: set[str | None] = set()
+        self._asked_for_topic = -_SAME_TOPIC_SECONDS
         self._process = uuid.uuid4().hex[:12]
         limit_batches(settings.batch_max_bytes)
         with overhearing() as overheard, _translated(settings, overheard):
@@ -133,8 +138,28 @@ class KafkaSource:
                 _log.warning("the topic has no record where reading went on: %r", error)
                 self._recorder.changes.append(Change("assigned", tuple(self.assignment())))
                 return []
+            if records and time.monotonic() - self._asked_for_topic >= _SAME_TOPIC_SECONDS:
+                self._ask_for_topic(records)
             self._check_topic()
         return in_order([message_of(each) for batch in records.values() for each in batch])
+
+    def _ask_for_topic(self, records: Mapping[Any, Any]) -> None:
+        """Learn the topic's id anew; where nobody tells it, these records are read again.
+
+        Records are fetched by the topic's name, and those of a topic that was made anew may come
+        before the client hears of its id.
+        """
+        consumer, began = self._consumer, time.monotonic()
+        cluster = consumer._cluster  # noqa: SLF001 - nothing public asks
+        try:
+            # One that is under way may have been answered before the topic was made.
+            for _ in range(1 + cluster.metadata_refresh_in_progress):
+                consumer._net.run(cluster.refresh_metadata)  # noqa: SLF001 - as above
+        except KafkaError:
+            for place, batch in records.items():
+                consumer.seek(place, batch[0].offset)
+            raise
+        self._asked_for_topic = began
 
     def _topic_id(self) -> str | None:
         found = self._consumer._cluster.topic_id(self._settings.topic)  # noqa: SLF001 - nothing public tells it

@@ -14,6 +14,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as ClientPartition
 from kafka.admin import NewTopic
+from kafka.errors import NodeNotReadyError
 
 from tests.crash.processes import wait_until
 from tests.stream.scenario import NAME, Hook, line_of, new_store, plan_for, values_of
@@ -22,7 +23,7 @@ from weald.storage.commit.log_marks import LogMark
 from weald.storage.writing.store import SqlStore
 from weald.stream.dead_letters.kafka_topic import KafkaDeadLetters
 from weald.stream.engine.engine import Engine
-from weald.stream.errors import LogReplaced
+from weald.stream.errors import LogReplaced, SourceUnavailable
 from weald.stream.record.record import DeadLetter, Message, TopicPartition, checksum_of
 from weald.stream.settings import KafkaSettings
 from weald.stream.source.kafka_source import KafkaSource
@@ -317,7 +318,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read_is_noticed(
 ) -> None:
     broker = Broker(kafka_bootstrap, kafka_topic(partitions=1), None)
     broker.produce(0, 20)
-    with closing(joined(broker.source(metadata_max_age_ms=500))) as source:
+    with closing(joined(broker.source())) as source:
         source.look({})
         source.seek({})
         polled(source, 20)
@@ -418,3 +419,31 @@ def test_a_password_is_not_shown() -> None:
     )
     assert secret not in shown
     assert "sasl_password='***'" in shown
+
+
+def test_records_are_read_again_when_nobody_tells_the_topics_id(
+    kafka_topic: Callable[..., str], kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = Broker(kafka_bootstrap, kafka_topic(partitions=1), None)
+    broker.produce(0, 20)
+    with closing(joined(broker.source())) as source:
+        source.look({})
+        source.seek({})
+        refused = []
+
+        async def refuse() -> None:
+            refused.append(True)
+            raise NodeNotReadyError("metadata")
+
+        def stops() -> bool:
+            try:
+                assert source.poll(0.1) == []
+            except SourceUnavailable:
+                return True
+            return False
+
+        with monkeypatch.context() as patched:
+            patched.setattr(source._consumer._cluster, "refresh_metadata", refuse)
+            wait_until(stops, "it stops", 30.0)
+        assert refused
+        assert offsets(polled(source, 20)) == list(range(20))
