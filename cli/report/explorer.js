@@ -571,6 +571,7 @@
   };
 
   for (const id of ["find", "map", "chosen", "keys"]) $(id).hidden = false;
+  for (const id of ["shapes-title", "key"]) $(id).hidden = !data.columns.length;
   themed(); measure(); scaffold(); listen(); apply();
   document.documentElement.dataset.ready = "yes";
 })();

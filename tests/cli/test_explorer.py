@@ -361,6 +361,20 @@ def test_places_lie_on_a_map_of_the_world(
     assert covered > 0.2
 
 
+def test_lines_of_text_have_members_and_no_columns(
+    rng: np.random.Generator, browsed: Page, tmp_path: Path
+) -> None:
+    found = exploration(rng)
+    lines = [f"</script><b>line</b> {at}" for at in range(N)]
+    path = tmp_path / "lines.html"
+    told = Exploration(**{**vars(found), "columns": [], "texts": lines})
+    path.write_text(page_of(told), encoding="utf-8")
+    show(browsed, path.as_uri())
+    assert browsed.console == []
+    assert set(column(browsed, 4)) <= set(lines)
+    assert not browsed.ask("document.querySelector('#shapes-title').checkVisibility()")
+
+
 def test_a_page_holds_the_columns_that_are_spoken_of(rng: np.random.Generator) -> None:
     found = exploration(rng)
     noise = [Original(f"noise {at}", "number", rng.normal(size=N)) for at in range(MOST_COLUMNS)]
