@@ -9,7 +9,7 @@ REQUIREMENTS := pyproject.toml constraints.txt
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types audit unit servers bench docs image lock clean
+.PHONY: help demo test lint format types audit unit servers bench docs wheel image lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +50,9 @@ bench: $(VENV)/.dev ## list the benchmarks, or run one (NAME=..., ARGS=...)
 docs: $(VENV)/.dev ## build the documents as a site, for reading without a network
 	$(BIN)/python -m sphinx -W --keep-going -q docs build/site
 	@echo "build/site/index.html"
+
+wheel: $(VENV)/.dev ## build a wheel with compiled kernels for x86-64-v3 (ARGS="--family gaussian")
+	@$(BIN)/python docker/build_wheel.py $(ARGS)
 
 image: ## build the container image and start the stack's Weald
 	@sh docker/build-image.sh

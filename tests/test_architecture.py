@@ -33,6 +33,7 @@ IMPURE_MODULES = {
 # the cache of compiled code lies in a folder.
 IMPURE_EXCEPTIONS = {
     "treecore/compiled/kernel_cache.py",
+    "treecore/compiled/packaged.py",
     "treecore/compiled/source_stamps.py",
     "mcmc/chain/chain.py",
     "mcmc/conditional/labels.py",

@@ -204,7 +204,10 @@ def _monitoring(settings: Settings) -> Finding:
 
 def _kernels(_: Settings) -> Finding:
     from weald.treecore.compiled.kernel_cache import cache_directory
+    from weald.treecore.compiled.packaged import LEVEL, packaged_kernels
 
+    if packaged_kernels():
+        return Finding("kernels", "ok", f"came compiled for {LEVEL}")
     folder = cache_directory()
     if not folder.is_dir():
         return Finding("kernels", "note", "compiled at the first run", "weald warmup")

@@ -2,7 +2,9 @@
 
 import ast
 import fcntl
+import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from weald.treecore.compiled import source_stamps
+from weald.treecore.compiled.packaged import MANIFEST, made_by, settings_of_the_level
 
 ROOT = Path(__file__).parents[2]
 
@@ -80,18 +83,23 @@ def test_a_function_is_compiled_by_one_process_of_several(
     assert sorted(int(each) for each in said) == [0, 1]
 
 
-def compilations(cache: Path, patience: float) -> int:
-    """How often a process of its own compiled the function."""
+def run_script(environment: dict[str, str], patience: float = 600.0) -> tuple[int, str]:
+    """How often a process of its own compiled the function, and what it said on standard error."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(patience)],
-        env={**os.environ, "WEALD_KERNEL_CACHE": str(cache)},
+        [sys.executable, "-P", "-c", SCRIPT, str(patience)],
+        env=os.environ | environment,
         input="\n",
         capture_output=True,
         text=True,
         check=True,
         timeout=600,
     )
-    return int(done.stdout.split()[-1])
+    return int(done.stdout.split()[-1]), done.stderr
+
+
+def compilations(cache: Path, patience: float) -> int:
+    """How often a process of its own compiled the function."""
+    return run_script({"WEALD_KERNEL_CACHE": str(cache)}, patience)[0]
 
 
 def test_a_stopped_compiler_keeps_nobody_from_what_is_there(tmp_path: Path) -> None:
@@ -140,3 +148,34 @@ def test_stamps_of_a_file_cover_what_it_may_call() -> None:
     assert {"mcmc/split_merge/trial_split.py", "mcmc/state/atom_state.py"} <= reached
     assert "mcmc/offline/fit.py" not in reached | source_stamps._implementations()
     assert "treecore/family/gaussian/packed_cholesky.py" in source_stamps._implementations()
+
+
+def packaged(tmp_path: Path) -> tuple[dict[str, str], Path]:
+    """An installation whose kernels came compiled, and where they lie."""
+    place = copy_of_the_sources(tmp_path / "copy")
+    kernels = tmp_path / "copy" / "weald" / "treecore" / "compiled" / "kernels"
+    level = settings_of_the_level() | {"WEALD_KERNEL_CACHE": str(kernels)}
+    assert run_script(place | level)[0] == 1
+    (kernels / "lock").unlink()
+    (kernels / MANIFEST).write_text(json.dumps(made_by()))
+    return place | {"WEALD_KERNEL_CACHE": str(tmp_path / "empty")}, kernels
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the level is one of x86-64")
+def test_kernels_that_came_with_the_package_are_not_compiled(tmp_path: Path) -> None:
+    environment, kernels = packaged(tmp_path)
+    assert run_script(environment) == (0, "")
+    assert not list((tmp_path / "empty").rglob("*.nb?"))
+    assert not (tmp_path / "empty" / "lock").exists()
+    assert not (kernels / "lock").exists()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the level is one of x86-64")
+def test_packaged_kernels_of_another_compiler_are_left_alone(tmp_path: Path) -> None:
+    environment, kernels = packaged(tmp_path)
+    (kernels / MANIFEST).write_text(json.dumps(made_by() | {"numba": "0.1"}))
+    compiled, said = run_script(environment)
+    assert compiled == 1
+    assert said.count("\n") == 1
+    assert "made with numba 0.1" in said
+    assert list((tmp_path / "empty").rglob("*.nbi"))

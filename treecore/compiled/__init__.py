@@ -5,6 +5,7 @@
 - ``draw``: every random choice that a kernel makes, as a handful of replaceable primitives.
 - ``kernel_cache``: where compiled kernels are kept, and how processes that want the same one
   share the work.
+- ``packaged``: kernels that came compiled with the package, and whether this process may use them.
 - ``prefetch``: asking for a row before it is needed, so that memory answers while something else
   is computed.
 - ``reference``: passing a state of many arrays by reference inside compiled code.

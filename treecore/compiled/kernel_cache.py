@@ -3,7 +3,8 @@
 Numba keys its cache by each file's own time stamp and so misses a change in a callee that lives in
 another file. Here every module has a folder named after a stamp of all sources that its functions
 may call (:mod:`~weald.treecore.compiled.source_stamps`), and nothing depends on a path or a time:
-an installation and a checkout of the same sources share what they compile.
+an installation and a checkout of the same sources share what they compile. Kernels that came with
+the package (:mod:`~weald.treecore.compiled.packaged`) are looked at first, and only read.
 
 A process that finds its kernel in the cache takes no lock. One that does not takes the lock of that
 very function and types, looks again, and compiles. It waits for another process a limited time
@@ -20,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from .packaged import packaged_kernels, settings_of_the_level
 from .source_stamps import ROOMS, stamp_of
 
 __all__ = ["KernelCache", "cache_directory", "compilation_under_way"]
@@ -39,11 +41,14 @@ def cache_directory() -> Path:
 
 
 os.environ["NUMBA_CACHE_DIR"] = str(cache_directory())
+if packaged_kernels():
+    os.environ.update(settings_of_the_level())
 
 import numba  # noqa: E402 - the cache folder must be named before numba reads it
 from numba.core.caching import (  # noqa: E402 - as above
     CompileResultCacheImpl,
     FunctionCache,
+    IndexDataCacheFile,
     UserProvidedCacheLocator,
 )
 
@@ -63,6 +68,8 @@ class SharedCacheLocator(UserProvidedCacheLocator):
         self._disambiguator = str(self._lineno) if "<locals>" in py_func.__qualname__ else "0"
         place = source.relative_to(ROOMS).with_suffix("")
         self._cache_path = str(cache_directory() / place / self._stamp)
+        packaged = packaged_kernels()
+        self.packaged_path = None if packaged is None else str(packaged / place / self._stamp)
 
     def get_source_stamp(self) -> str:
         """Return a stamp of all sources that the function may call."""
@@ -80,6 +87,10 @@ class SharedCacheLocator(UserProvidedCacheLocator):
 
 
 numba.config.CACHE_DIR = str(cache_directory())  # type: ignore[attr-defined]  # set at run time
+if packaged_kernels():
+    # Somebody may have imported numba before.
+    numba.config.CPU_NAME = os.environ["NUMBA_CPU_NAME"]  # type: ignore[attr-defined]  # as above
+    numba.config.CPU_FEATURES = os.environ["NUMBA_CPU_FEATURES"]  # type: ignore[attr-defined]  # as above
 # The last two are what numba falls back to where the folder cannot be written.
 numba.config.CACHE_LOCATOR_CLASSES = ",".join(  # type: ignore[attr-defined]  # as above
     (
@@ -148,6 +159,18 @@ class KernelCache(FunctionCache):
         super().__init__(py_func)
         self._function = f"{py_func.__module__}.{py_func.__qualname__}"
         self._locked: dict[Any, int] = {}
+        locator = self._impl.locator
+        packaged = getattr(locator, "packaged_path", None)
+        self._packaged = packaged and IndexDataCacheFile(
+            packaged, self._impl.filename_base, locator.get_source_stamp()
+        )
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        if self._packaged and self._enabled:
+            data = self._packaged.load(self._index_key(sig, target_context.codegen()))
+            if data is not None:
+                return self._impl.rebuild(target_context, data)
+        return super()._load_overload(sig, target_context)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load the compiled form; where there is none, return nothing and hold its lock."""
