@@ -1,7 +1,6 @@
 """What people ask of clusters, answered for Python, the command line and HTTP alike.
 
-- ``cluster_relations``: how clusters relate: the tree above them, who was with whom, and what
-  fits nowhere.
+- ``cluster_relations``: how clusters relate: the tree above them, and who was with whom.
 - ``contrast``: what makes a cluster different, in a few words, and how surprising its
   observations are.
 - ``convergence``: R-hat and effective sample sizes of chains: rank-normalised and split.

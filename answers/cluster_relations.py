@@ -1,4 +1,4 @@
-"""How clusters relate: the tree above them, who was with whom, and what fits nowhere."""
+"""How clusters relate: the tree above them, and who was with whom."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from weald.mcmc.estimate.predictive import Predictive
 from weald.treecore.family.interface.base import workspace
@@ -15,9 +14,9 @@ from weald.treecore.guide.guide import Guide, freeze
 from weald.treecore.partition.partition import Model, make_atoms
 from weald.treecore.prior import PartitionPrior
 
-from .report_data import Sampled, Subject
+from .report_data import Sampled
 
-__all__ = ["CoClustering", "co_clustering", "linkage_of", "log_densities"]
+__all__ = ["CoClustering", "co_clustering", "linkage_of"]
 
 # Beyond these a picture has more cells than a screen has points.
 CLUSTERS_IN_TREE = 30
@@ -90,9 +89,3 @@ def co_clustering(subject: Sampled, rng: np.random.Generator) -> CoClustering | 
     drawn = subject.draws[:, rows]
     share = (drawn[:, :, None] == drawn[:, None, :]).mean(axis=0)
     return CoClustering(share, subject.clusters[rows])
-
-
-def log_densities(subject: Subject) -> NDArray[np.float64]:
-    """Log predictive density of each observation under the clusters: low where nothing fits."""
-    density: NDArray[np.float64] = logsumexp(subject.predictive.log_joint(subject.values), axis=1)
-    return density

@@ -144,11 +144,9 @@ class Portraits:
     def surprise(self, members: Sequence[ObservationRow]) -> NDArray[np.float64]:
         """Return minus the log predictive density of each observation under the whole mixture."""
         import numpy as np
-        from scipy.special import logsumexp
 
         values = np.stack([each.values for each in members])
-        surprise: NDArray[np.float64] = -logsumexp(self.predictive.clusters.log_joint(values), 1)
-        return surprise
+        return -self.predictive.clusters.log_density(values)
 
     @cached_property
     def _reference(self) -> NDArray[np.float64]:

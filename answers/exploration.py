@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from weald.stream.record.originals import Original, originals_of
 
-from .cluster_relations import log_densities
 from .explanation import Sentence, explain
 from .projection import Plane, plane_of
 from .report_data import Subject
@@ -135,7 +134,7 @@ def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
         plane=plane_of(subject.values, subject.clusters, subject.names),
         keys=subject.keys,
         clusters=subject.clusters,
-        density=log_densities(subject),
+        density=subject.log_density,
         columns=columns,
         texts=subject.texts,
         parts=[replace(each, group=group.get(each.id)) for each in parts],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -141,6 +142,11 @@ class Subject(Sampled):
         """The clusters that exist, largest first."""
         ids: list[int] = self.predictive.clusters.tolist()
         return ids
+
+    @cached_property
+    def log_density(self) -> NDArray[np.float64]:
+        """Log predictive density of each observation under the clusters: low where nothing fits."""
+        return self.predictive.log_density(self.values)
 
     @property
     def told(self) -> list[str]:

@@ -13,7 +13,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "CommandError",
@@ -22,6 +28,7 @@ __all__ = [
     "NotFoundError",
     "NotReadyError",
     "UsageError",
+    "writing",
 ]
 
 
@@ -83,3 +90,19 @@ class ConflictError(CommandError):
     """Somebody else owns what the command wanted to change."""
 
     code = ExitCode.CONFLICT
+
+
+@contextmanager
+def writing(*paths: Path | None) -> Iterator[None]:
+    """Name these files, or else the one that it was, when the block cannot write.
+
+    Raises
+    ------
+    CommandError
+        In place of the system's error.
+    """
+    try:
+        yield
+    except OSError as error:
+        named = ", ".join(str(path) for path in paths if path is not None) or error.filename
+        raise CommandError(f"cannot write {named}: {error.strerror}") from error

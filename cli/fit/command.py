@@ -5,15 +5,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weald.cli.errors import CommandError, UsageError
+from weald.cli.errors import UsageError, writing
 from weald.cli.terminal.options import Output, Wide, example
 from weald.cli.terminal.output import Form, note
 
@@ -264,7 +262,7 @@ def fit(
             raise UsageError("--test is for rows; --hide predicts pairs of a network")
         if learn_base:
             raise UsageError("--learn-base is for rows; --param learn=true learns that of edges")
-        with _writing(out, trace, links, picture):
+        with writing(out, trace, links, picture):
             _fit_network(data, settings, (out, trace), (hide, links, picture), output)
         return
     if hide or links is not None or picture is not None:
@@ -290,7 +288,7 @@ def fit(
     settings, choice = settled(seen, settings, chains)
     result = sample(seen, settings)
     groups = groups_of(seen, result, valley)
-    with _writing(out, trace):
+    with writing(out, trace):
         if out is not None:
             write_assignments(out, result, groups)
         if trace is not None:
@@ -361,12 +359,3 @@ def parse_parameters(texts: list[str], option: str = "--param") -> dict[str, Any
                 f"{option} {text}: {value!r} is neither a number nor JSON ({error})"
             ) from error
     return found
-
-
-@contextmanager
-def _writing(*paths: Path | None) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        named = ", ".join(str(path) for path in paths if path is not None)
-        raise CommandError(f"cannot write {named}: {error.strerror}") from error

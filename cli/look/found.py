@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.explanation import explain, told
+from weald.answers.explanation import Sentence, explain, told
 
 if TYPE_CHECKING:
     from weald.answers.exploration import Exploration, Part
@@ -30,24 +31,29 @@ class Found(NamedTuple):
         Of each row (n).
     clusters, groups:
         One row of plain values each, largest first.
+    cluster_sentences, group_sentences:
+        What sets each of them apart; none where rows are texts.
     """
 
     cluster: NDArray[np.int64]
     group: NDArray[np.int64]
     clusters: list[dict[str, Any]]
     groups: list[dict[str, Any]]
+    cluster_sentences: list[Sequence[Sentence]]
+    group_sentences: list[Sequence[Sentence]]
 
 
 def found_in(rows: Rows, result: FitResult, groups: NDArray[np.int64]) -> Found:
     """Describe the clusters of a fit of ``rows``, and the groups (k) that these make."""
     cluster, group = _by_size(result.labels), _by_size(groups[result.labels])
-    clusters = _described(rows, result, cluster, "cluster")
+    cluster_sentences, group_sentences = _sentences(rows, cluster), _sentences(rows, group)
+    clusters = _described(rows, result, (cluster, cluster_sentences), "cluster")
     for row in clusters:
         row["group"] = int(group[cluster == row["cluster"]][0])
-    told_groups = _described(rows, result, group, "group")
+    told_groups = _described(rows, result, (group, group_sentences), "group")
     for row in told_groups:
         row["n_clusters"] = len(np.unique(cluster[group == row["group"]]))
-    return Found(cluster, group, clusters, told_groups)
+    return Found(cluster, group, clusters, told_groups, cluster_sentences, group_sentences)
 
 
 def _by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -59,17 +65,26 @@ def _by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     return numbered
 
 
+def _sentences(rows: Rows, parts: NDArray[np.int64]) -> list[Sequence[Sentence]]:
+    """What sets each part apart; texts are told by what they have in common."""
+    numbers = range(1, int(parts.max()) + 1)
+    return [() if rows.texts else explain(rows.columns, parts == part) for part in numbers]
+
+
 def _described(
-    rows: Rows, result: FitResult, parts: NDArray[np.int64], name: str
+    rows: Rows,
+    result: FitResult,
+    explained: tuple[NDArray[np.int64], list[Sequence[Sentence]]],
+    name: str,
 ) -> list[dict[str, Any]]:
     found = []
-    for part in range(1, int(parts.max()) + 1):
-        inside = parts == part
-        sentences = explain(rows.columns, inside)
-        description = told(sentences)
-        named = ", ".join(each.what for each in sentences[:_NAMED_BY])
+    for part, sentences in enumerate(explained[1], start=1):
+        inside = explained[0] == part
         if rows.texts:
             description = named = _template(rows, inside)
+        else:
+            description = told(sentences)
+            named = ", ".join(each.what for each in sentences[:_NAMED_BY])
         found.append(
             {
                 name: part,
@@ -93,8 +108,6 @@ def exploration_of(
     rows: Rows, seen: NDArray[np.float64], result: FitResult, found: Found
 ) -> Exploration:
     """Return what the page lets people explore; ``seen`` (n, q) is what the family saw."""
-    from scipy.special import logsumexp
-
     from weald.answers.exploration import Exploration
     from weald.answers.projection import plane_of
     from weald.mcmc.estimate.predictive import Predictive
@@ -103,33 +116,44 @@ def exploration_of(
     totals = empty_totals(result.family, len(found.clusters))
     add_observations(result.family, seen, found.cluster - 1, totals)
     ids = np.arange(1, len(found.clusters) + 1, dtype=np.int64)
-    filled = _filled(seen)
     predictive = Predictive.of(result.family, result.prior, ids, totals)
     return Exploration(
         plane=plane_of(_filled(rows.values), found.cluster, rows.schema.features),
-        keys=[f"row {at + 1}" for at in rows.numbers.tolist()],
+        keys=_keys(rows),
         clusters=found.cluster,
-        density=logsumexp(predictive.log_joint(filled), axis=1),
+        density=predictive.log_density(_filled(seen)),
         columns=rows.columns,
         texts=rows.texts,
-        parts=[_part(rows, row, "cluster", found.cluster) for row in found.clusters],
-        groups=[_part(rows, row, "group", found.group) for row in found.groups],
+        parts=_parts(rows, "cluster", found.clusters, found.cluster_sentences),
+        groups=_parts(rows, "group", found.groups, found.group_sentences),
         n_all=rows.n_read,
     )
 
 
-def _part(rows: Rows, told: dict[str, Any], kind: str, parts: NDArray[np.int64]) -> Part:
+def _keys(rows: Rows) -> list[str]:
+    return [f"row {at + 1}" for at in rows.numbers.tolist()]
+
+
+def _parts(
+    rows: Rows,
+    kind: str,
+    described: list[dict[str, Any]],
+    sentences: list[Sequence[Sentence]],
+) -> list[Part]:
     from weald.answers.exploration import Part
 
-    return Part(
-        id=told[kind],
-        size=told["size"],
-        share=told["share"],
-        sure=told["probability"],
-        sentences=[] if rows.texts else explain(rows.columns, parts == told[kind]),
-        pattern=told["description"] if rows.texts else "",
-        group=told["group"] if kind == "cluster" else None,
-    )
+    return [
+        Part(
+            id=row[kind],
+            size=row["size"],
+            share=row["share"],
+            sure=row["probability"],
+            sentences=said,
+            pattern=row["description"] if rows.texts else "",
+            group=row["group"] if kind == "cluster" else None,
+        )
+        for row, said in zip(described, sentences, strict=True)
+    ]
 
 
 def sampled_of(rows: Rows, result: FitResult, found: Found) -> Sampled:
@@ -142,7 +166,7 @@ def sampled_of(rows: Rows, result: FitResult, found: Found) -> Sampled:
         "log joint": np.array([trace.log_joint[:n] for trace in result.traces]),
         "clusters": np.array([trace.n_clusters[:n] for trace in result.traces], dtype=np.float64),
     }
-    keys = [f"row {at + 1}" for at in rows.numbers.tolist()]
+    keys = _keys(rows)
     n_groups, n_clusters = len(found.groups), len(found.clusters)
     return Sampled(
         title=f"{n_groups} groups of {len(keys):,} rows",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from weald.answers.numbers import number
-from weald.cli.errors import CommandError, NotReadyError, UsageError
+from weald.cli.errors import NotReadyError, UsageError, writing
 from weald.cli.terminal.options import Config, Output, Set, StreamName, example
 from weald.cli.terminal.output import Column, Form, write_record
 
@@ -131,10 +131,9 @@ def write_explorer(subject: Sampled, found: Exploration, trust: Trust, out: Path
     from .page import render
 
     sections = [replace(each, folded=True) for each in (_diagnostics(subject), _moves(subject))]
-    try:
-        out.write_text(render(subject, [], sections, found, trust), encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"cannot write {error.filename}: {error.strerror}") from error
+    page = render(subject, [], sections, found, trust)
+    with writing():
+        out.write_text(page, encoding="utf-8")
 
 
 def write_report(subject: Sampled, out: Path, pictures: Path | None) -> list[str]:
@@ -154,7 +153,7 @@ def write_report(subject: Sampled, out: Path, pictures: Path | None) -> list[str
     still = drawn if found is None else [each for each in drawn if each.name != "clusters"]
     page = render(subject, still, _sections(subject), found)
     written = []
-    try:
+    with writing():
         out.write_text(page, encoding="utf-8")
         if pictures is not None:
             pictures.mkdir(parents=True, exist_ok=True)
@@ -163,8 +162,6 @@ def write_report(subject: Sampled, out: Path, pictures: Path | None) -> list[str
                     file = pictures / f"{picture.name}{suffix}.png"
                     file.write_bytes(png)
                     written.append(str(file))
-    except OSError as error:
-        raise CommandError(f"cannot write {error.filename}: {error.strerror}") from error
     return written
 
 
@@ -291,11 +288,9 @@ def _moves(subject: Sampled) -> Section:
 def _anomalies(subject: Subject) -> Section:
     import numpy as np
 
-    from weald.answers.cluster_relations import log_densities
-
     from .page import Section
 
-    density = log_densities(subject)
+    density = subject.log_density
     rows: list[dict[str, Any]] = []
     for at in np.argsort(density, kind="stable")[:ANOMALIES_SHOWN].tolist():
         told = {"key": subject.keys[at], "cluster": int(subject.clusters[at])}

@@ -20,8 +20,8 @@
   const grouped = data.groups.length > 0;
   const partOf = { cluster: data.cluster, group: data.cluster.map((id) => groupOf.get(id)) };
   const parts = { cluster: d3.index(data.clusters, (part) => part.id), group: d3.index(data.groups, (part) => part.id) };
-  const modulo = (a, b) => ((a % b) + b) % b;
-  const sign = (id) => [modulo(id - 1, COLOURS), modulo(id - 1 + Math.floor((id - 1) / COLOURS), data.shapes.length)];
+  const signs = new Map([...data.clusters, ...data.groups].map((part) => [part.id, part.sign]));
+  const sign = (id) => signs.get(id);
   const svgSign = (id) => {
     const [colour, shape] = sign(id);
     return `<svg class="sign" viewBox="-8 -8 16 16" aria-hidden="true"><path d="${data.shapes[shape]}" ` +
@@ -337,7 +337,7 @@
       group: d3.rollup(members, (v) => v.length, (i) => partOf.group[i]) };
     document.querySelectorAll(".part").forEach((link) => {
       const { kind } = link.dataset, id = Number(link.dataset.id), is = part && link === linkOf(part);
-      link.toggleAttribute("aria-current", Boolean(is));
+      link.removeAttribute("aria-current");
       if (is) { link.setAttribute("aria-current", "true"); link.closest("details")?.setAttribute("open", ""); }
       link.querySelector(".match").textContent = narrowed ? `${counts[kind].get(id) ?? 0} found` : "";
     });

@@ -34,7 +34,7 @@ MOST_DRAWN = 100_000
 MOST_COLUMNS = 64
 # Significant digits of the numbers on a page: enough for what was written in decimals.
 DIGITS, FEWER = 10, 6
-# Signs come round again after so many ids, see `_sign`.
+# The colours of signs, as the style sheet has them.
 COLOURS = 10
 # Paths of 16 by 16 around the middle, for the tree and the map.
 _SHAPES = (
@@ -122,16 +122,15 @@ def _payload(found: Exploration, *, on_map: bool) -> dict[str, Any]:
 
 def _named(part: Part) -> dict[str, Any]:
     name = part.name or (part.sentences[0].what if part.sentences else "")
-    return {"id": part.id, "name": name, "group": part.group}
+    return {"id": part.id, "name": name, "group": part.group, "sign": _sign(part.id)}
 
 
 def _told(found: Exploration) -> list[Original]:
     """The columns that the page holds, in their order."""
     if len(found.columns) <= MOST_COLUMNS:
         return list(found.columns)
-    said = {
-        each.column for part in (*found.groups, *found.parts) for each in part.sentences
-    }  # fmt: skip
+    parts = (*found.groups, *found.parts)
+    said = {each.column for part in parts for each in part.sentences}
     first = sorted(found.columns, key=lambda column: column.name not in said)[:MOST_COLUMNS]
     names = {column.name for column in first}
     return [column for column in found.columns if column.name in names]
@@ -174,7 +173,7 @@ def _part(kind: str, part: Part, inside: Sequence[Part] = ()) -> str:
     within = f" · {len(inside)} clusters" if len(inside) > 1 else ""
     head = (
         f'<a class="part" href="#{kind}={part.id}" data-kind="{kind}" data-id="{part.id}">'
-        f'{_sign(part.id)}<span class="name"><b>{kind.capitalize()} {part.id}</b> '
+        f'{_svg(part.id)}<span class="name"><b>{kind.capitalize()} {part.id}</b> '
         f"{escape(part.name)}</span>"
         f'<span class="size">{part.size:,} rows · {part.share:.1%}{sure}{within}</span>'
         f'<span class="share"><i style="width:{100 * part.share:.2f}%"></i></span>'
@@ -199,10 +198,14 @@ def _sentence(sentence: Sentence) -> str:
     )
 
 
-def _sign(number: int) -> str:
-    """Return the sign of a cluster or group as SVG: its colour and shape follow from its id."""
-    colour = (number - 1) % COLOURS
-    shape = (number - 1 + (number - 1) // COLOURS) % len(_SHAPES)
+def _sign(number: int) -> tuple[int, int]:
+    """Return the colour and the shape of a cluster or group, which follow from its id."""
+    around, at = divmod(number - 1, COLOURS)
+    return at, (number - 1 + around) % len(_SHAPES)
+
+
+def _svg(number: int) -> str:
+    colour, shape = _sign(number)
     return (
         f'<svg class="sign" viewBox="-8 -8 16 16" aria-hidden="true">'
         f'<path d="{_SHAPES[shape]}" style="fill:var(--c{colour})"/></svg>'

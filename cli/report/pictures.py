@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.cluster_relations import co_clustering, linkage_of, log_densities
+from weald.answers.cluster_relations import co_clustering, linkage_of
 from weald.answers.projection import plane_of
 from weald.answers.report_data import NetworkSubject, Sampled, Subject
 
@@ -247,7 +247,7 @@ def _together(subject: Sampled) -> Picture | None:
 
 
 def _anomalies(subject: Subject) -> Picture:
-    density = log_densities(subject)
+    density = subject.log_density
 
     def draw(figure: Any, theme: Theme) -> None:
         panel = figure.subplots()

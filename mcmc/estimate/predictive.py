@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from weald.treecore.errors import ObservationError
 from weald.treecore.family import spec_of
@@ -76,7 +77,7 @@ class Predictive:
         Returns
         -------
         ndarray of float64, shape (q, k + 1)
-            Its log-sum-exp over a row is the log predictive density of that observation.
+            See `log_density` for its log-sum-exp over a row.
 
         Raises
         ------
@@ -91,6 +92,25 @@ class Predictive:
         for start in range(0, len(values), step):
             answers[start : start + step] = self._log_joint(values[start : start + step])
         return answers
+
+    def log_density(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Log predictive density of each observation under the whole mixture.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (q, d)
+
+        Returns
+        -------
+        ndarray of float64, shape (q,)
+
+        Raises
+        ------
+        ObservationError
+            When the family cannot take a row; the message names the row.
+        """
+        density: NDArray[np.float64] = logsumexp(self.log_joint(values), axis=1)
+        return density
 
     def _log_joint(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The density of a row under a cluster is p(cluster and row) / p(cluster)."""

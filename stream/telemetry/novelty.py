@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from weald.mcmc.estimate.predictive import Predictive
 from weald.stream.model.shard import Shard
@@ -112,8 +111,7 @@ def surprise(shard: Shard, values: Surprise) -> Surprise:
         predictive = Predictive.of(
             shard.chain.family, shard.chain.prior, table["ids"], table["totals"]
         )
-    found: Surprise = -logsumexp(predictive.log_joint(np.ascontiguousarray(values)), axis=1)
-    return found
+    return -predictive.log_density(np.ascontiguousarray(values))
 
 
 def kolmogorov_smirnov(one: Surprise, other: Surprise) -> float:

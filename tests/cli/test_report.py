@@ -9,7 +9,7 @@ from matplotlib.image import imread
 
 from tests.servers.chromium import Browser
 from tests.servers.devtools import driven
-from weald.answers.cluster_relations import co_clustering, linkage_of, log_densities
+from weald.answers.cluster_relations import co_clustering, linkage_of
 from weald.answers.projection import plane_of
 from weald.answers.report_data import Shown, Subject
 from weald.cli.errors import ExitCode
@@ -102,7 +102,7 @@ def test_draws_of_the_stream_say_who_is_with_whom(subject: Subject) -> None:
     sides = subject.values[:, 0] > 0
     first = subject.draws[-1]
     assert not set(first[sides[: len(first)]]) & set(first[~sides[: len(first)]])
-    assert np.isfinite(log_densities(subject)).all()
+    assert np.isfinite(subject.log_density).all()
 
 
 def test_a_report_of_a_stream_in_a_real_browser(

@@ -313,6 +313,15 @@ def made_anew(bootstrap: str, topic: str, n: int) -> None:
     Broker(bootstrap, topic, None).produce(0, n)
 
 
+def stops(source: KafkaSource, error: type[Exception]) -> bool:
+    """Whether a poll ends so; until then none may hand over a record."""
+    try:
+        assert source.poll(0.1) == []
+    except error:
+        return True
+    return False
+
+
 def test_a_topic_that_is_made_anew_while_it_is_read_is_noticed(
     kafka_topic: Callable[..., str], kafka_bootstrap: str
 ) -> None:
@@ -324,14 +333,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read_is_noticed(
         polled(source, 20)
         made_anew(kafka_bootstrap, broker.place.topic, 40)
 
-        def stops() -> bool:
-            try:
-                assert source.poll(0.1) == []
-            except LogReplaced:
-                return True
-            return False
-
-        wait_until(stops, "it stops", 60.0)
+        wait_until(lambda: stops(source, LogReplaced), "it stops", 60.0)
 
 
 def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
@@ -435,15 +437,8 @@ def test_records_are_read_again_when_nobody_tells_the_topics_id(
             refused.append(True)
             raise NodeNotReadyError("metadata")
 
-        def stops() -> bool:
-            try:
-                assert source.poll(0.1) == []
-            except SourceUnavailable:
-                return True
-            return False
-
         with monkeypatch.context() as patched:
             patched.setattr(source._consumer._cluster, "refresh_metadata", refuse)
-            wait_until(stops, "it stops", 30.0)
+            wait_until(lambda: stops(source, SourceUnavailable), "it stops", 30.0)
         assert refused
         assert offsets(polled(source, 20)) == list(range(20))

@@ -20,21 +20,8 @@ MANIFEST = "manifest.json"
 # Source: the psABI for x86-64, in LLVM's words. Processors have it since 2013 (Haswell, Zen).
 LEVEL = "x86-64-v3"
 _FEATURES = (
-    *(
-        "sse",
-        "sse2",
-        "sse3",
-        "sse4.1",
-        "sse4.2",
-        "ssse3",
-        "avx",
-        "avx2",
-        "fma",
-        "f16c",
-        "bmi",
-        "bmi2",
-    ),
-    *("cx16", "fxsr", "lzcnt", "mmx", "movbe", "popcnt", "sahf", "xsave"),
+    "avx,avx2,bmi,bmi2,cx16,f16c,fma,fxsr,lzcnt,mmx,movbe,popcnt,sahf,"
+    "sse,sse2,sse3,sse4.1,sse4.2,ssse3,xsave"
 )
 
 _log = logging.getLogger(__name__)
@@ -42,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 def settings_of_the_level() -> dict[str, str]:
     """Return the environment in which numba compiles for the level, whatever the host has."""
-    features = ",".join(f"+{each}" for each in _FEATURES)
+    features = ",".join(f"+{each}" for each in _FEATURES.split(","))
     return {"NUMBA_CPU_NAME": LEVEL, "NUMBA_CPU_FEATURES": features}
 
 
@@ -64,7 +51,7 @@ def _misfit(folder: Path) -> str | None:
     from llvmlite import binding
 
     has = binding.get_host_cpu_features()
-    lacking = [each for each in _FEATURES if not has.get(each)]
+    lacking = [each for each in _FEATURES.split(",") if not has.get(each)]
     return f"this processor lacks {', '.join(lacking)}" if lacking else None
 
 
