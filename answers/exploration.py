@@ -115,7 +115,6 @@ def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
     n = len(subject.clusters)
     at = np.sort(rng.choice(n, min(n, _EXPLAINED), replace=False))
     looked = [replace(each, values=each.values[at]) for each in columns]
-    ids = np.array(subject.largest)
     sizes = dict(zip(subject.largest, subject.predictive.rows[:, 0].tolist(), strict=False))
     clusters = [each for each in subject.largest if sizes[each] > 0.0]
     grouped = all(each in subject.groups for each in clusters)
@@ -129,7 +128,7 @@ def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
         _part(looked, (own, each), sizes, [c for c in clusters if group[c] == each], {})
         for each in sorted(set(group.values()))
     ]
-    there = np.isin(subject.clusters, ids)
+    there = np.isin(subject.clusters, clusters)
     return Exploration(
         plane=plane_of(subject.values, subject.clusters, subject.names),
         keys=subject.keys,

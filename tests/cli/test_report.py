@@ -1,6 +1,7 @@
 """`weald report`: what its pictures are made of, and the page in a real browser."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from matplotlib.image import imread
 from tests.servers.chromium import Browser
 from tests.servers.devtools import driven
 from weald.answers.cluster_relations import co_clustering, linkage_of
+from weald.answers.exploration import exploration_of
 from weald.answers.projection import plane_of
 from weald.answers.report_data import Shown, Subject
 from weald.cli.errors import ExitCode
@@ -103,6 +105,16 @@ def test_draws_of_the_stream_say_who_is_with_whom(subject: Subject) -> None:
     first = subject.draws[-1]
     assert not set(first[sides[: len(first)]]) & set(first[~sides[: len(first)]])
     assert np.isfinite(subject.log_density).all()
+
+
+def test_rows_to_explore_are_in_clusters_that_are_told(subject: Subject) -> None:
+    """A cluster that has forgotten all its members is told no more, and its rows belong nowhere."""
+    rows = subject.predictive.rows.copy()
+    rows[0, 0] = 0.0
+    faded = replace(subject, predictive=replace(subject.predictive, rows=rows))
+    found = exploration_of(faded, np.random.default_rng(0))
+    assert subject.largest[0] in subject.clusters
+    assert set(found.clusters.tolist()) <= {part.id for part in found.parts}
 
 
 def test_a_report_of_a_stream_in_a_real_browser(
