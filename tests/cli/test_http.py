@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.servers.chromium import Browser
+from tests.servers.devtools import driven
 from weald.cli.errors import ExitCode
 
 from .conftest import N_GOOD, Command
@@ -250,11 +251,13 @@ def test_it_does_what_its_own_document_says(service: Service, tmp_path: Path) ->
 def test_the_page_shows_the_stream_in_a_real_browser(
     service: Service, tmp_path: Path, chromium: Browser
 ) -> None:
-    # The browser's clock would run ahead of a server that still loads its libraries.
-    service.ask("/v1/clusters")
-    document, console = chromium.text(service.address, tmp_path)
-    assert console == []
-    assert f"clusters of {N_GOOD} observations" in document
-    assert document.count('class="dot"') == len(service.ask("/v1/clusters").json["items"])
+    with driven(chromium.program) as page:
+        page.open(service.address)
+        named = "document.querySelector('#name').textContent"
+        page.until(f"{named}.endsWith('clusters of {N_GOOD} observations')")
+        page.until("document.querySelector('.dot')")
+        shown = page.ask("document.querySelectorAll('.dot').length")
+        assert shown == len(service.ask("/v1/clusters").json["items"])
+        assert page.console == []
     for width, dark in ((1200, True), (390, False)):
         assert chromium.look(service.address, tmp_path, width=width, dark=dark).console == []

@@ -51,10 +51,6 @@ class Browser:
         _, console = self._run(folder, scheme, window, f"--screenshot={picture}", frame.as_uri())
         return Seen(console, picture)
 
-    def text(self, address: str, folder: Path, *, budget_ms: int = 5000) -> tuple[str, list[str]]:
-        """Return the document as it is once its scripts have run so long, and the console."""
-        return self._run(folder, f"--virtual-time-budget={budget_ms}", "--dump-dom", address)
-
     def _run(self, folder: Path, *arguments: str) -> tuple[str, list[str]]:
         done = subprocess.run(
             [
