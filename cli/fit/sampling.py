@@ -22,12 +22,13 @@ def sample(values: Any, settings: FitSettings) -> FitResult:
     from concurrent.futures import ThreadPoolExecutor
 
     from weald.cli.terminal.progress import counting, step
-    from weald.mcmc.offline.fit import combine, is_population, run_chain
+    from weald.mcmc.offline.fit import combine, family_of, is_population, run_chain
 
     if is_population(settings):
         return _sample_population(values, settings)
     with step("compiling the kernels"):
-        _compile(values, settings)
+        family = family_of(values, settings)
+        _compile(family, values, settings)
     shares = [0.0] * settings.chains
     with counting("sampling, percent", 100) as advance:
 
@@ -36,7 +37,7 @@ def sample(values: Any, settings: FitSettings) -> FitResult:
                 shares[index] = share
                 advance(int(100 * sum(shares) / len(shares)), "")
 
-            return run_chain(values, settings, index, time.perf_counter, progress)
+            return run_chain(values, settings, index, time.perf_counter, progress, family)
 
         # The kernels release the interpreter lock, so that threads are enough.
         with ThreadPoolExecutor(min(settings.chains, os.cpu_count() or 1)) as pool:
@@ -87,15 +88,12 @@ def settled(
     return replace(settings, family=choice.family), choice
 
 
-def _compile(values: Any, settings: FitSettings) -> None:
+def _compile(family: Any, values: Any, settings: FitSettings) -> None:
     """Run everything once on a few rows, so that no chain's time is spent on the compiler."""
     from weald.mcmc.offline.fit import run_chain
-    from weald.treecore.family import FAMILIES
+    from weald.treecore.family import spec_of
 
-    spec = FAMILIES.get(settings.family)
-    params = settings.params
-    if spec is not None:
-        params = spec.parameters(spec.build(settings.params, values))
+    params = spec_of(family).parameters(family)
     init = settings.init if settings.init in ("ibhc", "one", "singletons") else "one"
     small = replace(settings, params=params, init=init, iterations=1, seconds=None)
     run_chain(values[:20], small, 0, time.perf_counter)

@@ -37,6 +37,7 @@ __all__ = [
     "FitResult",
     "FitSettings",
     "combine",
+    "family_of",
     "fit",
     "is_population",
     "report",
@@ -138,7 +139,13 @@ def _observations(values: Any, settings: FitSettings) -> Any:
     return values if kept else values.toarray()
 
 
-def _family(values: Any, settings: FitSettings) -> Any:
+def family_of(values: Any, settings: FitSettings) -> Any:
+    """The settings' family, with what they leave open taken from observations (n, d).
+
+    Raises ParameterError for a family that there is not, or not so, and ObservationError for a row
+    that it cannot take.
+    """
+    values = _observations(values, settings)
     spec = FAMILIES.get(settings.family)
     if spec is None:
         raise ParameterError(
@@ -157,9 +164,11 @@ def _family(values: Any, settings: FitSettings) -> Any:
     return family
 
 
-def _start(values: Any, settings: FitSettings, index: int) -> tuple[Position, Generator]:
+def _start(
+    family: Any, values: Any, settings: FitSettings, index: int
+) -> tuple[Position, Generator]:
     """Where a chain begins, and its own source of randomness."""
-    family, prior = _family(values, settings), _prior(settings)
+    prior = _prior(settings)
     rng = Generator(PCG64(SeedSequence(settings.seed, spawn_key=(index,))))
     position, forest = _begin(family, prior, values, settings)
     n = values.shape[0]
@@ -240,17 +249,21 @@ def run_chain(
     index: int,
     clock: Clock,
     progress: Progress | None = None,
+    family: Any | None = None,
 ) -> ChainTrace:
     """One chain on observations (n, d); ``progress`` is told the share that is done.
 
     The observations are float64, or a sparse matrix of scipy, which the multinomial family never
-    makes dense. Raises ParameterError for settings and ObservationError for a row that the model
-    cannot have.
+    makes dense. ``family`` is what :func:`family_of` makes of the same arguments, given where
+    several chains share it. Raises ParameterError for settings and ObservationError for a row that
+    the model cannot have.
     """
     values = _observations(values, settings)
     kernels = kernels_named(",".join(settings.kernels))
-    _compile(values, settings, kernels)
-    return sample([_start(values, settings, index)], kernels, settings, clock, progress)[0]
+    if family is None:
+        family = family_of(values, settings)
+    _compile(family, values, settings, kernels)
+    return sample([_start(family, values, settings, index)], kernels, settings, clock, progress)[0]
 
 
 def is_population(settings: FitSettings) -> bool:
@@ -277,7 +290,8 @@ def run_population(
         )
     values = _observations(values, settings)
     kernels = kernels_named(",".join(settings.kernels))
-    chains = [_start(values, settings, index) for index in range(settings.chains)]
+    family = family_of(values, settings)
+    chains = [_start(family, values, settings, index) for index in range(settings.chains)]
     for position, rng in chains:
         KERNELS["gibbs"].sweep(rng, position)
     return sample(chains, kernels, settings, clock, progress)
@@ -309,9 +323,9 @@ def _begin(
     return position, forest
 
 
-def _compile(values: Any, settings: FitSettings, kernels: list[Kernel]) -> None:
+def _compile(family: Any, values: Any, settings: FitSettings, kernels: list[Kernel]) -> None:
     """Let every kernel see a few rows, so that compilation takes none of the chain's time."""
-    position, _ = _begin(_family(values, settings), _prior(settings), values[:4], settings)
+    position, _ = _begin(family, _prior(settings), values[:4], settings)
     labels = position.labels()
     position.guides = (labels, np.arange(labels.shape[0]))
     history = History(1)
@@ -436,6 +450,7 @@ def fit(
     if is_population(settings):
         traces = run_population(values, settings, clock, progress)
         return combine(settings, traces, values)
+    family = family_of(values, settings)
     traces = []
     for index in range(settings.chains):
 
@@ -443,5 +458,5 @@ def fit(
             if progress is not None:
                 progress((done + share) / settings.chains)
 
-        traces.append(run_chain(values, settings, index, clock, tell))
+        traces.append(run_chain(values, settings, index, clock, tell, family))
     return combine(settings, traces, values)
