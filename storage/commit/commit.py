@@ -303,6 +303,8 @@ class Rewind:
         Number of the snapshot. Later ones are deleted.
     seq, publication
         Observations that it had seen, and the newest publication.
+    taken_round
+        Last round of leases that had been taken back.
     clusters
         All clusters that were live.
     offsets
@@ -314,6 +316,7 @@ class Rewind:
     snapshot: int
     seq: int
     publication: int
+    taken_round: int
     clusters: Sequence[ClusterRow]
     offsets: dict[tuple[str, int], int]
 

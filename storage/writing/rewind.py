@@ -202,8 +202,8 @@ def _forget_history(connection: sa.Connection, stream_id: int, back: Rewind) -> 
         publications.c.number > back.publication,
         rounds.c.seq > back.seq,
         snapshots.c.number > back.snapshot,
-        adoptions.c.seq > back.seq,
-        adoptions.c.publication > back.publication,
+        # By number: in a silence many rounds have the snapshot's own place.
+        adoptions.c.round_number > back.taken_round,
         # What was said of how sure the chain is belongs to a publication that is no more.
         certainties.c.chunk >= 0,
     ):

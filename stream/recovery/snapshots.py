@@ -153,6 +153,7 @@ def revert_dropping(store: Store, stream: str, number: int) -> int:
         snapshot=number,
         seq=shard.seq,
         publication=shard.publication,
+        taken_round=shard.rounds.taken,
         clusters=shard.table.take_changes(store.position(stream).epoch + 1),
         offsets=offsets,
     )
@@ -194,6 +195,9 @@ def revert_keeping(
         claimed = store.claim(stream, owner, position.generation, takeover=True)
         if claimed.epoch != position.epoch:
             continue
+        # A replay begins with the rounds after this one: those before it are forgotten.
+        shard.forget_lent()
+        shard.rounds.taken = store.last_round(stream)
         offsets = {TopicPartition(*place): offset for place, offset in position.offsets.items()}
         arrays = with_offsets(shard.state(), offsets)
         epoch = position.epoch + 1

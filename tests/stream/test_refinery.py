@@ -10,14 +10,17 @@ import pytest
 import redis
 
 from tests.stream.scenario import (
+    CADENCE,
     NAME,
     Hook,
     KilledError,
     assert_exactly_once,
+    line_of,
     new_store,
     outcome,
     plan_for,
     records_file,
+    values_of,
 )
 from weald.storage.redis.lease_queue import LeaseQueue
 from weald.storage.settings import RedisSettings
@@ -25,6 +28,8 @@ from weald.storage.writing.store import SqlStore
 from weald.stream.engine.coordinator import Refinery
 from weald.stream.engine.engine import Engine
 from weald.stream.record.record import Message
+from weald.stream.recovery import snapshots
+from weald.stream.recovery.recovery import usable
 from weald.stream.settings import MemorySettings, StreamSettings
 from weald.stream.source.file_source import FileSource
 from weald.stream.worker.settings import WorkersSettings
@@ -44,7 +49,7 @@ class Plane:
         self._settings = RedisSettings(url=redis_url)
         self.redis = redis.Redis.from_url(redis_url)
         self.redis.flushall()
-        self._path = records_file(folder, N)
+        self.path = records_file(folder, N)
         self.store: SqlStore = new_store(folder)
         self.queue = LeaseQueue(self._settings, NAME)
         self.workers = [Worker(self._queue(), SETTINGS, f"worker-{i}") for i in range(2)]
@@ -74,7 +79,7 @@ class Plane:
             if name in ("poll", "await"):
                 self.work()
 
-        plan = plan_for(self._path, batch_records=40, snapshot_records=300, diverged="stop")
+        plan = plan_for(self.path, batch_records=40, snapshot_records=300, diverged="stop")
         mode = msgspec.structs.replace(plan.refinement, mode="workers", quiet_seconds=quiet_seconds)
         plan = replace(plan, refinement=mode, memory=memory or MemorySettings())
         watch = Hook(hook)
@@ -173,6 +178,49 @@ def test_again_from_the_beginning(plane: Plane) -> None:
     plane.store.delete_snapshots(NAME, [each.number for each in plane.store.snapshots(NAME)])
     plane.run()
     assert outcome(plane.store) == before
+
+
+def test_rounds_from_before_a_way_back_are_not_replayed_after_it(plane: Plane) -> None:
+    plane.run()
+    oldest = plane.store.snapshots(NAME)[-1].number
+    cadence = msgspec.structs.replace(CADENCE, mode="workers")
+    made = snapshots.revert_keeping(plane.store, NAME, oldest, cadence, lambda _: None)
+    n_before = plane.outcomes()["adopted"]
+    more = [line_of(N + i, row) for i, row in enumerate(values_of(250, seed=4))]
+    with plane.path.open("a") as file:
+        file.writelines(f"{line}\n" for line in more)
+    plane.run()
+    assert plane.outcomes()["adopted"] >= n_before + 4
+    before = outcome(plane.store)
+    later = [each.number for each in plane.store.snapshots(NAME) if each.number > made]
+    plane.store.delete_snapshots(NAME, later)
+    # Loading raises ReplayDiverged where rounds from before stand in the way of later ones.
+    plane.run()
+    assert outcome(plane.store) == before
+    assert_exactly_once(plane.store, N + 250)
+
+
+def test_a_way_back_that_drops_also_drops_the_rounds_of_its_own_place(
+    plane: Plane, tmp_path: Path
+) -> None:
+    """In a silence a snapshot and the rounds after it have the same place in the stream."""
+    other = new_store(tmp_path)
+    rounds, made = iter(range(100)), []
+
+    def create(step: str, _: int) -> None:
+        # The second time: that round was begun in the silence, too.
+        if step == "adopt" and other.position(NAME).next_seq == N + 1 and next(rounds) == 1:
+            made.append(snapshots.create(other, NAME, None, lambda _: None))
+
+    plane.run(before=create, source_of=Pausing, quiet_seconds=0.01)
+    (number,) = made
+    taken = usable(plane.store, NAME, number).rounds.taken
+    later = plane.store.adoptions(NAME, taken)
+    assert (later[0].begun_seq, later[0].seq) == (N, N)
+    snapshots.revert_dropping(plane.store, NAME, number)
+    assert plane.store.adoptions(NAME, taken) == []
+    plane.run()
+    assert_exactly_once(plane.store, N)
 
 
 @pytest.mark.parametrize("memory", [{"window_records": 220}, {"half_life_records": 60.0}])
