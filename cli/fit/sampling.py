@@ -22,12 +22,12 @@ def sample(values: Any, settings: FitSettings) -> FitResult:
     from concurrent.futures import ThreadPoolExecutor
 
     from weald.cli.terminal.progress import counting, step
-    from weald.mcmc.offline.fit import combine, family_of, is_population, run_chain
+    from weald.mcmc.offline.fit import combine, family_for, is_population, run_chain
 
     if is_population(settings):
         return _sample_population(values, settings)
     with step("compiling the kernels"):
-        family = family_of(values, settings)
+        family = family_for(values, settings)
         _compile(family, values, settings)
     shares = [0.0] * settings.chains
     with counting("sampling, percent", 100) as advance:

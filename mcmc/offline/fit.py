@@ -37,7 +37,7 @@ __all__ = [
     "FitResult",
     "FitSettings",
     "combine",
-    "family_of",
+    "family_for",
     "fit",
     "is_population",
     "report",
@@ -139,7 +139,7 @@ def _observations(values: Any, settings: FitSettings) -> Any:
     return values if kept else values.toarray()
 
 
-def family_of(values: Any, settings: FitSettings) -> Any:
+def family_for(values: Any, settings: FitSettings) -> Any:
     """The settings' family, with what they leave open taken from observations (n, d).
 
     Raises ParameterError for a family that there is not, or not so, and ObservationError for a row
@@ -254,14 +254,14 @@ def run_chain(
     """One chain on observations (n, d); ``progress`` is told the share that is done.
 
     The observations are float64, or a sparse matrix of scipy, which the multinomial family never
-    makes dense. ``family`` is what :func:`family_of` makes of the same arguments, given where
+    makes dense. ``family`` is what :func:`family_for` makes of the same arguments, given where
     several chains share it. Raises ParameterError for settings and ObservationError for a row that
     the model cannot have.
     """
     values = _observations(values, settings)
     kernels = kernels_named(",".join(settings.kernels))
     if family is None:
-        family = family_of(values, settings)
+        family = family_for(values, settings)
     _compile(family, values, settings, kernels)
     return sample([_start(family, values, settings, index)], kernels, settings, clock, progress)[0]
 
@@ -290,7 +290,7 @@ def run_population(
         )
     values = _observations(values, settings)
     kernels = kernels_named(",".join(settings.kernels))
-    family = family_of(values, settings)
+    family = family_for(values, settings)
     chains = [_start(family, values, settings, index) for index in range(settings.chains)]
     for position, rng in chains:
         KERNELS["gibbs"].sweep(rng, position)
@@ -450,7 +450,7 @@ def fit(
     if is_population(settings):
         traces = run_population(values, settings, clock, progress)
         return combine(settings, traces, values)
-    family = family_of(values, settings)
+    family = family_for(values, settings)
     traces = []
     for index in range(settings.chains):
 

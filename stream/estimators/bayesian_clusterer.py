@@ -20,7 +20,7 @@ from weald.mcmc.estimate.groups import group_tree
 from weald.mcmc.estimate.predictive import Predictive
 from weald.mcmc.offline.chains import chains_for
 from weald.mcmc.offline.family_choice import choose_family
-from weald.mcmc.offline.fit import FitResult, FitSettings, combine, family_of, run_chain
+from weald.mcmc.offline.fit import FitResult, FitSettings, combine, family_for, run_chain
 from weald.mcmc.schedule.kernels import kernels_named
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.model import free_shard
@@ -159,7 +159,7 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         values = self._values(X, reset=True)
         self._choose_family(values)
         settings = self._fit_settings(chains_for(*values.shape))
-        family = family_of(values, settings)
+        family = family_for(values, settings)
 
         def one(index: int) -> Any:
             return run_chain(values, settings, index, time.perf_counter, family=family)

@@ -48,10 +48,10 @@ class Browser:
         # 0 is dark, 1 is light.
         scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
         window = f"--window-size={max(width, NARROWEST_WINDOW)},{height}"
-        _, console = self._run(folder, scheme, window, f"--screenshot={picture}", frame.as_uri())
+        console = self._run(folder, scheme, window, f"--screenshot={picture}", frame.as_uri())
         return Seen(console, picture)
 
-    def _run(self, folder: Path, *arguments: str) -> tuple[str, list[str]]:
+    def _run(self, folder: Path, *arguments: str) -> list[str]:
         done = subprocess.run(
             [
                 self.program,
@@ -65,7 +65,7 @@ class Browser:
             timeout=SECONDS,
             check=True,
         )
-        return done.stdout, CONSOLE.findall(done.stderr)
+        return CONSOLE.findall(done.stderr)
 
 
 def browser() -> Browser:
