@@ -9,7 +9,6 @@
   they stand.
 - ``exploration``: what there is to explore of a partition: rows in a plane, groups of clusters,
   columns.
-- ``field_inference``: what the values of one field are, as far as a sample shows it, and why.
 - ``fit_diagnostics``: whether to believe a fit: agreement of its chains, and how well it predicts
   other rows.
 - ``numbers``: Numbers, shares and moments as people read them.

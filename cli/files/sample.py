@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weald.answers.field_inference import MOST_EMPTY, judged
 from weald.cli.errors import NotFoundError, UsageError
+from weald.stream.record.field_inference import MOST_EMPTY, judged
 
 from .table import open_text
 

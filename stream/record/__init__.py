@@ -7,6 +7,7 @@
   and why.
 - ``features``: from one field of a record to its columns of an observation, by the kind that is
   declared.
+- ``field_inference``: what the values of one field are, as far as a sample shows it, and why.
 - ``formats``: the formats that records come in, and what each needs before the one decoder serves
   it.
 - ``gaps``: from whole records to rows of features, with a gap where a value is missing or cannot be
