@@ -31,6 +31,8 @@ class LeaseRow:
         Seconds since 1970.
     worker
         Who returned it.
+    begun_seq, begun_publication
+        The point of the stream at which its round began; None where an earlier Weald offered it.
     """
 
     round_number: int
@@ -41,6 +43,8 @@ class LeaseRow:
     offered_at: float
     closed_at: float | None = None
     worker: str | None = None
+    begun_seq: int | None = None
+    begun_publication: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -338,6 +338,8 @@ leases = Table(
     Column("offered_at", Double, nullable=False),
     Column("closed_at", Double),
     Column("worker", Text),
+    Column("begun_seq", BigInteger),
+    Column("begun_publication", BigInteger),
 )
 
 # Replay does again what these say: a round's returns came from outside, not from the stream.

@@ -243,6 +243,8 @@ class Refinery:
                 outcome="offered",
                 n_atoms=len(each.atoms),
                 offered_at=self._out.offered_at,
+                begun_seq=shard.rounds.seq,
+                begun_publication=shard.rounds.publication,
             )
             for key, each in leases.items()
         ]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.mcmc.settings import RefinementSettings
-from weald.storage.commit.commit import Arrays, ObservationBlock, StreamSpec
+from weald.storage.commit.commit import Arrays, LeaseRow, ObservationBlock, StreamSpec
 from weald.storage.errors import SnapshotCorrupt
 from weald.storage.queries.answers import SnapshotInfo
 from weald.storage.queries.base import Reader
@@ -117,7 +117,12 @@ def restored(
 
 
 def replay(
-    reader: Reader, stream: str, shard: Shard, last: int, breathe: Callable[[int], None]
+    reader: Reader,
+    stream: str,
+    shard: Shard,
+    last: int,
+    breathe: Callable[[int], None],
+    out: LeaseRow | None = None,
 ) -> None:
     """Apply the observations that came after the model's, up to number `last`.
 
@@ -129,6 +134,9 @@ def replay(
     last : int
     breathe : callable
         Called with the number of observations applied since its last call.
+    out : LeaseRow, optional
+        A lease of the round that is out after the last observation, for a model that goes on
+        with it. Who starts the stream anew gives such a round up.
 
     Raises
     ------
@@ -136,7 +144,7 @@ def replay(
         When SQL does not hold the observations that it counts.
     """
     ends = deque(_out_of_turn(reader, stream, shard, last))
-    again = ReplayedRounds(reader.adoptions(stream, shard.rounds.taken), shard)
+    again = ReplayedRounds(reader.adoptions(stream, shard.rounds.taken), out, shard)
     while True:
         again.catch_up()
         while ends and ends[0] == shard.seq:

@@ -3,19 +3,41 @@
 from collections import deque
 from collections.abc import Sequence
 
-from weald.storage.commit.commit import AdoptionRow
+from weald.storage.commit.commit import AdoptionRow, LeaseRow
 from weald.stream.model.lease_rounds import unpacked
 from weald.stream.model.shard import Shard
 
 __all__ = ["ReplayedRounds"]
 
 
-class ReplayedRounds:
-    """The rounds that SQL holds beyond a shard's state, to be done again in their places."""
+# A round that is out is taken back after all that is there to replay.
+NOT_YET = 2**62
 
-    def __init__(self, rows: Sequence[AdoptionRow], shard: Shard) -> None:
+
+class ReplayedRounds:
+    """The rounds that SQL holds beyond a shard's state, to be done again in their places.
+
+    Parameters
+    ----------
+    rows : sequence of AdoptionRow
+        Rounds that were taken back, in order.
+    out : LeaseRow or None
+        A lease of the round that is out at the end of the replay.
+    shard : Shard
+    """
+
+    def __init__(self, rows: Sequence[AdoptionRow], out: LeaseRow | None, shard: Shard) -> None:
         self._rows = deque(rows)
         self._shard = shard
+        last = rows[-1].round_number if rows else shard.rounds.taken
+        if (
+            out is not None
+            and out.round_number > last
+            and out.begun_seq is not None
+            and out.begun_publication is not None
+        ):
+            begun = out.begun_seq, out.begun_publication
+            self._rows.append(AdoptionRow(out.round_number, *begun, NOT_YET, NOT_YET, {}))
 
     def catch_up(self) -> None:
         """Begin and take back whatever has its place at the present point."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from weald.mcmc.settings import RefinementSettings
-from weald.storage.commit.commit import BatchCommit, Rewind, Snapshot
+from weald.storage.commit.commit import BatchCommit, LeaseRow, Rewind, Snapshot
 from weald.storage.errors import Fenced, SnapshotCorrupt, StreamConflict
+from weald.storage.queries.answers import Position
 from weald.storage.queries.base import Reader, Store
 from weald.stream.errors import ReplayDiverged
 from weald.stream.model.batch_outcome import Applied
@@ -110,9 +111,9 @@ def create(store: Store, stream: str, label: str | None, progress: Progress) -> 
     ReplayDiverged
         When the replay does not arrive at what SQL shows.
     """
-    position = store.position(stream)
+    position, out = _standing(store, stream)
     shard, _ = restored(store, store.spec(stream), (RefinementSettings(), MemorySettings()))
-    replay(store, stream, shard, position.next_seq - 1, progress)
+    replay(store, stream, shard, position.next_seq - 1, progress, out)
     different = first_difference(store, stream, shard)
     if different is not None:
         raise ReplayDiverged(
@@ -122,6 +123,15 @@ def create(store: Store, stream: str, label: str | None, progress: Progress) -> 
     offsets = {TopicPartition(*place): offset for place, offset in position.offsets.items()}
     arrays = with_offsets(shard.state(), offsets)
     return store.save_snapshot(stream, Snapshot(0, shard.seq, arrays, time.time(), label))
+
+
+def _standing(store: Store, stream: str) -> tuple[Position, LeaseRow | None]:
+    """Where the stream stands, and a lease of the round that is out there."""
+    while True:
+        position = store.position(stream)
+        offered = store.leases(stream, outcome="offered", limit=1)
+        if store.position(stream).epoch == position.epoch:
+            return position, offered[0] if offered else None
 
 
 def revert_dropping(store: Store, stream: str, number: int) -> int:
