@@ -41,6 +41,7 @@ audit: $(VENV)/.dev ## look dependencies up among known vulnerabilities, where a
 servers: $(VENV)/.dev ## install the servers that the tests start, where this machine allows it
 	@sh tests/servers/install.sh
 	@$(BIN)/python -m tests.servers.kafka >/dev/null || [ "$$CI" != true ]
+	@$(BIN)/python -m tests.servers.helm
 
 bench: $(VENV)/.dev ## list the benchmarks, or run one (NAME=..., ARGS=...)
 	@if [ -n "$(NAME)" ]; then $(BIN)/python -m benchmarks.$(NAME) $(ARGS); \
