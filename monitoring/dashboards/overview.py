@@ -2,10 +2,142 @@
 
 from typing import Final
 
-from .panels import Dashboard, Panel, Query, Row
-from .queries import age, counter_rate, gauge, largest, process, quantile, time_share
+from .panels import Annotation, Dashboard, Panel, Query, Row
+from .queries import (
+    age,
+    counter_rate,
+    gauge,
+    increase_in_view,
+    largest,
+    process,
+    quantile,
+    time_share,
+)
 
 __all__ = ["OVERVIEW"]
+
+_LAG = largest("weald_partition_lag_seconds", "stream")
+_BAD = (
+    f"{counter_rate('weald_dead_letters_total', 'stream')} / "
+    f"({counter_rate('weald_records_polled_total', 'stream')} > 0)"
+)
+_BORN = counter_rate("weald_lineage_events_total", "stream", 'kind="birth"')
+_DIVIDED = counter_rate("weald_lineage_events_total", "stream, kind", 'kind=~"split|merge"')
+_SQL_AWAY = counter_rate("weald_retries_total", "stream", 'target="sql"')
+_SURPRISING = (
+    f"{counter_rate('weald_anomalies_total', 'stream')} / "
+    f"({counter_rate('weald_scored_observations_total', 'stream')} > 0)"
+)
+
+# The limits are those of the alerts.
+_ANSWERS = Row(
+    "Is it well, what is new, is it sure?",
+    [
+        Panel(
+            "Behind by",
+            "Age of the last committed record of the slowest partition; 0 where there is no lag.",
+            "s",
+            [Query(_LAG, "{{stream}}")],
+            kind="stat",
+            width=4,
+            warn_above=300,
+        ),
+        Panel(
+            "Dead letters",
+            "Share of the received records that were set aside as bad.",
+            "percentunit",
+            [Query(_BAD, "{{stream}}")],
+            kind="stat",
+            width=4,
+            warn_above=0.01,
+        ),
+        Panel(
+            "Clusters",
+            "Clusters of the published partition, the one that commands and tables show.",
+            "short",
+            [Query(largest("weald_clusters", "stream"), "{{stream}}")],
+            kind="stat",
+            width=4,
+            live=True,
+        ),
+        Panel(
+            "New clusters",
+            "Clusters born in the time that is shown.",
+            "short",
+            [
+                Query(
+                    increase_in_view("weald_lineage_events_total", "stream", 'kind="birth"'),
+                    "{{stream}}",
+                )
+            ],
+            kind="stat",
+            width=4,
+            live=True,
+        ),
+        Panel(
+            "How sure",
+            "Mean share of the chain's recent draws in which an observation is with most of its "
+            "cluster.",
+            "percentunit",
+            [Query(largest("weald_membership_probability_ratio", "stream"), "{{stream}}")],
+            kind="stat",
+            width=4,
+            live=True,
+        ),
+        Panel(
+            "Reasons to doubt",
+            "Of the newest publication; weald status names them, with what to try.",
+            "short",
+            [Query(largest("weald_publication_warnings", "stream"), "{{stream}}")],
+            kind="stat",
+            width=4,
+            warn_above=1,
+        ),
+        Panel(
+            "Health",
+            "Green is well. Keeps up: at most five minutes behind. Records: at most 1% are bad. "
+            "Familiar: at most 10% of the arrivals surprise. SQL: no transaction was tried again. "
+            "Owned: a process has partitions. Believed: nothing speaks against the clusters.",
+            "short",
+            [
+                Query(f"{_LAG} <= bool 300", "keeps up {{stream}}"),
+                Query(f"({_BAD}) <= bool 0.01", "records {{stream}}"),
+                Query(f"({_SURPRISING}) <= bool 0.1", "familiar {{stream}}"),
+                Query(f"{_SQL_AWAY} == bool 0", "SQL {{stream}}"),
+                Query(
+                    f"{gauge('weald_assigned_partitions', 'stream')} > bool 0", "owned {{stream}}"
+                ),
+                Query(
+                    f"{largest('weald_publication_warnings', 'stream')} == bool 0",
+                    "believed {{stream}}",
+                ),
+            ],
+            kind="state-timeline",
+            width=24,
+        ),
+    ],
+)
+
+_MARKS = (
+    Annotation(
+        "Births",
+        f"{_BORN} > 0",
+        "clusters born, {{stream}}",
+        "green",
+    ),
+    Annotation(
+        "Splits and merges",
+        f"{_DIVIDED} > 0",
+        "{{kind}}, {{stream}}",
+        "blue",
+    ),
+    Annotation(
+        "Anomalies",
+        f"{_SURPRISING} > 0.1",
+        "more than 10% of the arrivals surprise, {{stream}}",
+        "red",
+    ),
+)
 
 _NOW = Row(
     "Now",
@@ -16,15 +148,7 @@ _NOW = Row(
             "short",
             [Query(largest("weald_observations", "stream"), "{{stream}}")],
             kind="stat",
-            width=4,
-        ),
-        Panel(
-            "Clusters",
-            "Clusters of the published partition, the one that commands and tables show.",
-            "short",
-            [Query(largest("weald_clusters", "stream"), "{{stream}}")],
-            kind="stat",
-            width=4,
+            width=8,
         ),
         Panel(
             "Lag",
@@ -32,32 +156,8 @@ _NOW = Row(
             "short",
             [Query(gauge("weald_partition_lag_records", "stream"), "{{stream}}")],
             kind="stat",
-            width=4,
+            width=8,
             warn_above=10_000,
-        ),
-        Panel(
-            "Behind by",
-            "Age of the last committed record of the slowest partition; 0 where there is no lag.",
-            "s",
-            [Query(largest("weald_partition_lag_seconds", "stream"), "{{stream}}")],
-            kind="stat",
-            width=4,
-            warn_above=300,
-        ),
-        Panel(
-            "Dead letters",
-            "Share of the received records that were set aside as bad.",
-            "percentunit",
-            [
-                Query(
-                    f"{counter_rate('weald_dead_letters_total', 'stream')} / "
-                    f"({counter_rate('weald_records_polled_total', 'stream')} > 0)",
-                    "{{stream}}",
-                )
-            ],
-            kind="stat",
-            width=4,
-            warn_above=0.01,
         ),
         Panel(
             "Owners",
@@ -65,7 +165,7 @@ _NOW = Row(
             "short",
             [Query(gauge("weald_assigned_partitions", "stream"), "{{stream}}")],
             kind="stat",
-            width=4,
+            width=8,
         ),
     ],
 )
@@ -240,6 +340,7 @@ _PROCESS = Row(
 OVERVIEW: Final = Dashboard(
     "weald-overview",
     "Weald: overview",
-    "Is the stream well: rate, lag, latency, clusters, errors.",
-    [_NOW, _RECORDS, _TIME, _PROGRESS, _TROUBLE, _PROCESS],
+    "Is the stream well, what is new, is it sure; then rate, lag, latency, errors.",
+    [_ANSWERS, _NOW, _RECORDS, _TIME, _PROGRESS, _TROUBLE, _PROCESS],
+    _MARKS,
 )

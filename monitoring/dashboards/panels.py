@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-__all__ = ["Dashboard", "Panel", "Query", "Row"]
+__all__ = ["Annotation", "Dashboard", "Panel", "Query", "Row"]
 
 Json = dict[str, Any]
 
@@ -26,6 +26,37 @@ class Query:
 
 
 @dataclass(frozen=True)
+class Annotation:
+    """Marks on every panel, at the times at which a PromQL query has a value.
+
+    Parameters
+    ----------
+    name, expr : str
+    text : str
+        What a mark says (a Grafana legend template).
+    color : str
+        Grafana's name of a colour.
+    """
+
+    name: str
+    expr: str
+    text: str
+    color: str
+
+    def json(self) -> Json:
+        """Return the annotation's JSON."""
+        return {
+            "name": self.name,
+            "datasource": SOURCE,
+            "enable": True,
+            "iconColor": self.color,
+            "target": {"refId": "Anno", "expr": self.expr, "interval": "60s"},
+            "titleFormat": self.name,
+            "textFormat": self.text,
+        }
+
+
+@dataclass(frozen=True)
 class Panel:
     """One panel.
 
@@ -37,23 +68,27 @@ class Panel:
         Grafana's name of the unit: ``short``, ``s``, ``cps``, ``percentunit``, ``bytes``, ``none``.
     queries : sequence of Query
         A panel of kind ``table`` shows the labels of its only query.
-    kind : {"timeseries", "stat", "table"}
+    kind : {"timeseries", "stat", "table", "state-timeline"}
+        In a ``state-timeline`` 1 is well and 0 is not.
     width : int
         In 24ths of the page.
     warn_above : float, optional
         A stat turns amber above this value.
     stacked : bool
         Whether a time series stacks.
+    live : bool
+        Whether the panel links to the stream's live page.
     """
 
     title: str
     description: str
     unit: str
     queries: Sequence[Query]
-    kind: Literal["timeseries", "stat", "table"] = "timeseries"
+    kind: Literal["timeseries", "stat", "table", "state-timeline"] = "timeseries"
     width: int = 8
     warn_above: float | None = None
     stacked: bool = False
+    live: bool = False
 
     @property
     def height(self) -> int:
@@ -76,6 +111,7 @@ class Panel:
                 for query, ref in zip(self.queries, _letters(), strict=False)
             ],
             **({"transformations": _LABELS_ONLY} if self.kind == "table" else {}),
+            **({"links": [_LIVE_PAGE]} if self.live else {}),
         }
 
     def _target(self, query: Query, ref: str) -> Json:
@@ -106,6 +142,9 @@ class Panel:
                 "spanNulls": 120_000,
                 "stacking": {"mode": "normal" if self.stacked else "none", "group": "A"},
             }
+        if self.kind == "state-timeline":
+            defaults["mappings"] = [_WELL_OR_NOT]
+            defaults["custom"] = {"lineWidth": 0, "fillOpacity": 70}
         return defaults
 
     def _options(self) -> Json:
@@ -118,12 +157,33 @@ class Panel:
             }
         if self.kind == "table":
             return {"showHeader": True}
+        if self.kind == "state-timeline":
+            return {"mergeValues": True, "showValue": "never", "rowHeight": 0.9}
         return {
             "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True},
             "tooltip": {"mode": "multi", "sort": "desc"},
         }
 
 
+_WELL_OR_NOT: Final[Json] = {
+    "type": "value",
+    "options": {
+        "0": {"text": "look here", "color": "orange", "index": 0},
+        "1": {"text": "well", "color": "green", "index": 1},
+    },
+}
+_LIVE_PAGE: Final[Json] = {
+    "type": "link",
+    "title": "Live page",
+    "url": "${live}",
+    "tags": [],
+    "asDropdown": False,
+    "includeVars": False,
+    "keepTime": False,
+    "targetBlank": True,
+    "icon": "external link",
+    "tooltip": "",
+}
 _LABELS_ONLY: Final = [
     {
         "id": "organize",
@@ -153,6 +213,7 @@ class Dashboard:
     title: str
     description: str
     rows: Sequence[Row]
+    annotations: Sequence[Annotation] = ()
 
     def json(self) -> Json:
         """Return the dashboard in Grafana's classic JSON."""
@@ -170,7 +231,7 @@ class Dashboard:
             "timezone": "browser",
             "links": [_link_to_siblings()],
             "templating": {"list": _variables()},
-            "annotations": {"list": []},
+            "annotations": {"list": [each.json() for each in self.annotations]},
             "panels": list(self._placed()),
         }
 
@@ -232,7 +293,14 @@ def _variables() -> list[Json]:
         "instance": 'weald_build_info{job=~"$job"}',
         "stream": 'weald_build_info{job=~"$job", instance=~"$instance"}',
     }
-    return [source, *(_variable(name, series) for name, series in chosen.items())]
+    live = {
+        "name": "live",
+        "label": "Live page",
+        "type": "textbox",
+        "query": "http://127.0.0.1:8080/",
+        "hide": 0,
+    }
+    return [source, *(_variable(name, series) for name, series in chosen.items()), live]
 
 
 def _variable(name: str, series: str) -> Json:

@@ -8,7 +8,16 @@ from typing import Final
 
 from weald.monitoring.names import METRICS
 
-__all__ = ["age", "counter_rate", "gauge", "largest", "process", "quantile", "time_share"]
+__all__ = [
+    "age",
+    "counter_rate",
+    "gauge",
+    "increase_in_view",
+    "largest",
+    "process",
+    "quantile",
+    "time_share",
+]
 
 MATCHERS: Final = 'job=~"$job", instance=~"$instance"'
 _STREAM: Final = ', stream=~"$stream"'
@@ -29,6 +38,11 @@ def _by(labels: str) -> str:
 def counter_rate(metric: str, by: str = "", where: str = "") -> str:
     """Increase per second of a counter, summed over what `by` does not name."""
     return f"{_by(by)} (rate({_series(metric, 'counter', where)}[$__rate_interval]))"
+
+
+def increase_in_view(metric: str, by: str = "", where: str = "") -> str:
+    """Increase of a counter over the time that the dashboard shows."""
+    return f"{_by(by)} (increase({_series(metric, 'counter', where)}[$__range]))"
 
 
 def gauge(metric: str, by: str = "", where: str = "") -> str:

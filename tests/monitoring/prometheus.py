@@ -13,7 +13,13 @@ from weald.monitoring.dashboards import DASHBOARDS
 RULES = Path(monitoring.__file__).parent / "rules" / "*.yaml"
 
 # What Grafana would put for the variables with "All" chosen; at a scrape a second.
-SUBSTITUTES = {"$__rate_interval": "10s", "$job": ".+", "$instance": ".+", "$stream": ".+"}
+SUBSTITUTES = {
+    "$__rate_interval": "10s",
+    "$__range": "10s",
+    "$job": ".+",
+    "$instance": ".+",
+    "$stream": ".+",
+}
 
 
 def configuration(*targets: str, token: str | None = None) -> str:
@@ -37,6 +43,13 @@ def panel_queries() -> Iterator[tuple[str, str]]:
             for panel in row.panels:
                 for query in panel.queries:
                     yield f"{dashboard.uid}: {panel.title}", _filled(query.expr)
+
+
+def annotation_queries() -> Iterator[tuple[str, str]]:
+    """Every query of every annotation, named by its dashboard and itself, variables filled in."""
+    for dashboard in DASHBOARDS.values():
+        for mark in dashboard.annotations:
+            yield f"{dashboard.uid}: {mark.name}", _filled(mark.expr)
 
 
 def variable_queries() -> Iterator[tuple[str, str]]:

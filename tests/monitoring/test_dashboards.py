@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from weald.cli.config.http_settings import HttpSettings
 from weald.monitoring import dashboards
 from weald.monitoring.dashboards.queries import counter_rate
 from weald.monitoring.names import METRICS
@@ -33,8 +34,14 @@ def targets(board: Json) -> Iterator[Json]:
     return (target for panel in panels(board) for target in panel["targets"])
 
 
+def annotations(board: Json) -> list[Json]:
+    marks: list[Json] = board["annotations"]["list"]
+    return marks
+
+
 def expressions(board: Json) -> list[str]:
-    return [target["expr"] for target in targets(board)]
+    marks = (mark["target"] for mark in annotations(board))
+    return [each["expr"] for each in (*targets(board), *marks)]
 
 
 def variables(board: Json) -> dict[str, Json]:
@@ -89,7 +96,7 @@ def test_template_label_promql_rule(board: Json) -> None:
 
 @every_dashboard
 def test_panel_datasource_rule(board: Json) -> None:
-    for holder in (*panels(board), *targets(board)):
+    for holder in (*panels(board), *targets(board), *annotations(board)):
         assert holder["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
 
 
@@ -121,7 +128,8 @@ def test_panel_no_targets_rule(board: Json) -> None:
 @every_dashboard
 def test_target_rate_interval_rule(board: Json) -> None:
     for expr in expressions(board):
-        assert set(re.findall(r"\[(.*?)\]", expr)) <= {"$__rate_interval"}, expr
+        rated = re.sub(r"increase\([^)]*\[\$__range\]\)", "", expr)
+        assert set(re.findall(r"\[(.*?)\]", rated)) <= {"$__rate_interval"}, expr
 
 
 @every_dashboard
@@ -139,7 +147,7 @@ def test_target_counter_agg_rule(board: Json) -> None:
     for expr in expressions(board):
         for found in re.finditer(r"(\S*?)((?:weald|process)_\w+)\{", expr):
             if found[2].endswith(COUNTER_SUFFIXES):
-                assert found[1].endswith("rate("), expr
+                assert found[1].endswith(("rate(", "increase(")), expr
 
 
 @every_dashboard
@@ -172,6 +180,30 @@ def test_dashboards_link_to_each_other(board: Json) -> None:
     assert link["tags"] == board["tags"] == ["weald"]
     assert link["includeVars"]
     assert link["keepTime"]
+
+
+def test_first_row_says_whether_it_is_well_what_is_new_and_whether_it_is_sure() -> None:
+    board = BUILT["overview.json"]
+    row, *first = board["panels"][:8]
+    assert row["type"] == "row"
+    assert [panel["title"] for panel in first] == [
+        *("Behind by", "Dead letters", "Clusters", "New clusters", "How sure", "Reasons to doubt"),
+        "Health",
+    ]
+    assert first[-1]["type"] == "state-timeline"
+    assert {mark["name"] for mark in annotations(board)} == {
+        "Births",
+        "Splits and merges",
+        "Anomalies",
+    }
+
+
+@every_dashboard
+def test_links_of_panels_lead_to_the_live_page(board: Json) -> None:
+    live = variables(board)["live"]
+    assert live["query"] == f"http://{HttpSettings().host}:{HttpSettings().port}/"
+    for panel in panels(board):
+        assert all(link["url"] == "${live}" for link in panel.get("links", []))
 
 
 def test_every_metric_is_on_a_dashboard() -> None:

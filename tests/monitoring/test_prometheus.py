@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterator
 import pytest
 import yaml
 
-from tests.monitoring.prometheus import RULES, Prometheus, configuration, variable_queries
+from tests.monitoring.prometheus import (
+    RULES,
+    Prometheus,
+    annotation_queries,
+    configuration,
+    variable_queries,
+)
 from tests.monitoring.sample import busy_metrics, live
 from tests.servers.server import Server, wait_until
 from weald.monitoring.exporter import Exporter
@@ -40,6 +46,9 @@ def test_every_query_has_an_answer(start_prometheus: Start, metrics: Metrics) ->
         wait_until(lambda: not prometheus.unanswered(), "an answer to every panel", 30)
         for label, series in variable_queries():
             assert prometheus.api(f"label/{label}/values", **{"match[]": series}), label
+        for name, expr in annotation_queries():
+            # Whether there is a mark depends on a threshold; whether the query counts does not.
+            assert prometheus.query(expr.rpartition(" > ")[0]), name
 
 
 def test_numbers_arrive_as_told(start_prometheus: Start) -> None:
