@@ -1,6 +1,7 @@
 """Who writes the stream: acting, on the engine's thread, on what the group has decided."""
 
 import logging
+import math
 import time
 from collections.abc import Sequence
 
@@ -19,8 +20,9 @@ __all__ = ["Ownership"]
 
 _log = logging.getLogger(__name__)
 
-# Between two refused claims.
+# Between two refused claims, and between two lines about them.
 REST_SECONDS = 1.0
+TELL_SECONDS = 60.0
 
 
 class Ownership:
@@ -44,6 +46,7 @@ class Ownership:
         self._patience = patience
         self._watch = watch
         self._refused_since: float | None = None
+        self._told = -math.inf
         self.decision: Decision | None = None
         self.writer: Writer | None = None
 
@@ -146,12 +149,14 @@ class Ownership:
     def _refused(self, refusal: Fenced) -> None:
         now = time.monotonic()
         self._refused_since = now if self._refused_since is None else self._refused_since
-        _log.warning(
-            "%s. If the group goes on naming this process as the owner, it takes the stream over "
-            "%.0f s after the first refusal",
-            refusal,
-            self._plan.stream.takeover_seconds,
-        )
+        if now - self._told >= TELL_SECONDS:
+            self._told = now
+            _log.warning(
+                "%s. If the group goes on naming this process as the owner, it takes the stream "
+                "over %.0f s after the first refusal",
+                refusal,
+                self._plan.stream.takeover_seconds,
+            )
         self._patience.rest(min(REST_SECONDS, self._plan.stream.takeover_seconds))
 
     def _breathe(self, n_replayed: int) -> None:

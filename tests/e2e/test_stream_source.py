@@ -432,13 +432,17 @@ def test_records_are_read_again_when_nobody_tells_the_topics_id(
         source.look({})
         source.seek({})
         refused = []
+        cluster = source._consumer._cluster
 
         async def refuse() -> None:
             refused.append(True)
-            raise NodeNotReadyError("metadata")
+            error = NodeNotReadyError("metadata")
+            # The client's own loop asks for metadata, too, and without this at once again, for ever.
+            cluster.failed_update(error)
+            raise error
 
         with monkeypatch.context() as patched:
-            patched.setattr(source._consumer._cluster, "refresh_metadata", refuse)
+            patched.setattr(cluster, "refresh_metadata", refuse)
             wait_until(lambda: stops(source, SourceUnavailable), "it stops", 30.0)
         assert refused
         assert offsets(polled(source, 20)) == list(range(20))
