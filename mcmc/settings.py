@@ -34,7 +34,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How often the partition is refined and published, counted in observations.
+    """How often the partition is refined and published, counted in observations where many come.
 
     Attributes
     ----------
@@ -50,6 +50,9 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     quiet_seconds:
         When no record has come for so long, refinement and publication go on until they change
         nothing any more; 0 for never.
+    publish_every_seconds:
+        Where the topic brings little, what is new is published after so many seconds at the
+        latest; 0 for by count alone.
     kernels:
         Comma-joined names of exact kernels, as of `weald fit --kernel`, that make a round, inline
         and by workers. "auto" moves parts of trees, and then single observations.
@@ -60,6 +63,7 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     rounds: int = 5
     mode: Literal["inline", "workers"] = "inline"
     quiet_seconds: float = 5.0
+    publish_every_seconds: float = 60.0
     kernels: str = "auto"
 
     def __post_init__(self) -> None:
@@ -69,6 +73,8 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
             raise ValueError("publish_every_records must be a multiple of every_records")
         if not self.quiet_seconds >= 0.0:
             raise ValueError("quiet_seconds must be at least 0")
+        if not self.publish_every_seconds >= 0.0:
+            raise ValueError("publish_every_seconds must be at least 0")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@
 - ``coordinator``: the writer's side of the refinement plane: rounds of leases, between batches.
 - ``engine``: the loop: poll, decode, insert, refine, publish, commit; the only place that goes
   round.
+- ``overdue``: whether observations have waited so long for a publication that one comes out of
+  turn.
 - ``ownership``: who writes the stream: acting, on the engine's thread, on what the group has
   decided.
 - ``quiet``: whether a stream goes on refining while no record comes, and when that is enough.

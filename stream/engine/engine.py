@@ -28,6 +28,7 @@ from weald.stream.telemetry.telemetry import Watch
 
 from .commit_pipeline import Delivery
 from .coordinator import Refinery
+from .overdue import Overdue
 from .ownership import Ownership
 from .quiet import Quiet
 from .sinks import Outlets
@@ -78,6 +79,7 @@ class Engine:
         self._held = Held()
         self._refinery: Refinery | None = None
         self._quiet = Quiet(plan.refinement.quiet_seconds)
+        self._overdue = Overdue(plan.refinement.publish_every_seconds)
         self._stopping = False
 
     def refine_by(self, refinery: Refinery) -> None:
@@ -125,8 +127,8 @@ class Engine:
                 if messages:
                     self._quiet.heard()
                     self._digest(writer, messages)
-                elif not self._source.exhausted:
-                    self._go_on(writer)
+                if not self._source.exhausted:
+                    self._go_on(writer, messages)
                 if len(self._held) or not messages:
                     self._watch.waiting(self._source.lag(), len(self._held))
                 ended = not messages and self._source.exhausted
@@ -153,8 +155,9 @@ class Engine:
         late = time.time() - min(stamps) / 1000.0 if stamps else 0.0
         behind, quiet = late > self._refinery.behind_seconds, self._quiet
         silent = quiet.silent and not messages
+        show = self._overdue.due or (silent and quiet.due)
         applied = self._refinery.turn(
-            writer, behind=behind, show=silent and quiet.due, begin=not silent or quiet.due
+            writer, behind=behind, show=show, begin=not silent or quiet.due
         )
         if applied is not None:
             if silent and applied.refinements:
@@ -175,15 +178,25 @@ class Engine:
                 return
             time.sleep(self._refinery.poll_seconds(_LOOK_AGAIN_SECONDS))
 
-    def _go_on(self, writer: Writer) -> None:
-        """Refine and publish while nothing comes, as long as that changes anything."""
-        inline = self._plan.refinement.mode == "inline"
-        if not inline or len(self._held) or writer.shard is None or not self._quiet.due:
+    def _go_on(self, writer: Writer, messages: list[Message]) -> None:
+        """Refine and publish out of turn: what has waited, or while nothing comes."""
+        shard = writer.shard
+        if shard is None:
+            return
+        self._overdue.look(shard.publication, unpublished=shard.unpublished)
+        silent = not messages and self._quiet.due
+        if self._plan.refinement.mode != "inline" or len(self._held):
+            return
+        if not (silent or (self._overdue.due and self._keeps_up(messages))):
             return
         applied = writer.go_on(time.time(), self._watch.step)
-        if applied.refinements:
+        if silent and applied.refinements:
             self._quiet.refined(applied.refinements[-1].log_joint_after)
         self._delivery.deliver(writer, Held(), applied)
+
+    def _keeps_up(self, messages: list[Message]) -> bool:
+        """Whether less was there than could be taken; else records come first."""
+        return len(messages) < self._plan.stream.batch_records
 
     def _digest(self, writer: Writer, messages: list[Message]) -> None:
         now = time.time()

@@ -1,8 +1,8 @@
 """The writer's state: the chain, the published partition, and what is told of both.
 
-Deterministic. Refinements and publications happen after fixed numbers of observations, never at a
-time or at the end of a batch; so a stream that is cut into other batches, or killed and replayed,
-arrives at the same partition, bit for bit.
+Deterministic. `apply` refines and publishes after fixed numbers of observations, never at a time or
+at the end of a batch; so a stream that is cut into other batches, or killed and replayed, arrives
+at the same partition, bit for bit.
 """
 
 from collections.abc import Mapping, Sequence

@@ -37,7 +37,11 @@ N_PARTITIONS = 4
 SCHEMA = SchemaSettings(fields=(FieldSettings("x"), FieldSettings("y")), key="id", time="t")
 MODEL = ModelSettings(seed=7, warmup_records=60)
 CADENCE = RefinementSettings(
-    every_records=100, publish_every_records=200, rounds=1, quiet_seconds=0.0
+    every_records=100,
+    publish_every_records=200,
+    rounds=1,
+    quiet_seconds=0.0,
+    publish_every_seconds=0.0,
 )
 # One record in so many cannot be decoded.
 BAD_EVERY = 50

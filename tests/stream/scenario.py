@@ -27,7 +27,11 @@ from weald.stream.telemetry.telemetry import Watch
 NAME = "stream"
 SCHEMA = SchemaSettings(fields=(FieldSettings("x"), FieldSettings("y")), key="id")
 CADENCE = RefinementSettings(
-    every_records=100, publish_every_records=200, rounds=1, quiet_seconds=0.0
+    every_records=100,
+    publish_every_records=200,
+    rounds=1,
+    quiet_seconds=0.0,
+    publish_every_seconds=0.0,
 )
 MODEL = ModelSettings(seed=7, warmup_records=60)
 
