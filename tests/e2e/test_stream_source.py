@@ -437,7 +437,7 @@ def test_records_are_read_again_when_nobody_tells_the_topics_id(
         async def refuse() -> None:
             refused.append(True)
             error = NodeNotReadyError("metadata")
-            # The client's own loop asks for metadata, too, and without this at once again, for ever.
+            # The client's own loop asks, too, and without this at once again, for ever.
             cluster.failed_update(error)
             raise error
 
