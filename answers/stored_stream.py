@@ -100,13 +100,13 @@ class StoredStream:
     @cached_property
     def family(self) -> Any:
         """The family with the hyperparameters that the stream runs with."""
-        from weald.stream.model.model import family_of
+        from weald.stream.model.stored_family import family_of
 
         return family_of(self.spec)
 
     def describe(self, cluster: ClusterRow) -> list[FeatureSummary]:
         """Return one summary for each of ``columns``, in the values that came in."""
-        from weald.stream.model.model import family_named
+        from weald.stream.model.stored_family import family_named
         from weald.stream.record.originals import original_summaries
 
         told = family_named(self.spec.family).describe(

@@ -16,4 +16,6 @@
   records.
 - ``rows``: rows on their way into the model.
 - ``shard``: the writer's state: the chain, the published partition, and what is told of both.
+- ``stored_family``: a stream's family from what SQL keeps of it; apart from the model, which loads
+  every sampler.
 """

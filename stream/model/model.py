@@ -18,19 +18,17 @@ from weald.storage.settings import RetentionSettings
 from weald.stream.record.schema import Schema
 from weald.stream.settings import MemorySettings, SchemaSettings, StreamSettings
 from weald.treecore.errors import ParameterError
-from weald.treecore.family import FAMILIES, FamilySpec
 from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
 from weald.treecore.relational.family import IRM
 
 from .family_choice import choose_family
 from .network_shard import NetworkShard
 from .shard import Shard
+from .stored_family import family_named, family_of
 
 __all__ = [
     "Plan",
     "chosen_family",
-    "family_named",
-    "family_of",
     "free_shard",
     "new_shard",
     "prior_of",
@@ -116,12 +114,6 @@ def spec_on_record(plan: Plan, stored: StreamSpec) -> StreamSpec:
     # The same schema may have been written down by a version that spelt out less, or more.
     same = _schema_of(stored) == _schema_of(wanted)
     return replace(wanted, schema=stored.schema) if same else wanted
-
-
-def family_of(spec: StreamSpec) -> Any:
-    """Build the family from what SQL keeps; the sample it once came from is not needed again."""
-    sample = _no_sample(_schema_of(spec))
-    return family_named(spec.family).build(spec.family_params, sample)
 
 
 def new_shard(
@@ -230,17 +222,6 @@ def _spec(plan: Plan, family: str, family_params: dict[str, Any]) -> StreamSpec:
         schema={name: schema[name] for name in ("fields", "key", "time")},
         seed=plan.model.seed,
     )
-
-
-def family_named(name: str) -> FamilySpec:
-    """Specification of a family, that of networks among them; raises ParameterError."""
-    if name == IRM.name:
-        return IRM
-    if name not in FAMILIES:
-        raise ParameterError(
-            f"unknown family {name!r}; known: {', '.join(sorted([*FAMILIES, IRM.name]))}"
-        )
-    return FAMILIES[name]
 
 
 def _no_sample(schema: SchemaSettings) -> NDArray[np.float64]:

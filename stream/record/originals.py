@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.treecore.family import FeatureSummary
-
 from .features import DAY, PERIODS
 from .schema import Field, Schema
+
+if TYPE_CHECKING:
+    from weald.treecore.family import FeatureSummary
 
 __all__ = ["Original", "original_names", "original_summaries", "originals_of", "phase_text"]
 
@@ -119,7 +120,8 @@ def _summary(original: Original, of: FeatureSummary) -> FeatureSummary:
     if of.kind == "share":
         return of
     if original.kind != "number":
-        return FeatureSummary(original.name, original.kind, original.plain()[0], None, of.n)
+        centre = original.plain()[0]
+        return replace(of, name=original.name, kind=original.kind, centre=centre, spread=None)
     centre, low, high = original.values.tolist()
     spread = None if of.spread is None else (high - low) / 2.0
     return replace(of, name=original.name, centre=centre, spread=spread)

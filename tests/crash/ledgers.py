@@ -16,8 +16,9 @@ from weald.mcmc.settings import RefinementSettings
 from weald.storage.commit.commit import ClusterRow, ObservationBlock, Reassignment
 from weald.storage.writing.store import SqlReader
 from weald.stream.model.batch_outcome import Applied
-from weald.stream.model.model import family_of, new_shard
+from weald.stream.model.model import new_shard
 from weald.stream.model.shard import Shard
+from weald.stream.model.stored_family import family_of
 from weald.stream.settings import MemorySettings
 
 __all__ = ["Expected", "Shed", "faults", "undisturbed"]

@@ -1,0 +1,32 @@
+"""A stream's family from what SQL keeps of it; apart from the model, which loads every sampler."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from weald.storage.commit.commit import StreamSpec
+from weald.stream.record.schema import Schema
+from weald.stream.settings import SchemaSettings
+from weald.treecore.errors import ParameterError
+from weald.treecore.family import FAMILIES, FamilySpec
+from weald.treecore.relational.family import IRM
+
+__all__ = ["family_named", "family_of"]
+
+
+def family_named(name: str) -> FamilySpec:
+    """Specification of a family, that of networks among them; raises ParameterError."""
+    if name == IRM.name:
+        return IRM
+    if name not in FAMILIES:
+        raise ParameterError(
+            f"unknown family {name!r}; known: {', '.join(sorted([*FAMILIES, IRM.name]))}"
+        )
+    return FAMILIES[name]
+
+
+def family_of(spec: StreamSpec) -> Any:
+    """Build the family from what SQL keeps; the sample it once came from is not needed again."""
+    schema = Schema.of(msgspec.convert(spec.schema, SchemaSettings))
+    return family_named(spec.family).build(spec.family_params, np.empty((0, schema.dimension)))
