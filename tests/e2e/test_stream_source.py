@@ -432,17 +432,18 @@ def test_records_are_read_again_when_nobody_tells_the_topics_id(
         source.look({})
         source.seek({})
         refused = []
-        cluster = source._consumer._cluster
+        network = source._consumer._net
+        ask, as_ever = source._consumer._cluster.refresh_metadata, network.run
 
-        async def refuse() -> None:
-            refused.append(True)
-            error = NodeNotReadyError("metadata")
-            # The client's own loop asks, too, and without this at once again, for ever.
-            cluster.failed_update(error)
-            raise error
+        def refuse(what: Callable[..., Any], *arguments: Any) -> Any:
+            # Not the client's own loop: refused at once, it asks again for ever.
+            if what == ask:
+                refused.append(True)
+                raise NodeNotReadyError("metadata")
+            return as_ever(what, *arguments)
 
         with monkeypatch.context() as patched:
-            patched.setattr(cluster, "refresh_metadata", refuse)
+            patched.setattr(network, "run", refuse)
             wait_until(lambda: stops(source, SourceUnavailable), "it stops", 30.0)
         assert refused
         assert offsets(polled(source, 20)) == list(range(20))
