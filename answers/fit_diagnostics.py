@@ -42,7 +42,7 @@ def chains_of(result: FitResult) -> Chains:
         learned = stacked([trace.hyper[name] for trace in traces])
         if np.ptp(learned) > 0.0:
             values[name] = learned
-    exact = all(kernel.flag != "approximate" for kernel in result.kernels)
+    exact = all(kernel.claim != "approximate" for kernel in result.kernels)
     return Chains("iteration", values, burnt=n // 2, stationary=exact)
 
 

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import dendrogram
 
 from weald.mcmc.chain.position import Position
+from weald.mcmc.contract import Kernel
 from weald.mcmc.offline.fit import FitSettings, fit
 from weald.mcmc.offline.start import atoms_of, forest_labels, grow_forest
 from weald.mcmc.relational.fit import fit_network
-from weald.mcmc.relational.kernels import NETWORK_KERNELS
-from weald.mcmc.schedule.kernels import KERNELS, Kernel
+from weald.mcmc.schedule.kernels import KERNELS, NETWORK_KERNELS
 from weald.treecore.family import FAMILIES
 from weald.treecore.guide.guide import Guide, freeze
 from weald.treecore.prior import build_prior
@@ -122,7 +122,9 @@ def main(only: set[str]) -> None:
 Pane = Callable[[Axes, NDArray[np.int64]], None]
 
 
-def moved(kernel: Kernel, values: NDArray[np.float64], begin: Callable[[], Position]) -> None:
+def moved(
+    kernel: Kernel[Position], values: NDArray[np.float64], begin: Callable[[], Position]
+) -> None:
     """A kernel that needs no other chain, from one cluster."""
     rng = Generator(PCG64(1))
     position = begin()

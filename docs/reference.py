@@ -4,12 +4,14 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
+from importlib import import_module
 from inspect import cleandoc, getdoc
 from pathlib import Path
-from sys import modules
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
+
+from weald.mcmc.contract import Entry
 
 # What a Python program imports, in the order in which it is met.
 CLASSES = (
@@ -26,6 +28,13 @@ FUNCTIONS = (
     "weald.mcmc.estimate.consensus.consensus_partition",
     "weald.mcmc.estimate.consensus.membership",
 )
+
+# What kernels may need.
+NEEDS = {
+    "chains": "other chains to take its guides from",
+    "past": "the past of a population of chains to take its guides from",
+    "product": "a prior of product form (`dp`, `pitman-yor`, `nggp`)",
+}
 
 
 def write_all(folder: Path) -> None:
@@ -142,21 +151,36 @@ def metrics() -> str:
 
 def kernels() -> str:
     """Every kernel with its claim, in the words of its own module."""
-    from weald.mcmc.schedule.kernels import KERNELS, SCHEDULES
+    from weald.mcmc.schedule.kernels import KERNELS, NETWORK_KERNELS
+    from weald.mcmc.schedule.registry import SCHEDULES, entries
 
     parts = [
         "# Kernels",
         "",
         "What `weald fit --kernel` takes, and what each may claim. A name given alone runs alone;",
-        "`auto` stands for " + ", ".join(f"`{name}`" for name in SCHEDULES["auto"]) + ".",
+        "`auto` stands for "
+        + ", ".join(f"`{name}`" for name in SCHEDULES["mixture"]["auto"])
+        + ".",
         "",
     ]
-    for name, kernel in KERNELS.items():
-        module = modules.get(f"weald.mcmc.{name.replace('-', '_')}")
-        text = cleandoc(module.__doc__ or "") if module is not None else ""
-        moves = ", ".join(f"`{part}`" for part in kernel.parts)
-        parts += [f"## {name}", "", f"Claim: **{kernel.flag}**. Moves: {moves}.", "", text, ""]
+    for name, entry in entries("mixture").items():
+        parts += [f"## {name}", "", _about(entry, KERNELS[name].parts), ""]
+        parts += [cleandoc(import_module(entry.module).__doc__ or ""), ""]
+    parts += ["# Kernels of networks", "", "What `weald fit --family irm --kernel` takes.", ""]
+    for name, entry in entries("network").items():
+        parts += [f"## {name} (networks)", "", _about(entry, NETWORK_KERNELS[name].parts), ""]
+        parts += [cleandoc(import_module(entry.module).__doc__ or ""), ""]
     return _plain("\n".join(parts))
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _about(entry: Entry, parts: tuple[str, ...]) -> str:
+    """The registry's line of a kernel, and the moves that it counts, as a sentence or two."""
+    needs = "".join(f" Needs {NEEDS[need]}." for need in entry.needs)
+    return f"Claim: **{entry.claim}**. Moves: {_listed(parts)}.{needs}"
 
 
 def _plain(text: str) -> str:

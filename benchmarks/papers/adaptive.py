@@ -17,7 +17,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.chain.position import Position
-from weald.mcmc.schedule.kernels import Kernel
+from weald.mcmc.contract import Kernel
+from weald.mcmc.sweeps import Sampler
 
 __all__ = ["FIRST_EPOCH", "FLOOR", "Adaptive", "adaptive"]
 
@@ -38,7 +39,7 @@ class Adaptive:
     """
 
     def __init__(
-        self, kernels: Sequence[Kernel], clock: Callable[[], float] = time.process_time
+        self, kernels: Sequence[Kernel[Position]], clock: Callable[[], float] = time.process_time
     ) -> None:
         n = len(kernels)
         self.weights = np.full(n, 1.0 / n)
@@ -70,6 +71,6 @@ class Adaptive:
         self._left = self._epoch
 
 
-def adaptive(name: str, kernels: Sequence[Kernel]) -> Kernel:
+def adaptive(name: str, kernels: Sequence[Kernel[Position]]) -> Sampler[Position]:
     """One kernel, for one chain, that draws from these."""
-    return Kernel(name, "adaptive", (name,), Adaptive(kernels).sweep)
+    return Sampler(name, "adaptive", (name,), Adaptive(kernels).sweep)

@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.mcmc.relational.kernels import NETWORK_KERNELS
 from weald.mcmc.relational.position import VertexPosition
+from weald.mcmc.schedule.kernels import NETWORK_KERNELS
 from weald.treecore.prior import build_prior
 from weald.treecore.relational.edges import beta_edges
 from weald.treecore.relational.network import Links, Network, make_network

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.assignment.scratch import make_notes
 from weald.mcmc.reconfiguration import arm
 from weald.mcmc.reconfiguration.reference_partitions import Guides, make_guides
-from weald.mcmc.relational.kernels import NETWORK_KERNELS
 from weald.mcmc.relational.position import VertexPosition
 from weald.mcmc.relational.vertices import VertexState
-from weald.mcmc.schedule.kernels import moves_of
+from weald.mcmc.schedule.kernels import NETWORK_KERNELS, moves_of
 from weald.mcmc.state.atom_state import make_tally
 
 from .arm import network, population, scale_reduction, scale_reductions
@@ -112,12 +112,12 @@ def move(rng: Generator, position: VertexPosition, guides: Guides) -> NDArray[np
 
     def once(state: VertexState) -> NDArray[np.float64]:
         tally = make_tally()
-        model, notes, live = position.model, position.notes, position.live
-        arm.sweep(rng, state, model, arm.PLAN, guides, notes, live, tally)
+        n = position.n_atoms
+        notes, live = make_notes(n, n + 4), np.arange(n, dtype=np.int64)
+        arm.sweep(rng, state, position.model, arm.PLAN, guides, notes, live, tally)
         return moves_of(tally)
 
-    found: NDArray[np.float64] = position.run(rng, once)[0]
-    return found
+    return position.run(rng, once)[0]
 
 
 def main() -> None:

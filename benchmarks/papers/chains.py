@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from weald.mcmc.chain.position import Position
+from weald.mcmc.contract import Kernel
 from weald.mcmc.offline.offline_guide import offline_guide
 from weald.mcmc.offline.start import atoms_of, forest_labels, grow_forest
-from weald.mcmc.schedule.kernels import Kernel
 from weald.treecore.family import FAMILIES
 from weald.treecore.forest.forest import Forest
 from weald.treecore.partition.partition import Atoms
@@ -119,7 +119,9 @@ class Course:
         return float(self.seconds[at[0]]) if at.size else np.inf
 
 
-def run(kernels: Sequence[Kernel], position: Position, rng: Generator, seconds: float) -> Course:
+def run(
+    kernels: Sequence[Kernel[Position]], position: Position, rng: Generator, seconds: float
+) -> Course:
     """Cycle through kernels, the hyperparameters first, for some seconds of processor time."""
     scale = position.prior
     rows: list[tuple[float, float, int]] = []
@@ -138,7 +140,7 @@ def run(kernels: Sequence[Kernel], position: Position, rng: Generator, seconds: 
     return Course(found[:, 0], found[:, 1], found[:, 2].astype(np.int64), tally)
 
 
-def compile_apart(kernels: Sequence[Kernel], position: Position) -> None:
+def compile_apart(kernels: Sequence[Kernel[Position]], position: Position) -> None:
     """Sweep once with each kernel that has not run in this process, as compiling is not timed."""
     forms = (position.family, position.atoms.rows, position.prior)
     form = tuple(type(each).__name__ for each in forms)
@@ -150,7 +152,7 @@ def compile_apart(kernels: Sequence[Kernel], position: Position) -> None:
 
 
 def ran(
-    kernels: Sequence[Kernel],
+    kernels: Sequence[Kernel[Position]],
     chain: Callable[[], Position],
     rng: Generator,
     seconds: float,

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
+from weald.mcmc.contract import Kernel
 from weald.mcmc.reconfiguration.reference_partitions import History
-from weald.mcmc.schedule.kernels import PAST, Kernel
+from weald.mcmc.schedule.registry import PAST
 
 __all__ = ["METHODS", "N_CHAINS", "OURS", "Population"]
 
@@ -38,7 +39,7 @@ class Population:
         self,
         chain: Callable[[NDArray[np.int64]], Any],
         n: int,
-        kernels: Mapping[str, Kernel],
+        kernels: Mapping[str, Kernel[Any]],
         guides: str,
         key: tuple[int, ...],
     ) -> None:

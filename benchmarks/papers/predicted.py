@@ -11,8 +11,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.chain.position import Position
+from weald.mcmc.contract import Kernel
 from weald.mcmc.gibbs.gibbs import log_alone, seating_weights, weights_by_words
-from weald.mcmc.schedule.kernels import Kernel, kernels_named
+from weald.mcmc.schedule.kernels import KERNELS
 from weald.mcmc.state.atom_state import State, set_labels
 from weald.treecore.compiled.compile import compiled, generic, implements, inner
 from weald.treecore.compiled.reference import by_reference
@@ -130,7 +131,11 @@ def late(paths: Sequence[Path]) -> Path:
 
 
 def follow(
-    kernels: list[Kernel], position: Position, rng: Generator, held: HeldOut, seconds: float
+    kernels: list[Kernel[Position]],
+    position: Position,
+    rng: Generator,
+    held: HeldOut,
+    seconds: float,
 ) -> Path:
     """Cycle through kernels, and look at the start and after sweeps, ever more rarely."""
     rows: list[tuple[float, float, float, int]] = []
@@ -165,7 +170,7 @@ def followed(
     """A new chain under the kernels of these names, or what the file holds of one."""
 
     def make() -> dict[str, Any]:
-        kernels = kernels_named(names.removesuffix(ADAPTIVE))
+        kernels = KERNELS.named(names.removesuffix(ADAPTIVE))
         compile_apart(kernels, chain())
         if names.endswith(ADAPTIVE):
             kernels = [adaptive(names, list(dict.fromkeys(kernels)))]

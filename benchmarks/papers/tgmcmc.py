@@ -30,10 +30,13 @@ from numpy.typing import NDArray
 from scipy.sparse import load_npz
 
 from weald.mcmc.chain.position import Position
+from weald.mcmc.contract import Kernel
+from weald.mcmc.gibbs.kernel import gibbs_on
 from weald.mcmc.offline.start import forest_labels
-from weald.mcmc.schedule.kernels import KERNELS, Kernel, gibbs_on, moves_of
+from weald.mcmc.schedule.kernels import KERNELS
 from weald.mcmc.split_merge import rgsm
 from weald.mcmc.state.atom_state import make_tally
+from weald.mcmc.sweeps import Sampler, moves_of
 from weald.mcmc.tree_guided.tgmcmc import MOVES
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.compiled.reference import by_reference
@@ -73,7 +76,7 @@ DP = ("dp", {"alpha": 1.0})
 NGGP = ("nggp", {"alpha": 1.0, "sigma": 0.5})
 
 
-def sub_split_merge(limit: int) -> Kernel:
+def sub_split_merge(limit: int) -> Sampler[Position]:
     """Split-merge whose Gibbs scan visits ``limit`` atoms only."""
     visits = gibbs_on(limit)
 
@@ -84,10 +87,10 @@ def sub_split_merge(limit: int) -> Kernel:
         visits.sweep(rng, position)
         return moves_of(tally)
 
-    return Kernel("rgsm", "exact", ("rgsm",), sweep)
+    return Sampler("rgsm", "exact", ("rgsm",), sweep)
 
 
-def samplers(n: int) -> dict[str, Kernel]:
+def samplers(n: int) -> dict[str, Kernel[Position]]:
     """By the names of the paper's tables; ``tgMCMC`` is the exact form, the last as published."""
     limit = max(n // SUBSET, 10)
     return {

@@ -14,6 +14,7 @@ import typer
 from weald.cli.errors import UsageError, writing
 from weald.cli.terminal.options import Output, Wide, example
 from weald.cli.terminal.output import Form, note
+from weald.mcmc.schedule.registry import kernel_names
 
 if TYPE_CHECKING:
     from weald.mcmc.offline.fit import FitSettings
@@ -113,7 +114,11 @@ def fit(
     ] = None,
     kernel: Annotated[
         str,
-        typer.Option("--kernel", metavar="NAME[,NAME...]", help="Kernels of a sweep, in order."),
+        typer.Option(
+            "--kernel",
+            metavar="NAME[,NAME...]",
+            help=f"Kernels of a sweep, in order: {', '.join(kernel_names())}.",
+        ),
     ] = "auto",
     init: Annotated[
         str,

@@ -75,14 +75,13 @@ def fit_file(
     from weald.cli.files.network import load_network
     from weald.cli.terminal.progress import counting, step
     from weald.mcmc.relational.fit import blocks_of, fit_network, predict_links
-    from weald.mcmc.relational.kernels import NETWORK_KERNELS, NETWORK_SCHEDULES
-    from weald.mcmc.schedule.kernels import kernels_named, require_every_partition
+    from weald.mcmc.schedule.kernels import NETWORK_KERNELS, require_every_partition
 
     loaded = load_network(path)
     if loaded.n_loops:
         note(f"edges from a vertex to itself, left out: {loaded.n_loops}")
     posed, settings = _pose(loaded, settings, request)
-    kernels = kernels_named(",".join(settings.kernels), NETWORK_KERNELS, NETWORK_SCHEDULES)
+    kernels = NETWORK_KERNELS.named(",".join(settings.kernels))
     require_every_partition(kernels)
     if settings.chains == 1 and any(kernel.guided for kernel in kernels):
         # Guides come from other chains: alone there would be none.

@@ -306,7 +306,7 @@ def kernel_rows(result: FitResult) -> list[dict[str, Any]]:
             start=np.zeros((len(kernel.parts), 3)),
         )
         for part, (proposed, accepted, total) in zip(kernel.parts, moved.tolist(), strict=True):
-            row = {"kernel": kernel.name, "move": part, "claim": kernel.flag}
+            row = {"kernel": kernel.name, "move": part, "claim": kernel.claim}
             counts = {"proposed": int(proposed), "accepted": int(accepted)}
             mean = total / proposed if proposed else None
             rows.append({**row, **counts, "mean_log_ratio": mean})

@@ -73,9 +73,9 @@ def settled(
     """The settings with chains and a family, and why it was chosen where it was not given."""
     from weald.mcmc.offline.chains import chains_for
     from weald.mcmc.offline.fit import is_population
-    from weald.mcmc.schedule.kernels import kernels_named, require_every_partition
+    from weald.mcmc.schedule.kernels import KERNELS, require_every_partition
 
-    require_every_partition(kernels_named(",".join(settings.kernels)))
+    require_every_partition(KERNELS.named(",".join(settings.kernels)))
     if chains is None and not is_population(settings):
         settings = replace(settings, chains=chains_for(*values.shape))
     if settings.family != AUTO:

@@ -8,17 +8,18 @@ observations were cut into batches, and across :meth:`Chain.state` and :meth:`Ch
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.contract import Kernel, PartitionState
 from weald.mcmc.gibbs.gibbs import sweep as gibbs_sweep
 from weald.mcmc.leases.leases import Budget, coin_groups, concurrency, make_lease
 from weald.mcmc.leases.outstanding import Lending, Lent, merged_labels
-from weald.mcmc.schedule.kernel_report import Ledger, Refinement
-from weald.mcmc.schedule.kernels import Kernel
+from weald.mcmc.schedule.kernel_report import Refinement
+from weald.mcmc.schedule.ledger import Ledger
 from weald.mcmc.schedule.stream_kernels import stream_kernels
 from weald.mcmc.state.atom_state import set_labels
 from weald.treecore.errors import ObservationError
@@ -50,6 +51,7 @@ __all__ = ["Chain", "Note", "Walk"]
 _FIRST_CAPACITY = 1024
 
 Arrays = dict[str, NDArray[Any]]
+P = TypeVar("P", bound=PartitionState[object])
 # What is told each draw of a refinement.
 Note = Callable[[NDArray[np.int64]], None]
 
@@ -70,7 +72,7 @@ class Walk:
         self._ledger = Ledger(0.0)
 
     def rounds(
-        self, rng: Generator, position: Any, schedule: Sequence[Kernel], n_rounds: int
+        self, rng: Generator, position: P, schedule: Sequence[Kernel[P]], n_rounds: int
     ) -> Iterator[None]:
         """Update the hyperparameters and run every kernel, so many times; stop after each round."""
         self._before = position.log_joint(self._scale)

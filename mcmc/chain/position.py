@@ -7,19 +7,19 @@ of the same kind finds them summed afresh in place: what kernels subtract drifts
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.conditional.labels import require_dense
+from weald.mcmc.contract import PastStates
 from weald.mcmc.hyperparameters.base_scale import log_likelihood_under
 from weald.mcmc.hyperparameters.learner import Learner
-from weald.mcmc.reconfiguration.reference_partitions import History
 from weald.mcmc.state.atom_state import State, make_state
 from weald.mcmc.state.pieces import Pieces, labels_of_pieces, make_pieces
-from weald.mcmc.tree_guided.tgmcmc import Picks, make_picks
+from weald.mcmc.tree_guided.tgmcmc import TreePosition, make_picks
 from weald.treecore.family.interface.base import workspace
 from weald.treecore.guide.guide import Guide, measure_again, refresh_potentials
 from weald.treecore.partition.partition import (
@@ -33,15 +33,9 @@ from weald.treecore.partition.partition import (
 from weald.treecore.prior.base import PartitionPrior
 from weald.treecore.prior.sequential import canonical_labels
 
-__all__ = ["Position", "TreePosition"]
+__all__ = ["Position"]
 
-
-class TreePosition(NamedTuple):
-    """The guide, the partition as its pieces, and the frozen weights of its nodes."""
-
-    guide: Guide
-    pieces: Pieces
-    picks: Picks
+T = TypeVar("T")
 
 
 class Position:
@@ -76,10 +70,10 @@ class Position:
         # Labels that other chains are at, for the kernels that take guides from them.
         self.guides: tuple[NDArray[np.int64], ...] = ()
         # Where all chains have been, and which of them this is.
-        self.history: tuple[History, int] | None = None
+        self.history: tuple[PastStates, int] | None = None
         self._make_guide = make_guide
         # Auxiliary variables that a kernel keeps between its turns, by its name.
-        self.kept: dict[str, Any] = {}
+        self.kept: dict[str, object] = {}
         self._labels: NDArray[np.int64] | None = canonical_labels(labels)
         self._state: State | None = None
         self._tree: TreePosition | None = None
@@ -148,6 +142,10 @@ class Position:
         self._labels = self._tree = None
         return state
 
+    def run(self, rng: Generator, sweep: Callable[[State], T]) -> T:  # noqa: ARG002 - as of networks, which may run it again
+        """Let ``sweep`` move the atoms in place; returns what it does."""
+        return sweep(self.flat())
+
     def _make_state(self) -> State:
         labels = self.labels()
         self._state = make_state(self.family, self.atoms, labels, self._spare_state)
@@ -164,6 +162,10 @@ class Position:
                 measure_again(self.model, self._guide)
             refresh_potentials(self.model, self._guide)
         return self._guide
+
+    def in_guide_order(self) -> NDArray[np.int64]:
+        """All atoms in the order of the guide's leaves, where neighbours are alike."""
+        return self.guide().atom
 
     def tree(self) -> TreePosition:
         """The partition as pieces of the guide, for a kernel to change in place."""

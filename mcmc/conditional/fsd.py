@@ -7,21 +7,22 @@ variation. Source: Ishwaran and Zarepour (2002); Chang and Fisher (2013), sectio
 ``split-merge-samplers.md`` section 2.10.
 """
 
+from functools import partial
 from math import exp
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
+from weald.mcmc.contract import Entry, MixtureState
+from weald.mcmc.sweeps import Sampler, redraws
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.parameter_draws import draw_parameters, log_gamma_draw
 from weald.treecore.partition.partition import Atoms, Model
 
 from .labels import Labels, block_sums, compact, draw_labels, require_dense
 
-__all__ = ["FLAG", "Plan", "sweep"]
-
-FLAG: Final = "approximate"
+__all__ = ["Plan", "kernel", "sweep"]
 
 
 class Plan(NamedTuple):
@@ -53,3 +54,8 @@ def sweep(rng: Generator, atoms: Atoms, labels: Labels, model: Model, plan: Plan
     )
     natural = draw_parameters(model.family, block_sums(rows, labels, components), rng).natural
     return compact(draw_labels(rng, rows, atoms.size, log_weights, natural))
+
+
+def kernel(entry: Entry) -> Sampler[MixtureState]:
+    """The kernel, as the registry names it."""
+    return redraws(entry, partial(sweep, plan=Plan()))

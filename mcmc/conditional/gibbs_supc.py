@@ -11,22 +11,23 @@ Sources: Lovell, Adams and Mansinghka (2012), ClusterCluster; Chang and Fisher (
 ``split-merge-samplers.md`` section 6.2, law A.
 """
 
+from functools import partial
 from math import log
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
+from weald.mcmc.contract import Entry, MixtureState
 from weald.mcmc.gibbs import gibbs
 from weald.mcmc.state.atom_state import make_state
+from weald.mcmc.sweeps import Sampler, redraws
 from weald.treecore.errors import ParameterError
 from weald.treecore.partition.partition import Atoms, Model
 
 from .labels import Labels, compact
 
-__all__ = ["FLAG", "Plan", "sweep"]
-
-FLAG: Final = "exact"
+__all__ = ["Plan", "kernel", "sweep"]
 
 
 class Plan(NamedTuple):
@@ -65,3 +66,8 @@ def sweep(rng: Generator, atoms: Atoms, labels: Labels, model: Model, plan: Plan
 
 def _some(atoms: Atoms, chosen: Any) -> Atoms:
     return Atoms(*(array[chosen] for array in atoms))
+
+
+def kernel(entry: Entry) -> Sampler[MixtureState]:
+    """The kernel, as the registry names it."""
+    return redraws(entry, partial(sweep, plan=Plan()))

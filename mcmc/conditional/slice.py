@@ -13,21 +13,20 @@ Choi (2015), section 2.4.
 """
 
 from math import exp, expm1, lgamma, log
-from typing import Final
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.contract import Entry, MixtureState
+from weald.mcmc.sweeps import Sampler, redraws
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.parameter_draws import draw_parameters
 from weald.treecore.partition.partition import Atoms, Model
 
 from .labels import Labels, block_sums, choose_each, compact, require_dense
 
-__all__ = ["FLAG", "sweep", "unattached_jumps"]
-
-FLAG: Final = "exact"
+__all__ = ["kernel", "sweep", "unattached_jumps"]
 
 _CHUNK = 4096
 
@@ -84,3 +83,8 @@ def sweep(rng: Generator, atoms: Atoms, labels: Labels, model: Model) -> Labels:
         log_p[log_jumps[None, :] <= log_slice[part, None]] = -np.inf
         chosen[part] = choose_each(rng, log_p)
     return compact(chosen)
+
+
+def kernel(entry: Entry) -> Sampler[MixtureState]:
+    """The kernel, as the registry names it."""
+    return redraws(entry, sweep)

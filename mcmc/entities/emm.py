@@ -66,9 +66,7 @@ from .entities import (
     settle_fusion,
 )
 
-__all__ = ["FLAG", "gibbs_step", "gibbs_sweep", "propose", "sweep"]
-
-FLAG = "exact"
+__all__ = ["gibbs_step", "gibbs_sweep", "propose", "sweep"]
 
 
 Pair = tuple[int, int]

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -10,11 +11,13 @@ from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.chain.position import Position
-from weald.mcmc.schedule.kernel_report import KernelReport, Ledger
-from weald.mcmc.schedule.kernels import Kernel
+from weald.mcmc.contract import Kernel, MixtureState
+from weald.mcmc.schedule.kernel_report import KernelReport
+from weald.mcmc.schedule.ledger import Ledger
 from weald.mcmc.schedule.stream_kernels import stream_kernels
 from weald.mcmc.split_merge import sams
-from weald.mcmc.state.atom_state import NULL, make_tally
+from weald.mcmc.state.atom_state import make_tally
+from weald.mcmc.sweeps import Sampler, Tally, moves_of
 from weald.treecore.family.interface.base import workspace
 from weald.treecore.partition.partition import make_atoms
 from weald.treecore.prior.base import log_size
@@ -44,20 +47,21 @@ class Returned:
         return cls(arrays["labels"], tuple(KernelReport(**each) for each in reports))
 
 
-def lease_kernels(names: str) -> list[Kernel]:
+def lease_kernels(names: str) -> list[Kernel[Position]]:
     """What a lease is worked on with, by a comma-joined list of names."""
     return list(stream_kernels(names))
 
 
-def _pair_kernel(lease: Lease) -> Kernel:
+def _pair_kernel(lease: Lease) -> Kernel[MixtureState]:
     """Law B allows no other move than those that split or merge the anchors' blocks."""
 
-    def sweep(rng: Generator, position: Position) -> NDArray[np.float64]:
+    def sweep(rng: Generator, at: MixtureState) -> Tally:
         tally = make_tally()
-        sams.sweep(rng, position.flat(), position.model, sams.Plan(), lease.anchors, tally)
-        return np.delete(tally, NULL, axis=0).sum(axis=0, keepdims=True)
+        plan, anchors = sams.Plan(), lease.anchors
+        at.run(rng, lambda state: sams.sweep(rng, state, at.model, plan, anchors, tally))
+        return moves_of(tally)
 
-    return Kernel("sams", "exact", ("sams",), sweep)
+    return Sampler("sams", "exact", ("sams",), sweep)
 
 
 def _position(lease: Lease) -> Position:
@@ -88,7 +92,9 @@ def work(lease: Lease, rng: Any = None) -> Returned:
     """
     source = Generator(PCG64(lease.budget.seed)) if rng is None else rng
     position = _position(lease)
-    kernels = [_pair_kernel(lease)] if len(lease.anchors) else lease_kernels(lease.budget.kernels)
+    kernels: Sequence[Kernel[Position]] = lease_kernels(lease.budget.kernels)
+    if len(lease.anchors):
+        kernels = [_pair_kernel(lease)]
     ledger = Ledger(_log_weight(position))
     for _ in range(lease.budget.sweeps):
         for kernel in kernels:

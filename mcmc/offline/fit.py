@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from weald.mcmc.chain.position import Position
+from weald.mcmc.contract import Kernel, PartitionState
 from weald.mcmc.estimate.consensus import Draws, consensus_partition, membership
 from weald.mcmc.estimate.relabelling import relabelled
 from weald.mcmc.hyperparameters.learner import learner_of, learns_by_default
 from weald.mcmc.reconfiguration.reference_partitions import History
-from weald.mcmc.schedule.kernels import KERNELS, PAST, Kernel, kernels_named
+from weald.mcmc.schedule.kernels import KERNELS
 from weald.mcmc.settings import FitSettings
 from weald.treecore.errors import ObservationError, ParameterError
 from weald.treecore.family import FAMILIES
@@ -65,7 +66,7 @@ LEAST_POPULATION = 4
 
 Clock = Callable[[], float]
 # A position of a mixture, or of a network: what kernels sweep over.
-AnyPosition = Any
+P = TypeVar("P", bound=PartitionState[object])
 Progress = Callable[[float], None]
 
 
@@ -116,7 +117,7 @@ class FitResult:
     probability: NDArray[np.float64]
     stability: NDArray[np.float64]
     traces: tuple[ChainTrace, ...]
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[Kernel[Any], ...]
     trusted: tuple[int, ...] = ()
 
     @property
@@ -183,8 +184,8 @@ def _start(
 
 
 def sample(
-    chains: Sequence[tuple[AnyPosition, Generator]],
-    kernels: list[Kernel],
+    chains: Sequence[tuple[P, Generator]],
+    kernels: list[Kernel[P]],
     settings: FitSettings,
     clock: Clock,
     progress: Progress | None = None,
@@ -232,10 +233,10 @@ def sample(
 
 
 def _shared_history(
-    chains: Sequence[tuple[AnyPosition, Generator]], kernels: list[Kernel]
+    chains: Sequence[tuple[P, Generator]], kernels: list[Kernel[P]]
 ) -> History | None:
     """A history of all chains that each of them can see, if a kernel takes its guides from it."""
-    if not any(kernel.name.endswith(PAST) for kernel in kernels):
+    if not any("past" in kernel.needs for kernel in kernels):
         return None
     history = History(len(chains))
     for index, (position, _) in enumerate(chains):
@@ -259,7 +260,7 @@ def run_chain(
     the model cannot have.
     """
     values = _observations(values, settings)
-    kernels = kernels_named(",".join(settings.kernels))
+    kernels = KERNELS.named(",".join(settings.kernels))
     if family is None:
         family = family_for(values, settings)
     _compile(family, values, settings, kernels)
@@ -268,7 +269,7 @@ def run_chain(
 
 def is_population(settings: FitSettings) -> bool:
     """Whether a kernel takes guides from other chains, so that all chains run together."""
-    return any(kernel.guided for kernel in kernels_named(",".join(settings.kernels)))
+    return any(kernel.guided for kernel in KERNELS.named(",".join(settings.kernels)))
 
 
 def run_population(
@@ -289,7 +290,7 @@ def run_population(
             f"ask for {LEAST_POPULATION} at least, not {settings.chains}"
         )
     values = _observations(values, settings)
-    kernels = kernels_named(",".join(settings.kernels))
+    kernels = KERNELS.named(",".join(settings.kernels))
     family = family_for(values, settings)
     chains = [_start(family, values, settings, index) for index in range(settings.chains)]
     for position, rng in chains:
@@ -323,7 +324,9 @@ def _begin(
     return position, forest
 
 
-def _compile(family: Any, values: Any, settings: FitSettings, kernels: list[Kernel]) -> None:
+def _compile(
+    family: Any, values: Any, settings: FitSettings, kernels: list[Kernel[Position]]
+) -> None:
     """Let every kernel see a few rows, so that compilation takes none of the chain's time."""
     position, _ = _begin(family, _prior(settings), values[:4], settings)
     labels = position.labels()
@@ -341,7 +344,7 @@ def _compile(family: Any, values: Any, settings: FitSettings, kernels: list[Kern
 class _Recorder:
     """Collects a chain's trace."""
 
-    def __init__(self, settings: FitSettings, position: AnyPosition) -> None:
+    def __init__(self, settings: FitSettings, position: PartitionState[object]) -> None:
         self._keep_labels = settings.keep_labels
         self._scale = position.prior
         self._trace = ChainTrace()
@@ -349,12 +352,12 @@ class _Recorder:
         anchors = Generator(PCG64(settings.seed)).integers(0, position.n_atoms, (2, _ANCHOR_PAIRS))
         self._anchors = anchors[:, anchors[0] != anchors[1]]
 
-    def tally(self, sweeps: list[tuple[Kernel, NDArray[np.float64]]]) -> None:
+    def tally(self, sweeps: Sequence[tuple[Kernel[P], NDArray[np.float64]]]) -> None:
         for name in dict.fromkeys(kernel.name for kernel, _ in sweeps):
             found = [moves for kernel, moves in sweeps if kernel.name == name]
             self._trace.tally.setdefault(name, []).append(np.sum(found, axis=0))
 
-    def iteration(self, position: AnyPosition, elapsed: float) -> None:
+    def iteration(self, position: PartitionState[object], elapsed: float) -> None:
         trace = self._trace
         reached = position.log_joint(self._scale)
         labels = position.labels()
@@ -382,14 +385,14 @@ class _Recorder:
             del trace.draw_families[::2]
             self._stride *= 2
 
-    def finished(self, kernels: list[Kernel], position: AnyPosition) -> ChainTrace:
+    def finished(self, kernels: list[Kernel[P]], position: PartitionState[object]) -> ChainTrace:
         trace = self._trace
         trace.last = position.family, position.prior
         # Dense rows only: bags of words are weighed by an index that this pass does not have.
         if isinstance(position, Position) and isinstance(position.atoms.rows, np.ndarray):
             trace.relabelled = relabelled(position.flat(), position.model)
         burnt = len(trace.draws) // 2
-        if any(kernel.flag == "approximate" for kernel in kernels):
+        if any(kernel.claim == "approximate" for kernel in kernels):
             burnt = len(trace.draws)
         del trace.draws[:burnt]
         del trace.draw_priors[:burnt]
@@ -406,7 +409,7 @@ def combine(
     probabilities and stabilities are NaN. Given the observations, chains that predict them clearly
     worse than the best one have no say.
     """
-    kernels = kernels_named(",".join(settings.kernels))
+    kernels = KERNELS.named(",".join(settings.kernels))
     if values is None or settings.consensus == "map" or not all(trace.draws for trace in traces):
         return report(settings.consensus, kernels, traces)
     last = [(trace.last[0], trace.draws[-1]) for trace in traces]
@@ -415,7 +418,7 @@ def combine(
     return replace(found, traces=tuple(traces), trusted=tuple(trusted))
 
 
-def report(consensus: str, kernels: list[Kernel], traces: list[ChainTrace]) -> FitResult:
+def report(consensus: str, kernels: list[Kernel[P]], traces: list[ChainTrace]) -> FitResult:
     """The reported partition of finished chains on any data; see :func:`combine`.
 
     ``consensus`` is a loss whose expectation over the draws is made small, or "map" for the

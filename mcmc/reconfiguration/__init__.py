@@ -5,6 +5,8 @@
 - ``arm``: adaptive reconfiguration moves: Herlau, Mørup, Schmidt and Teh, algorithm 3.
 - ``bsm``: split-merge with an informed launch: bSM of Herlau, Mørup, Schmidt and Teh, section
   3.6.2.
+- ``guided``: how a sampler that takes reference partitions becomes a kernel, of mixtures or of
+  networks.
 - ``reconfiguration``: one reconfiguration: what ``arm``, ``sarm`` and ``srm`` share.
 - ``reference_partitions``: two guide partitions, where they disagree, and what they have in
   common.

@@ -16,7 +16,7 @@ Cost: the atoms that move, and one predictive density a block for each set of tw
 """
 
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -30,17 +30,18 @@ from weald.mcmc.assignment.assignment import (
     take_out,
 )
 from weald.mcmc.assignment.scratch import Notes
+from weald.mcmc.contract import BlockState, Entry, PartitionState
 from weald.mcmc.state.atom_state import CONDITIONAL, Info, record
+from weald.mcmc.sweeps import Sampler
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import below, choose, shuffle
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.partition.partition import Model
 
+from .guided import guided
 from .reference_partitions import Guides
 
-__all__ = ["FLAG", "PLAN", "Plan", "sweep"]
-
-FLAG = "exact"
+__all__ = ["PLAN", "Plan", "kernel", "sweep"]
 
 _NONE = -1
 
@@ -65,7 +66,7 @@ def _list_sets(notes: Notes, sets: NDArray[np.int64], order: NDArray[np.int64], 
 
 
 @inner
-def _move(rng: Generator, state: Any, model: Model, notes: Notes, leader: int) -> int:
+def _move(rng: Generator, state: BlockState, model: Model, notes: Notes, leader: int) -> int:
     """Redraw the block of the leader's piece of its set, which the leader begins.
 
     Returns 1 if it went elsewhere, 0 if not, -1 if the leader has no company to move with.
@@ -101,7 +102,7 @@ def _move(rng: Generator, state: Any, model: Model, notes: Notes, leader: int) -
 @compiled
 def sweep(
     rng: Generator,
-    state: Any,
+    state: BlockState,
     model: Model,
     plan: Plan,
     guides: Guides,
@@ -126,3 +127,8 @@ def sweep(
             moved = _move(rng, state, model, notes, v)
             if moved >= 0:
                 record(tally, Info(CONDITIONAL, 0.0, moved))
+
+
+def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
+    """The kernel, as the registry names it."""
+    return guided(entry, sweep, PLAN, PLAN)

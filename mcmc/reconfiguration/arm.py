@@ -12,32 +12,32 @@ Cost: two walks, each with a few predictive densities for every atom outside the
 and one a block for every atom inside. (``split-merge-samplers.md`` section 2.8.)
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.assignment.scratch import Notes, Walk
+from weald.mcmc.contract import BlockState, Entry, PartitionState
 from weald.mcmc.split_merge.proposal import null_move
 from weald.mcmc.state.atom_state import Info, record
+from weald.mcmc.sweeps import Sampler
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.partition.partition import Model
 
+from .guided import guided
 from .reconfiguration import reconfigure
 from .reference_partitions import Guides, draw_disagreement
 
-__all__ = ["FLAG", "PLAN", "step", "sweep"]
+__all__ = ["PLAN", "kernel", "step", "sweep"]
 
-FLAG = "exact"
 PLAN = Walk(guided=1, whole=1)
 
 
 @inner
 def step(
     rng: Generator,
-    state: Any,
+    state: BlockState,
     model: Model,
     plan: Walk,
     guides: Guides,
@@ -54,7 +54,7 @@ def step(
 @compiled
 def sweep(
     rng: Generator,
-    state: Any,
+    state: BlockState,
     model: Model,
     plan: Walk,
     guides: Guides,
@@ -66,3 +66,8 @@ def sweep(
     state, model = by_reference(state), by_reference(model)
     guides, notes = by_reference(guides), by_reference(notes)
     record(tally, step(rng, state, model, plan, guides, notes, live))
+
+
+def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
+    """The kernel, as the registry names it."""
+    return guided(entry, sweep, PLAN, PLAN)

@@ -9,7 +9,7 @@ of the guides alone is exact. Guides as in :mod:`weald.mcmc.reconfiguration.arm`
 (``split-merge-samplers.md`` section 2.8.)
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -17,17 +17,18 @@ from numpy.typing import NDArray
 
 from weald.mcmc.assignment.restricted_gibbs import divide_or_join
 from weald.mcmc.assignment.scratch import Notes
+from weald.mcmc.contract import BlockState, Entry, PartitionState
 from weald.mcmc.split_merge.proposal import null_move
 from weald.mcmc.state.atom_state import Info, record
+from weald.mcmc.sweeps import Sampler
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.partition.partition import Model
 
+from .guided import guided
 from .reference_partitions import Guides, draw_disagreement
 
-__all__ = ["FLAG", "PLAN", "Plan", "sweep"]
-
-FLAG = "exact"
+__all__ = ["PLAN", "Plan", "kernel", "sweep"]
 
 
 class Plan(NamedTuple):
@@ -41,7 +42,7 @@ PLAN = Plan()
 
 @inner
 def _step(
-    rng: Generator, state: Any, model: Model, plan: Plan, guides: Guides, notes: Notes
+    rng: Generator, state: BlockState, model: Model, plan: Plan, guides: Guides, notes: Notes
 ) -> Info:
     if guides.apart[guides.apart.shape[0] - 1] == 0.0:
         return null_move()
@@ -52,7 +53,7 @@ def _step(
 @compiled
 def sweep(
     rng: Generator,
-    state: Any,
+    state: BlockState,
     model: Model,
     plan: Plan,
     guides: Guides,
@@ -64,3 +65,8 @@ def sweep(
     state, model = by_reference(state), by_reference(model)
     guides, notes = by_reference(guides), by_reference(notes)
     record(tally, _step(rng, state, model, plan, guides, notes))
+
+
+def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
+    """The kernel, as the registry names it."""
+    return guided(entry, sweep, PLAN, Plan(scans=0))

@@ -6,9 +6,17 @@ claim, same guides. (``split-merge-samplers.md`` section 2.8.)
 """
 
 from weald.mcmc.assignment.scratch import Walk
+from weald.mcmc.contract import BlockState, Entry, PartitionState
+from weald.mcmc.sweeps import Sampler
 
-from .arm import FLAG, sweep
+from .arm import sweep
+from .guided import guided
 
-__all__ = ["FLAG", "PLAN", "sweep"]
+__all__ = ["PLAN", "kernel", "sweep"]
 
 PLAN = Walk(guided=1, whole=0)
+
+
+def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
+    """The kernel, as the registry names it."""
+    return guided(entry, sweep, PLAN, PLAN)

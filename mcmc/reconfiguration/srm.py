@@ -5,31 +5,31 @@ their blocks is placed anew one by one. Exact and irreducible, alone too.
 (``split-merge-samplers.md`` section 2.8.)
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.assignment.in_place import in_place
 from weald.mcmc.assignment.scratch import Notes, Walk
+from weald.mcmc.contract import BlockState, Entry, PartitionState
 from weald.mcmc.split_merge.proposal import draw_anchors
 from weald.mcmc.state.atom_state import record
+from weald.mcmc.sweeps import Sampler
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.partition.partition import Model
 
 from .reconfiguration import reconfigure
 
-__all__ = ["FLAG", "PLAN", "sweep"]
+__all__ = ["PLAN", "kernel", "sweep"]
 
-FLAG = "exact"
 PLAN = Walk(guided=0, whole=0)
 
 
 @compiled
 def sweep(
     rng: Generator,
-    state: Any,
+    state: BlockState,
     model: Model,
     plan: Walk,
     notes: Notes,
@@ -42,3 +42,8 @@ def sweep(
         return
     pair = draw_anchors(rng, live)
     record(tally, reconfigure(rng, state, model, notes, plan, notes.own, pair, live))
+
+
+def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
+    """The kernel, as the registry names it."""
+    return in_place(entry, sweep, PLAN, PLAN)

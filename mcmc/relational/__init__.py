@@ -12,8 +12,6 @@
 - ``gibbs``: collapsed Gibbs for the infinite relational model, one vertex after another.
 - ``growing``: A network's state for a stream: room to spare, enlarged as vertices and blocks
   come, saved.
-- ``kernels``: the kernels for networks by their papers' short names, each with its claim, as for
-  mixtures.
 - ``position``: where a chain on a network stands: its partition, under an edge likelihood and a
   prior.
 - ``rgsm``: restricted Gibbs split-merge for the infinite relational model: Jain and Neal's

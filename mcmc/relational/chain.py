@@ -21,6 +21,7 @@ from weald.mcmc.chain.atom_ids import AtomIds
 from weald.mcmc.chain.chain import Note, Walk
 from weald.mcmc.chain.growing import taken_from, under
 from weald.mcmc.schedule.kernel_report import Refinement
+from weald.mcmc.schedule.stream_kernels import kernels_of_networks
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PartitionPrior, build_prior
 from weald.treecore.relational.family import IRM, Relational
@@ -36,7 +37,6 @@ from .growing import (
     settled_vertices,
     vertex_arrays,
 )
-from .kernels import kernels_of_networks
 from .position import VertexPosition
 from .vertices import room_for
 

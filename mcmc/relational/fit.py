@@ -18,7 +18,7 @@ from weald.mcmc.offline.fit import (
     report,
     sample,
 )
-from weald.mcmc.schedule.kernels import kernels_named
+from weald.mcmc.schedule.kernels import NETWORK_KERNELS
 from weald.treecore.errors import ParameterError
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
@@ -26,7 +26,6 @@ from weald.treecore.relational.edges import beta_edges, edge_mean, gamma_edges
 from weald.treecore.relational.network import Network
 
 from .edge_parameters import pair_counts
-from .kernels import NETWORK_KERNELS, NETWORK_SCHEDULES
 from .position import VertexPosition
 from .vertices import make_vertex_state
 
@@ -107,7 +106,7 @@ def fit_network(
     if network.n_vertices == 0:
         raise ParameterError("the network has no vertices")
     names = ",".join(settings.kernels)
-    kernels = kernels_named(names, NETWORK_KERNELS, NETWORK_SCHEDULES)
+    kernels = NETWORK_KERNELS.named(names)
     if any(kernel.guided for kernel in kernels) and settings.chains < LEAST_POPULATION:
         raise ParameterError(
             f"{names} takes guides from other chains: "

@@ -10,13 +10,18 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.assignment.assignment import reseat_freely
+from weald.mcmc.contract import Entry, PartitionState
+from weald.mcmc.sweeps import Sampler, Tally, redrawn, sampler
 from weald.treecore.compiled.compile import compiled
+from weald.treecore.compiled.draw import below
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.partition.partition import Model
 
 from .vertices import VertexState
 
-__all__ = ["sweep"]
+__all__ = ["kernel", "sweep"]
+
+Labels = NDArray[np.int64]
 
 
 @compiled
@@ -28,3 +33,19 @@ def sweep(rng: Generator, state: VertexState, model: Model, visited: NDArray[np.
     state, model = by_reference(state), by_reference(model)
     for at in range(visited.shape[0]):
         reseat_freely(rng, state, model, visited[at])
+
+
+def kernel(entry: Entry) -> Sampler[PartitionState[VertexState]]:
+    """The kernel, as the registry names it."""
+
+    def visit(rng: Generator, at: PartitionState[VertexState], visited: Labels) -> Tally:
+        at.run(rng, lambda state: sweep(rng, state, at.model, visited))
+        return redrawn(len(visited))
+
+    def run(rng: Generator, at: PartitionState[VertexState]) -> Tally:
+        return visit(rng, at, np.arange(at.n_atoms, dtype=np.int64))
+
+    def least(rng: Generator, at: PartitionState[VertexState]) -> Tally:
+        return visit(rng, at, np.array([below(rng, at.n_atoms)], dtype=np.int64))
+
+    return sampler(entry, run, least=least)

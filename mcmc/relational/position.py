@@ -6,14 +6,13 @@ on how much there was.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.assignment.scratch import Notes, make_notes
-from weald.mcmc.reconfiguration.reference_partitions import History
+from weald.mcmc.contract import PastStates
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior.base import PartitionPrior
 from weald.treecore.prior.sequential import canonical_labels
@@ -27,6 +26,7 @@ from .vertices import VertexState, make_vertex_state
 __all__ = ["VertexPosition"]
 
 Labels = NDArray[np.int64]
+T = TypeVar("T")
 
 
 class VertexPosition:
@@ -53,9 +53,7 @@ class VertexPosition:
         self.prior = prior
         self.learn = learn
         self.guides: tuple[Labels, ...] = ()
-        self.history: tuple[History, int] | None = None
-        self.notes: Notes = make_notes(network.n_vertices, network.n_vertices + 4)
-        self.live: Labels = np.arange(network.n_vertices, dtype=np.int64)
+        self.history: tuple[PastStates, int] | None = None
         self.model = self._model(family, prior)
         self._state = make_vertex_state(self.model, network, canonical_labels(labels))
 
@@ -73,7 +71,7 @@ class VertexPosition:
         """The edge likelihood as it stands."""
         return self.model.family
 
-    def run(self, rng: Generator, sweep: Callable[[VertexState], Any]) -> Any:
+    def run(self, rng: Generator, sweep: Callable[[VertexState], T]) -> T:
         """Let a kernel, which draws by ``rng``, change the partition; returns what it returns."""
         before, drawn = self.labels(), rng.bit_generator.state
         result = sweep(self._state)

@@ -11,19 +11,20 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.assignment.in_place import in_place
 from weald.mcmc.assignment.restricted_gibbs import divide_or_join
 from weald.mcmc.assignment.scratch import Notes
+from weald.mcmc.contract import Entry, PartitionState
 from weald.mcmc.split_merge.proposal import draw_anchors
 from weald.mcmc.state.atom_state import record
+from weald.mcmc.sweeps import Sampler
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.partition.partition import Model
 
 from .vertices import VertexState
 
-__all__ = ["FLAG", "Plan", "sweep"]
-
-FLAG = "exact"
+__all__ = ["Plan", "kernel", "sweep"]
 
 
 class Plan(NamedTuple):
@@ -50,3 +51,8 @@ def sweep(
     for _ in range(plan.proposals):
         pair = draw_anchors(rng, live)
         record(tally, divide_or_join(rng, state, model, notes, plan.scans, notes.before[:0], pair))
+
+
+def kernel(entry: Entry) -> Sampler[PartitionState[VertexState]]:
+    """The kernel, as the registry names it."""
+    return in_place(entry, sweep, Plan(), Plan(scans=0))

@@ -23,12 +23,15 @@ from weald.mcmc.assignment.assignment import (
     put_in,
     set_aside,
 )
+from weald.mcmc.assignment.in_place import in_place
 from weald.mcmc.assignment.restricted_gibbs import join, leave_all, put_in_order
 from weald.mcmc.assignment.scratch import Notes
+from weald.mcmc.contract import Entry, PartitionState
 from weald.mcmc.split_merge.proposal import decide, draw_blocks, gather_blocks, null_move
-from weald.mcmc.split_merge.sdds import FLAG, Plan
+from weald.mcmc.split_merge.sdds import Plan
 from weald.mcmc.split_merge.selection import Selection, split_score
 from weald.mcmc.state.atom_state import MERGE, SPLIT, Info, record
+from weald.mcmc.sweeps import Sampler
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import below, choose, coin
 from weald.treecore.compiled.reference import by_reference
@@ -38,7 +41,7 @@ from weald.treecore.relational.weighing import log_block, log_fusion
 
 from .vertices import VertexState
 
-__all__ = ["FLAG", "Plan", "sweep"]
+__all__ = ["Plan", "kernel", "sweep"]
 
 
 @inner
@@ -270,3 +273,8 @@ def sweep(
         return
     for _ in range(plan.proposals):
         record(tally, _step(rng, state, model, notes, plan))
+
+
+def kernel(entry: Entry) -> Sampler[PartitionState[VertexState]]:
+    """The kernel, as the registry names it."""
+    return in_place(entry, sweep, Plan(), Plan())

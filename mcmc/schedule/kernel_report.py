@@ -3,12 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .kernels import Kernel
-
-__all__ = ["KernelReport", "Ledger", "Refinement", "added"]
+__all__ = ["KernelReport", "Refinement", "added"]
 
 
 @dataclass(frozen=True)
@@ -57,28 +52,3 @@ def added(reports: Iterable[KernelReport]) -> tuple[KernelReport, ...]:
     for each in reports:
         moves[each.name] = moves[each.name] + each if each.name in moves else each
     return tuple(moves.values())
-
-
-class Ledger:
-    """Adds up what each move of a refinement did."""
-
-    def __init__(self, log_joint: float) -> None:
-        self.log_joint = log_joint
-        self._reports: tuple[KernelReport, ...] = ()
-
-    def note(
-        self, kernel: Kernel, tally: NDArray[np.float64], log_joint: float, seconds: float
-    ) -> None:
-        """Add a sweep: its tally, the log joint that it reached, and its time."""
-        share = 1.0 / len(kernel.parts)
-        gain, spent = (log_joint - self.log_joint) * share, seconds * share
-        self.log_joint = log_joint
-        moves = [
-            KernelReport(name, kernel.flag, int(row[0]), int(row[1]), float(row[2]), gain, spent)
-            for name, row in zip(kernel.parts, tally, strict=True)
-        ]
-        self._reports = added([*self._reports, *moves])
-
-    def reports(self) -> tuple[KernelReport, ...]:
-        """One report a move."""
-        return self._reports

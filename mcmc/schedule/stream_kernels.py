@@ -5,53 +5,65 @@ every partition. A sweep of Gibbs sampling is bounded, so that a round does not 
 stream.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeVar
+
+from weald.mcmc.contract import Kernel
+from weald.mcmc.gibbs.kernel import gibbs_on
 from weald.treecore.errors import ParameterError
 from weald.treecore.prior import PartitionPrior
 
-from .kernels import KERNELS, Kernel, gibbs_on, kernels_named
+from .kernels import KERNELS, NETWORK_KERNELS, Kernels
+from .registry import STREAM_SCHEDULES
 
-__all__ = ["require_runnable", "stream_kernels"]
+if TYPE_CHECKING:
+    from weald.mcmc.chain.position import Position
+    from weald.mcmc.relational.position import VertexPosition
 
-# No mixture of kernels that was tried does better on real tables for the same time.
-_AUTO = ("tgmcmc", "gibbs")
+__all__ = ["kernels_of_networks", "require_runnable", "stream_kernels"]
+
 _GIBBS_ATOMS = 1000
-# Kernels whose law is a product over blocks.
-_PRODUCT = ("slice", "gibbs-supc")
+
+S = TypeVar("S")
 
 
-def stream_kernels(
-    names: str,
-    kernels: Mapping[str, Kernel] | None = None,
-    auto: tuple[str, ...] = _AUTO,
-) -> tuple[Kernel, ...]:
-    """Kernels of a comma-joined list of names, in order; those of mixtures unless others are given.
-
-    Raises ParameterError for an unknown one, and for one that no stream can have.
-    """
-    mixture = kernels is None
-    found = kernels_named(names, KERNELS if kernels is None else kernels, {"auto": auto})
+def _streamed(names: str, kernels: Kernels[S]) -> list[Kernel[S]]:
+    found = kernels.named(names, STREAM_SCHEDULES[kernels.data])
     for kernel in found:
         if kernel.guided:
             raise ParameterError(
                 f"{kernel.name} takes its guides from other chains, and a stream has one: "
                 "choose other kernels (refinement.kernels)"
             )
-        if kernel.flag != "exact":
+        if kernel.claim != "exact":
             raise ParameterError(
-                f"{kernel.name} is {kernel.flag}: what a stream shows rests on exact kernels only "
+                f"{kernel.name} is {kernel.claim}: what a stream shows rests on exact kernels only "
                 "(refinement.kernels)"
             )
+    return found
+
+
+def stream_kernels(names: str) -> tuple[Kernel[Position], ...]:
+    """Kernels that refine a stream of a mixture, by a comma-joined list of names, in order.
+
+    Raises ParameterError for an unknown one, and for one that no stream can have.
+    """
     bounded = gibbs_on(_GIBBS_ATOMS)
-    return tuple(bounded if mixture and each.name == bounded.name else each for each in found)
+    found = _streamed(names, KERNELS)
+    return tuple(bounded if each.name == bounded.name else each for each in found)
+
+
+def kernels_of_networks(names: str) -> tuple[Kernel[VertexPosition], ...]:
+    """Kernels that refine a stream of edges. Raises as :func:`stream_kernels`."""
+    return tuple(_streamed(names, NETWORK_KERNELS))
 
 
 def require_runnable(names: str, prior: PartitionPrior) -> None:
     """Raise ParameterError where these kernels of mixtures cannot run with the prior."""
-    refused = [each.name for each in stream_kernels(names) if each.name in _PRODUCT]
-    if refused and not prior.seating(2, 2).is_product:
+    needing = [each.name for each in stream_kernels(names) if "product" in each.needs]
+    if needing and not prior.seating(2, 2).is_product:
         raise ParameterError(
-            f"{refused[0]} needs a prior of product form (dp, pitman-yor, nggp), not {prior.name}: "
+            f"{needing[0]} needs a prior of product form (dp, pitman-yor, nggp), not {prior.name}: "
             "choose other kernels (refinement.kernels)"
         )

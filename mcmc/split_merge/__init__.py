@@ -8,6 +8,7 @@
 - ``rm``: random mixing: the baseline of Wang and Russell (2015), section 5.1.
 - ``rsm``: simple random split-merge: Jain and Neal (2004), algorithm 1.
 - ``sams``: sequentially allocated merge-split: Dahl (2003).
+- ``sams_near``: sequentially allocated merge-split between neighbours.
 - ``sdds``: smart-dumb, dumb-smart split-merge: Wang and Russell (2015), sections 3 and 4.
 - ``selection``: smart choices of what to split and what to merge: Wang and Russell (2015),
   equations 2 to 6.

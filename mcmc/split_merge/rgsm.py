@@ -22,8 +22,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.contract import Entry, MixtureState
 from weald.mcmc.gibbs import gibbs
 from weald.mcmc.state.atom_state import MERGE, Info, State, record
+from weald.mcmc.sweeps import Sampler, proposals
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import coin, shuffle
 from weald.treecore.compiled.reference import by_reference
@@ -40,9 +42,7 @@ from .proposal import (
 )
 from .trial_split import block_of, join_side, open_sides, rescan, side_slot
 
-__all__ = ["ANCHORED", "FAIR", "FLAG", "Plan", "divide", "step", "sweep"]
-
-FLAG = "exact"
+__all__ = ["ANCHORED", "FAIR", "Plan", "divide", "kernel", "step", "sweep"]
 
 FAIR = 0
 ANCHORED = 1
@@ -138,3 +138,8 @@ def sweep(
             record(tally, step(rng, state, model, plan, draw_anchors(rng, live)))
     for _ in range(plan.gibbs):
         gibbs.visit(rng, state, model, live)
+
+
+def kernel(entry: Entry) -> Sampler[MixtureState]:
+    """The kernel, as the registry names it."""
+    return proposals(entry, sweep, Plan(), Plan(scans=0, gibbs=0))

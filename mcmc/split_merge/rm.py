@@ -17,7 +17,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.contract import Entry, MixtureState
 from weald.mcmc.state.atom_state import Info, State, record
+from weald.mcmc.sweeps import Sampler, proposals
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import below, coin
 from weald.treecore.compiled.reference import by_reference
@@ -37,21 +39,22 @@ from .proposal import (
 from .trial_split import drop_sides, join_side, open_sides, side_slot, slot_at
 
 __all__ = [
-    "FLAG",
     "HALF",
     "UNIFORM",
     "Plan",
     "draw_sides",
+    "kernel",
     "log_assignment",
     "log_exchange_ratio",
     "step",
     "sweep",
 ]
 
-FLAG = "exact"
-
 UNIFORM = 0
 HALF = 1
+
+# A sweep costs a few passes over the atoms whichever kernel makes it, so that names compare.
+_PROPOSALS = 5
 
 
 class Plan(NamedTuple):
@@ -147,3 +150,8 @@ def sweep(
         return
     for _ in range(plan.proposals):
         record(tally, step(rng, state, model, plan))
+
+
+def kernel(entry: Entry) -> Sampler[MixtureState]:
+    """The kernel, as the registry names it."""
+    return proposals(entry, sweep, Plan(_PROPOSALS), Plan())

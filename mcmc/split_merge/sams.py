@@ -18,7 +18,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.contract import Entry, MixtureState
 from weald.mcmc.state.atom_state import MERGE, Info, State, record
+from weald.mcmc.sweeps import Sampler, proposals
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import coin, shuffle
 from weald.treecore.compiled.reference import by_reference
@@ -36,9 +38,10 @@ from .proposal import (
 )
 from .trial_split import allocate, block_of, join_side, open_sides
 
-__all__ = ["FLAG", "Plan", "step", "sweep"]
+__all__ = ["Plan", "kernel", "step", "sweep"]
 
-FLAG = "exact"
+# Most merges are refused early: a sweep of so many costs a few passes, as other kernels' do.
+_PROPOSALS = 20
 
 
 class Plan(NamedTuple):
@@ -94,3 +97,8 @@ def sweep(
         near = plan.near > 0.0 and coin(rng, plan.near)
         i, j = draw_near_anchors(rng, live) if near else draw_anchors(rng, live)
         record(tally, step(rng, state, model, i, j))
+
+
+def kernel(entry: Entry) -> Sampler[MixtureState]:
+    """The kernel, as the registry names it."""
+    return proposals(entry, sweep, Plan(_PROPOSALS), Plan())

@@ -24,7 +24,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.contract import Entry, MixtureState
 from weald.mcmc.state.atom_state import MERGE, Info, State, record
+from weald.mcmc.sweeps import Sampler, proposals
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import below, coin, shuffle
 from weald.treecore.compiled.reference import by_reference
@@ -53,11 +55,11 @@ from .selection import (
 from .trial_split import allocate, drop_sides, join_side, open_sides, side_slot, slot_at
 
 __all__ = [
-    "FLAG",
     "Plan",
     "allocate_blocks",
     "dumb_merge",
     "dumb_split",
+    "kernel",
     "log_merged_choice",
     "smart_merge",
     "smart_split",
@@ -65,7 +67,8 @@ __all__ = [
     "sweep",
 ]
 
-FLAG = "exact"
+# Most merges are refused early: a sweep of so many costs a few passes, as other kernels' do.
+_PROPOSALS = 20
 
 
 class Plan(NamedTuple):
@@ -201,3 +204,8 @@ def sweep(
         return
     for _ in range(plan.proposals):
         record(tally, step(rng, state, model, plan))
+
+
+def kernel(entry: Entry) -> Sampler[MixtureState]:
+    """The kernel, as the registry names it."""
+    return proposals(entry, sweep, Plan(_PROPOSALS), Plan())

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.contract import Entry, MixtureState
 from weald.mcmc.state.atom_state import MERGE, Info, State, record
+from weald.mcmc.sweeps import Sampler, proposals
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import below, coin
 from weald.treecore.compiled.reference import by_reference
@@ -42,9 +44,10 @@ from .selection import (
 )
 from .trial_split import drop_sides, side_slot, slot_at
 
-__all__ = ["FLAG", "Plan", "step", "sweep"]
+__all__ = ["Plan", "kernel", "step", "sweep"]
 
-FLAG = "exact"
+# Most merges are refused early: a sweep of so many costs a few passes, as other kernels' do.
+_PROPOSALS = 20
 
 
 class Plan(NamedTuple):
@@ -112,3 +115,8 @@ def sweep(
         return
     for _ in range(plan.proposals):
         record(tally, step(rng, state, model, plan))
+
+
+def kernel(entry: Entry) -> Sampler[MixtureState]:
+    """The kernel, as the registry names it."""
+    return proposals(entry, sweep, Plan(_PROPOSALS), Plan())

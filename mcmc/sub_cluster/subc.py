@@ -19,7 +19,7 @@ Sources: Chang and Fisher (2013), sections 4.1 and 5; ``split-merge-samplers.md`
 """
 
 from math import log
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -38,17 +38,19 @@ from weald.mcmc.conditional.labels import (
     require_dense,
     super_clusters,
 )
-from weald.mcmc.state.atom_state import MERGE, SPLIT, Info
+from weald.mcmc.contract import Entry, MixtureState
+from weald.mcmc.state.atom_state import MERGE, SPLIT, Info, make_tally, record
+from weald.mcmc.sweeps import Sampler, Tally, sampler
 from weald.treecore.family.parameter_draws import Drawn, draw_parameters
 from weald.treecore.partition.partition import Atoms, Model
 from weald.treecore.prior.base import Seating
 
 __all__ = [
-    "FLAG",
     "Plan",
     "Proposal",
     "Sides",
     "drawn_sides",
+    "kernel",
     "launched",
     "propose",
     "relabelled",
@@ -56,8 +58,6 @@ __all__ = [
     "split_merge",
     "sweep",
 ]
-
-FLAG: Final = "exact"
 
 # Of the sides' weights while the launch runs; any constant is exact.
 _SIDE_SHAPE = 0.5
@@ -233,3 +233,17 @@ def sweep(
         labels, info = split_merge(rng, atoms, labels, model, plan, (int(i), int(j)))
         infos.append(info)
     return labels, infos
+
+
+def kernel(entry: Entry) -> Sampler[MixtureState]:
+    """The kernel, as the registry names it."""
+
+    def run(rng: Generator, at: MixtureState) -> Tally:
+        labels, infos = sweep(rng, at.atoms, at.labels(), at.model, Plan())
+        at.set_labels(labels)
+        tally = make_tally()
+        for info in infos:
+            record(tally, info)
+        return tally.sum(axis=0, keepdims=True)
+
+    return sampler(entry, run)

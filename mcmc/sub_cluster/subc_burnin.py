@@ -12,7 +12,7 @@ E16).
 """
 
 from math import log
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -31,12 +31,12 @@ from weald.mcmc.conditional.labels import (
     require_dense,
     super_clusters,
 )
+from weald.mcmc.contract import Entry, MixtureState
+from weald.mcmc.sweeps import Sampler, Tally, sampler
 from weald.treecore.family.parameter_draws import draw_parameters
 from weald.treecore.partition.partition import Atoms, Model
 
-__all__ = ["FLAG", "Plan", "SubClusters", "begin", "renumbered", "sweep"]
-
-FLAG: Final = "approximate"
+__all__ = ["Plan", "SubClusters", "begin", "keeping_sub_clusters", "kernel", "renumbered", "sweep"]
 
 
 class SubClusters(NamedTuple):
@@ -241,3 +241,24 @@ def _merges(
         age[one], fit[one], falling[one] = 0, -np.inf, 0
     merged, _ = _without_empty(SubClusters(labels, side, age - 1, fit, falling), np.zeros(k, int))
     return merged, len(gone)
+
+
+def kernel(entry: Entry) -> Sampler[MixtureState]:
+    """The kernel, as the registry names it."""
+    return keeping_sub_clusters(entry, Plan())
+
+
+def keeping_sub_clusters(entry: Entry, plan: Plan) -> Sampler[MixtureState]:
+    """Kernel that keeps sub-clusters as long as nobody else moves the blocks."""
+
+    def run(rng: Generator, at: MixtureState) -> Tally:
+        labels, atoms, model = at.labels(), at.atoms, at.model
+        state = at.kept.get(entry.name)
+        if not isinstance(state, SubClusters) or not np.array_equal(state.labels, labels):
+            state = begin(rng, atoms, labels, model)
+        state, n_accepted = sweep(rng, atoms, state, model, plan)
+        at.set_labels(state.labels)
+        at.kept[entry.name] = renumbered(state, at.labels())
+        return np.array([[float(at.n_atoms), float(n_accepted), 0.0]])
+
+    return sampler(entry, run)

@@ -12,7 +12,7 @@ Source: ``split-merge-samplers.md`` section 7, and section 2.10 for the rest.
 """
 
 from math import log, pi
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -27,9 +27,7 @@ from weald.treecore.prior.base import PartitionPrior
 
 from .subc import Plan, propose, relabelled
 
-__all__ = ["FLAG", "Counts", "PoissonLogNormal", "begin", "model_of", "split_merge", "sweep"]
-
-FLAG: Final = "exact"
+__all__ = ["Counts", "PoissonLogNormal", "begin", "model_of", "split_merge", "sweep"]
 
 # How much wider than the Laplace fit thetas are proposed: its tails must cover the posterior's.
 _WIDER = 1.3

@@ -8,12 +8,17 @@ Sources: Chang and Fisher (2013), sections 4 and 5; what is wrong: ``split-merge
 section 4, E12 to E16.
 """
 
-from typing import Final
+from weald.mcmc.contract import Entry, MixtureState
+from weald.mcmc.sweeps import Sampler
 
-from .subc_burnin import Plan
+from .subc_burnin import Plan, keeping_sub_clusters
 
-__all__ = ["FLAG", "PLAN"]
+__all__ = ["PLAN", "kernel"]
 
-FLAG: Final = "approximate"
 # For :func:`weald.mcmc.sub_cluster.subc_burnin.sweep`.
 PLAN = Plan(age=None, grouped=False)
+
+
+def kernel(entry: Entry) -> Sampler[MixtureState]:
+    """The kernel, as the registry names it."""
+    return keeping_sub_clusters(entry, PLAN)

@@ -10,14 +10,16 @@ moves, K4, K5 and the scan are ours.
 """
 
 from math import ceil, exp, sqrt
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.state.atom_state import Info
+from weald.mcmc.contract import Entry, PartitionState
+from weald.mcmc.state.atom_state import Info, State
 from weald.mcmc.state.pieces import Pieces
+from weald.mcmc.sweeps import Sampler, sampler
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import below, coin, pick
 from weald.treecore.compiled.reference import by_reference, held_by_reference
@@ -37,9 +39,13 @@ __all__ = [
     "KERNELS",
     "MOVES",
     "Picks",
+    "TreePosition",
+    "TreeState",
+    "beside_gibbs",
     "gather_step",
     "gibbs_step",
     "join_step",
+    "kernel",
     "leaf_step",
     "make_picks",
     "moves_of_sweep",
@@ -59,6 +65,8 @@ KERNELS = (
     "leaf-scan",
 )
 MOVES = (200, 25, 50, 200, 20, 20)
+# The one that reaches every partition alone.
+_LEAF_GIBBS = 3
 # Of the atoms a scan visits this share, and no more than so many.
 _SCANNED, _MOST_SCANNED = 0.1, 1000
 _LARGEST_WINDOW = 16
@@ -86,6 +94,22 @@ class Picks(NamedTuple):
     split_merge: NDArray[np.float64]
     repartition: NDArray[np.float64]
     cluster: NDArray[np.float64]
+
+
+class TreePosition(NamedTuple):
+    """The guide, the partition as its pieces, and the frozen weights of its nodes."""
+
+    guide: Guide
+    pieces: Pieces
+    picks: Picks
+
+
+class TreeState(PartitionState[State], Protocol):
+    """Where a chain that has a guide stands."""
+
+    def tree(self) -> TreePosition:
+        """The partition as pieces of the guide, for a kernel to change in place."""
+        ...
 
 
 def make_picks(guide: Guide) -> Picks:
@@ -252,3 +276,31 @@ def sweep(
     n_scanned = leaf_scan.scan(rng, guide, pieces, model, n_moves[6]) if n_moves[6] > 0 else 0
     tally[6, 0] += n_scanned
     tally[6, 1] += n_scanned
+
+
+def _sweep_of(rng: Generator, at: TreeState, moves: NDArray[np.int64]) -> NDArray[np.float64]:
+    guide, pieces, picks = at.tree()
+    tally = np.zeros((len(KERNELS), 3))
+    sweep(rng, guide, pieces, at.model, picks, moves, tally)
+    return tally
+
+
+def kernel(entry: Entry) -> Sampler[TreeState]:
+    """The kernel, as the registry names it."""
+
+    def run(rng: Generator, at: TreeState) -> NDArray[np.float64]:
+        return _sweep_of(rng, at, moves_of_sweep(at.n_atoms))
+
+    def least(rng: Generator, at: TreeState) -> NDArray[np.float64]:
+        return _sweep_of(rng, at, np.eye(len(KERNELS), dtype=np.int64)[_LEAF_GIBBS])
+
+    return sampler(entry, run, KERNELS, least=least)
+
+
+def beside_gibbs(entry: Entry) -> Sampler[TreeState]:
+    """The kernel for schedules with Gibbs sampling, which is what a scan of leaves does."""
+
+    def run(rng: Generator, at: TreeState) -> NDArray[np.float64]:
+        return _sweep_of(rng, at, np.array([*MOVES, 0], dtype=np.int64))[:-1]
+
+    return sampler(entry, run, KERNELS[:-1])

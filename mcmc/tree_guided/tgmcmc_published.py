@@ -12,13 +12,15 @@ Sources: Lee and Choi (2015), section 3, equations 11 and 12; ``tgmcmc-ibhc.md``
 """
 
 from math import exp, log, log1p
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.contract import Entry, MixtureState
 from weald.mcmc.state.atom_state import MERGE, NULL, SPLIT, Info
+from weald.mcmc.sweeps import Sampler, sampler
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import below, choose, coin
 from weald.treecore.compiled.reference import by_reference
@@ -40,18 +42,19 @@ from .cluster_trees import (
     copy_tree,
     detach_leaf,
     forget_tree,
+    labels_of_trees,
     list_below,
     log_insert_alone,
     log_sum,
+    make_trees,
     refresh_trees,
     sample_subtree,
     sequential_insert,
     stochastic_insert,
 )
 
-__all__ = ["FLAG", "PARTS", "PLAN", "Plan", "sweep"]
+__all__ = ["PARTS", "PLAN", "Plan", "kernel", "sweep"]
 
-FLAG: Final = "approximate"
 PARTS = ("global", "local")
 _NONE = -1
 _LOWEST_RATIO = -1000.0
@@ -320,3 +323,28 @@ def sweep(
             tally[0, 2] += max(info.log_ratio, _LOWEST_RATIO)
     if plan.depth >= 0:
         local_sweep(rng, model, trees, plan.depth, tally)
+
+
+class _Kept(NamedTuple):
+    """The clusters' trees, and the labels (n) that they had when they were kept."""
+
+    trees: Trees
+    labels: NDArray[np.int64]
+
+
+def kernel(entry: Entry) -> Sampler[MixtureState]:
+    """The kernel, as the registry names it; keeps trees as long as nobody else moves the blocks."""
+
+    def run(rng: Generator, at: MixtureState) -> NDArray[np.float64]:
+        labels, model = at.labels(), at.model
+        kept = at.kept.get(entry.name)
+        if not isinstance(kept, _Kept) or not np.array_equal(kept.labels, labels):
+            kept = _Kept(make_trees(at.family, at.atoms, labels, model), labels)
+        tally, found = np.zeros((len(PARTS), 3)), np.empty(at.n_atoms, dtype=np.int64)
+        sweep(rng, model, kept.trees, PLAN, tally)
+        labels_of_trees(kept.trees, found)
+        at.set_labels(found)
+        at.kept[entry.name] = kept._replace(labels=at.labels())
+        return tally
+
+    return sampler(entry, run, PARTS)

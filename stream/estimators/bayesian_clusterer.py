@@ -21,7 +21,7 @@ from weald.mcmc.estimate.predictive import Predictive
 from weald.mcmc.offline.chains import chains_for
 from weald.mcmc.offline.family_choice import choose_family
 from weald.mcmc.offline.fit import FitResult, FitSettings, combine, family_for, run_chain
-from weald.mcmc.schedule.kernels import kernels_named
+from weald.mcmc.schedule.kernels import KERNELS
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.model import free_shard
 from weald.stream.model.shard import Shard
@@ -287,7 +287,7 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "result_" in state:
-            kernels = tuple(dict.fromkeys(kernels_named(state["kernels"])))
+            kernels = tuple(dict.fromkeys(KERNELS.named(state["kernels"])))
             state = {**state, "result_": replace(state["result_"], kernels=kernels)}
         super().__setstate__(state)
 

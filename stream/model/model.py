@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from weald.mcmc.chain.chain import Chain
 from weald.mcmc.offline.base_from_sample import base_from_sample
 from weald.mcmc.relational.chain import NetworkChain
-from weald.mcmc.relational.kernels import kernels_of_networks
-from weald.mcmc.schedule.stream_kernels import require_runnable
+from weald.mcmc.schedule.stream_kernels import kernels_of_networks, require_runnable
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.storage.commit.commit import Arrays, StreamSpec
 from weald.storage.settings import RetentionSettings

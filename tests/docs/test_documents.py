@@ -15,8 +15,7 @@ from typer.main import get_command
 
 from weald.cli.config.settings import load
 from weald.cli.main import app, main
-from weald.mcmc.relational.kernels import NETWORK_KERNELS
-from weald.mcmc.schedule.kernels import KERNELS
+from weald.mcmc.schedule.kernels import KERNELS, NETWORK_KERNELS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

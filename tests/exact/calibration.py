@@ -24,8 +24,10 @@ from scipy.stats import chi2
 
 from tests.exact.enumeration import Shape, partitions
 from weald.mcmc.chain.position import Position
+from weald.mcmc.contract import Kernel
 from weald.mcmc.offline.start import atoms_of, grow_forest
-from weald.mcmc.schedule.kernels import KERNELS, PAST, Kernel
+from weald.mcmc.schedule.kernels import KERNELS
+from weald.mcmc.schedule.registry import PAST
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.interface.base import observe, spec_of, statistics_width
 from weald.treecore.guide.guide import freeze
@@ -94,13 +96,13 @@ def stand(
     return position
 
 
-def move(rng: Generator, position: Position, kernels: Sequence[Kernel]) -> None:
+def move(rng: Generator, position: Position, kernels: Sequence[Kernel[Position]]) -> None:
     position.resample(rng)
     for kernel in kernels:
         kernel.sweep(rng, position)
 
 
-def geweke(kernels: Sequence[Kernel], n_steps: int, seed: int) -> Values:
+def geweke(kernels: Sequence[Kernel[Position]], n_steps: int, seed: int) -> Values:
     """Standard errors by which summaries and the concentration are off the prior (4)."""
     rng = np.random.default_rng(seed)
     family = FAMILIES["gaussian"].build(_FAMILY, np.zeros((1, 1)))
@@ -119,7 +121,7 @@ def geweke(kernels: Sequence[Kernel], n_steps: int, seed: int) -> Values:
     return np.asarray((batches.mean(axis=0) - expected) / error)
 
 
-def ranks(kernels: Sequence[Kernel], n_sets: int, thin: int, seed: int) -> Labels:
+def ranks(kernels: Sequence[Kernel[Position]], n_sets: int, thin: int, seed: int) -> Labels:
     """Rank (n_sets, 0 to ``N_RANKED``) of the true log joint among draws ``thin`` sweeps apart."""
     rng = np.random.default_rng(seed)
     family = FAMILIES["gaussian"].build(_FAMILY, np.zeros((1, 1)))
@@ -154,7 +156,7 @@ def uniformity(found: Labels) -> float:
 def main() -> None:
     """Both tests at length."""
     parser = argparse.ArgumentParser(description=__doc__)
-    exact = [n for n, each in KERNELS.items() if each.flag == "exact" and not n.endswith(PAST)]
+    exact = [n for n, each in KERNELS.items() if each.claim == "exact" and not n.endswith(PAST)]
     parser.add_argument("--kernel", action="append", choices=list(KERNELS), help="only this one")
     parser.add_argument("--steps", type=int, default=20_000, help="of the joint test")
     parser.add_argument("--sets", type=int, default=2_000, help="of data to rank among")

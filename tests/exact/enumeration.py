@@ -41,6 +41,21 @@ class Paths:
         self.probability *= probabilities[chosen]
         return chosen
 
+    @property
+    def bit_generator(self) -> "Paths":
+        """What a sweep that is void would put back; none is, with room for every block."""
+        return self
+
+    @property
+    def state(self) -> tuple[()]:
+        return ()
+
+    def choice(self, n: int, size: int, *, replace: bool) -> list[int]:
+        """``size`` of n numbers, in the order in which they were drawn."""
+        assert not replace
+        left = list(range(n))
+        return [left.pop(self.pick([1.0 / len(left)] * len(left))) for _ in range(size)]
+
     def every_outcome(self, run: Callable[["Paths"], Any]) -> Iterator[tuple[Any, float]]:
         """``(run(self), probability)`` for every path."""
         while True:

@@ -15,18 +15,19 @@ from numpy.typing import NDArray
 from tests.exact.cases import Problem
 from tests.exact.enumeration import Paths, Shape
 from weald.mcmc.chain.position import Position
+from weald.mcmc.contract import Kernel
 from weald.mcmc.gibbs import gibbs
 from weald.mcmc.leases import lease_work
 from weald.mcmc.leases.lease_work import work
 from weald.mcmc.leases.leases import Budget, Lease, Pair, coin_groups, make_lease, pair_groups
-from weald.mcmc.schedule.kernels import Kernel
+from weald.mcmc.sweeps import Sampler
 from weald.treecore.guide.guide import Guide, guide_of_atoms
 from weald.treecore.prior import PartitionPrior, build_prior
 
 Ids = NDArray[np.int64]
 
 
-def scans_of(names: str) -> list[Kernel]:
+def scans_of(names: str) -> list[Kernel[Position]]:
     """Gibbs on the atoms that a budget lists in place of kernels; draws no subset of them."""
     visited = np.array(json.loads(names), dtype=np.int64)
 
@@ -35,7 +36,7 @@ def scans_of(names: str) -> list[Kernel]:
         n = float(visited.shape[0])
         return np.array([[n, n, 0.0]])
 
-    return [Kernel("gibbs", "exact", ("gibbs",), sweep)]
+    return [Sampler("gibbs", "exact", ("gibbs",), sweep)]
 
 
 def visiting(atoms: list[int]) -> Budget:

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from tests.batch_means import batch_means
-from weald.mcmc.chain.position import Position
+from weald.mcmc.contract import Entry
 from weald.mcmc.offline.fit import FitResult, FitSettings, fit, run_chain
-from weald.mcmc.schedule.kernels import KERNELS, SCHEDULES, Kernel
+from weald.mcmc.schedule import registry
+from weald.mcmc.schedule.kernels import KERNELS
 from weald.treecore.errors import ObservationError, ParameterError
 
 N = 90
@@ -87,6 +87,9 @@ def test_starts_that_the_prior_forbids(values: NDArray[np.float64]) -> None:
     assert result.n_clusters <= 2
 
 
+SCHEDULES = registry.SCHEDULES["mixture"]
+
+
 @pytest.mark.parametrize("name", [*KERNELS, *SCHEDULES])
 def test_kernels_by_name(name: str, values: NDArray[np.float64]) -> None:
     # A split-merge kernel for the entity/mention model takes no other prior.
@@ -127,14 +130,10 @@ def test_a_row_that_the_family_cannot_take(values: NDArray[np.float64]) -> None:
 
 @pytest.fixture
 def approximate(monkeypatch: pytest.MonkeyPatch) -> str:
-    """A kernel that claims nothing: it puts everything into one cluster."""
-
-    def sweep(_: Generator, position: Position) -> NDArray[np.float64]:
-        position.set_labels(np.zeros(position.n_atoms))
-        return np.ones((1, 3))
-
-    monkeypatch.setitem(KERNELS, "lumping", Kernel("lumping", "approximate", ("lumping",), sweep))
-    return "lumping"
+    """The name of a kernel that puts everything into one cluster."""
+    lumping = Entry("lumping", "approximate", "tests.mcmc.lumping")
+    monkeypatch.setattr(registry, "REGISTRY", [*registry.REGISTRY, lumping])
+    return lumping.name
 
 
 @pytest.mark.parametrize("consensus", ["map", "vi", "binder"])

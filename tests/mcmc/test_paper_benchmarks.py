@@ -14,7 +14,7 @@ from benchmarks.papers.predicted import Path
 from benchmarks.papers.simulated import N_KINDS, attributes, bernoulli_mixture, pair_in_doubt
 from benchmarks.papers.smart_dumb import PRIOR, law_of_k
 from benchmarks.schedules import SINGLE, arrivals
-from weald.mcmc.schedule.kernels import Kernel
+from weald.mcmc.sweeps import Sampler
 
 
 def test_number_of_pure_entities_is_that_of_all_allocations() -> None:
@@ -87,7 +87,7 @@ class Stirred:
     def sizes(self) -> NDArray[np.int64]:
         return np.array([self.size, 100 - self.size])
 
-    def kernel(self, hours: float, *, moves: bool = True) -> Kernel:
+    def kernel(self, hours: float, *, moves: bool = True) -> Sampler[Any]:
         """One whose every turn moves as far, to and fro, or not at all."""
 
         def sweep(_rng: Generator, _position: Any) -> NDArray[np.float64]:
@@ -96,7 +96,7 @@ class Stirred:
                 self.size = 140 - self.size
             return np.zeros((1, 3))
 
-        return Kernel("stirring", "exact", ("stirring",), sweep)
+        return Sampler("stirring", "exact", ("stirring",), sweep)
 
 
 def test_weights_follow_jumps_per_hour_and_stand_still_for_an_epoch() -> None:

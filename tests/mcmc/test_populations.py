@@ -9,10 +9,9 @@ from numpy.random import PCG64, Generator
 from weald.mcmc.offline.fit import FitSettings, fit
 from weald.mcmc.reconfiguration.reference_partitions import History
 from weald.mcmc.relational.fit import blocks_of, fit_network
-from weald.mcmc.relational.kernels import NETWORK_KERNELS
 from weald.mcmc.relational.position import VertexPosition
 from weald.mcmc.relational.vertices import make_vertex_state
-from weald.mcmc.schedule.kernels import KERNELS
+from weald.mcmc.schedule.kernels import KERNELS, NETWORK_KERNELS
 from weald.treecore.errors import ParameterError
 from weald.treecore.prior import build_prior
 from weald.treecore.relational.edges import beta_edges
@@ -47,8 +46,8 @@ def test_too_few_chains_to_guide_each_other() -> None:
 def test_claims() -> None:
     for kernels in (KERNELS, NETWORK_KERNELS):
         for name in ("accord", "arm", "sarm", "bsm"):
-            assert kernels[name].flag == "exact"
-            assert kernels[f"{name}-history"].flag == "adaptive"
+            assert kernels[name].claim == "exact"
+            assert kernels[f"{name}-history"].claim == "adaptive"
 
 
 def test_history_gives_this_chains_past_and_somebody_elses(rng: Generator) -> None:

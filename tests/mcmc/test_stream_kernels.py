@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from weald.mcmc.chain.chain import Chain
-from weald.mcmc.relational.kernels import kernels_of_networks
-from weald.mcmc.schedule.kernels import KERNELS, kernels_named, require_every_partition
-from weald.mcmc.schedule.stream_kernels import require_runnable, stream_kernels
+from weald.mcmc.schedule.kernels import KERNELS, require_every_partition
+from weald.mcmc.schedule.stream_kernels import kernels_of_networks, require_runnable, stream_kernels
 from weald.treecore.errors import ParameterError
 from weald.treecore.family import FAMILIES
 from weald.treecore.prior import build_prior
@@ -42,12 +41,12 @@ def test_kernels_that_a_prior_cannot_have_are_refused() -> None:
 @pytest.mark.parametrize("name", ["accord", "accord-history", "arm", "sarm", "bsm"])
 def test_guided_kernels_alone_are_refused(name: str) -> None:
     with pytest.raises(ParameterError, match=f"{name} alone does not reach every partition"):
-        require_every_partition(kernels_named(name))
-    require_every_partition(kernels_named(f"{name},gibbs"))
+        require_every_partition(KERNELS.named(name))
+    require_every_partition(KERNELS.named(f"{name},gibbs"))
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, each in KERNELS.items() if each.flag == "exact" and not each.guided]
+    "name", [name for name, each in KERNELS.items() if each.claim == "exact" and not each.guided]
 )
 def test_a_chain_is_refined_by_each(name: str) -> None:
     rng = np.random.default_rng(5)

@@ -27,9 +27,10 @@ from tests.exact.rounds import (
 )
 from weald.mcmc.leases import lease_work
 from weald.mcmc.leases.leases import Budget, Lease, concurrency
-from weald.mcmc.schedule.kernels import Kernel, kernels_named, moves_of
+from weald.mcmc.schedule.kernels import KERNELS
 from weald.mcmc.split_merge import sdds
 from weald.mcmc.state.atom_state import make_tally
+from weald.mcmc.sweeps import Sampler, moves_of
 from weald.mcmc.tree_guided import tgmcmc
 from weald.treecore.prior import build_prior
 
@@ -156,7 +157,7 @@ def test_tree_guided_kernels_on_the_restricted_guide(
         tgmcmc.sweep(rng, guide, pieces, position.model, picks, np.array(moves), tally)
         return tally
 
-    kernel = Kernel("tgmcmc", "exact", tgmcmc.KERNELS, sweep)
+    kernel = Sampler("tgmcmc", "exact", tgmcmc.KERNELS, sweep)
     monkeypatch.setattr(lease_work, "lease_kernels", lambda _: [kernel])
     small, rounds = bern(4)
     assert residual(small, rounds.matrix(small.states, by_coins(2))) < TOLERANCE
@@ -171,7 +172,7 @@ def test_a_smart_dumb_step_on_leases(monkeypatch: pytest.MonkeyPatch) -> None:
         sdds.sweep(rng, position.flat(), position.model, sdds.Plan(), live, tally)
         return moves_of(tally)
 
-    kernel = Kernel("sdds", "exact", ("sdds",), sweep)
+    kernel = Sampler("sdds", "exact", ("sdds",), sweep)
     monkeypatch.setattr(lease_work, "lease_kernels", lambda _: [kernel])
     small, rounds = bern(3)
     assert residual(small, matrix_of_coins(small, rounds, 2)) < TOLERANCE
@@ -183,7 +184,7 @@ def test_a_lease_by_coins_is_a_posterior_with_less_concentration(
     names: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Draw for draw, with kernels as they are: so what is exact for any alpha is so on leases."""
-    monkeypatch.setattr(lease_work, "lease_kernels", kernels_named)
+    monkeypatch.setattr(lease_work, "lease_kernels", KERNELS.named)
     _, rounds = bern(5)
     atoms = np.array([0, 2, 3, 4])
     lease = rounds.lease(np.array([0, 1, 0, 2, 1]), (atoms, 4))

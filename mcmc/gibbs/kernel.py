@@ -1,0 +1,54 @@
+"""Collapsed Gibbs: Neal (2000) algorithm 3, for all atoms in turn, or for some.
+
+Each atom is taken out and put back by a draw from its full conditional. Exact for every partition
+prior of Gibbs type, and irreducible. Cost: one predictive density a block and atom.
+(``split-merge-samplers.md`` section 2.1.)
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from weald.mcmc.contract import Entry, MixtureState
+from weald.mcmc.sweeps import Sampler, Tally, redrawn, sampler
+from weald.treecore.compiled.draw import below
+
+from . import gibbs
+
+__all__ = ["gibbs_on", "kernel"]
+
+_Visited = Callable[[Generator, int], NDArray[np.int64]]
+
+
+def kernel(entry: Entry) -> Sampler[MixtureState]:
+    """The kernel, as the registry names it."""
+    return sampler(entry, _scan(_all), least=_scan(_any))
+
+
+def gibbs_on(limit: int) -> Sampler[MixtureState]:
+    """Collapsed Gibbs on at most ``limit`` atoms a sweep, drawn without regard to the partition."""
+
+    def some(rng: Generator, n_atoms: int) -> NDArray[np.int64]:
+        drawn = rng.choice(n_atoms, size=min(n_atoms, limit), replace=False, shuffle=False)
+        return np.asarray(drawn, dtype=np.int64)
+
+    return Sampler("gibbs", "exact", ("gibbs",), _scan(some))
+
+
+def _all(_rng: Generator, n_atoms: int) -> NDArray[np.int64]:
+    return np.arange(n_atoms, dtype=np.int64)
+
+
+def _any(rng: Generator, n_atoms: int) -> NDArray[np.int64]:
+    return np.array([below(rng, n_atoms)], dtype=np.int64)
+
+
+def _scan(visited: _Visited) -> Callable[[Generator, MixtureState], Tally]:
+    def run(rng: Generator, at: MixtureState) -> Tally:
+        atoms = visited(rng, at.n_atoms)
+        at.run(rng, lambda state: gibbs.sweep(rng, state, at.model, atoms))
+        return redrawn(len(atoms))
+
+    return run
