@@ -163,14 +163,22 @@ def kernels() -> str:
         + ".",
         "",
     ]
+    told: dict[str, str] = {}
     for name, entry in entries("mixture").items():
-        parts += [f"## {name}", "", _about(entry, KERNELS[name].parts), ""]
-        parts += [cleandoc(import_module(entry.module).__doc__ or ""), ""]
+        parts += [f"## {name}", "", _about(entry, KERNELS[name].parts), "", _told(entry, told), ""]
     parts += ["# Kernels of networks", "", "What `weald fit --family irm --kernel` takes.", ""]
     for name, entry in entries("network").items():
-        parts += [f"## {name} (networks)", "", _about(entry, NETWORK_KERNELS[name].parts), ""]
-        parts += [cleandoc(import_module(entry.module).__doc__ or ""), ""]
+        about = _about(entry, NETWORK_KERNELS[name].parts)
+        parts += [f"## {name} (networks)", "", about, "", _told(entry, told), ""]
     return _plain("\n".join(parts))
+
+
+def _told(entry: Entry, told: dict[str, str]) -> str:
+    """The words of the kernel's own module, or who has had them already."""
+    if entry.module in told:
+        return f"As `{told[entry.module]}` above."
+    told[entry.module] = entry.name
+    return cleandoc(import_module(entry.module).__doc__ or "")
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -122,7 +122,7 @@ def _predict_edges(
     from weald.treecore.relational.edges import edge_mean
 
     shard = shown_network(state.reader, state.stream)
-    likelihood = shard.network.family.edges
+    likelihood = shard.chain.family.edges
 
     @cache
     def expected(first: int, second: int) -> float:

@@ -49,10 +49,10 @@ def _network(state: StoredStream) -> NetworkSubject:
     present = np.sort(shard.roster.present)
     if not len(present):
         raise NotReadyError(f"stream {stream} has no vertices", next_step="weald status")
-    family, links = shard.network.family, shard.network.edges()
+    family, links = shard.chain.family, shard.chain.edges()
     shown = shard.roster.cluster[present]
     numbered = np.unique(shown, return_inverse=True)[1].astype(np.int64)
-    blocks = blocks_of(family.edges, shard.network.network(), numbered)
+    blocks = blocks_of(family.edges, shard.chain.network(), numbered)
     ids = shown[np.unique(blocks.label, return_index=True)[1]].tolist()
     names = {seq: name for name, seq in shard.names.items()}
     place = np.full(shard.roster.end, -1, dtype=np.int64)

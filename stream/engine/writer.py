@@ -20,7 +20,6 @@ from weald.stream.errors import ReplayDiverged
 from weald.stream.model.batch_outcome import Applied
 from weald.stream.model.compacted_atoms import Archive
 from weald.stream.model.model import Plan, new_shard, spec_from_sample, spec_on_record, unfit
-from weald.stream.model.network_shard import NetworkShard
 from weald.stream.model.shard import Shard
 from weald.stream.record.pending_batch import Held
 from weald.stream.record.record import DeadLetter, TopicPartition
@@ -253,14 +252,9 @@ class Writer:
         """
         shard = self._model()
         applied = Applied()
-        if len(held) and isinstance(shard, NetworkShard):
-            rows, applied = shard.digest(held.batch, now, step)
+        if len(held):
+            rows, applied = shard.digest(held.batch, now, step, held.replaces)
             held.spread(rows)
-        elif len(held):
-            batch = held.batch
-            applied = shard.apply(
-                batch.values, now, step, times=batch.event_time, replaces=held.replaces
-            )
         if last:
             applied.extend(shard.conclude(now, step))
         return applied

@@ -10,6 +10,8 @@
 - ``leaf_budget``: keeping a stream's atoms within a budget: compaction, and the expansion of what
   looks torn.
 - ``lease_rounds``: which round of leases is out, and doing rounds again at a replay.
+- ``mixture_shard``: the writer's state where a stream is a mixture: observations are atoms, alone
+  or compacted.
 - ``model``: from settings and a first sample to a stream's model, and to the words that SQL keeps
   of it.
 - ``network_shard``: the writer's state where a stream is a network: the shard, with edges for

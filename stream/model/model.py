@@ -21,6 +21,7 @@ from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
 from weald.treecore.relational.family import IRM
 
 from .family_choice import choose_family
+from .mixture_shard import MixtureShard
 from .network_shard import NetworkShard
 from .shard import Shard
 from .stored_family import family_named, family_of
@@ -123,12 +124,12 @@ def new_shard(
     if spec.family == IRM.name:
         network = NetworkChain.start(family, prior, seed=spec.seed)
         return NetworkShard(network, family, cadence, memory)
-    return Shard(Chain.start(family, prior, seed=spec.seed), family, cadence, memory)
+    return MixtureShard(Chain.start(family, prior, seed=spec.seed), family, cadence, memory)
 
 
 def restored_shard(spec: StreamSpec, arrays: Arrays) -> Shard:
     """Make the shard that a snapshot's arrays are of."""
-    kind = NetworkShard if spec.family == IRM.name else Shard
+    kind: type[Shard] = NetworkShard if spec.family == IRM.name else MixtureShard
     return kind.restore(arrays, family_of(spec))
 
 
@@ -150,7 +151,7 @@ def free_shard(
     prior = prior_of(model)
     if not model.params:
         family = base_from_sample(family, prior, sample)
-    return Shard(Chain.start(family, prior, seed=model.seed), family, cadence, memory)
+    return MixtureShard(Chain.start(family, prior, seed=model.seed), family, cadence, memory)
 
 
 def prior_of(model: ModelSettings) -> PartitionPrior:

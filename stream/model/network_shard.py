@@ -6,21 +6,21 @@ when the last edge of a vertex leaves, the vertex leaves with it, and comes back
 """
 
 import json
-from typing import Any, cast
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.mcmc.chain.chain import Chain
 from weald.mcmc.relational.chain import NetworkChain
 from weald.mcmc.settings import RefinementSettings
-from weald.storage.commit.commit import Certainty, Departure
+from weald.storage.commit.commit import Departure
 from weald.stream.publication.publication import births
 from weald.stream.record.edges import NO_CLUSTER, rows_of
 from weald.stream.record.record import Batch, joined
 from weald.stream.settings import MemorySettings
 from weald.stream.telemetry.steps import Step
 from weald.treecore.errors import ParameterError
+from weald.treecore.family.interface.base import Family
 from weald.treecore.relational.family import DEGREE, VertexTotals
 
 from .batch_outcome import Applied
@@ -34,7 +34,7 @@ NAMES = "names"
 
 
 class NetworkShard(Shard):
-    """One network's model in memory.
+    """One network's model in memory; see :class:`~weald.stream.model.shard.Shard`.
 
     Parameters
     ----------
@@ -51,20 +51,20 @@ class NetworkShard(Shard):
         Number of the row of each vertex that is in the model.
     """
 
+    chain: NetworkChain
+
     def __init__(
         self,
         chain: NetworkChain,
-        _family: Any,
+        _family: Family,
         cadence: RefinementSettings,
         memory: MemorySettings | None = None,
     ) -> None:
-        # It has what the shard asks of a chain; leases and compaction `settle` refuses.
-        super().__init__(cast("Chain", chain), VertexTotals(), cadence, memory)
-        self.network = chain
+        super().__init__(chain, VertexTotals(), cadence, memory)
         self.names: dict[str, int] = {}
 
     @classmethod
-    def chain_of(cls, saved: Arrays) -> Any:
+    def chain_of(cls, saved: Arrays) -> NetworkChain:
         """The chain whose state this is."""
         return NetworkChain.restore(saved)
 
@@ -86,8 +86,7 @@ class NetworkShard(Shard):
                 "memory.leaf_budget is not for networks: vertices are not compacted, as each has "
                 "edges of its own. A window bounds the edges"
             )
-        # The base class settles before there is a name for the chain of a network.
-        if memory.fades and not cast("NetworkChain", self.chain).family.counts:
+        if memory.fades and not self.chain.family.counts:
             raise ParameterError(
                 "half-lives are for networks of counts (params.counts = true): here a pair of "
                 "vertices has an edge or none, and a pair that fades would have neither. Use "
@@ -95,7 +94,18 @@ class NetworkShard(Shard):
             )
         super().settle(cadence, memory)
 
-    def digest(self, batch: Batch, now: float, step: Step) -> tuple[Batch, Applied]:
+    @property
+    def judges_arrivals(self) -> bool:
+        """A vertex surprises nobody by itself."""
+        return False
+
+    def digest(
+        self,
+        batch: Batch,
+        now: float,
+        step: Step,
+        replaces: NDArray[np.int64] | None = None,  # noqa: ARG002 - no edge replaces another
+    ) -> tuple[Batch, Applied]:
         """Apply records of edges; returns the rows that they became, and what happened."""
         applied, pieces, at = Applied(), [], 0
         every = self.cadence.every_records
@@ -117,33 +127,29 @@ class NetworkShard(Shard):
     def edge_totals(self, first: int, second: int) -> tuple[float, float]:
         """Sum of the edges from one published cluster to another, and how many pairs there are."""
         cluster = self.roster.cluster
-        links = self.network.edges()
+        links = self.chain.edges()
         source, target = cluster[links.source], cluster[links.target]
         between = (source == first) & (target == second)
-        if not self.network.family.directed:
+        if not self.chain.family.directed:
             between |= (source == second) & (target == first)
         n_first, n_second = (
             int((cluster[self.roster.present] == c).sum()) for c in (first, second)
         )
         n_pairs = float(n_first * (n_second - 1 if first == second else n_second))
-        if first == second and not self.network.family.directed:
+        if first == second and not self.chain.family.directed:
             n_pairs /= 2.0
         return float(links.weight[between].sum()), n_pairs
 
     def remove(self, seqs: NDArray[np.int64], applied: Applied, now: float) -> None:
         """Take edges out of the model, by number, and vertices that have none left."""
-        gone = np.isin(self.network.edge_moments()[0], seqs)
+        gone = np.isin(self.chain.edge_moments()[0], seqs)
         if gone.any():
             self._lose(gone, applied, now)
 
     @property
     def numbers(self) -> NDArray[np.int64]:
         """Numbers of the rows that the model holds."""
-        return np.concatenate([super().numbers, self.network.edge_moments()[0]])
-
-    def forget_lent(self) -> None:
-        """Nothing is ever lent."""
-        self.rounds.abandon()
+        return np.concatenate([super().numbers, self.chain.edge_moments()[0]])
 
     def state(self) -> Arrays:
         """Named arrays from which `restore` continues, bit for bit."""
@@ -151,21 +157,21 @@ class NetworkShard(Shard):
         return {**super().state(), NAMES: np.frombuffer(names, dtype=np.uint8)}
 
     @classmethod
-    def restore(cls, state: Arrays, family: Any) -> "NetworkShard":
+    def restore(cls, state: Arrays, family: Family) -> Self:
         """Undo `state`."""
-        shard = cast("NetworkShard", super().restore(state, family))
+        shard = super().restore(state, family)
         shard.names = dict(json.loads(state[NAMES].tobytes()))
         return shard
 
     def _insert(self, rows: Rows, now: float, applied: Applied) -> None:
         arrivals = self._homes()
         old = self.roster.present
-        before = self.network.degrees[old]
+        before = self.chain.degrees[old]
         seqs = self.seq + 1 + np.arange(len(rows.values))
-        atoms = self.network.insert(rows.values, seqs, rows.times)
+        atoms = self.chain.insert(rows.values, seqs, rows.times)
         at = np.flatnonzero(atoms >= 0)
         vertices = atoms[at]
-        placed, born = arrivals.place(self.network.labels[vertices])
+        placed, born = arrivals.place(self.chain.labels[vertices])
         applied.lineage += births(self.publication, seqs[at[born]], placed[born], now)
         clusters = np.full(len(atoms), NO_CLUSTER, dtype=np.int64)
         clusters[at] = placed
@@ -175,44 +181,43 @@ class NetworkShard(Shard):
         self.names.update((rows.keys[i] or "", int(seqs[i])) for i in at.tolist())
         self.seq += len(rows.values)
         if len(vertices):
-            self.table.add(placed, self.network.atom_rows(vertices), self.publication)
-        more = self.network.degrees[old] - before
+            self.table.add(placed, self.chain.atom_rows(vertices), self.publication)
+        more = self.chain.degrees[old] - before
         if more.any():
             grown = np.zeros((int((more != 0).sum()), DEGREE + 1))
             grown[:, DEGREE] = more[more != 0]
             self.table.add(self.roster.cluster[old[more != 0]], grown, self.publication)
-
-    def _warnings(self) -> list[str] | None:
-        return None
-
-    def _told(self, _moved: NDArray[np.int64]) -> Certainty:
-        """Vertices have no density between them, so that blocks have no groups."""
-        return self._draws.certainty(self.roster)
 
     def _forget(self, applied: Applied, now: float) -> None:
         """Let time pass: edges fade, or leave, and vertices that have none left."""
         settings = self.forgetting.settings
         if not settings.forgets:
             self.forgetting.go_on(self.seq, np.empty(0), 0)
-            self.network.merge_edges()
+            self.chain.merge_edges()
             return
-        seqs, times = self.network.edge_moments()
+        seqs, times = self.chain.edge_moments()
         fresh = seqs > self.forgetting.stood
         factor = self.forgetting.go_on(self.seq, times[fresh], int(fresh.sum()))
         newest = len(seqs) if settings.window_records is None else settings.window_records
         gone = times < self.forgetting.horizon
         gone[: max(len(seqs) - newest, 0)] = True
         if factor < 1.0:
-            self.network.fade_edges(factor)
-            gone |= self.network.edge_weights() < LEAST_WEIGHT
+            self.chain.fade_edges(factor)
+            gone |= self.chain.edge_weights() < LEAST_WEIGHT
             self._arrivals = None
             self._regroup(set(self.roster.cluster[self.roster.present].tolist()))
         if gone.any():
             self._lose(gone, applied, now)
 
+    def _compact(self, applied: Applied) -> None:
+        """Vertices are not compacted: each has edges of its own."""
+
+    def _expand(self, applied: Applied) -> None:
+        """Nothing was compacted."""
+
     def _lose(self, gone: NDArray[np.bool_], applied: Applied, now: float) -> None:
         touched = set(self.roster.cluster[self.roster.present].tolist())
-        seqs, atoms = self.network.remove_edges(gone)
+        seqs, atoms = self.chain.remove_edges(gone)
         vertices = self.roster.seq[atoms]
         left = set(vertices.tolist())
         self.names = {name: seq for name, seq in self.names.items() if seq not in left}

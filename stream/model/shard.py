@@ -5,30 +5,31 @@ at the end of a batch; so a stream that is cut into other batches, or killed and
 at the same partition, bit for bit.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.chain.chain import Chain
 from weald.mcmc.chain.growing import taken_from
+from weald.mcmc.contract import Chain
 from weald.mcmc.leases.leases import Budget
 from weald.mcmc.leases.outstanding import Lent
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.mcmc.settings import RefinementSettings
-from weald.storage.commit.commit import Certainty, Departure, PublicationRow
+from weald.storage.commit.commit import Certainty, PublicationRow
 from weald.stream.publication.arrival_router import Arrivals
 from weald.stream.publication.certainty import RecentDraws
 from weald.stream.publication.groups import Groups
-from weald.stream.publication.judgement import warnings_of
-from weald.stream.publication.publication import LineageEvent, Moment, Published, births, publish
+from weald.stream.publication.publication import LineageEvent, Moment, Published, publish
+from weald.stream.record.record import Batch
 from weald.stream.settings import MemorySettings
 from weald.stream.tables.atom_table import Roster
 from weald.stream.tables.cluster_table import ClusterTable
 from weald.stream.telemetry.steps import Step, untimed
+from weald.treecore.family.interface.base import Family
 
 from .batch_outcome import Applied
 from .cadence import cadence_of, cadence_row
@@ -45,10 +46,15 @@ Arrays = dict[str, NDArray[Any]]
 
 CHAIN, TABLE, DRAWS, ROSTER, MEMORY = "chain.", "clusters.", "draws.", "roster.", "memory."
 GROUPS = "groups."
+# `settle` refuses the settings under which anybody would ask.
+_NOT_LENT = "all clusters of this model are coupled: none can be lent to a worker"
 
 
-class Shard:
-    """One stream's model in memory; its one writer calls `apply`.
+class Shard(ABC):
+    """One stream's model in memory; its one writer calls `digest`.
+
+    What mixtures and networks do alike; see :class:`~weald.stream.model.mixture_shard.MixtureShard`
+    and :class:`~weald.stream.model.network_shard.NetworkShard` for the rest.
 
     Parameters
     ----------
@@ -64,7 +70,7 @@ class Shard:
     def __init__(
         self,
         chain: Chain,
-        family: Any,
+        family: Family,
         cadence: RefinementSettings,
         memory: MemorySettings | None = None,
     ) -> None:
@@ -159,19 +165,6 @@ class Shard:
                     self._compact(applied)
         return applied
 
-    def lend(self, number: int, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
-        """Give the partition out to workers, as round ``number``."""
-        self.rounds.begin(number, self.seq, self.publication)
-        return self.chain.lend(rng, n_leases, budget)
-
-    def take_back(self, returns: Sequence[tuple[Ids, Ids]]) -> Refinement:
-        """Take the round that is out back: atoms and labels of each lease that was returned."""
-        refinement = self.chain.adopt(returns)
-        self.rounds.end()
-        self._arrivals = None
-        self._draws.add(self.chain.labels, self.seq)
-        return refinement
-
     def conclude(self, now: float, step: Step = untimed) -> Applied:
         """Refine and publish what is not published yet, at the end of a finite source.
 
@@ -196,18 +189,6 @@ class Shard:
         with step("publish"):
             self._publish(applied, now)
         return applied
-
-    def forget_lent(self) -> None:
-        """Go on as if no round were out; its returns are late from now on."""
-        self.chain.forget_lent()
-        self.rounds.abandon()
-
-    def remove(self, seqs: Ids, applied: Applied, now: float) -> None:
-        """Take observations out of the model, by number; those that are not there are passed over.
-
-        What happened is added to `applied`. Clusters without any left are retired.
-        """
-        self._leave(self.roster.atoms_of(seqs), applied, now)
 
     @property
     def numbers(self) -> Ids:
@@ -265,7 +246,7 @@ class Shard:
         }
 
     @classmethod
-    def restore(cls, state: Arrays, family: Any) -> "Shard":
+    def restore(cls, state: Arrays, family: Family) -> Self:
         """Undo `state`; cadence and memory are those under which it was saved, for the replay."""
         # A stream that was saved before its kernels could be chosen had what is "auto" now.
         kernels = state["kernels"].tobytes().decode() if "kernels" in state else "auto"
@@ -282,52 +263,11 @@ class Shard:
         shard.bounding.next_bundle, shard.bounding.n_early = shown[4:]
         return shard
 
-    @classmethod
-    def chain_of(cls, saved: Arrays) -> Any:
-        """The chain whose state this is."""
-        return Chain.restore(saved)
-
     def _homes(self) -> Arrivals:
         """Where the blocks' arrivals go until something else is published."""
         if self._arrivals is None:
             self._arrivals = Arrivals.settled(self.chain.labels, self.roster, self._next_cluster)
         return self._arrivals
-
-    def _insert(self, rows: Rows, now: float, applied: Applied) -> None:
-        values, times, _ = rows
-        arrivals = self._homes()
-        atoms = self.chain.insert(values)
-        clusters, born = arrivals.place(self.chain.labels[atoms])
-        seqs = self.seq + 1 + np.arange(len(values))
-        applied.lineage += births(self.publication, seqs[born], clusters[born], now)
-        applied.clusters.append(clusters)
-        self._next_cluster += len(born)
-        self.roster.enter(atoms, seqs, times, clusters)
-        if self.archive is not None and self.forgetting.settings.leaf_budget is not None:
-            self.archive.arrived(self.seq + 1, values, times)
-        self.seq += len(values)
-        self.table.add(clusters, self.chain.atom_rows(atoms), self.publication)
-
-    def _forget(self, applied: Applied, now: float) -> None:
-        """Let time pass: weights shrink, and what is too old or weighs too little leaves."""
-        self.remove(self.forgetting.take_replaced(), applied, now)
-        factor = self.forgetting.advance(self.roster, self.seq)
-        weights = self.chain.atom_rows(self.roster.present)[:, 1] * factor
-        self._leave(self.forgetting.leaving(self.roster, weights), applied, now)
-        if factor < 1.0 and self.chain.n_atoms:
-            self.chain.fade(factor)
-            self._regroup(set(self.roster.cluster[self.roster.present].tolist()))
-
-    def _leave(self, atoms: Ids, applied: Applied, now: float) -> None:
-        if len(atoms) == 0:
-            return
-        atoms = atoms[np.argsort(self.roster.seq[atoms])]
-        applied.departures.append(Departure(self.seq, self.roster.seq[atoms]))
-        touched = set(self.roster.cluster[atoms].tolist())
-        for part in (self.chain.remove, self.roster.leave, self._draws.forget):
-            part(atoms)
-        self._arrivals = None  # a block may have lost the members that tied it to its cluster
-        applied.lineage += self._retirements(touched, now)
 
     def _retirements(self, touched: set[int], now: float) -> list[LineageEvent]:
         """Renew the table's rows of these clusters; events of those that have no member left."""
@@ -335,27 +275,6 @@ class Shard:
             LineageEvent("retire", self.publication, self.seq, now, cluster, (), size, n_moved=0)
             for cluster, size in self._regroup(touched)
         ]
-
-    def _compact(self, applied: Applied) -> None:
-        """Make room for the observations until the next refinement."""
-        budget, room = self.forgetting.settings.leaf_budget, self.cadence.every_records
-        if budget is None or self.chain.n_atoms + room <= budget:
-            return
-        made, gone = self.bounding.compact(self.chain, self.roster, self.publication, budget, room)
-        self._draws.forget(gone)
-        applied.reassigned += made
-        if (archive := self.archive) is not None:
-            archive.bundled(made)
-
-    def _expand(self, applied: Applied) -> None:
-        """Take apart again what no longer looks like one."""
-        budget = self.forgetting.settings.leaf_budget
-        if budget is None or self.archive is None:
-            return
-        ended, atoms = self.bounding.expand(self.chain, self.roster, self.archive, budget)
-        self._draws.forget(atoms)
-        applied.reassigned += ended
-        self.expanded |= len(ended) > 0
 
     def _regroup(self, clusters: set[int]) -> list[tuple[int, int]]:
         atoms = self.roster.present
@@ -415,12 +334,71 @@ class Shard:
         moved = np.concatenate([shown[changed], published.clusters[changed]])
         applied.certainties.append(self._told(moved))
 
+    # What differs between mixtures and networks.
+
+    @property
+    def judges_arrivals(self) -> bool:
+        """Whether one observation may look unlike all that is known."""
+        return True
+
+    @abstractmethod
+    def digest(
+        self, batch: Batch, now: float, step: Step, replaces: Ids | None = None
+    ) -> tuple[Batch, Applied]:
+        """Apply decoded records; returns the rows that they became, and what happened."""
+        ...
+
+    def lend(self, number: int, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
+        """Give the partition out to workers, as round ``number``."""
+        raise NotImplementedError(_NOT_LENT)
+
+    def note_lent(self) -> None:
+        """Replay `lend`, as far as the chain itself is concerned."""
+        raise NotImplementedError(_NOT_LENT)
+
+    def take_back(self, returns: Sequence[tuple[Ids, Ids]]) -> Refinement:
+        """Take the round that is out back: atoms and labels of each lease that was returned."""
+        raise NotImplementedError(_NOT_LENT)
+
+    def forget_lent(self) -> None:
+        """Go on as if no round were out; its returns are late from now on."""
+        self.rounds.abandon()
+
+    @abstractmethod
+    def remove(self, seqs: Ids, applied: Applied, now: float) -> None:
+        """Take observations out of the model, by number; those that are not there are passed over.
+
+        What happened is added to `applied`. Clusters without any left are retired.
+        """
+        ...
+
+    @classmethod
+    @abstractmethod
+    def chain_of(cls, saved: Arrays) -> Chain:
+        """The chain whose state this is."""
+        ...
+
+    @abstractmethod
+    def _insert(self, rows: Rows, now: float, applied: Applied) -> None:
+        """Take rows in, and give each the cluster that its block is shown in."""
+
+    @abstractmethod
+    def _forget(self, applied: Applied, now: float) -> None:
+        """Let time pass: weights shrink, and what is too old or weighs too little leaves."""
+        ...
+
+    @abstractmethod
+    def _compact(self, applied: Applied) -> None:
+        """Make room for the observations until the next refinement."""
+
+    @abstractmethod
+    def _expand(self, applied: Applied) -> None:
+        """Take apart again what no longer looks like one."""
+
     def _warnings(self) -> list[str] | None:
         """What speaks against the partition that is shown; None where nobody can say."""
-        family, chain = self.chain.family, self.chain
-        return warnings_of(family, self.roster, chain.atom_rows, self.table.totals)
+        return None
 
-    def _told(self, moved: Ids) -> Certainty:
+    def _told(self, _moved: Ids) -> Certainty:
         """How sure the draws are of what is shown, and which clusters make a group."""
-        self.groups.publish(self.chain.family, self.roster, self.chain.atom_rows, moved)
-        return replace(self._draws.certainty(self.roster), group=self.groups.group)
+        return self._draws.certainty(self.roster)

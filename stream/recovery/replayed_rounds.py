@@ -49,7 +49,7 @@ class ReplayedRounds:
                 if (row.begun_seq, row.begun_publication) != here:
                     return
                 shard.rounds.begin(row.round_number, *here)
-                shard.chain.note_lent()
+                shard.note_lent()
             if (row.seq, row.publication) != here:
                 return
             shard.take_back(unpacked(row.payload))

@@ -15,7 +15,6 @@ from weald.storage.commit.commit import BatchCommit, PublicationRow, Reassignmen
 from weald.storage.sql.failpoints import failpoint
 from weald.stream.engine.writer import Writer
 from weald.stream.model.batch_outcome import Applied
-from weald.stream.model.network_shard import NetworkShard
 from weald.stream.model.shard import Shard
 from weald.stream.record.pending_batch import Held
 from weald.stream.record.record import TopicPartition
@@ -111,8 +110,7 @@ class Watch:
 
     def arriving(self, shard: Shard, held: Held) -> None:
         """Tell how new observations look that are about to be inserted."""
-        # A vertex surprises nobody by itself.
-        judged = len(held) and not isinstance(shard, NetworkShard)
+        judged = len(held) and shard.judges_arrivals
         scores = self._novelty.score(shard, held.batch.values) if judged else None
         if scores is not None:
             self.metrics.scored(*scores)

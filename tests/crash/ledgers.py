@@ -16,6 +16,7 @@ from weald.mcmc.settings import RefinementSettings
 from weald.storage.commit.commit import ClusterRow, ObservationBlock, Reassignment
 from weald.storage.writing.store import SqlReader
 from weald.stream.model.batch_outcome import Applied
+from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import new_shard
 from weald.stream.model.shard import Shard
 from weald.stream.model.stored_family import family_of
@@ -204,7 +205,7 @@ def _snapshot(reader: SqlReader, stream: str, calm: Shard, sent: Expected) -> li
     if newest is None or newest.seq != calm.seq:
         return ["the newest snapshot is not of the stream's end"]
     family = family_of(reader.spec(stream))
-    restored = Shard.restore(newest.payload, family)
+    restored = MixtureShard.restore(newest.payload, family)
     # It may be that of the last batch, which the publication at the end of a source comes after.
     if sent.concluded:
         restored.conclude(0.0)

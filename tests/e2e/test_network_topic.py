@@ -103,8 +103,8 @@ def _streamed(shard: NetworkShard) -> NDArray[np.int64]:
     """Draws of the stream's chain as it goes on, a row each, vertices by their atoms."""
     draws = []
     for _ in range(N_DRAWS):
-        shard.network.refine(1)
-        draws.append(shard.network.labels)
+        shard.chain.refine(1)
+        draws.append(shard.chain.labels)
     return np.array(draws)
 
 

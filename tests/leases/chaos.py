@@ -52,8 +52,8 @@ from weald.storage.writing.store import SqlStore
 from weald.stream.engine.coordinator import Refinery
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.writer import Claim, Writer
+from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import Plan
-from weald.stream.model.shard import Shard
 from weald.stream.source.file_source import FileSource
 from weald.stream.telemetry.telemetry import Watch
 from weald.stream.worker.settings import WorkersSettings
@@ -282,10 +282,10 @@ class Scene:
             assert_valid(again)
             return Counter(row.outcome for row in leases)
 
-    def _loaded(self, store: SqlStore) -> Shard:
+    def _loaded(self, store: SqlStore) -> MixtureShard:
         writer = Writer(self.plan, store, Claim("chaos", 0, takeover=True))
         writer.load(lambda _: None)
-        assert writer.shard is not None
+        assert isinstance(writer.shard, MixtureShard)
         # What the last writer had out when it ended is nobody's.
         writer.shard.forget_lent()
         return writer.shard
@@ -311,7 +311,7 @@ def stored_clusters(store: SqlStore) -> list[int]:
     return clusters
 
 
-def same_model(one: Shard, other: Shard) -> None:
+def same_model(one: MixtureShard, other: MixtureShard) -> None:
     """Labels, statistics and random state are the same; the forest may have been tidied earlier."""
     found, expected = one.state(), other.state()
     for name in expected:
@@ -319,7 +319,7 @@ def same_model(one: Shard, other: Shard) -> None:
             np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
 
 
-def assert_valid(shard: Shard) -> None:
+def assert_valid(shard: MixtureShard) -> None:
     """The chain's forest holds each observation once, with sums that add up."""
     chain = shard.chain
     assert (chain.labels >= 0).sum() == shard.seq

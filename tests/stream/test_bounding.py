@@ -29,6 +29,7 @@ from weald.storage.queries.base import AsOf
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
 from weald.stream.model.compacted_atoms import Archive
+from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import Plan, free_shard
 from weald.stream.settings import MemorySettings
 from weald.treecore.errors import ParameterError
@@ -72,8 +73,8 @@ def test_within_the_budget_everything_is_there(whole: tuple[SqlStore, Engine]) -
     assert_exactly_once(store, N)
     writer = engine._ownership.writer
     assert writer is not None
-    assert writer.shard is not None
     shard = writer.shard
+    assert isinstance(shard, MixtureShard)
     assert shard.chain.n_atoms <= BUDGET
     assert shard.chain.n_observations == shard.roster.n_observations == N
     assert chain_faults(shard.chain) == 0
@@ -158,8 +159,8 @@ def test_what_looks_torn_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert_exactly_once(store, N)
     writer = engine._ownership.writer
     assert writer is not None
-    assert writer.shard is not None
     shard = writer.shard
+    assert isinstance(shard, MixtureShard)
     assert chain_faults(shard.chain) == 0
     # Expansions took bundles' numbers away that compactions gave.
     bundles = -shard.roster.seq[shard.roster.seq < 0]

@@ -9,8 +9,8 @@ import pytest
 
 from tests.stream.scenario import plan_for
 from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import Plan, free_shard
-from weald.stream.model.shard import Shard
 from weald.treecore.errors import ParameterError
 
 
@@ -36,7 +36,7 @@ def test_a_saved_model_goes_on_with_its_kernels() -> None:
     cadence = RefinementSettings(100, 100, 1, kernels="sams,gibbs")
     shard = free_shard(ModelSettings(family="gaussian"), cadence, values)
     shard.apply(values[:200], 0.0)
-    again = Shard.restore(shard.state(), shard.chain.family)
+    again = MixtureShard.restore(shard.state(), shard.chain.family)
     assert again.cadence.kernels == "sams,gibbs"
     found = [each.apply(values[200:], 0.0).refinements[-1] for each in (shard, again)]
     assert found[0].log_joint_after == found[1].log_joint_after

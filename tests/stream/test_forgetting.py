@@ -25,7 +25,7 @@ from weald.mcmc.chain.chain import Chain
 from weald.mcmc.settings import RefinementSettings
 from weald.stream.model.batch_outcome import Applied
 from weald.stream.model.forgetting import Forgetting, load_memory, saved_memory
-from weald.stream.model.shard import Shard
+from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.settings import MemorySettings
 from weald.stream.tables.atom_table import Roster
 from weald.treecore.family import FAMILIES
@@ -36,10 +36,10 @@ CADENCE = RefinementSettings(every_records=50, publish_every_records=100, rounds
 N = 600
 
 
-def shard_of(memory: MemorySettings) -> Shard:
+def shard_of(memory: MemorySettings) -> MixtureShard:
     values = values_of(200)
     family = FAMILIES["gaussian"].build({}, values)
-    return Shard(Chain.start(family, build_prior("dp", {}), seed=3), family, CADENCE, memory)
+    return MixtureShard(Chain.start(family, build_prior("dp", {}), seed=3), family, CADENCE, memory)
 
 
 def moved(n: int) -> NDArray[np.float64]:
@@ -49,7 +49,7 @@ def moved(n: int) -> NDArray[np.float64]:
     return centres + draw.normal(size=(n, 2))
 
 
-def consistent(shard: Shard) -> None:
+def consistent(shard: MixtureShard) -> None:
     """The chain, the roster and the table of clusters tell the same."""
     assert chain_faults(shard.chain) == 0
     roster, present = shard.roster, shard.roster.present

@@ -5,6 +5,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import free_shard
 from weald.stream.model.shard import Shard
 from weald.stream.publication.groups import Groups
@@ -91,7 +92,7 @@ def test_a_stream_tells_groups_and_warnings(rng: Generator) -> None:
         _, counts = np.unique(group[kind == each], return_counts=True)
         assert counts.max() > 0.9 * counts.sum()
     assert applied.publications[-1].warnings == []
-    again = Shard.restore(shard.state(), shard.table.family)
+    again = MixtureShard.restore(shard.state(), shard.table.family)
     assert again.groups.group.tolist() == told.group.tolist()
 
 

@@ -153,7 +153,7 @@ def test_a_repeated_edge_is_counted_once_and_changes_nothing(tmp_path: Path) -> 
     run(plan_for(edges_file(tmp_path, [*pairs, *turned])), store)
     assert told(store) == [*pairs, *turned]
     assert sum(row.statistics[2] for row in store.clusters(NAME)) == 2 * len(pairs)
-    assert len(shown_network(store, NAME).network.edges().source) == len(pairs)
+    assert len(shown_network(store, NAME).chain.edges().source) == len(pairs)
 
 
 @pytest.mark.parametrize("memory", [{"window_records": 60}, {"window_seconds": 60.0}], ids=str)
@@ -210,7 +210,7 @@ def test_retention_keeps_the_names_of_vertices_that_are_there(
     held = shown_network(store, NAME)
     assert found == set(held.names)
     assert not {"lone", "also"} & found
-    assert len(held.network.edges().source) > 1
+    assert len(held.chain.edges().source) > 1
 
 
 def test_counts_fade_and_their_rate_is_learned(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_counts_fade_and_their_rate_is_learned(tmp_path: Path) -> None:
     assert outcome(store) == outcome(whole)
     usable(store, NAME, store.snapshots(NAME)[0].number)
     held, rows = shown_network(store, NAME), rows_of(store)
-    learned = held.network.family.edges
+    learned = held.chain.family.edges
     assert isinstance(learned, GammaEdges)
     assert (learned.shape, learned.rate) != (1.0, 1.0)
     # All that is there fades at a refinement by what has come since the one before.
@@ -244,7 +244,7 @@ def test_counts_fade_and_their_rate_is_learned(tmp_path: Path) -> None:
     since = np.searchsorted(refined, rows.seq)
     come = np.concatenate([[0], np.cumsum(edge)[np.array(refined) - 1]])
     weights = 0.5 ** ((edge.sum() - come[since]) / half_life) * edge
-    assert held.network.edge_weights() == pytest.approx(weights[weights >= LEAST_WEIGHT])
+    assert held.chain.edge_weights() == pytest.approx(weights[weights >= LEAST_WEIGHT])
     assert "lone" not in held.names
     assert sum(row.statistics[2] for row in store.clusters(NAME)) == pytest.approx(
         2.0 * weights[weights >= LEAST_WEIGHT].sum()

@@ -1,0 +1,137 @@
+"""The writer's state where a stream is a mixture: observations are atoms, alone or compacted."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.random import Generator
+
+from weald.mcmc.chain.chain import Chain
+from weald.mcmc.leases.leases import Budget
+from weald.mcmc.leases.outstanding import Lent
+from weald.mcmc.schedule.kernel_report import Refinement
+from weald.storage.commit.commit import Certainty, Departure
+from weald.stream.publication.judgement import warnings_of
+from weald.stream.publication.publication import births
+from weald.stream.record.record import Batch
+from weald.stream.telemetry.steps import Step
+
+from .batch_outcome import Applied
+from .rows import Rows
+from .shard import Arrays, Ids, Shard
+
+__all__ = ["MixtureShard"]
+
+
+class MixtureShard(Shard):
+    """One mixture's model in memory; see :class:`~weald.stream.model.shard.Shard`."""
+
+    chain: Chain
+
+    @classmethod
+    def chain_of(cls, saved: Arrays) -> Chain:
+        """The chain whose state this is."""
+        return Chain.restore(saved)
+
+    def digest(
+        self, batch: Batch, now: float, step: Step, replaces: Ids | None = None
+    ) -> tuple[Batch, Applied]:
+        """Apply decoded records, each of which is a row."""
+        times = batch.event_time
+        return batch, self.apply(batch.values, now, step, times=times, replaces=replaces)
+
+    def lend(self, number: int, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
+        """Give the partition out to workers, as round ``number``."""
+        self.rounds.begin(number, self.seq, self.publication)
+        return self.chain.lend(rng, n_leases, budget)
+
+    def take_back(self, returns: Sequence[tuple[Ids, Ids]]) -> Refinement:
+        """Take the round that is out back: atoms and labels of each lease that was returned."""
+        refinement = self.chain.adopt(returns)
+        self.rounds.end()
+        self._arrivals = None
+        self._draws.add(self.chain.labels, self.seq)
+        return refinement
+
+    def note_lent(self) -> None:
+        """Replay `lend`, as far as the chain itself is concerned."""
+        self.chain.note_lent()
+
+    def forget_lent(self) -> None:
+        """Go on as if no round were out; its returns are late from now on."""
+        self.chain.forget_lent()
+        super().forget_lent()
+
+    def remove(self, seqs: Ids, applied: Applied, now: float) -> None:
+        """Take observations out of the model, by number; those that are not there are passed over.
+
+        What happened is added to `applied`. Clusters without any left are retired.
+        """
+        self._leave(self.roster.atoms_of(seqs), applied, now)
+
+    def _insert(self, rows: Rows, now: float, applied: Applied) -> None:
+        values, times, _ = rows
+        arrivals = self._homes()
+        atoms = self.chain.insert(values)
+        clusters, born = arrivals.place(self.chain.labels[atoms])
+        seqs = self.seq + 1 + np.arange(len(values))
+        applied.lineage += births(self.publication, seqs[born], clusters[born], now)
+        applied.clusters.append(clusters)
+        self._next_cluster += len(born)
+        self.roster.enter(atoms, seqs, times, clusters)
+        if self.archive is not None and self.forgetting.settings.leaf_budget is not None:
+            self.archive.arrived(self.seq + 1, values, times)
+        self.seq += len(values)
+        self.table.add(clusters, self.chain.atom_rows(atoms), self.publication)
+
+    def _forget(self, applied: Applied, now: float) -> None:
+        """Let time pass: weights shrink, and what is too old or weighs too little leaves."""
+        self.remove(self.forgetting.take_replaced(), applied, now)
+        factor = self.forgetting.advance(self.roster, self.seq)
+        weights = self.chain.atom_rows(self.roster.present)[:, 1] * factor
+        self._leave(self.forgetting.leaving(self.roster, weights), applied, now)
+        if factor < 1.0 and self.chain.n_atoms:
+            self.chain.fade(factor)
+            self._regroup(set(self.roster.cluster[self.roster.present].tolist()))
+
+    def _leave(self, atoms: Ids, applied: Applied, now: float) -> None:
+        if len(atoms) == 0:
+            return
+        atoms = atoms[np.argsort(self.roster.seq[atoms])]
+        applied.departures.append(Departure(self.seq, self.roster.seq[atoms]))
+        touched = set(self.roster.cluster[atoms].tolist())
+        for part in (self.chain.remove, self.roster.leave, self._draws.forget):
+            part(atoms)
+        self._arrivals = None  # a block may have lost the members that tied it to its cluster
+        applied.lineage += self._retirements(touched, now)
+
+    def _compact(self, applied: Applied) -> None:
+        """Make room for the observations until the next refinement."""
+        budget, room = self.forgetting.settings.leaf_budget, self.cadence.every_records
+        if budget is None or self.chain.n_atoms + room <= budget:
+            return
+        made, gone = self.bounding.compact(self.chain, self.roster, self.publication, budget, room)
+        self._draws.forget(gone)
+        applied.reassigned += made
+        if (archive := self.archive) is not None:
+            archive.bundled(made)
+
+    def _expand(self, applied: Applied) -> None:
+        """Take apart again what no longer looks like one."""
+        budget = self.forgetting.settings.leaf_budget
+        if budget is None or self.archive is None:
+            return
+        ended, atoms = self.bounding.expand(self.chain, self.roster, self.archive, budget)
+        self._draws.forget(atoms)
+        applied.reassigned += ended
+        self.expanded |= len(ended) > 0
+
+    def _warnings(self) -> list[str] | None:
+        """What speaks against the partition that is shown; None where nobody can say."""
+        family, chain = self.chain.family, self.chain
+        return warnings_of(family, self.roster, chain.atom_rows, self.table.totals)
+
+    def _told(self, moved: Ids) -> Certainty:
+        """How sure the draws are of what is shown, and which clusters make a group."""
+        self.groups.publish(self.chain.family, self.roster, self.chain.atom_rows, moved)
+        return replace(self._draws.certainty(self.roster), group=self.groups.group)
