@@ -28,8 +28,9 @@ from weald.mcmc.reconfiguration import arm
 from weald.mcmc.reconfiguration.reference_partitions import Guides, make_guides
 from weald.mcmc.relational.position import VertexPosition
 from weald.mcmc.relational.vertices import VertexState
-from weald.mcmc.schedule.kernels import NETWORK_KERNELS, moves_of
+from weald.mcmc.schedule.kernels import NETWORK_KERNELS
 from weald.mcmc.state.atom_state import make_tally
+from weald.mcmc.sweeps import Tally, moves_of
 
 from .arm import network, population, scale_reduction, scale_reductions
 from .population import N_CHAINS, OURS
@@ -117,7 +118,8 @@ def move(rng: Generator, position: VertexPosition, guides: Guides) -> NDArray[np
         arm.sweep(rng, state, position.model, arm.PLAN, guides, notes, live, tally)
         return moves_of(tally)
 
-    return position.run(rng, once)[0]
+    found: Tally = position.run(rng, once)[0]
+    return found
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 
 A compiled function holds the machine code of what it calls: functions of the modules that its own
 imports, directly or not, and implementations of generic functions, which any module may register.
-So a module's stamp covers its imports and every module that implements something. Docstrings and
-comments do not count: machine code does not know them.
+So a module's stamp covers its imports and every module that implements what another one declares.
+Docstrings and comments do not count: machine code does not know them.
 """
 
 import hashlib
@@ -17,6 +17,9 @@ ROOMS = Path(__file__).resolve().parents[2]
 
 _COMPILING_ROOMS = ("treecore", "mcmc")
 _IMPORT = re.compile(r"^ *from (\.?[\w.]+|\.+) import (\([^)]*\)|[^\n(]+)", re.MULTILINE)
+_IMPLEMENTS = re.compile(r"\bimplements\((\w+)")
+_DECLARES = re.compile(r"^@generic\ndef (\w+)", re.MULTILINE)
+_REGISTERS = re.compile(r"\bregister_\w+\(")
 _DOCSTRING = re.compile(r'^ *"""(?:[^"\\]|\\.|"(?!""))*"""', re.MULTILINE)
 # A hash in front of which there is no quotation mark cannot be inside a string.
 _COMMENT = re.compile(r"""^([^"'#\n]*?) *#[^\n]*$""", re.MULTILINE)
@@ -72,11 +75,21 @@ def _reached(files: set[str]) -> set[str]:
     return found
 
 
+def _implements_others(text: str) -> bool:
+    """Whether a source implements a generic function that another one declares.
+
+    Who calls one that is declared here imports this file.
+    """
+    if _REGISTERS.search(text):
+        return True
+    return not set(_IMPLEMENTS.findall(text)) <= set(_DECLARES.findall(text))
+
+
 @cache
 def _implementations() -> frozenset[str]:
-    """The files that implement generic functions, with what they import."""
-    named = re.compile(r"\bimplements\(|\bregister_\w+\(")
-    return frozenset(_reached({file for file, text in _sources().items() if named.search(text)}))
+    """The files that implement generic functions of others, with what they import."""
+    found = {file for file, text in _sources().items() if _implements_others(text)}
+    return frozenset(_reached(found))
 
 
 @cache
