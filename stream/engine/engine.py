@@ -204,7 +204,7 @@ class Engine:
         with self._watch.step("decode"):
             batch, dead = decode(kept, self._schema, received_at=now)
         self._limit.observe(len(kept), dead)
-        self._held.add(messages, kept, (batch, dead), now)
+        self._held.add(messages, kept, (batch, dead), now, writer.offsets)
         writer.reached(self._held.reached)
         enough = max(self._plan.model.warmup_records, 1)
         if writer.shard is not None or len(self._held) >= enough:

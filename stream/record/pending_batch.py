@@ -112,6 +112,7 @@ class Held:
         kept: Sequence[Message],
         decoded: tuple[Batch, list[DeadLetter]],
         received_at: float,
+        offsets: Mapping[TopicPartition, int],
     ) -> None:
         """Take one poll's records in.
 
@@ -123,9 +124,12 @@ class Held:
             What became of those that were kept.
         received_at : float
             Seconds since the epoch.
+        offsets : mapping of TopicPartition to int
+            Next offset of each partition that was read before: nothing but duplicates moves none.
         """
         for message in messages:
-            account = self._account(message.topic, message.partition, message.offset)
+            place = TopicPartition(message.topic, message.partition)
+            account = self._account(*place, offsets.get(place, message.offset))
             account.received += 1
             if message.offset >= account.next_offset:
                 account.next_offset, account.last = message.offset + 1, message
