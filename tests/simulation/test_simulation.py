@@ -1,0 +1,113 @@
+"""A stretch of seeds, and that what must be noticed is noticed.
+
+Simulations run in a process of their own: they replace the clock.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.simulation.mutants import Copy, Mutant, mutants
+from tests.simulation.redis_store import Commands, RedisStore
+
+ROOT = Path(__file__).parents[2]
+# One of each kind of promise; each is noticed within its first few seeds.
+BREAKAGES = (6, 10, 21, 43, 48, 53, 66, 87)
+
+
+def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.simulation", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_no_seed_finds_a_violation() -> None:
+    done = simulate("0:100000", "--seconds", "60")
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    assert int(done.stdout.split()[-8]) > 10, done.stdout
+
+
+def test_a_seed_is_the_same_run_each_time() -> None:
+    first, second = (simulate("3", "--digest").stdout for _ in range(2))
+    assert first.splitlines()[0].startswith("digest")
+    assert first.splitlines()[0] == second.splitlines()[0]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    return Copy(tmp_path_factory.mktemp("mutants"))
+
+
+@pytest.mark.parametrize("number", BREAKAGES)
+def test_a_broken_line_is_found(copy: Copy, number: int) -> None:
+    (mutant,) = [each for each in mutants() if each.number == number]
+    place = copy.root / mutant.path
+    right = place.read_text()
+    place.write_text(mutant.applied(right))
+    try:
+        assert not copy.run("-m", "tests.simulation", "0:60", seconds=300.0)
+    finally:
+        place.write_text(right)
+
+
+@pytest.mark.parametrize("mutant", mutants(), ids=lambda each: str(each.number))
+def test_every_mutant_is_a_line_of_the_code(mutant: Mutant) -> None:
+    text = (ROOT / mutant.path).read_text()
+    compile(mutant.applied(text), mutant.path, "exec")
+
+
+def test_redis_in_this_process_answers_as_redis_does(redis_url: str) -> None:
+    import redis
+
+    server: Any = redis.Redis.from_url(redis_url)
+    server.flushall()
+    here = Commands(RedisStore(lambda: 1_800_000_000.0))
+    for client in (server, here):
+        client.xgroup_create("s", "g", id="0", mkstream=True)
+        for name in ("a", "b", "c"):
+            client.xadd("s", {"key": name}, maxlen=100, approximate=True)
+        client.hset("h", mapping={"x": b"1", "y": b"2"})
+    steps: list[Callable[[Any], object]] = [
+        lambda each: fields_of(each.xreadgroup("g", "w", {"s": ">"}, 2)),
+        lambda each: [row["consumer"] for row in each.xpending_range("s", "g", "-", "+", 9)],
+        lambda each: len(each.xautoclaim("s", "g", "v", 0, count=1)[1]),
+        lambda each: [
+            (row["consumer"], row["times_delivered"])
+            for row in each.xpending_range("s", "g", "-", "+", 9)
+        ],
+        lambda each: fields_of(each.xreadgroup("g", "v", {"s": ">"}, 2)),
+        lambda each: fields_of(each.xreadgroup("g", "v", {"s": ">"}, 2)),
+        lambda each: each.xack(
+            "s", "g", each.xpending_range("s", "g", "-", "+", 1)[0]["message_id"]
+        ),
+        lambda each: len(each.xpending_range("s", "g", "-", "+", 9)),
+        lambda each: each.xgroup_delconsumer("s", "g", "v"),
+        lambda each: len(each.xpending_range("s", "g", "-", "+", 9)),
+        lambda each: (each.hget("h", "x"), each.hget("h", "z"), each.hgetall("h")),
+        lambda each: (each.hdel("h", "x", "z"), each.hdel("h", "y"), each.exists("h")),
+        lambda each: (each.delete("s"), each.exists("s")),
+    ]
+    for number, step in enumerate(steps):
+        assert step(server) == step(here), number
+    for client in (server, here):
+        with pytest.raises(redis.ResponseError, match="NOGROUP"):
+            client.xreadgroup("g", "w", {"s": ">"}, 1)
+
+
+def fields_of(read: Any) -> list[object]:
+    """Fields of what was read of one stream, in either shape that redis-py gives."""
+    if not read:
+        return []
+    entries: list[Any] = next(iter(read.values())) if isinstance(read, dict) else read[0][1]
+    if entries and isinstance(entries[0], list):
+        entries = [each for part in entries for each in part]
+    return [fields for _, fields in entries]
