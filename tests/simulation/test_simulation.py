@@ -16,7 +16,7 @@ from tests.simulation.redis_store import Commands, RedisStore
 
 ROOT = Path(__file__).parents[2]
 # One of each kind of promise; each is noticed within its first few seeds.
-BREAKAGES = (6, 10, 21, 43, 48, 53, 66, 87)
+BREAKAGES = (8, 14, 21, 31, 53, 54, 87)
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -33,7 +33,7 @@ def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_no_seed_finds_a_violation() -> None:
     done = simulate("0:100000", "--seconds", "60")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    assert int(done.stdout.split()[-8]) > 10, done.stdout
+    assert int(done.stdout.split()[-7]) > 10, done.stdout
 
 
 def test_a_seed_is_the_same_run_each_time() -> None:
@@ -54,7 +54,7 @@ def test_a_broken_line_is_found(copy: Copy, number: int) -> None:
     right = place.read_text()
     place.write_text(mutant.applied(right))
     try:
-        assert not copy.run("-m", "tests.simulation", "0:60", seconds=300.0)
+        assert not copy.run("-m", "tests.simulation", "0:30", seconds=300.0)
     finally:
         place.write_text(right)
 
