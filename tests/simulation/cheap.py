@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.monitoring.metrics import Metrics
-from weald.stream.model import model, shard
+from weald.stream.model import mixture_shard, model
 from weald.stream.publication import certainty
 from weald.stream.publication.groups import Groups
 from weald.stream.tables import cluster_table
@@ -29,8 +29,8 @@ def cheap_parts() -> list[tuple[Any, str, Any]]:
     """Where, under which name, and by what."""
     return [
         (model, "Chain", CoinChain),
-        (shard, "Chain", CoinChain),
-        (shard, "warnings_of", lambda *_: None),
+        (mixture_shard, "Chain", CoinChain),
+        (mixture_shard, "warnings_of", lambda *_: None),
         (cluster_table, "add_rows", _add_rows),
         (cluster_table, "empty_totals", _empty_totals),
         (cluster_table, "log_marginals", lambda _, totals: -0.5 * totals.sum(axis=1)),
