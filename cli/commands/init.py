@@ -67,7 +67,7 @@ port = 9464    # /metrics, /livez and /readyz on loopback
 
 CADENCE = """\
 # every_records = 500            # observations between two refinements
-# publish_every_records = 1000   # and between two publications
+# publish_every_records = 1000   # and between two publications; beyond 5,000 a tenth must be new
 """
 
 

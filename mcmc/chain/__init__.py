@@ -12,4 +12,5 @@
 - ``holdings``: what a chain holds: atoms, the forest over them, their partition; and making less
   of it.
 - ``position``: where a chain stands: one partition, in the form that the next kernel needs.
+- ``window``: rounds on a window of the atoms, at a cost that does not grow with the chain.
 """

@@ -18,7 +18,7 @@ from weald.mcmc.contract import Kernel, PartitionState
 from weald.mcmc.gibbs.gibbs import sweep as gibbs_sweep
 from weald.mcmc.leases.leases import Budget, coin_groups, concurrency, make_lease
 from weald.mcmc.leases.outstanding import Lending, Lent, merged_labels
-from weald.mcmc.schedule.kernel_report import Refinement
+from weald.mcmc.schedule.kernel_report import KernelReport, Refinement
 from weald.mcmc.schedule.ledger import Ledger
 from weald.mcmc.schedule.stream_kernels import stream_kernels
 from weald.mcmc.state.atom_state import set_labels
@@ -45,6 +45,7 @@ from .growing import (
 )
 from .holdings import Holdings
 from .position import Position
+from .window import Moved, WindowPosition
 
 __all__ = ["Chain", "Note", "Walk"]
 
@@ -224,6 +225,27 @@ class Chain(Holdings):
             self.prior = position.prior
             self._settle(self._by_id(position.labels()))
         return walk.refinement(self.n_blocks)
+
+    def refine_in_windows(self, rounds: int, moved: Moved) -> Refinement:
+        """Rounds of hyperparameter updates and Gibbs sampling on a window of the atoms, in place.
+
+        What a round costs does not depend on how many atoms there are. `Company` is told nothing:
+        a window is no sweep. ``moved`` is told what each round moved.
+        """
+        began, n_steps = time.perf_counter(), 0
+        before = after = 0.0
+        if self.n_atoms and rounds:
+            model = self.family, self.prior, self._work
+            position = WindowPosition(model, self._state, self._ids.end, moved)
+            before = position.log_joint(self._first_prior)
+            for _ in range(rounds):
+                position.resample(self._rng)
+                n_steps += position.sweep(self._rng)
+            self.prior = position.prior
+            after = position.log_joint(self._first_prior)
+        seconds = time.perf_counter() - began
+        report = KernelReport("gibbs", "exact", n_steps, n_steps, 0.0, after - before, seconds)
+        return Refinement(before, after, self.n_blocks, (report,), seconds)
 
     def lend(self, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
         """Deal the blocks out by coins to ``n_leases`` leases, as far as the prior allows.

@@ -46,7 +46,9 @@ class Holdings:
     @property
     def n_observations(self) -> int:
         """Observations in the atoms that are there."""
-        return int(self._state.atoms.size[: self._ids.end].sum())
+        # Each of them is in a block, and there are fewer of these.
+        partition = self._state.partition
+        return int(partition.size[partition.slots[: self.n_blocks]].sum())
 
     @property
     def n_blocks(self) -> int:
@@ -57,6 +59,10 @@ class Holdings:
     def labels(self) -> NDArray[np.int64]:
         """Block slot of each atom by its id, -1 for an id that no atom has."""
         return self._state.partition.label[: self._ids.end].copy()
+
+    def labels_of(self, atoms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Block slot of each of these atoms."""
+        return self._state.partition.label[atoms]
 
     def _model(self, prior: PartitionPrior, n_more: int) -> Model:
         """What places ``n_more`` observations beside those that are there."""

@@ -20,7 +20,10 @@ from .batch_outcome import Applied
 from .rows import Rows
 from .shard import Arrays, Ids, Shard
 
-__all__ = ["MixtureShard"]
+__all__ = ["FEW_ATOMS", "MixtureShard"]
+
+# Of so many atoms every refinement moves all.
+FEW_ATOMS = 5000
 
 
 class MixtureShard(Shard):
@@ -73,7 +76,7 @@ class MixtureShard(Shard):
         values, times, _ = rows
         arrivals = self._homes()
         atoms = self.chain.insert(values)
-        clusters, born = arrivals.place(self.chain.labels[atoms])
+        clusters, born = arrivals.place(self.chain.labels_of(atoms))
         seqs = self.seq + 1 + np.arange(len(values))
         applied.lineage += births(self.publication, seqs[born], clusters[born], now)
         applied.clusters.append(clusters)
@@ -87,6 +90,9 @@ class MixtureShard(Shard):
     def _forget(self, applied: Applied, now: float) -> None:
         """Let time pass: weights shrink, and what is too old or weighs too little leaves."""
         self.remove(self.forgetting.take_replaced(), applied, now)
+        if not self.forgetting.settings.forgets:
+            self.forgetting.go_on(self.seq, np.empty(0), 0)
+            return
         factor = self.forgetting.advance(self.roster, self.seq)
         weights = self.chain.atom_rows(self.roster.present)[:, 1] * factor
         self._leave(self.forgetting.leaving(self.roster, weights), applied, now)
@@ -104,6 +110,21 @@ class MixtureShard(Shard):
             part(atoms)
         self._arrivals = None  # a block may have lost the members that tied it to its cluster
         applied.lineage += self._retirements(touched, now)
+
+    @property
+    def _few(self) -> bool:
+        return self.chain.n_atoms <= FEW_ATOMS
+
+    def _refine_in_between(self, applied: Applied) -> None:
+        """Refine in windows; arrivals follow the blocks of what they moved."""
+        homes, roster, rounds = self._homes(), self.roster, self.cadence.rounds
+        refinement = self.chain.refine_in_windows(
+            rounds,
+            lambda atoms, before, after: homes.moved(
+                (before, after), roster.cluster[atoms], roster.size[atoms]
+            ),
+        )
+        applied.refined(refinement, rounds, self.seq, roster.n_observations)
 
     def _compact(self, applied: Applied) -> None:
         """Make room for the observations until the next refinement."""

@@ -1,8 +1,12 @@
 """The writer's state: the chain, the published partition, and what is told of both.
 
-Deterministic. `apply` refines and publishes after fixed numbers of observations, never at a time or
-at the end of a batch; so a stream that is cut into other batches, or killed and replayed, arrives
-at the same partition, bit for bit.
+Deterministic. `apply` refines and publishes where the numbers of observations say so, never at a
+time or at the end of a batch; so a stream that is cut into other batches, or killed and replayed,
+arrives at the same partition, bit for bit.
+
+What looks at all atoms happens at a publication, and publications come more rarely as there are
+more atoms: in between, refinement looks at windows of them. So a record costs as much after a
+million others as after ten thousand.
 """
 
 from abc import ABC, abstractmethod
@@ -48,6 +52,12 @@ CHAIN, TABLE, DRAWS, ROSTER, MEMORY = "chain.", "clusters.", "draws.", "roster."
 GROUPS = "groups."
 # `settle` refuses the settings under which anybody would ask.
 _NOT_LENT = "all clusters of this model are coupled: none can be lent to a worker"
+# A publication of more than a few atoms, with the refinement before it that moves all of them,
+# comes when a share of them is new.
+_NEW_SHARE = 0.1
+# It stands for those that it replaces by so many times the rounds. With fewer, blocks that overlap
+# are told apart less well than by moving all atoms every time.
+_WHOLE_ROUNDS = 3
 
 
 class Shard(ABC):
@@ -155,8 +165,9 @@ class Shard(ABC):
                 with step("refine"):
                     self._forget(applied, now)
                     if self.cadence.mode == "inline":
-                        self._refine(applied)
-            if self.in_turn(self.seq):
+                        whole = self._few or self._publication_due
+                        (self._refine if whole else self._refine_in_between)(applied)
+            if self._publication_due:
                 with step("publish"):
                     self._publish(applied, now)
                     self._expand(applied)
@@ -200,9 +211,16 @@ class Shard(ABC):
         """Whether observations came since the last publication."""
         return self._published_seq < self.seq
 
-    def in_turn(self, seq: int) -> bool:
-        """Whether a publication after this observation is a regular one."""
-        return seq % self.cadence.publish_every_records == 0
+    @property
+    def _few(self) -> bool:
+        """Whether every refinement may look at all atoms."""
+        return True
+
+    @property
+    def _publication_due(self) -> bool:
+        """Whether it is the turn of a publication."""
+        enough = self.seq - self._published_seq >= _NEW_SHARE * self.chain.n_atoms
+        return self.seq % self.cadence.publish_every_records == 0 and (self._few or enough)
 
     def adopt(self, shown: Published, covered: int, born: Mapping[int, int]) -> None:
         """Show another partition than the model's own, as if it had been published.
@@ -282,13 +300,17 @@ class Shard(ABC):
         return self.table.regroup(clusters, cluster, rows, self.publication)
 
     def _refine(self, applied: Applied) -> None:
+        """Refine with all kernels on all atoms, and keep the draws."""
+        rounds = self.cadence.rounds * (1 if self._few else _WHOLE_ROUNDS)
         refinement = self.chain.refine(
-            self.cadence.rounds,
-            lambda labels: self._draws.add(labels, self.seq),
-            self.cadence.kernels,
+            rounds, lambda labels: self._draws.add(labels, self.seq), self.cadence.kernels
         )
         self._arrivals = None
-        applied.refined(refinement, self.cadence.rounds, self.seq, self.roster.n_observations)
+        applied.refined(refinement, rounds, self.seq, self.roster.n_observations)
+
+    def _refine_in_between(self, applied: Applied) -> None:
+        """Refine at a cost that does not depend on how many atoms there are."""
+        raise NotImplementedError  # nobody asks where there are few
 
     def _publish(self, applied: Applied, now: float) -> None:
         """Show the partition that the newest draws support.

@@ -1,8 +1,9 @@
 """Which published cluster an observation joins between two publications.
 
 It joins the cluster that most members of its block have, or a new one when the block is new. The
-answer for a block is settled when the interval begins: arrivals can only confirm a majority, so it
-does not matter where the stream is cut, or whether it was restarted in between.
+answer for a block is settled when the interval begins, and when a refinement has moved some of its
+members: arrivals can only confirm a majority, so it does not matter where the stream is cut, or
+whether it was restarted in between.
 """
 
 import numpy as np
@@ -29,6 +30,11 @@ class Arrivals:
         The id that the next new cluster gets.
     sizes : ndarray of int64, shape (n,), optional
         Observations that each row stands for, one by default.
+
+    Attributes
+    ----------
+    homes : dict of int to int
+        Cluster that arrivals in each block join.
     """
 
     def __init__(
@@ -41,11 +47,12 @@ class Arrivals:
         blocks, block = numbered(slots)
         ids, place = numbered(clusters)
         cells = overlaps(block, place, sizes)
-        # By size, and by age where sizes are equal; the last one written stays.
-        order = np.lexsort((-cells.column, cells.n))
-        homes = np.zeros(len(blocks), dtype=np.int64)
-        homes[cells.row[order]] = ids[cells.column[order]]
-        self._homes = dict(zip(blocks.tolist(), homes.tolist(), strict=True))
+        # Members of each block by their cluster.
+        self._members: dict[int, dict[int, int]] = {slot: {} for slot in blocks.tolist()}
+        columns = blocks[cells.row].tolist(), ids[cells.column].tolist(), cells.n.tolist()
+        for slot, cluster, n in zip(*columns, strict=True):
+            self._members[slot][cluster] = n
+        self.homes = {slot: _home(members) for slot, members in self._members.items()}
         self._next_cluster = next_cluster
 
     @classmethod
@@ -71,9 +78,43 @@ class Arrivals:
         clusters = np.empty(len(slots), dtype=np.int64)
         born: list[int] = []
         for i, slot in enumerate(slots.tolist()):
-            if slot not in self._homes:
-                self._homes[slot] = self._next_cluster
+            if slot not in self.homes:
+                self.homes[slot] = self._next_cluster
+                self._members[slot] = {self._next_cluster: 0}
                 self._next_cluster += 1
                 born.append(i)
-            clusters[i] = self._homes[slot]
+            home = self.homes[slot]
+            self._members[slot][home] += 1
+            clusters[i] = home
         return clusters, born
+
+    def moved(self, moves: tuple[Ids, Ids], clusters: Ids, sizes: Ids) -> None:
+        """Follow atoms from block to block: their majorities count from now on.
+
+        Parameters
+        ----------
+        moves : tuple of ndarray of int64, shape (n,)
+            Block slots of these atoms before and after.
+        clusters, sizes : ndarray of int64, shape (n,)
+            Published cluster of each, and the observations that it stands for.
+        """
+        before, after = moves
+        rows = zip(before.tolist(), after.tolist(), clusters.tolist(), sizes.tolist(), strict=True)
+        for old, new, cluster, size in rows:
+            left = self._members[old]
+            left[cluster] -= size
+            if left[cluster] == 0:
+                del left[cluster]
+            joined = self._members.setdefault(new, {})
+            joined[cluster] = joined.get(cluster, 0) + size
+        for slot in {*before.tolist(), *after.tolist()}:
+            if self._members[slot]:
+                self.homes[slot] = _home(self._members[slot])
+            else:
+                del self._members[slot]
+                self.homes.pop(slot, None)
+
+
+def _home(members: dict[int, int]) -> int:
+    """The largest cluster, and of equally large ones the oldest."""
+    return max(members, key=lambda cluster: (members[cluster], -cluster))

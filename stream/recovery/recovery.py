@@ -143,16 +143,21 @@ def replay(
     ReplayDiverged
         When SQL does not hold the observations that it counts.
     """
-    ends = deque(_out_of_turn(reader, stream, shard, last))
+    # Publications that the model does not make by itself were out of turn.
+    ends = deque(
+        (row.seq, row.number)
+        for row in reader.publications(stream)
+        if row.number > shard.publication and row.seq <= last
+    )
     again = ReplayedRounds(reader.adoptions(stream, shard.rounds.taken), out, shard)
     while True:
         again.catch_up()
-        while ends and ends[0] == shard.seq:
-            ends.popleft()
-            shard.forget_lent()
-            shard.go_on(0.0)
-            again.catch_up()
-        limit = again.room(min(REPLAY_RECORDS, (ends[0] if ends else last) - shard.seq))
+        while ends and ends[0][0] <= shard.seq:
+            if ends.popleft()[1] > shard.publication:
+                shard.forget_lent()
+                shard.go_on(0.0)
+                again.catch_up()
+        limit = again.room(min(REPLAY_RECORDS, (ends[0][0] if ends else last) - shard.seq))
         block = reader.observations(stream, shard.seq, limit) if limit > 0 else None
         if block is None or int(block.seq[0]) != shard.seq + 1:
             break
@@ -163,18 +168,6 @@ def replay(
             f"stream {stream!r}: SQL counts {last} observations, but not all that came after "
             f"number {shard.seq} are there. Restore the database from a backup"
         )
-
-
-def _out_of_turn(reader: Reader, stream: str, shard: Shard, last: int) -> list[int]:
-    """Numbers of the observations after which something was published out of turn, in order."""
-    found = [
-        row.seq
-        for row in reader.publications(stream)
-        if row.number > shard.publication and row.seq <= last
-    ]
-    # The first one at a regular place is the regular one, unless the model has made it already.
-    regular = {seq: found.index(seq) for seq in found if shard.in_turn(seq) and seq > shard.seq}
-    return [seq for at, seq in enumerate(found) if regular.get(seq) != at]
 
 
 def apply_stored(shard: Shard, block: ObservationBlock) -> None:

@@ -30,6 +30,8 @@ class Roster:
         The published cluster.
     size : ndarray of int64
         Observations in the atom; 0 for an id that no atom has.
+    n_observations : int
+        Observations in all atoms.
     """
 
     def __init__(self) -> None:
@@ -38,6 +40,7 @@ class Roster:
         self.cluster: Ids = np.zeros(_FIRST_ROOM, dtype=np.int64)
         self.size: Ids = np.zeros(_FIRST_ROOM, dtype=np.int64)
         self.end = 0
+        self.n_observations = 0
 
     @property
     def present(self) -> Ids:
@@ -51,11 +54,6 @@ class Roster:
         ordered: Ids = atoms[np.argsort(self.seq[atoms])]
         return ordered
 
-    @property
-    def n_observations(self) -> int:
-        """Observations in all atoms."""
-        return int(self.size[: self.end].sum())
-
     def enter(self, atoms: Ids, seqs: Ids, times: NDArray[np.float64], clusters: Ids) -> None:
         """Take in observations that are these atoms."""
         if len(atoms) == 0:
@@ -66,9 +64,11 @@ class Roster:
         self.time[atoms] = times
         self.cluster[atoms] = clusters
         self.size[atoms] = 1
+        self.n_observations += len(atoms)
 
     def leave(self, atoms: Ids) -> None:
         """Strike out atoms that have left."""
+        self.n_observations -= int(self.size[atoms].sum())
         for name in _COLUMNS:
             getattr(self, name)[atoms] = 0
 
@@ -76,6 +76,7 @@ class Roster:
         """Let the first of these atoms, which are in one cluster, stand for all of them."""
         stands, size = members[0], int(self.size[members].sum())
         self.leave(members[1:])
+        self.n_observations += size - int(self.size[stands])
         self.seq[stands], self.time[stands], self.size[stands] = -bundle, 0.0, size
 
     def atoms_of(self, seqs: Ids) -> Ids:
@@ -105,6 +106,7 @@ class Roster:
         roster._reserve(roster.end)
         for name in _COLUMNS:
             getattr(roster, name)[: roster.end] = state[name]
+        roster.n_observations = int(roster.size.sum())
         return roster
 
     def _reserve(self, n: int) -> None:

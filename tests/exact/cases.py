@@ -13,6 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.chain.window import draw_window
 from weald.mcmc.gibbs import gibbs
 from weald.mcmc.split_merge import dm, rgsm, rm, rsm, sams, sdds, ss
 from weald.mcmc.split_merge.selection import EQUAL, TEMPERED, Selection, paper_selection
@@ -42,6 +43,14 @@ def _gibbs_step(rng: Any, state: State, model: Model, *rest: Any) -> None:
     at = int(below(rng, live.shape[0])) if plan is None else plan
     gibbs.sweep(rng, state, model, live[at : at + 1])
 
+
+def _gibbs_window(rng: Any, state: State, model: Model, *rest: Any) -> None:
+    n, live, _ = rest
+    gibbs.sweep(rng, state, model, draw_window(rng, state.partition, live.shape[0], n))
+
+
+# Gibbs on a window of two atoms.
+GIBBS_WINDOW = Kernel(_gibbs_window, 2)
 
 # One form of each kernel, for the product with all families and priors.
 KERNELS = {

@@ -36,6 +36,20 @@ def test_it_does_not_matter_where_the_interval_is_cut(rng: np.random.Generator) 
     np.testing.assert_array_equal(np.concatenate([first, second]), whole)
 
 
+def test_atoms_that_move_take_their_votes_with_them(rng: np.random.Generator) -> None:
+    slots, clusters = rng.integers(0, 6, size=60), rng.integers(1, 5, size=60)
+    sizes = rng.integers(1, 4, size=60)
+    arrivals = Arrivals(slots, clusters, 9, sizes)
+    for _ in range(30):
+        atoms = rng.choice(60, size=8, replace=False)
+        # Slots that no block had, and that no block has any more, are among them.
+        after = rng.integers(0, 9, size=8)
+        arrivals.moved((slots[atoms], after), clusters[atoms], sizes[atoms])
+        slots[atoms] = after
+        fresh = Arrivals(slots, clusters, 9, sizes)
+        assert arrivals.homes == fresh.homes
+
+
 def test_a_column_keeps_its_type_and_grows() -> None:
     column = Column(np.array([1, 2], dtype=np.int64))
     for i in range(200):

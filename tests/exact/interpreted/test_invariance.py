@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.exact.cases import FAMILY_NAMES, FORMS, KERNELS, PRIOR_NAMES, Problem, problem
+from tests.exact.cases import (
+    FAMILY_NAMES,
+    FORMS,
+    GIBBS_WINDOW,
+    KERNELS,
+    PRIOR_NAMES,
+    Problem,
+    problem,
+)
 from tests.exact.enumeration import IdOrder, Paths, is_irreducible
 from weald.treecore.family import FAMILIES
 
@@ -55,3 +63,9 @@ def test_random_order(kernel: str, prior: str) -> None:
 def test_five_atoms(kernel: str, family: str) -> None:
     small = problem(family, "dp", 5)
     check(small, small.matrix(KERNELS[kernel], IdOrder))
+
+
+@pytest.mark.parametrize(("prior", "compacted"), [("dp", False), ("mfm", True)])
+def test_windows_of_two_of_five_atoms(prior: str, *, compacted: bool) -> None:
+    small = problem("gaussian", prior, 5, compacted=compacted)
+    check(small, small.matrix(GIBBS_WINDOW, Paths))
