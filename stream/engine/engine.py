@@ -144,8 +144,13 @@ class Engine:
         return False
 
     def _poll_seconds(self) -> float:
-        wait = 0.0 if self._quiet.due else self._plan.stream.poll_seconds
-        return wait if self._refinery is None else self._refinery.poll_seconds(wait)
+        wait = self._plan.stream.poll_seconds
+        if self._refinery is not None:
+            # In a silence it is the workers who refine, if there are any.
+            return self._refinery.poll_seconds(wait)
+        writer = self._ownership.writer
+        refines = writer is not None and writer.shard is not None
+        return 0.0 if refines and self._quiet.due else wait
 
     def _refine_by_workers(self, writer: Writer, messages: list[Message]) -> None:
         """Take back leases and give out others; what that changes is committed at once."""

@@ -28,6 +28,12 @@ _METADATA_SECONDS = 3.0
 _MAX_POLL_SECONDS = 20.0
 _LEAST_SECONDS = 0.002
 _LOOK_SECONDS = 0.25
+# A round of leases is looked for every five milliseconds at most.
+_MOST_POLLS = 300
+
+
+class SpinningError(Exception):
+    """A process goes round and round without waiting for anything."""
 
 
 class Fetched(NamedTuple):
@@ -67,6 +73,7 @@ class _Consumer:
         self._closed = False
         self._rejoin = False
         self._polled_at = scheduler.now
+        self._polls: list[float] = []
         self._known: tuple[str | None, int] = (None, 0)
         self._known_at = -_METADATA_SECONDS
         self._cluster = SimpleNamespace(
@@ -160,6 +167,7 @@ class _Consumer:
 
     def poll(self, timeout_ms: int) -> dict[TopicPartition, list[Fetched]]:
         end = self._scheduler.now + timeout_ms / 1000.0
+        self._note_poll()
         while True:
             self._polled_at = self._scheduler.now
             self._scheduler.sleep(_LEAST_SECONDS * self._draw.random())
@@ -171,6 +179,13 @@ class _Consumer:
         if self._broker.away and self._draw.random() < 0.3:
             raise KafkaConnectionError("the connection was closed")
         return found
+
+    def _note_poll(self) -> None:
+        """A loop that goes round without waiting would cost a whole processor."""
+        now = self._scheduler.now
+        self._polls = [at for at in self._polls[-_MOST_POLLS:] if at > now - 1.0] + [now]
+        if len(self._polls) > _MOST_POLLS:
+            raise SpinningError(f"polled {len(self._polls)} times within a second")
 
     def _fetch(self) -> dict[TopicPartition, list[Fetched]]:
         found: dict[TopicPartition, list[Fetched]] = {}

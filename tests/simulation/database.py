@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from weald.storage.queries.reader import SqlReader
-from weald.storage.settings import StorageSettings
+from weald.storage.settings import RetentionSettings, StorageSettings
 from weald.storage.sql.migrate import upgrade
 from weald.storage.writing.store import SqlStore
 
@@ -15,8 +15,14 @@ __all__ = ["Database"]
 
 
 class _Store(SqlStore):
+    sheds = True
+
     def close(self) -> None:
         """The connections are everybody's."""
+
+    def prune(self, stream: str, retention: RetentionSettings) -> dict[str, int]:
+        """Look for old rows only where the run has a retention; it is a third of all statements."""
+        return super().prune(stream, retention) if self.sheds else {}
 
 
 class Database:
@@ -39,8 +45,9 @@ class Database:
         self._store, self._reader = _Store(settings), SqlReader(settings)
         self._driver = FaultyDriver(self._store._engine)
 
-    def renew(self, faults: SqlFaults) -> None:
-        """Begin with empty tables, behind these faults."""
+    def renew(self, faults: SqlFaults, *, sheds: bool) -> None:
+        """Begin with empty tables, behind these faults; say whether there is a retention."""
+        self._store.sheds = sheds
         for engine in (self._store._engine, self._reader._engine):
             engine.dispose()
         # Another file: a connection that the run before has left keeps the old one.

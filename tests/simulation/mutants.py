@@ -120,6 +120,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("numbers", nargs="*", type=int, help="which mutants; all without any")
     parser.add_argument("--seeds", default="0:400", metavar="A:B", help="played with each")
+    parser.add_argument("--quick", action="store_true", help="leave survivors to a later call")
     parser.add_argument("--write", action="store_true", help="put the score into the documents")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--results", type=Path, help="a file that keeps results between calls")
@@ -132,7 +133,10 @@ def main() -> int:
         for mutant in wanted:
             if mutant.number in known or time.monotonic() - began > arguments.seconds:
                 continue
-            known[mutant.number] = judge(copy, mutant, arguments.seeds)
+            killer = judge(copy, mutant, arguments.seeds, tests=not arguments.quick)
+            if arguments.quick and not killer:
+                continue
+            known[mutant.number] = killer
             line = f"{mutant.number}\t{known[mutant.number]}"
             print(f"{line}\t{mutant.path}: {mutant.new.strip()}", flush=True)
             if arguments.results:

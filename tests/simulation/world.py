@@ -47,7 +47,7 @@ class World:
         self.redis = RedisFaults(self.scheduler, lambda: EPOCH + self.scheduler.now)
         self.sql = SqlFaults(self.scheduler, random.Random(scenario.seed ^ 0x5A1))
         self.database = database
-        database.renew(self.sql)
+        database.renew(self.sql, sheds=bool(scenario.retention))
         self.history = History(database.path, self.broker)
         self.sql.on_commit = self.history.look
         self.fleet = Fleet(self)

@@ -11,6 +11,7 @@ from weald.stream.engine.engine import Engine
 from weald.stream.engine.quiet import Quiet
 from weald.stream.model.model import new_shard
 from weald.stream.model.shard import Shard
+from weald.stream.record.record import Message, TopicPartition
 from weald.stream.recovery.recovery import replay, restored
 from weald.stream.source.file_source import FileSource
 
@@ -63,6 +64,40 @@ class Pausing(FileSource):
     def exhausted(self) -> bool:
         ended = super().exhausted
         return ended and len(self.engine._quiet._reached) >= FEW
+
+
+class Waiting(FileSource):
+    """A file to which records might still be appended; notes how long it is waited for."""
+
+    engine: Engine
+    exhausted = False
+    waits: list[float]
+
+    def poll(self, timeout_s: float) -> list[Message]:
+        self.waits.append(timeout_s)
+        if len(self.waits) == 40:
+            self.engine.stop()
+        return super().poll(timeout_s)
+
+
+class Standby(Waiting):
+    """Gives its partition to another process."""
+
+    def assignment(self) -> set[TopicPartition]:
+        return set()
+
+
+@pytest.mark.parametrize("kind", [Waiting, Standby])
+def test_who_has_nothing_to_refine_waits_for_records(tmp_path: Path, kind: type[Waiting]) -> None:
+    # Fewer records than the warm-up needs, so that there is no model.
+    plan = plan_for(records_file(tmp_path, 10))
+    cadence = msgspec.structs.replace(CADENCE, quiet_seconds=1e-9)
+    source = kind(plan.stream)
+    source.waits = []
+    with new_store(tmp_path) as store:
+        source.engine = Engine(replace(plan, refinement=cadence), source, store)
+        source.engine.run()
+    assert source.waits == [plan.stream.poll_seconds] * 40
 
 
 @pytest.mark.parametrize("n", [330, 400])

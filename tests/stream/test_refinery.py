@@ -85,7 +85,7 @@ class Plane:
         watch = Hook(hook)
         source = source_of(plan.stream)
         engine = Engine(plan, source, self.store, watch=watch)
-        if isinstance(source, Pausing):
+        if isinstance(source, Pausing | Endless):
             source.engine = engine
         engine.refine_by(Refinery(SETTINGS, self._queue(), self.store, watch))
         engine.run()
@@ -152,6 +152,31 @@ def test_what_workers_find_in_a_silence_is_shown_and_replayed(plane: Plane) -> N
     # Loading raises ReplayDiverged if rounds and publications do not fall into their places.
     plane.run()
     assert outcome(plane.store) == before
+
+
+class Endless(FileSource):
+    """A file to which records might still be appended."""
+
+    engine: Engine
+    exhausted = False
+
+
+def test_a_silence_without_workers_is_waited_through(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plane.workers = []
+    waits: list[float] = []
+
+    def noted(source: Endless, timeout_s: float) -> list[Message]:
+        waits.append(timeout_s)
+        if len(waits) == 60:
+            source.engine.stop()
+        return FileSource.poll(source, timeout_s)
+
+    monkeypatch.setattr(Endless, "poll", noted)
+    plane.run(source_of=Endless, quiet_seconds=1e-9)
+    # Nobody refines: going round without a wait would cost a processor and bring nothing.
+    assert min(waits[-20:]) == 0.05
 
 
 @pytest.mark.parametrize(
