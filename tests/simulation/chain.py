@@ -63,6 +63,9 @@ class CoinChain:
     def labels(self) -> Ids:
         return self._label.copy()
 
+    def labels_of(self, atoms: Ids) -> Ids:
+        return self._label[atoms]
+
     def atom_rows(self, atoms: Ids) -> NDArray[np.float64]:
         return self._rows[atoms]
 

@@ -3,6 +3,7 @@
 Simulations run in a process of their own: they replace the clock.
 """
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.simulation.chain import CoinChain
 from tests.simulation.mutants import Copy, Mutant, mutants
 from tests.simulation.redis_store import Commands, RedisStore
 
@@ -34,6 +36,13 @@ def test_no_seed_finds_a_violation() -> None:
     done = simulate("0:100000", "--seconds", "60")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     assert int(done.stdout.split()[-7]) > 10, done.stdout
+
+
+def test_the_cheap_chain_has_what_a_shard_asks_of_one() -> None:
+    rooms = [ROOT / "stream" / name for name in ("model/mixture_shard.py", "model/shard.py")]
+    asked = {name for room in rooms for name in re.findall(r"self\.chain\.(\w+)", room.read_text())}
+    made = {*vars(CoinChain), "family", "prior", "disruption"}
+    assert asked - made == set()
 
 
 def test_a_seed_is_the_same_run_each_time() -> None:
