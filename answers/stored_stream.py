@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from weald.storage.queries.base import ClusterRow, Reader, StreamSpec
+    from weald.storage.queries.base import ClusterRow, StreamSpec
+    from weald.storage.queries.reader import SqlReader
     from weald.stream.record.schema import Schema
     from weald.treecore.family import FeatureSummary
 
@@ -25,12 +26,12 @@ class StoredStream:
 
     Parameters
     ----------
-    reader : Reader
+    reader : SqlReader
     stream : str
         Its name.
     """
 
-    reader: Reader
+    reader: SqlReader
     stream: str
 
     @cached_property

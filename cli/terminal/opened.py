@@ -15,7 +15,7 @@ from .output import scrub_notes
 
 if TYPE_CHECKING:
     from weald.cli.config.settings import Loaded, Settings
-    from weald.storage.queries.base import Reader
+    from weald.storage.queries.reader import SqlReader
 
 __all__ = ["open_settings", "opened", "reading", "reading_with_settings", "sqlite_file"]
 
@@ -77,7 +77,7 @@ def reading_with_settings(
 @contextmanager
 def opened(
     config: Path | None, set_: list[str] | None, stream: str | None = None
-) -> Iterator[tuple[Reader, Loaded]]:
+) -> Iterator[tuple[SqlReader, Loaded]]:
     """Open the database that the settings point to, whatever streams it holds.
 
     Raises

@@ -2,8 +2,7 @@
 
 - ``answers``: what the queries return: frozen data, as a person or a program asks for it.
 - ``assignments``: which observation is in which cluster, now and as of any moment.
-- ``base``: the port of this room: what the engine writes through, and what questions are asked
-  through.
+- ``base``: what questions over SQL are asked with, and the rows that they and commits are made of.
 - ``certainty``: how sure the chain's draws are: written with a publication, read with an
   assignment.
 - ``dead_letters``: dead letters: which there are, which are to be tried again, and which may go.

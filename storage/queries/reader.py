@@ -147,12 +147,21 @@ class SqlReader:
             return assignments.newest_of_keys(connection, stream_id, keys)
 
     def snapshot(self, stream: str, number: int) -> Snapshot | None:
-        """Return the snapshot of that number, or None; ``SnapshotCorrupt`` for a damaged one."""
+        """Return the snapshot of that number, or None.
+
+        Raises
+        ------
+        SnapshotCorrupt
+            If it is damaged.
+        """
         with self._of(stream) as (connection, stream_id):
             return replay.snapshot_numbered(connection, stream_id, number)
 
     def shown(self, stream: str, publication: int, after_seq: int, limit: int) -> Shown:
-        """Return what a publication shows of the next observations after ``after_seq``."""
+        """Return what a publication shows of the next observations after ``after_seq``, in order.
+
+        One that came later has the cluster that it arrived in. No observations mean the end.
+        """
         with self._of(stream) as (connection, stream_id):
             return assignments.shown(connection, stream_id, publication, after_seq, limit)
 
@@ -162,7 +171,10 @@ class SqlReader:
             return replay.snapshot_infos(connection, stream_id)
 
     def observations(self, stream: str, after_seq: int, limit: int) -> ObservationBlock | None:
-        """Return the next observations after ``after_seq``, of one topic; None at the end."""
+        """Return the next observations after ``after_seq`` in order, at most ``limit``, for replay.
+
+        A block has one topic, so it may be shorter than ``limit``; only None means the end.
+        """
         with self._of(stream) as (connection, stream_id):
             return replay.observation_block(connection, stream_id, after_seq, limit)
 
@@ -216,7 +228,7 @@ class SqlReader:
             return assignments.assignments(connection, stream_id, keys, as_of, limit)
 
     def changes(self, stream: str, *, after: int = 0) -> NDArray[np.int64]:
-        """Return publication, seq, old and new cluster of each change after a publication."""
+        """Return publication, seq, old and new cluster, int64[n, 4], of each change after one."""
         with self._of(stream) as (connection, stream_id):
             return assignments.changes(connection, stream_id, after)
 
@@ -268,7 +280,10 @@ class SqlReader:
         cluster: int | None = None,
         limit: int | None = None,
     ) -> list[LineageRow]:
-        """Return lineage events in order; with ``limit`` the newest ones."""
+        """Return lineage events in order; with ``limit`` the newest ones.
+
+        ``cluster`` selects the events in which it takes part, as the subject or as a parent.
+        """
         with self._of(stream) as (connection, stream_id):
             return history.lineage_rows(connection, stream_id, since, cluster, limit)
 

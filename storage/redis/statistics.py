@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from importlib.resources import files
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,12 @@ from numpy.typing import NDArray
 from weald.storage.commit.commit import ClusterRow
 from weald.storage.encoding.row_bytes import from_bytes, to_bytes
 from weald.storage.errors import AccessDenied
-from weald.storage.queries.base import Reader
 from weald.storage.settings import RedisSettings, redacted
 
 from .client import answering, connect
+
+if TYPE_CHECKING:
+    from weald.storage.queries.reader import SqlReader
 
 __all__ = ["ClusterStatistics", "Outcome", "RedisStatistics", "ShardStatistics"]
 
@@ -113,7 +115,7 @@ class RedisStatistics:
                 return Outcome(reply[0])
         return Outcome.PUBLISHED
 
-    def rebuild(self, stream: str, reader: Reader) -> bool:
+    def rebuild(self, stream: str, reader: SqlReader) -> bool:
         """Replace what Redis shows of the stream by what SQL holds.
 
         Returns

@@ -76,7 +76,20 @@ class SqlStore(SqlReader):
     def claim(
         self, stream: str, owner: str, generation: int, *, takeover: bool = False
     ) -> Position:
-        """Make ``owner`` the only process whose commits are accepted; return where to go on."""
+        """Make ``owner`` the only process whose commits are accepted; return where to go on from.
+
+        Parameters
+        ----------
+        takeover
+            Accept a generation older than the last owner's. For groups whose count has started
+            over (a new broker, an expired group, a file). Safe in itself: the previous owner's
+            next commit is fenced.
+
+        Raises
+        ------
+        Fenced
+            If the stream was claimed under a later generation, and this is no takeover.
+        """
         with self._writing() as connection:
             return fence.claim(connection, stream, owner, generation, takeover=takeover)
 
@@ -88,7 +101,7 @@ class SqlStore(SqlReader):
         Fenced
             If the stream's owner, generation or epoch is no longer the batch's.
         InvariantBroken
-            If the batch contradicts itself or the tables.
+            If the batch contradicts the tables (a repeated offset, a gap in ``seq``).
         StorageUnavailable
             If the outcome is unknown: commit the same batch again.
         """
@@ -115,7 +128,10 @@ class SqlStore(SqlReader):
             return purge(connection, self._id_of(connection, stream), letters)
 
     def prune(self, stream: str, retention: RetentionSettings) -> dict[str, int]:
-        """Forget some of what the policy lets go; return how many rows went of each table."""
+        """Forget some of what the policy lets go; return how many rows went of each table.
+
+        Bounded work: call again until nothing went.
+        """
         with self._writing() as connection:
             return retain(connection, self._id_of(connection, stream), retention, PRUNED_AT_ONCE)
 
@@ -132,7 +148,16 @@ class SqlStore(SqlReader):
             return write_snapshot(connection, stream_id, epoch, snapshot)
 
     def rewind(self, rewind: Rewind) -> int:
-        """Take out everything that came after a snapshot; return how many observations."""
+        """Take out of the tables everything that came after a snapshot, in one transaction.
+
+        The offsets go back with it, so that the records are read again, and the writer, if there
+        is one, is fenced.
+
+        Returns
+        -------
+        int
+            Observations taken out.
+        """
         with self._writing() as connection:
             return back_to(connection, rewind)
 

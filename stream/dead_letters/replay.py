@@ -5,16 +5,21 @@ it back holds what became of it, so that a replay can be killed, repeated or rac
 every record once.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from weald.storage.commit.commit import DeadLetterRow
-from weald.storage.queries.base import Store
 from weald.stream.model.model import Plan
 from weald.stream.record.decode import decode
 from weald.stream.record.pending_batch import Held, message_of
 from weald.stream.record.record import TopicPartition
 from weald.stream.record.schema import Schema
+
+if TYPE_CHECKING:
+    from weald.storage.writing.store import SqlStore
 
 __all__ = ["SecondChances"]
 
@@ -30,10 +35,10 @@ class SecondChances:
     plan : Plan
     schema : Schema
         By which the records are decoded now.
-    store : Store
+    store : SqlStore
     """
 
-    def __init__(self, plan: Plan, schema: Schema, store: Store) -> None:
+    def __init__(self, plan: Plan, schema: Schema, store: SqlStore) -> None:
         self._plan = plan
         self._schema = schema
         self._store = store

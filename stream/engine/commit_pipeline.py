@@ -1,8 +1,10 @@
 """One batch from the model into SQL, and from there to whoever wants to know."""
 
-import time
+from __future__ import annotations
 
-from weald.storage.queries.base import Store
+import time
+from typing import TYPE_CHECKING
+
 from weald.stream.model.batch_outcome import Applied
 from weald.stream.record.pending_batch import Held
 from weald.stream.source.retry import Patience
@@ -11,6 +13,9 @@ from weald.stream.telemetry.telemetry import Watch
 
 from .sinks import Outlets
 from .writer import Writer
+
+if TYPE_CHECKING:
+    from weald.storage.writing.store import SqlStore
 
 __all__ = ["Delivery"]
 
@@ -21,14 +26,14 @@ class Delivery:
     Parameters
     ----------
     source : Source
-    store : Store
+    store : SqlStore
     outlets : Outlets
     patience : Patience
     watch : Watch
     """
 
     def __init__(
-        self, source: Source, store: Store, outlets: Outlets, patience: Patience, watch: Watch
+        self, source: Source, store: SqlStore, outlets: Outlets, patience: Patience, watch: Watch
     ) -> None:
         self._source = source
         self._store = store

@@ -10,10 +10,13 @@ A lease is given up when no worker at all has been heard of for two of its times
 parked; never because it is slow: that would prefer partitions on which moves are cheap.
 """
 
+from __future__ import annotations
+
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
@@ -25,7 +28,6 @@ from weald.mcmc.schedule.kernel_report import added
 from weald.storage.commit.commit import AdoptionRow, LeaseRow
 from weald.storage.encoding.snapshot import decode, encode
 from weald.storage.errors import SnapshotCorrupt, StorageUnavailable
-from weald.storage.queries.base import Store
 from weald.storage.redis.lease_queue import LeaseItem, LeaseQueue, LeaseReturn
 from weald.stream.model.batch_outcome import Applied
 from weald.stream.model.lease_rounds import packed
@@ -35,6 +37,9 @@ from weald.stream.telemetry.telemetry import Watch
 from weald.stream.worker.settings import WorkersSettings
 
 from .writer import Writer
+
+if TYPE_CHECKING:
+    from weald.storage.writing.store import SqlStore
 
 __all__ = ["Refinery"]
 
@@ -79,7 +84,7 @@ class Refinery:
     ----------
     settings : WorkersSettings
     queue : LeaseQueue
-    store : Store
+    store : SqlStore
     watch : Watch
     clock : callable
         Wall clock in epoch seconds, written on leases; it decides nothing.
@@ -89,7 +94,7 @@ class Refinery:
         self,
         settings: WorkersSettings,
         queue: LeaseQueue,
-        store: Store,
+        store: SqlStore,
         watch: Watch,
         clock: Callable[[], float] = time.time,
     ) -> None:

@@ -5,12 +5,14 @@ SQL. A bad record becomes a dead letter; when something is away the partitions a
 same step is tried again; a newer owner makes this one drop its state and join the group anew.
 """
 
+from __future__ import annotations
+
 import time
+from typing import TYPE_CHECKING
 
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
 from weald.storage.errors import Fenced
-from weald.storage.queries.base import Store
 from weald.stream.dead_letters.dead_letter import DeadLetterLimit, too_many
 from weald.stream.dead_letters.replay import SecondChances
 from weald.stream.errors import Rebalanced
@@ -34,6 +36,9 @@ from .quiet import Quiet
 from .sinks import Outlets
 from .writer import Writer
 
+if TYPE_CHECKING:
+    from weald.storage.writing.store import SqlStore
+
 __all__ = ["Engine"]
 
 # At most so long between two looks at a round that is awaited.
@@ -48,7 +53,7 @@ class Engine:
     plan : Plan
     source : Source
         Closed when `run` returns.
-    store : Store
+    store : SqlStore
     outlets : Outlets, optional
         Redis and the dead-letter topic.
     watch : Watch, optional
@@ -61,7 +66,7 @@ class Engine:
         self,
         plan: Plan,
         source: Source,
-        store: Store,
+        store: SqlStore,
         outlets: Outlets | None = None,
         watch: Watch | None = None,
         schema: Schema | None = None,

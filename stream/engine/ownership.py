@@ -1,12 +1,14 @@
 """Who writes the stream: acting, on the engine's thread, on what the group has decided."""
 
+from __future__ import annotations
+
 import logging
 import math
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from weald.storage.errors import Fenced, StreamConflict
-from weald.storage.queries.base import Store
 from weald.stream.errors import Rebalanced
 from weald.stream.model.model import Plan
 from weald.stream.source.recognition import Decision
@@ -15,6 +17,9 @@ from weald.stream.source.source import Change, Source, group_of
 from weald.stream.telemetry.telemetry import Watch
 
 from .writer import Claim, Writer
+
+if TYPE_CHECKING:
+    from weald.storage.writing.store import SqlStore
 
 __all__ = ["Ownership"]
 
@@ -32,13 +37,13 @@ class Ownership:
     ----------
     plan : Plan
     source : Source
-    store : Store
+    store : SqlStore
     patience : Patience
     watch : Watch
     """
 
     def __init__(
-        self, plan: Plan, source: Source, store: Store, patience: Patience, watch: Watch
+        self, plan: Plan, source: Source, store: SqlStore, patience: Patience, watch: Watch
     ) -> None:
         self._plan = plan
         self._source = source

@@ -1,19 +1,23 @@
 """Where results go besides SQL. None of it is needed for correctness."""
 
+from __future__ import annotations
+
 import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from weald.storage.commit.commit import BatchCommit, ClusterRow
 from weald.storage.errors import StorageUnavailable
-from weald.storage.queries.base import Reader
 from weald.storage.redis.statistics import Outcome
 from weald.stream.dead_letters.dead_letter import DeadLetterOutlet
 from weald.stream.source.retry import Backoff
 from weald.stream.telemetry.telemetry import Watch
+
+if TYPE_CHECKING:
+    from weald.storage.queries.reader import SqlReader
 
 __all__ = ["Outlets", "Statistics"]
 
@@ -27,7 +31,7 @@ class Statistics(Protocol):
     def publish(self, stream: str, epoch: int, clusters: Sequence[ClusterRow]) -> Outcome:
         """Show the clusters that commit `epoch` changed."""
 
-    def rebuild(self, stream: str, reader: Reader) -> bool:
+    def rebuild(self, stream: str, reader: SqlReader) -> bool:
         """Show everything anew, from SQL."""
 
     def n_bytes(self, stream: str) -> int | None:
@@ -68,7 +72,7 @@ class Outlets:
         if self.dead_letters is not None and letters:
             self.dead_letters.send(letters)
 
-    def show(self, commit: BatchCommit, reader: Reader, watch: Watch) -> None:
+    def show(self, commit: BatchCommit, reader: SqlReader, watch: Watch) -> None:
         """Show the commit's statistics; when Redis is away go on without it.
 
         What is missed meanwhile is a gap that the next success closes from SQL. After a failure
@@ -87,7 +91,7 @@ class Outlets:
                 if (size := statistics.n_bytes(commit.stream)) is not None:
                     watch.metrics.redis_size(size)
 
-    def show_all(self, stream: str, reader: Reader, watch: Watch) -> None:
+    def show_all(self, stream: str, reader: SqlReader, watch: Watch) -> None:
         """Show everything from SQL: a former owner may have died before it could."""
         statistics = self.statistics
         if statistics is not None:

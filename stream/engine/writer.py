@@ -3,10 +3,13 @@
 Everything here is dropped when the tenure ends; SQL has what counts.
 """
 
+from __future__ import annotations
+
 import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +17,6 @@ from weald.storage.commit.commit import BatchCommit, LineageRow, Snapshot, Strea
 from weald.storage.commit.log_marks import LogMark, LogReplacement
 from weald.storage.errors import Fenced, StorageUnavailable, StreamNotFound
 from weald.storage.queries.answers import SnapshotInfo
-from weald.storage.queries.base import Store
 from weald.storage.sql.failpoints import failpoint
 from weald.stream.errors import ReplayDiverged
 from weald.stream.model.batch_outcome import Applied
@@ -26,6 +28,9 @@ from weald.stream.record.record import DeadLetter, TopicPartition
 from weald.stream.recovery.recovery import adopt, first_difference, replay, restored, with_offsets
 from weald.stream.source.recognition import Decision, FoundLog, differences_of, replacements
 from weald.stream.telemetry.steps import Step
+
+if TYPE_CHECKING:
+    from weald.storage.writing.store import SqlStore
 
 __all__ = ["Claim", "Writer"]
 
@@ -44,7 +49,7 @@ class Claim:
     owner : str
     generation : int
     takeover : bool
-        Accept a generation older than the last owner's; see `Store.claim`.
+        Accept a generation older than the last owner's; see `SqlStore.claim`.
     """
 
     owner: str
@@ -58,11 +63,11 @@ class Writer:
     Parameters
     ----------
     plan : Plan
-    store : Store
+    store : SqlStore
     claim : Claim
     """
 
-    def __init__(self, plan: Plan, store: Store, claim: Claim) -> None:
+    def __init__(self, plan: Plan, store: SqlStore, claim: Claim) -> None:
         self._plan = plan
         self._store = store
         self._claim = claim

@@ -4,15 +4,20 @@ In memory a bundle is its statistics and a number. Who is in it only SQL knows, 
 commit; what happened since is kept here until the next.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weald.storage.commit.commit import Bundled
 from weald.storage.errors import StorageUnavailable
-from weald.storage.queries.base import Store
+
+if TYPE_CHECKING:
+    from weald.storage.writing.store import SqlStore
 
 __all__ = ["Archive"]
 
@@ -27,11 +32,11 @@ class Archive:
 
     Parameters
     ----------
-    store : Store
+    store : SqlStore
     stream : str
     """
 
-    def __init__(self, store: Store, stream: str) -> None:
+    def __init__(self, store: SqlStore, stream: str) -> None:
         self._store = store
         self._stream = stream
         self._first_seq = 0

@@ -6,10 +6,13 @@ under another version of a numerical library, still ends in a valid state of the
 model then goes on showing what SQL shows (`adopt`).
 """
 
+from __future__ import annotations
+
 import json
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +21,6 @@ from weald.mcmc.settings import RefinementSettings
 from weald.storage.commit.commit import Arrays, LeaseRow, ObservationBlock, StreamSpec
 from weald.storage.errors import SnapshotCorrupt
 from weald.storage.queries.answers import SnapshotInfo
-from weald.storage.queries.base import Reader
 from weald.stream.errors import ReplayDiverged
 from weald.stream.model.model import new_shard, restored_shard
 from weald.stream.model.shard import Shard
@@ -28,6 +30,9 @@ from weald.stream.settings import MemorySettings
 
 from .consistency import faults_of
 from .replayed_rounds import ReplayedRounds
+
+if TYPE_CHECKING:
+    from weald.storage.queries.reader import SqlReader
 
 __all__ = [
     "adopt",
@@ -64,7 +69,7 @@ def offsets_in(arrays: Arrays) -> dict[tuple[str, int], int] | None:
     return {(topic, partition): offset for topic, partition, offset in rows}
 
 
-def usable(reader: Reader, stream: str, number: int) -> Shard:
+def usable(reader: SqlReader, stream: str, number: int) -> Shard:
     """Make the model of one snapshot and check it.
 
     Raises
@@ -90,13 +95,13 @@ def usable(reader: Reader, stream: str, number: int) -> Shard:
 
 
 def restored(
-    reader: Reader, spec: StreamSpec, settings: tuple[RefinementSettings, MemorySettings]
+    reader: SqlReader, spec: StreamSpec, settings: tuple[RefinementSettings, MemorySettings]
 ) -> tuple[Shard, SnapshotInfo | None]:
     """Make the model of the newest snapshot that can be used, or an empty one.
 
     Parameters
     ----------
-    reader : Reader
+    reader : SqlReader
     spec : StreamSpec
     settings : RefinementSettings, MemorySettings
         Of an empty model; a snapshot has its own.
@@ -117,7 +122,7 @@ def restored(
 
 
 def replay(
-    reader: Reader,
+    reader: SqlReader,
     stream: str,
     shard: Shard,
     last: int,
@@ -128,7 +133,7 @@ def replay(
 
     Parameters
     ----------
-    reader : Reader
+    reader : SqlReader
     stream : str
     shard : Shard
     last : int
@@ -182,7 +187,7 @@ def apply_stored(shard: Shard, block: ObservationBlock) -> None:
 
 
 def first_difference(
-    reader: Reader, stream: str, shard: Shard, breathe: Callable[[int], None] | None = None
+    reader: SqlReader, stream: str, shard: Shard, breathe: Callable[[int], None] | None = None
 ) -> int | None:
     """Return the first observation that SQL shows in another cluster than the model, if any.
 
@@ -199,7 +204,7 @@ def first_difference(
     return None
 
 
-def _shown(reader: Reader, stream: str, publication: int, own: Ids) -> Iterator[tuple[Ids, Ids]]:
+def _shown(reader: SqlReader, stream: str, publication: int, own: Ids) -> Iterator[tuple[Ids, Ids]]:
     """Yield places in ``own`` (numbers of observations, in any order) and their clusters in SQL.
 
     What has left the model, or is in a bundle, is nobody's but SQL's to know, and passed over.
@@ -219,7 +224,7 @@ def _shown(reader: Reader, stream: str, publication: int, own: Ids) -> Iterator[
         yield order[low + here], cluster[there]
 
 
-def adopt(reader: Reader, stream: str, shard: Shard) -> None:
+def adopt(reader: SqlReader, stream: str, shard: Shard) -> None:
     """Have the model show what SQL shows now; its chain goes on from where it is.
 
     The ids, the history and every assignment stay as they are. The next publication tells by its

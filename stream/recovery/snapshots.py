@@ -4,11 +4,14 @@ None of it needs the writer to be stopped. Making one and going back with the la
 replay beside the writer; going back without them fences it, and it begins again from there.
 """
 
+from __future__ import annotations
+
 import os
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +19,6 @@ from weald.mcmc.settings import RefinementSettings
 from weald.storage.commit.commit import BatchCommit, LeaseRow, Rewind, Snapshot
 from weald.storage.errors import Fenced, SnapshotCorrupt, StreamConflict
 from weald.storage.queries.answers import Position
-from weald.storage.queries.base import Reader, Store
 from weald.stream.errors import ReplayDiverged
 from weald.stream.model.batch_outcome import Applied
 from weald.stream.model.network_shard import NetworkShard
@@ -37,6 +39,10 @@ from .recovery import (
     usable,
     with_offsets,
 )
+
+if TYPE_CHECKING:
+    from weald.storage.queries.reader import SqlReader
+    from weald.storage.writing.store import SqlStore
 
 __all__ = [
     "Difference",
@@ -89,7 +95,7 @@ class Difference:
     flows: list[Flow]
 
 
-def verify(reader: Reader, stream: str, number: int) -> None:
+def verify(reader: SqlReader, stream: str, number: int) -> None:
     """Check a snapshot: its bytes, its parts against each other, and its partition against SQL.
 
     Raises
@@ -103,7 +109,7 @@ def verify(reader: Reader, stream: str, number: int) -> None:
         raise SnapshotCorrupt(f"SQL has observation {different} in another cluster at that moment")
 
 
-def create(store: Store, stream: str, label: str | None, progress: Progress) -> int:
+def create(store: SqlStore, stream: str, label: str | None, progress: Progress) -> int:
     """Replay to where the stream stands and keep an image of it; return its number.
 
     Raises
@@ -125,7 +131,7 @@ def create(store: Store, stream: str, label: str | None, progress: Progress) -> 
     return store.save_snapshot(stream, Snapshot(0, shard.seq, arrays, time.time(), label))
 
 
-def _standing(store: Store, stream: str) -> tuple[Position, LeaseRow | None]:
+def _standing(store: SqlStore, stream: str) -> tuple[Position, LeaseRow | None]:
     """Where the stream stands, and a lease of the round that is out there."""
     while True:
         position = store.position(stream)
@@ -134,7 +140,7 @@ def _standing(store: Store, stream: str) -> tuple[Position, LeaseRow | None]:
             return position, offered[0] if offered else None
 
 
-def revert_dropping(store: Store, stream: str, number: int) -> int:
+def revert_dropping(store: SqlStore, stream: str, number: int) -> int:
     """Go back to a snapshot as if nothing had come after; return the observations taken out.
 
     The offsets go back as well: what the topic still has is read and decided anew.
@@ -171,7 +177,7 @@ def revert_dropping(store: Store, stream: str, number: int) -> int:
 
 
 def revert_keeping(
-    store: Store, stream: str, number: int, cadence: RefinementSettings, progress: Progress
+    store: SqlStore, stream: str, number: int, cadence: RefinementSettings, progress: Progress
 ) -> int:
     """Take the model back to a snapshot, and keep every later observation and what is shown.
 
@@ -224,7 +230,7 @@ def revert_keeping(
     raise Fenced(f"stream {stream!r} moves on faster than it can be replayed")
 
 
-def compare(reader: Reader, stream: str, earlier: int, later: int) -> Difference:
+def compare(reader: SqlReader, stream: str, earlier: int, later: int) -> Difference:
     """Compare what two snapshots show.
 
     Raises
@@ -253,7 +259,7 @@ def compare(reader: Reader, stream: str, earlier: int, later: int) -> Difference
     return Difference(n, int((old != new).sum()), after.seq - before.seq, information, flows)
 
 
-def shown_network(reader: Reader, stream: str) -> NetworkShard:
+def shown_network(reader: SqlReader, stream: str) -> NetworkShard:
     """The network that a stream holds, its vertices in the clusters that are shown now.
 
     The newest snapshot and what came after it, unrefined, and where counts fade not yet faded.
@@ -274,7 +280,7 @@ def shown_network(reader: Reader, stream: str) -> NetworkShard:
     return shard
 
 
-def _refuse_compacted(reader: Reader, stream: str) -> None:
+def _refuse_compacted(reader: SqlReader, stream: str) -> None:
     """Raise StreamConflict where SQL knows of bundles: it does not know which there were before."""
     status = reader.status(stream)
     if status.n_atoms is not None and status.n_atoms < (status.n_observations or 0):
@@ -284,7 +290,9 @@ def _refuse_compacted(reader: Reader, stream: str) -> None:
         )
 
 
-def _insert_later(store: Reader, stream: str, shard: Shard, last: int, progress: Progress) -> None:
+def _insert_later(
+    store: SqlReader, stream: str, shard: Shard, last: int, progress: Progress
+) -> None:
     shard.cadence = NEVER
     while shard.seq < last:
         block = store.observations(stream, shard.seq, min(REPLAY_RECORDS, last - shard.seq))
@@ -298,7 +306,7 @@ def _owner() -> str:
     return f"weald-snapshot-{os.getpid()}-{uuid.uuid4().hex[:12]}"
 
 
-def _let_go(store: Reader, stream: str, shard: Shard) -> None:
+def _let_go(store: SqlReader, stream: str, shard: Shard) -> None:
     """Take out of the model what has left it since, as SQL says: nobody sees it come back."""
     seqs = shard.numbers.tolist()
     left = [
