@@ -11,6 +11,7 @@
 - ``overview``: A stream at a glance: where it stands, its account, its clusters.
 - ``reader``: the questions over SQL, each in a transaction of its own that sees one moment.
 - ``replay``: coming back: snapshots that can be trusted, and the observations after them.
+- ``status_statements``: what ``weald status`` asks, as SQL that both databases understand.
 - ``trends``: what moves: when clusters began, where the newest observations went, which keys
   there are.
 """

@@ -1,0 +1,91 @@
+"""What ``weald status`` asks, as SQL that both databases understand.
+
+The reader and the short way to an SQLite file send the same statements, so that they cannot tell
+different things.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = [
+    "DECISIONS",
+    "ID",
+    "LEASES",
+    "LEDGER",
+    "REASONS",
+    "REVISION",
+    "ROUNDS",
+    "status_of",
+]
+
+REVISION = "SELECT version_num FROM alembic_version"
+ID = "SELECT id FROM streams WHERE name = :name"
+_STREAM = """
+    SELECT name, family, prior, seed, owner, generation, epoch, committed_at
+    FROM streams WHERE id = :stream"""
+_ACCOUNT = """
+    SELECT coalesce(sum(n_received), 0) AS n_received, coalesce(sum(n_inserted), 0) AS n_inserted,
+           coalesce(sum(n_duplicate), 0) AS n_duplicate, coalesce(sum(n_dead), 0) AS n_dead
+    FROM offsets WHERE stream_id = :stream"""
+_CLUSTERS = """
+    SELECT count(*) - count(retired_publication) AS n_clusters,
+           count(retired_publication) AS n_clusters_retired,
+           count(DISTINCT CASE WHEN retired_publication IS NULL THEN cluster_group END) AS n_groups
+    FROM clusters WHERE stream_id = :stream"""
+_PUBLICATION = """
+    SELECT number AS publication, published_at, log_joint_before, log_joint,
+           n_observations, n_atoms, disruption AS estimated_disruption, warnings
+    FROM publications WHERE stream_id = :stream ORDER BY number DESC LIMIT 1"""
+_SNAPSHOT = """
+    SELECT seq AS snapshot_seq, created_at AS snapshot_at
+    FROM snapshots WHERE stream_id = :stream ORDER BY number DESC LIMIT 1"""
+LEDGER = """
+    SELECT topic, partition, next_offset, n_received, n_inserted, n_duplicate, n_dead, updated_at
+    FROM offsets WHERE stream_id = :stream ORDER BY topic, partition"""
+REASONS = """
+    SELECT reason, count(*) AS n FROM dead_letters
+    WHERE stream_id = :stream GROUP BY reason ORDER BY reason"""
+LEASES = """
+    SELECT outcome, count(*) AS n FROM leases
+    WHERE stream_id = :stream GROUP BY outcome ORDER BY outcome"""
+DECISIONS = """
+    SELECT topic, partition, kept_as, next_offset, difference, decided_at
+    FROM log_decisions WHERE stream_id = :stream ORDER BY id"""
+ROUNDS = """
+    SELECT seq, kernel, proposed, accepted, log_joint_before, log_joint_after, seconds
+    FROM rounds WHERE stream_id = :stream ORDER BY id DESC LIMIT :rounds"""
+
+_NOTHING = {
+    "publication": 0,
+    "published_at": None,
+    "log_joint_before": None,
+    "log_joint": None,
+    "n_observations": None,
+    "n_atoms": None,
+    "estimated_disruption": None,
+    "warnings": None,
+}
+_NO_SNAPSHOT = {"snapshot_seq": None, "snapshot_at": None}
+
+Row = Mapping[str, Any]
+
+
+def status_of(ask: Callable[[str], Row | None]) -> dict[str, Any]:
+    """Return the fields of a `StreamStatus`.
+
+    Parameters
+    ----------
+    ask : callable
+        Sends a statement about one stream, and returns its first row, if any.
+    """
+    told: dict[str, Any] = {}
+    for statement, otherwise in (
+        (_STREAM, {}),
+        (_ACCOUNT, {}),
+        (_CLUSTERS, {}),
+        (_PUBLICATION, _NOTHING),
+        (_SNAPSHOT, _NO_SNAPSHOT),
+    ):
+        row = ask(statement)
+        told |= otherwise if row is None else dict(row)
+    return told
