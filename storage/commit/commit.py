@@ -299,8 +299,8 @@ class Rewind:
         Name of the stream.
     owner
         In whose name; whoever writes the stream now is fenced by it, and begins again from there.
-    snapshot
-        Number of the snapshot. Later ones are deleted.
+    snapshot, epoch
+        Number of the snapshot, and of the last commit that it knows of. Later ones are deleted.
     seq, publication
         Observations that it had seen, and the newest publication.
     taken_round
@@ -314,6 +314,7 @@ class Rewind:
     stream: str
     owner: str
     snapshot: int
+    epoch: int
     seq: int
     publication: int
     taken_round: int
@@ -344,6 +345,8 @@ class BatchCommit:
     taken_back
         Dead letters of earlier commits that this one decides anew: they are removed, and what
         became of each is among the observations or the dead letters under the same offset.
+    reverts
+        Whether its snapshot puts the model back: no older image may come after it.
     """
 
     stream: str
@@ -365,3 +368,4 @@ class BatchCommit:
     leases: Sequence[LeaseRow] = ()
     adoptions: Sequence[AdoptionRow] = ()
     replaced: Sequence[LogReplacement] = ()
+    reverts: bool = False

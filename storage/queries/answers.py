@@ -37,6 +37,8 @@ class Position:
         Next offset to read of each (topic, partition) that was ever read.
     marks
         By what the log of each is known again.
+    reverted_epoch
+        Number of the commit that last put the stream back to a snapshot; 0 if none did.
     """
 
     epoch: int
@@ -45,6 +47,7 @@ class Position:
     owner: str
     offsets: dict[tuple[str, int], int]
     marks: dict[tuple[str, int], LogMark]
+    reverted_epoch: int = 0
 
 
 @dataclass(frozen=True)

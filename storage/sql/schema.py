@@ -82,6 +82,7 @@ streams = Table(
     Column("next_seq", BigInteger, nullable=False),
     Column("next_event", BigInteger, nullable=False),
     Column("committed_at", Double),
+    Column("reverted_epoch", BigInteger, nullable=False, server_default="0"),
 )
 
 offsets = Table(

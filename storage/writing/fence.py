@@ -77,6 +77,7 @@ def position(connection: sa.Connection, stream_id: int) -> Position:
             )
             for each in sources
         },
+        reverted_epoch=row.reverted_epoch,
     )
 
 
@@ -89,6 +90,7 @@ def take_turn(connection: sa.Connection, batch: BatchCommit) -> Turn | None:
         If the stream's owner, generation or epoch is no longer the batch's.
     """
     n_new = 0 if batch.observations is None else len(batch.observations)
+    put_back = {"reverted_epoch": batch.epoch} if batch.reverts else {}
     row = connection.execute(
         sa.update(streams)
         .where(
@@ -103,6 +105,7 @@ def take_turn(connection: sa.Connection, batch: BatchCommit) -> Turn | None:
             next_seq=streams.c.next_seq + n_new,
             next_event=streams.c.next_event + len(batch.lineage),
             committed_at=time.time(),
+            **put_back,
         )
         .returning(streams.c.id, streams.c.next_seq, streams.c.next_event)
     ).one_or_none()

@@ -48,12 +48,18 @@ def rewind(connection: sa.Connection, back: Rewind) -> int:
     row = connection.execute(
         sa.update(streams)
         .where(streams.c.name == back.stream)
-        .values(owner=back.owner, epoch=streams.c.epoch + 1, next_seq=back.seq + 1)
+        .values(
+            owner=back.owner,
+            epoch=streams.c.epoch + 1,
+            reverted_epoch=streams.c.epoch + 1,
+            next_seq=back.seq + 1,
+        )
         .returning(streams.c.id, streams.c.epoch)
     ).one_or_none()
     if row is None:
         raise StreamNotFound(f"stream {back.stream!r} does not exist")
     stream_id, epoch = row
+    _refuse_what_is_gone(connection, stream_id, back)
     _refuse_another_log(connection, stream_id, back)
     _give_back(connection, stream_id, back)
     n_taken = _move_offsets_back(connection, stream_id, back)
@@ -62,15 +68,27 @@ def rewind(connection: sa.Connection, back: Rewind) -> int:
     return n_taken
 
 
+def _refuse_what_is_gone(connection: sa.Connection, stream_id: int, back: Rewind) -> None:
+    """Refuse a snapshot that was there when it was read: what came after it may be gone, too."""
+    there = sa.select(snapshots.c.number).where(
+        snapshots.c.stream_id == stream_id,
+        snapshots.c.number == back.snapshot,
+        # A number is given again after a way back, under a later epoch.
+        snapshots.c.epoch == back.epoch,
+    )
+    if connection.execute(there).one_or_none() is None:
+        raise StreamConflict(
+            f"snapshot {back.snapshot} of stream {back.stream!r} went while it was read: a newer "
+            "one took its place, or the stream was put back. Look at the list, and choose again"
+        )
+
+
 def _refuse_another_log(connection: sa.Connection, stream_id: int, back: Rewind) -> None:
     """Refuse to go back to offsets of a log that is there no more."""
-    taken = sa.select(snapshots.c.epoch).where(
-        snapshots.c.stream_id == stream_id, snapshots.c.number == back.snapshot
-    )
     decided = log_decisions.c
     later = connection.execute(
         sa.select(decided.topic, decided.partition, decided.kept_as)
-        .where(decided.stream_id == stream_id, decided.epoch > taken.scalar_subquery())
+        .where(decided.stream_id == stream_id, decided.epoch > back.epoch)
         .limit(1)
     ).one_or_none()
     if later is not None:
@@ -198,16 +216,23 @@ def _forget_history(connection: sa.Connection, stream_id: int, back: Rewind) -> 
         connection.execute(
             sa.delete(table).where(table.c.stream_id == stream_id, table.c.number.in_(later))
         )
-    for condition in (
-        publications.c.number > back.publication,
-        rounds.c.seq > back.seq,
-        snapshots.c.number > back.snapshot,
+    for table, condition in (
+        (publications, publications.c.number > back.publication),
+        (rounds, rounds.c.seq > back.seq),
+        # By all three: one that was made beside the writer has a higher number than later ones.
+        (
+            snapshots,
+            sa.or_(
+                snapshots.c.number > back.snapshot,
+                snapshots.c.seq > back.seq,
+                snapshots.c.epoch > back.epoch,
+            ),
+        ),
         # By number: in a silence many rounds have the snapshot's own place.
-        adoptions.c.round_number > back.taken_round,
+        (adoptions, adoptions.c.round_number > back.taken_round),
         # What was said of how sure the chain is belongs to a publication that is no more.
-        certainties.c.chunk >= 0,
+        (certainties, certainties.c.chunk >= 0),
     ):
-        table = condition.left.table
         connection.execute(sa.delete(table).where(table.c.stream_id == stream_id, condition))
     newest = sa.select(sa.func.coalesce(sa.func.max(lineage_events.c.number), 0) + 1).where(
         lineage_events.c.stream_id == stream_id

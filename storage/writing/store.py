@@ -135,16 +135,31 @@ class SqlStore(SqlReader):
         with self._writing() as connection:
             return retain(connection, self._id_of(connection, stream), retention, PRUNED_AT_ONCE)
 
-    def save_snapshot(self, stream: str, snapshot: Snapshot) -> int:
-        """Keep an image that was made beside the writer; return the number that it got."""
+    def save_snapshot(self, stream: str, snapshot: Snapshot, epoch: int) -> int:
+        """Keep an image of a stream after commit `epoch`; return the number that it got.
+
+        Raises
+        ------
+        StreamConflict
+            If the stream was put back since then, or has forgotten what a start from there needs.
+        """
         with self._writing() as connection:
             # Locks the stream's row, as a commit does, so that no two take the same number.
-            stream_id, epoch = connection.execute(
+            stream_id, reverted = connection.execute(
                 sa.update(streams)
                 .where(streams.c.id == self._id_of(connection, stream))
                 .values(owner=streams.c.owner)
-                .returning(streams.c.id, streams.c.epoch)
+                .returning(streams.c.id, streams.c.reverted_epoch)
             ).one()
+            oldest = connection.execute(
+                sa.select(sa.func.min(snapshots.c.seq)).where(snapshots.c.stream_id == stream_id)
+            ).scalar_one()
+            if reverted > epoch or (oldest is not None and snapshot.seq < oldest):
+                what = "was put back" if reverted > epoch else "moved on too far"
+                raise StreamConflict(
+                    f"stream {stream!r} {what} while its snapshot was made, and none was kept. "
+                    "Make it again"
+                )
             return write_snapshot(connection, stream_id, epoch, snapshot)
 
     def rewind(self, rewind: Rewind) -> int:

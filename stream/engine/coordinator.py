@@ -161,13 +161,15 @@ class Refinery:
             return None
         if writer is not self._writer:
             return self._take_over(writer, shard, spec.name)
+        applied = None
         try:
             applied = self._take_back(shard, show=show)
             if begin and self._out is None and time.monotonic() >= self._begin_at:
                 applied = self._begin(writer, shard, applied, behind=behind)
         except StorageUnavailable as error:
+            # What was taken back is in the model, and goes to SQL whether Redis is there or not.
             self._rest(error)
-            return None
+            return applied
         self._backoff.reset()
         return applied
 
@@ -185,11 +187,10 @@ class Refinery:
 
     def _take_over(self, writer: Writer, shard: Shard, stream: str) -> Applied | None:
         """Close what the writer before left open: its memory of it is gone."""
-        self._out = None
         shard.forget_lent()
         left = self._store.leases(stream, outcome="offered")
         self._last = self._store.last_round(stream)
-        self._writer = writer
+        self._out, self._writer = None, writer
         if not left:
             return None
         try:

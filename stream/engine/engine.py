@@ -166,8 +166,9 @@ class Engine:
         behind, quiet = late > self._refinery.behind_seconds, self._quiet
         silent = quiet.silent and not messages
         show = self._overdue.due or (silent and quiet.due)
-        applied = self._refinery.turn(
-            writer, behind=behind, show=show, begin=not silent or quiet.due
+        refinery, begin = self._refinery, not silent or quiet.due
+        applied = self._patience.until_done(
+            "sql", lambda: refinery.turn(writer, behind=behind, show=show, begin=begin)
         )
         if applied is not None:
             if silent and applied.refinements:

@@ -137,10 +137,14 @@ class Writer:
         self._snapshot_seq = 0 if snapshot is None else snapshot.seq
         failpoint("load.restored")
         self._snapshots = max((each.number for each in self._store.snapshots(name)), default=0)
-        replay(self._store, name, shard, self._next_seq - 1, breathe)
-        failpoint("load.replayed")
-        shard.table.take_changes(self._epoch)
-        agrees = self._compare(shard, snapshot, breathe)
+        try:
+            replay(self._store, name, shard, self._next_seq - 1, breathe)
+            failpoint("load.replayed")
+            shard.table.take_changes(self._epoch)
+            agrees = self._compare(shard, snapshot, breathe)
+        except ReplayDiverged:
+            self._refuse_if_moved()
+            raise
         # A later replay must not take the new settings for the old ones.
         was = (shard.cadence, shard.forgetting.settings)
         self._due = snapshot is None or not agrees or was != settings
@@ -165,6 +169,15 @@ class Writer:
         self.offsets = {TopicPartition(*place): next_ for place, next_ in position.offsets.items()}
         self.marks = {TopicPartition(*place): mark for place, mark in position.marks.items()}
 
+    def _refuse_if_moved(self) -> None:
+        """Raise Fenced where the stream was taken, or put back, under the replay's feet."""
+        name, claim = self._plan.stream.name, self._claim
+        now = self._store.position(name)
+        if (now.owner, now.epoch) != (claim.owner, self._epoch):
+            raise Fenced(
+                f"stream {name!r} was claimed by {now.owner!r} during the replay", now.owner
+            )
+
     def _compare(
         self, shard: Shard, snapshot: SnapshotInfo | None, breathe: Callable[[int], None]
     ) -> bool:
@@ -173,6 +186,7 @@ class Writer:
         different = first_difference(self._store, name, shard, breathe)
         if different is None:
             return True
+        self._refuse_if_moved()
         first = 1 if snapshot is None else snapshot.seq + 1
         what = (
             f"stream {name!r}: replaying observations {first} to {shard.seq} gave observation "

@@ -116,19 +116,42 @@ def create(store: SqlStore, stream: str, label: str | None, progress: Progress) 
     ------
     ReplayDiverged
         When the replay does not arrive at what SQL shows.
+    StreamConflict
+        When the stream was put back meanwhile, or moved on so far that the image is of no use.
     """
-    position, out = _standing(store, stream)
+    began = store.position(stream).epoch
+    # The image comes first: the writer may make a newer one at any moment.
     shard, _ = restored(store, store.spec(stream), (RefinementSettings(), MemorySettings()))
-    replay(store, stream, shard, position.next_seq - 1, progress, out)
+    position, out = _standing(store, stream)
+    try:
+        replay(store, stream, shard, position.next_seq - 1, progress, out)
+        _refuse_different(store, stream, shard)
+    except ReplayDiverged as error:
+        if store.position(stream).reverted_epoch <= began:
+            raise
+        raise _put_back(stream) from error
+    if position.reverted_epoch > began:
+        raise _put_back(stream)
+    offsets = {TopicPartition(*place): offset for place, offset in position.offsets.items()}
+    arrays = with_offsets(shard.state(), offsets)
+    image = Snapshot(0, shard.seq, arrays, time.time(), label)
+    return store.save_snapshot(stream, image, position.epoch)
+
+
+def _refuse_different(store: Store, stream: str, shard: Shard) -> None:
     different = first_difference(store, stream, shard)
     if different is not None:
         raise ReplayDiverged(
             f"stream {stream!r}: the replay gives observation {different} another cluster than "
             "SQL holds. Start the stream with this version first; it then goes on from SQL"
         )
-    offsets = {TopicPartition(*place): offset for place, offset in position.offsets.items()}
-    arrays = with_offsets(shard.state(), offsets)
-    return store.save_snapshot(stream, Snapshot(0, shard.seq, arrays, time.time(), label))
+
+
+def _put_back(stream: str) -> StreamConflict:
+    return StreamConflict(
+        f"stream {stream!r} was put back while its snapshot was made, and none was kept. Make it "
+        "again"
+    )
 
 
 def _standing(store: SqlStore, stream: str) -> tuple[Position, LeaseRow | None]:
@@ -154,10 +177,11 @@ def revert_dropping(store: SqlStore, stream: str, number: int) -> int:
         observations have been compacted.
     """
     _refuse_compacted(store, stream)
+    info = next((each for each in store.snapshots(stream) if each.number == number), None)
     shard = usable(store, stream, number)
     snapshot = store.snapshot(stream, number)
     offsets = None if snapshot is None else offsets_in(snapshot.payload)
-    if offsets is None:
+    if info is None or offsets is None:
         raise StreamConflict(
             f"snapshot {number} was written by an earlier version and does not say how far the "
             "topic had been read. Keep the later results, or choose a later snapshot"
@@ -167,6 +191,7 @@ def revert_dropping(store: SqlStore, stream: str, number: int) -> int:
         stream=stream,
         owner=_owner(),
         snapshot=number,
+        epoch=info.epoch,
         seq=shard.seq,
         publication=shard.publication,
         taken_round=shard.rounds.taken,
@@ -200,11 +225,17 @@ def revert_keeping(
     """
     _refuse_compacted(store, stream)
     for _ in range(ATTEMPTS):
-        shard = usable(store, stream, number)
+        # Comes first: whatever is read after it is of this very moment, or the epoch has moved.
         position = store.position(stream)
-        _insert_later(store, stream, shard, position.next_seq - 1, progress)
-        _let_go(store, stream, shard)
-        adopt(store, stream, shard)
+        shard = usable(store, stream, number)
+        try:
+            _insert_later(store, stream, shard, position.next_seq - 1, progress)
+            _let_go(store, stream, shard)
+            adopt(store, stream, shard)
+        except ReplayDiverged:
+            if store.position(stream).epoch == position.epoch:
+                raise
+            continue
         shard.cadence = cadence
         owner = _owner()
         # From here on the writer is fenced, so what follows is of the moment that was replayed.
@@ -224,6 +255,7 @@ def revert_keeping(
             epoch=epoch,
             clusters=shard.table.take_changes(epoch),
             snapshot=Snapshot(0, shard.seq, arrays, time.time()),
+            reverts=True,
         )
         store.commit(commit)
         return store.snapshots(stream)[0].number

@@ -1,7 +1,6 @@
 """The schema in steps: from nothing to head, back and up again, the same as the tables in code."""
 
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -16,6 +15,7 @@ from tests.storage.batches import (
     full_batch,
     observations,
 )
+from tests.storage.contents import assert_kept, contents
 from weald.storage.errors import SchemaMismatch, StorageStopped
 from weald.storage.queries.reader import SqlReader
 from weald.storage.settings import StorageSettings
@@ -44,36 +44,6 @@ def test_from_nothing_to_head(empty_settings: StorageSettings) -> None:
     migrate.check(empty_settings)
     assert migrate.differences(empty_settings) == []
     assert migrate.upgrade(empty_settings) == HEAD
-
-
-def contents(settings: StorageSettings) -> dict[str, list[dict[str, Any]]]:
-    """Every row of every table, by the columns that the database has now."""
-    engine = make_engine(settings, readonly=True)
-    try:
-        with engine.connect() as connection:
-            present = sa.MetaData()
-            present.reflect(connection)
-            return {
-                name: [dict(row) for row in connection.execute(sa.select(table)).mappings()]
-                for name, table in present.tables.items()
-                if name != "alembic_version"
-            }
-    finally:
-        engine.dispose()
-
-
-def assert_kept(
-    before: dict[str, list[dict[str, Any]]], after: dict[str, list[dict[str, Any]]]
-) -> None:
-    """What both databases can hold, both hold."""
-    for name in before.keys() & after.keys():
-        shared = sorted(set().union(*before[name]) & set().union(*after[name]))
-        assert shared or not (before[name] or after[name])
-
-        def told(rows: list[dict[str, Any]], shared: list[str] = shared) -> list[str]:
-            return sorted(repr([row[key] for key in shared]) for row in rows)
-
-        assert told(before[name]) == told(after[name]), name
 
 
 @pytest.mark.parametrize("revision", migrate.revisions()[:-1])
