@@ -138,7 +138,7 @@ def create(store: SqlStore, stream: str, label: str | None, progress: Progress) 
     return store.save_snapshot(stream, image, position.epoch)
 
 
-def _refuse_different(store: Store, stream: str, shard: Shard) -> None:
+def _refuse_different(store: SqlReader, stream: str, shard: Shard) -> None:
     different = first_difference(store, stream, shard)
     if different is not None:
         raise ReplayDiverged(
