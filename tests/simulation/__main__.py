@@ -3,20 +3,14 @@
 ``A:B`` stands for all seeds from A to B - 1. Exit code 1 when anything went wrong.
 """
 
-# ruff: noqa: E402 - the clock comes before everything that keeps it
-import os
-import sys
+from .virtual_time import install_clock, real_seconds, without_compiler
 
-# Nothing is worth compiling, and the order of sets must be the same in every process.
-_ENVIRONMENT = {"NUMBA_DISABLE_JIT": "1", "PYTHONHASHSEED": "0"}
-if __name__ == "__main__" and _ENVIRONMENT.items() - os.environ.items():
-    os.execve(sys.executable, [*sys.orig_argv], os.environ | _ENVIRONMENT)  # noqa: S606
-
-from .virtual_time import install_clock, real_seconds
-
-install_clock()
+if __name__ == "__main__":
+    without_compiler()
+    install_clock()
 
 import argparse
+import sys
 from collections.abc import Iterator
 
 from .run import Simulation, workshop

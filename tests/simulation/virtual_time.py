@@ -5,6 +5,7 @@ functions are put in place once, before anything of the product is imported, sin
 them as default arguments.
 """
 
+import os
 import random
 import sys
 import time
@@ -17,10 +18,19 @@ from unittest.mock import patch
 
 from .scheduler import EPOCH, Scheduler
 
-__all__ = ["install_clock", "virtual_time"]
+__all__ = ["install_clock", "real_seconds", "virtual_time", "without_compiler"]
+
+# Nothing is worth compiling, and the order of sets must be the same in every process.
+_ENVIRONMENT = {"NUMBA_DISABLE_JIT": "1", "PYTHONHASHSEED": "0"}
 
 _REAL = {name: getattr(time, name) for name in ("time", "monotonic", "perf_counter", "sleep")}
 _running: list[Scheduler] = []
+
+
+def without_compiler() -> None:
+    """Begin this process again where its environment is not the one that simulations need."""
+    if _ENVIRONMENT.items() - os.environ.items():
+        os.execve(sys.executable, sys.orig_argv, os.environ | _ENVIRONMENT)  # noqa: S606
 
 
 def real_seconds() -> float:
