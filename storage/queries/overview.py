@@ -30,8 +30,9 @@ def status(connection: sa.Connection, stream_id: int) -> StreamStatus:
     warnings = told["warnings"]
     # PostgreSQL's driver has read it already.
     told["warnings"] = json.loads(warnings) if isinstance(warnings, str) else warnings
-    # Sums are decimals in PostgreSQL.
-    told |= {name: int(told[name]) for name in told if name.startswith("n_") and told[name]}
+    # Sums are decimals in PostgreSQL, of nothing too.
+    counts = {name for name in told if name.startswith("n_") and told[name] is not None}
+    told |= {name: int(told[name]) for name in counts}
     return StreamStatus(**told)
 
 
