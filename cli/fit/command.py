@@ -304,7 +304,9 @@ def fit(
         others = read_columns(test, names, missing=missing).values
         others = others if axes is None else axes.along(others)
         held_out = held_out_density(seen, others, result)
-    tell(Fitted(table, seen, axes, settings, result, groups, choice), shown, output, held_out)
+    tell(
+        Fitted(table, seen, axes, settings, result, groups, valley, choice), shown, output, held_out
+    )
 
 
 def _fit_network(

@@ -74,6 +74,8 @@ class Fitted(NamedTuple):
         Those, where there are any.
     groups:
         Group of each cluster (k).
+    valley:
+        Of density; what is deeper parts groups.
     choice:
         The family with the reason for it, where it was chosen and not given.
     """
@@ -84,6 +86,7 @@ class Fitted(NamedTuple):
     settings: FitSettings
     result: FitResult
     groups: NDArray[np.int64]
+    valley: float
     choice: Choice | None = None
 
 
@@ -268,7 +271,7 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
         row["n_clusters"] = int((groups == row["group"]).sum())
     return {
         **summary,
-        **judged(fitted.seen, result, grouped),
+        **judged(fitted.seen, result, grouped, fitted.valley),
         "kernels": kernel_rows(result),
         "settled": settled_in_words(followed),
         "diagnostics": followed,
@@ -277,18 +280,30 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
     }
 
 
-def judged(seen: Any, result: FitResult, grouped: NDArray[np.int64]) -> dict[str, Any]:
-    """What the rows (n, q) say for clusters and groups (n), and whether to believe either."""
+def judged(
+    seen: Any, result: FitResult, grouped: NDArray[np.int64], valley: float
+) -> dict[str, Any]:
+    """What the rows (n, q) say for clusters and groups (n), and whether to believe either.
+
+    ``valley`` of density is what the groups were parted by.
+    """
+    from weald.mcmc.estimate.groups import agreement_of_groups
+
     levels = (result.labels, grouped, np.zeros_like(grouped))
     clusters, groups, one = (left_out_densities(result.family, seen, each) for each in levels)
     gain, over_groups = gain_in_density(clusters, one), gain_in_density(clusters, groups)
     trusted = [result.traces[at] for at in result.trusted]
     chains = [trace.draws[-1] for trace in trusted if trace.draws]
-    verdict = verdict_of(np.bincount(result.labels), gain, chains)
+    drawn = [
+        each for trace in trusted for each in zip(trace.draw_families, trace.draws, strict=True)
+    ]
+    agree = agreement_of_groups(drawn, seen, grouped, valley) if drawn else None
+    verdict = verdict_of(np.bincount(result.labels), gain, chains, agree)
     return {
         "clusters_over_one": _nats(gain),
         "clusters_over_groups": _nats(over_groups),
         "supported_level": "clusters" if over_groups.is_clear else "groups",
+        "groups_agree": agree,
         "verdict": {"status": verdict.status, "reasons": verdict.reasons},
     }
 

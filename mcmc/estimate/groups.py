@@ -5,6 +5,7 @@ few outliers. A tree joins the clusters by average linkage of 1 - valley, the av
 observations; where it is cut says how deep a valley has to be to part two groups.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +22,18 @@ from weald.treecore.family.totals import (
 )
 from weald.treecore.prior.sequential import canonical_labels
 
+from .agreement import adjusted_rand_index
 from .valleys import means_of, members_of, points_of, valleys, within_clusters
 
-__all__ = ["CUT", "FEWEST", "GroupTree", "average_linkage", "group_tree", "group_tree_of_rows"]
+__all__ = [
+    "CUT",
+    "FEWEST",
+    "GroupTree",
+    "agreement_of_groups",
+    "average_linkage",
+    "group_tree",
+    "group_tree_of_rows",
+]
 
 # Fixed on twelve tables and judged on others, see ``benchmarks/real.py``: between .55 and .7 the
 # mean index of the twelve changes by .02.
@@ -32,6 +42,8 @@ CUT = 0.65
 FEWEST = 5
 # Members of a cluster that are looked at, in two halves.
 _MEMBERS = 400
+# Draws whose groups are compared with those that are shown.
+_DRAWS = 8
 
 
 class GroupTree(NamedTuple):
@@ -68,6 +80,26 @@ def group_tree(family: Any, values: Any, labels: NDArray[np.int64]) -> GroupTree
     observed = dense_rows(values, members)
     rows = totals_of_groups(family, observed, np.arange(members.size), members.size)
     return group_tree_of_rows(family, rows, owner, sizes)[0]
+
+
+def agreement_of_groups(
+    drawn: Sequence[tuple[Any, NDArray[np.int64]]],
+    values: Any,
+    grouped: NDArray[np.int64],
+    valley: float = CUT,
+) -> float:
+    """Mean adjusted Rand index of the groups (n) that are shown and those that draws make.
+
+    ``drawn`` are family and partition (n) of draws of observations ``values`` (n, d): eight of
+    them, evenly chosen, are grouped by the same rule. Clusters of which each draw has others still
+    make the same groups where the data part these.
+    """
+    chosen = np.unique(np.linspace(0, len(drawn) - 1, _DRAWS).astype(int))
+    found = []
+    for family, labels in (drawn[at] for at in chosen.tolist()):
+        own = group_tree(family, values, labels).cut(valley)[labels]
+        found.append(adjusted_rand_index(own, grouped))
+    return float(np.mean(found))
 
 
 def group_tree_of_rows(

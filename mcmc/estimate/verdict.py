@@ -17,6 +17,8 @@ _ALMOST_ALL = 0.9
 _FEW = 5
 _HALF = 0.5
 _CHAINS_AGREE = 0.5
+# Between what iris and ionosphere have; see benchmarks/real.py for the tables that judge it.
+_GROUPS_AGREE = 0.75
 _FEWEST_ROWS = 20
 
 
@@ -36,11 +38,13 @@ def verdict_of(
     sizes: NDArray[np.int64],
     gain_over_one: Gain | None = None,
     chains: list[NDArray[np.int64]] | None = None,
+    groups_agree: float | None = None,
 ) -> Verdict:
     """Judge a partition by the sizes of its clusters (k) and what else is known.
 
     ``gain_over_one`` is what its clusters gain in density over all being one; ``chains`` are the
-    last partitions (n) of chains that ran independently.
+    last partitions (n) of chains that ran independently, and ``groups_agree`` is how far the groups
+    of other draws agree with those that are shown (adjusted Rand index).
     """
     n = int(sizes.sum())
     found: list[str] = []
@@ -75,4 +79,9 @@ def verdict_of(
                 f"chains disagree (adjusted Rand index {worst:.2f} of two of them): give more "
                 "--iterations"
             )
+    if groups_agree is not None and groups_agree < _GROUPS_AGREE:
+        found.append(
+            f"groups differ from draw to draw (adjusted Rand index {groups_agree:.2f}): there are "
+            "no clear gaps between kinds; give more rows, or columns that tell kinds apart"
+        )
     return Verdict(found)

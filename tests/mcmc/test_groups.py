@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import pdist, squareform
 
 from weald.mcmc.estimate.agreement import adjusted_rand_index
-from weald.mcmc.estimate.groups import average_linkage, group_tree
+from weald.mcmc.estimate.groups import agreement_of_groups, average_linkage, group_tree
 from weald.mcmc.estimate.valleys import valleys as valleys_of_rows
 from weald.mcmc.offline.fit import FitSettings, run_chain
 from weald.treecore.family import FAMILIES
@@ -150,3 +150,20 @@ def test_missing_values_are_no_hindrance(rng: Generator) -> None:
     values = np.where(rng.random(values.shape) < 0.1, np.nan, values)
     tree = group_tree(FAMILIES["diagonal"].build({}, values), values, labels)
     assert tree.cut().tolist() == [0, 1]
+
+
+def test_draws_that_cut_a_cloud_anywhere_make_other_groups_than_those_shown(rng: Generator) -> None:
+    """Groups that the data part are the same however their clusters are drawn."""
+    values, sides = two(rng, 12.0, 400)
+    family = FAMILIES["gaussian"].build({}, values)
+    kinds = [2 * sides + (values[:, 1] > cut) for cut in rng.normal(size=8)]
+    assert agreement_of_groups([(family, each) for each in kinds], values, sides) == 1.0
+    plain = np.random.default_rng(0).normal(size=(400, 2)) ** 3
+    family = FAMILIES["gaussian"].build({}, plain)
+    cut_anywhere = [
+        np.unique(np.floor(plain @ line).astype(np.int64), return_inverse=True)[1]
+        for line in rng.normal(size=(9, 2))
+    ]
+    shown = group_tree(family, plain, cut_anywhere[0]).cut(0.95)[cut_anywhere[0]]
+    drawn = [(family, each) for each in cut_anywhere[1:]]
+    assert agreement_of_groups(drawn, plain, shown, 0.95) < 0.75

@@ -41,6 +41,12 @@ def test_chains_that_disagree() -> None:
     assert "chains disagree" in reason
 
 
+def test_groups_that_differ_from_draw_to_draw() -> None:
+    (reason,) = verdict_of(sizes(50, 50), CLEAR, groups_agree=0.4).reasons
+    assert "groups differ from draw to draw (adjusted Rand index 0.40)" in reason
+    assert verdict_of(sizes(50, 50), CLEAR, groups_agree=0.9).status == "ok"
+
+
 def test_one_cluster_is_an_answer_and_a_handful_of_rows_says_nothing() -> None:
     assert verdict_of(sizes(100)).status == "ok"
     assert verdict_of(sizes(*[1] * 10), Gain(0.0, 1.0)).status == "ok"
