@@ -19,4 +19,5 @@
 - ``stored_stream``: opens the stored state of one stream for questions; nothing here writes.
 - ``subtree``: the part of the forest that a cluster's observations hang on, out of the newest
   snapshot.
+- ``telling_words``: words that rows' texts have more often than all others.
 """

@@ -1,5 +1,6 @@
 """Files that people bring: tables, networks, samples of a stream.
 
+- ``folder``: a folder of files of one kind, read as one.
 - ``network``: read a network: a list of edges, Matrix Market, GraphML, or an adjacency matrix of
   NumPy.
 - ``sample``: looks at the first records of a file and proposes a schema, saying why.

@@ -8,14 +8,17 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weald.cli.errors import NotFoundError, UsageError
 from weald.stream.record.field_inference import MOST_EMPTY, judged
 
 from .table import open_text
 
-__all__ = ["Proposal", "declared", "propose", "proposed", "records_of"]
+if TYPE_CHECKING:
+    from weald.stream.record.formats import Format
+
+__all__ = ["Proposal", "declared", "numbered_records", "propose", "proposed", "records_of"]
 
 LOOKED_AT = 1000
 TIME_NAMES = ("time", "timestamp", "ts", "event_time", "created_at", "date", "datetime")
@@ -122,29 +125,39 @@ def records_of(path: Path, separators: str = ",") -> Iterator[dict[str, Any]]:
     NotFoundError, UsageError
         If there is no such file, or a record in it that cannot be read.
     """
-    if not path.is_file():
-        raise NotFoundError(f"{path}: no such file")
     from weald.stream.record.formats import format_of
     from weald.stream.settings import StreamSettings
 
     form = format_of(StreamSettings(source="file", path=str(path)))
+    return (record for _, record in numbered_records(path, separators, form))
+
+
+def numbered_records(
+    path: Path, separators: str, form: Format
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield as `records_of` does, each after the line it ends on (of columnar files: its row)."""
+    if not path.is_file():
+        raise NotFoundError(f"{path}: no such file")
     if form == "packed":
         raise UsageError(
             f"{path}: packed numbers have no names", next_step="weald init --fields A,B"
         )
     if form in ("parquet", "arrow", "avro"):
-        yield from _rows(path, form)
+        yield from enumerate(_rows(path, form), start=1)
         return
-    with open_text(path) as lines:
+    # A log may hold bytes of any program; a table that does is not read on.
+    with open_text(path, "replace" if form == "lines" else "strict") as lines:
         if form == "csv":
             header = next(lines, "")
             separator = max(separators, key=header.count)
-            yield from csv.DictReader(itertools.chain([header], lines), delimiter=separator)
+            reader = csv.DictReader(itertools.chain([header], lines), delimiter=separator)
+            for record in reader:
+                yield reader.line_num, record
             return
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 whole = {"line": line} if form == "lines" else _object(path, number, line)
-                yield dict(_flattened(whole))
+                yield number, dict(_flattened(whole))
 
 
 def _rows(path: Path, form: Any) -> Iterator[dict[str, Any]]:

@@ -163,11 +163,11 @@ def _numbered(n_columns: int) -> list[str]:
     return [f"x{index}" for index in range(1, n_columns + 1)]
 
 
-def open_text(path: Path) -> TextIO:
-    """Open a text file, decompressing it if its name says so."""
+def open_text(path: Path, errors: str = "strict") -> TextIO:
+    """Open a text file, decompressing it if its name says so; ``errors`` as ``open`` has it."""
     if path.name.endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8", newline="")
-    return path.open(encoding="utf-8", newline="")
+        return gzip.open(path, "rt", encoding="utf-8", errors=errors, newline="")
+    return path.open(encoding="utf-8", errors=errors, newline="")
 
 
 def _from_csv(path: Path) -> Table:

@@ -1,4 +1,4 @@
-"""``weald look``: a file's clusters and groups at once, without settings or a database."""
+"""``weald look``: clusters and groups of a file or folder at once, without settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weald.cli.terminal.output import Column, Form, note, write_record
 
 if TYPE_CHECKING:
     from weald.cli.report.page import Trust
-    from weald.mcmc.offline.fit import FitResult, FitSettings
+    from weald.mcmc.offline.fit import FitResult
 
     from .found import Found
     from .rows import Rows
@@ -25,7 +25,6 @@ __all__ = ["add_to"]
 SHOWN = 12
 # Of the time: what comes after sampling, and the least that sampling gets.
 AFTERWARDS, LEAST_SAMPLING = 0.25, 0.5
-NUMBERS = frozenset({"number"})
 
 
 def add_to(app: typer.Typer) -> None:
@@ -34,6 +33,8 @@ def add_to(app: typer.Typer) -> None:
         epilog=example(
             "weald look penguins.csv",
             "weald look orders.jsonl --seconds 60 --out orders.html",
+            "weald look /var/log/nginx",
+            "weald look embeddings.parquet",
             "zcat events.jsonl.gz | weald look - --no-page --output json",
         )
     )(look)
@@ -43,8 +44,9 @@ def look(
     data: Annotated[
         str,
         typer.Argument(
-            metavar="FILE|-",
-            help=".csv .tsv .jsonl .parquet .arrow .log, also .gz; - reads standard input.",
+            metavar="FILE|FOLDER|-",
+            help=".csv .tsv .jsonl .parquet .arrow .log, also .gz; a folder of one kind of them; - "
+            "reads standard input.",
         ),
     ],
     *,
@@ -65,6 +67,10 @@ def look(
     The schema is inferred as `weald init` does, and said. Rows are clustered by numbers, counts,
     flags, categories and texts; times are told, not clustered by. A value that is missing or cannot
     be read is a gap, which says nothing. Of more than 10,000 rows as many are drawn at random.
+
+    The files of a folder are read in the order of their names as one, and a row is called by its
+    file and line. A column of lists of numbers, as embeddings are, is one vector; texts beside a
+    long one are told, not clustered by, as it stands for them.
 
     A sentence such as `country Norway: 82 %, elsewhere 9 %` is true of the rows as it is printed:
     of those inside, 82 % are from Norway, of all others 9 %. `how sure` is the mean probability of
@@ -104,16 +110,12 @@ def _fitted(rows: Rows, began: float, seconds: float, seed: int) -> tuple[Any, F
     """What the family sees of the rows (n, q), and a fit of it in what is left of the time."""
     from dataclasses import replace
 
-    from weald.cli.files.table import Table
-    from weald.cli.fit.columns import components_of
     from weald.cli.fit.sampling import sample, settled
     from weald.mcmc.offline.chains import chains_for
 
-    settings, seen = _settings(rows, seed), rows.values
-    if settings.family == "auto":
-        table = Table(seen, list(rows.schema.features), [])
-        axes = components_of(table, settings.family, "auto")
-        seen = seen if axes is None else axes.along(seen)
+    from .seen import seen_of
+
+    seen, settings = seen_of(rows, seed)
     settings, _ = settled(seen, settings, chains_for(*seen.shape))
     left = seconds * (1.0 - AFTERWARDS) - (time.monotonic() - began)
     at_once = min(settings.chains, os.cpu_count() or 1)
@@ -121,29 +123,10 @@ def _fitted(rows: Rows, began: float, seconds: float, seed: int) -> tuple[Any, F
     return seen, sample(seen, replace(settings, seconds=each, iterations=None))
 
 
-def _settings(rows: Rows, seed: int) -> FitSettings:
-    """A family by the kinds of the columns, one that takes gaps where there are any."""
-    import numpy as np
-
-    from weald.mcmc.offline.fit import FitSettings
-    from weald.stream.model.family_choice import choose_family
-
-    family, params = choose_family(rows.schema)
-    gaps = bool(np.isnan(rows.values).any())
-    if set(rows.schema.kinds) == NUMBERS:
-        family, params = "diagonal" if gaps else "auto", {}
-    elif family == "gaussian" and gaps:
-        family = "diagonal"
-    for part in params.get("parts", ()):
-        if part["family"] == "gaussian" and np.isnan(rows.values[:, part["columns"]]).any():
-            part["family"] = "diagonal"
-    return FitSettings(family=family, params=params, seconds=1.0, iterations=None, seed=seed)
-
-
 def _tell(rows: Rows, found: Found, verdict: dict[str, Any], settled: str, form: Form) -> None:
     summary: dict[str, Any] = {
         "rows": rows.n_read,
-        "rows_looked_at": len(rows.numbers),
+        "rows_looked_at": len(rows.keys),
         "n_groups": len(found.groups),
         "n_clusters": len(found.clusters),
         "verdict": verdict,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.answers.explanation import Sentence, explain, told
+from weald.answers.telling_words import Vocabulary
 
 if TYPE_CHECKING:
     from weald.answers.exploration import Exploration, Part
@@ -66,9 +67,14 @@ def _by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _sentences(rows: Rows, parts: NDArray[np.int64]) -> list[Sequence[Sentence]]:
-    """What sets each part apart; texts are told by what they have in common."""
-    numbers = range(1, int(parts.max()) + 1)
-    return [() if rows.texts else explain(rows.columns, parts == part) for part in numbers]
+    """What sets each part apart; texts it is clustered by are told by what they have in common."""
+    inside = [parts == part for part in range(1, int(parts.max()) + 1)]
+    if rows.schema.has_text:
+        return [() for _ in inside]
+    words = Vocabulary(rows.texts) if rows.texts else None
+    return [
+        [*explain(rows.columns, each), *(words.telling(each) if words else ())] for each in inside
+    ]
 
 
 def _described(
@@ -80,7 +86,7 @@ def _described(
     found = []
     for part, sentences in enumerate(explained[1], start=1):
         inside = explained[0] == part
-        if rows.texts:
+        if rows.schema.has_text:
             description = named = _template(rows, inside)
         else:
             description = told(sentences)
@@ -119,7 +125,7 @@ def exploration_of(
     predictive = Predictive.of(result.family, result.prior, ids, totals)
     return Exploration(
         plane=plane_of(_filled(rows.values), found.cluster, rows.schema.features),
-        keys=_keys(rows),
+        keys=rows.keys,
         clusters=found.cluster,
         density=predictive.log_density(_filled(seen)),
         columns=rows.columns,
@@ -128,10 +134,6 @@ def exploration_of(
         groups=_parts(rows, "group", found.groups, found.group_sentences),
         n_all=rows.n_read,
     )
-
-
-def _keys(rows: Rows) -> list[str]:
-    return [f"row {at + 1}" for at in rows.numbers.tolist()]
 
 
 def _parts(
@@ -149,7 +151,7 @@ def _parts(
             share=row["share"],
             sure=row["probability"],
             sentences=said,
-            pattern=row["description"] if rows.texts else "",
+            pattern=row["description"] if rows.schema.has_text else "",
             group=row["group"] if kind == "cluster" else None,
         )
         for row, said in zip(described, sentences, strict=True)
@@ -166,7 +168,7 @@ def sampled_of(rows: Rows, result: FitResult, found: Found) -> Sampled:
         "log joint": np.array([trace.log_joint[:n] for trace in result.traces]),
         "clusters": np.array([trace.n_clusters[:n] for trace in result.traces], dtype=np.float64),
     }
-    keys = _keys(rows)
+    keys = rows.keys
     n_groups, n_clusters = len(found.groups), len(found.clusters)
     return Sampled(
         title=f"{n_groups} groups of {len(keys):,} rows",

@@ -1,11 +1,12 @@
-"""A file's rows as a look sees them: columns to cluster by, and columns to tell of."""
+"""Rows as a look sees them: columns to cluster by, and columns to tell of."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.cli.errors import UsageError
-from weald.cli.files.sample import Proposal, declared, proposed, records_of
+from weald.cli.files.folder import records_in
+from weald.cli.files.sample import Proposal, declared, proposed
 from weald.cli.terminal.output import note
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ __all__ = ["Rows", "read_rows"]
 # Rows that are read, and of these those that are fitted.
 MOST_READ, MOST_FITTED = 1_000_000, 10_000
 FEWEST = 3
+# First rows, by which columns are known that number them.
+HEAD = 1000
 # What people write where there is nothing.
 GAPS = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 MOST_EMPTY = 0.9
@@ -33,7 +37,7 @@ Record = Mapping[str, Any]
 
 
 class Rows(NamedTuple):
-    """Rows of a file.
+    """Rows of a file, or of all files of a folder.
 
     Attributes
     ----------
@@ -41,29 +45,37 @@ class Rows(NamedTuple):
         Of the file.
     n_read:
         Rows of the file; more than these where they are a sample.
-    numbers:
-        Place of each row (n) in the file, from 0.
+    keys:
+        What each row (n) is called: its place in the file, or file and line.
     schema:
         What rows are clustered by.
     values:
         Its features (n, d), NaN where there is a gap.
     columns:
-        What is told of rows: also times, by which they are not clustered.
+        What is told of rows: also times, by which they are not clustered, and the file.
     texts:
         Of each row, where there is a column of texts; else empty.
     """
 
     name: str
     n_read: int
-    numbers: NDArray[np.int64]
+    keys: list[str]
     schema: Schema
     values: NDArray[np.float64]
     columns: list[Original]
     texts: list[str]
 
 
+class _Drawn(NamedTuple):
+    """Rows drawn at random (file, line, record), in order, with the first ones and the total."""
+
+    rows: list[tuple[str, int, Record]]
+    head: list[Record]
+    n_read: int
+
+
 def read_rows(data: str, seed: int) -> Rows:
-    """Read a file, or standard input for ``-``, infer its schema, and say so.
+    """Read a file, a folder, or standard input for ``-``, infer its schema, and say so.
 
     Raises
     ------
@@ -73,7 +85,7 @@ def read_rows(data: str, seed: int) -> Rows:
     if data == "-":
         with tempfile.TemporaryDirectory() as folder:
             return _rows(_spooled(Path(folder)), "standard input", seed)
-    return _rows(Path(data), Path(data).name, seed)
+    return _rows(Path(data), Path(data).resolve().name, seed)
 
 
 def _spooled(folder: Path) -> Path:
@@ -91,39 +103,88 @@ def _spooled(folder: Path) -> Path:
 
 def _rows(path: Path, name: str, seed: int) -> Rows:
     from weald.stream.record.gaps import rows_with_gaps
-    from weald.stream.record.originals import originals_of
+    from weald.stream.record.originals import Original, originals_of
 
-    whole = list(islice(map(_without_gaps, records_of(path, ",;\t")), MOST_READ))
-    if len(whole) < FEWEST:
-        raise UsageError(f"{name}: {len(whole)} rows; a look takes {FEWEST} at least")
-    numbers = np.arange(len(whole))
-    if len(whole) > MOST_FITTED:
-        numbers = np.sort(
-            np.random.default_rng(seed).choice(len(whole), MOST_FITTED, replace=False)
-        )
-        note(f"{len(whole)} rows, of which {MOST_FITTED} drawn at random are looked at")
-    records = [whole[at] for at in numbers.tolist()]
-    proposal = _proposal(whole, records, name)
+    drawn = _drawn(path, seed)
+    if drawn.n_read < FEWEST:
+        raise UsageError(f"{name}: {drawn.n_read} rows; a look takes {FEWEST} at least")
+    if drawn.n_read > len(drawn.rows):
+        note(f"{drawn.n_read} rows, of which {len(drawn.rows)} drawn at random are looked at")
+    records = [record for _, _, record in drawn.rows]
+    proposal = _proposal(drawn, records, name)
     fields = [declared(each) for each in proposal.fields]
     times = [each for each in fields if each.get("kind") == "time"]
     if proposal.time is not None:
         times.append(declared({"path": proposal.time, "kind": "time"}))
-    clustered = [each for each in fields if each.get("kind") != "time"] or times
+    vectors = any(each.is_long for each in _schema(fields).fields)
+    # A long vector stands for the text beside it, which would count twice.
+    texts = [each for each in fields if vectors and each.get("kind") == "text"]
+    told = [*times, *texts]
+    clustered = [each for each in fields if each not in told] or times
     schema = _schema(clustered)
     values = rows_with_gaps(schema, records)
     columns = originals_of(schema, values)
+    # The numbers of a long vector say nothing one by one.
+    long = {name for field in schema.fields if field.is_long for name in field.columns}
+    columns = [each for each in columns if each.name not in long]
+    if told and clustered is not times:
+        note(f"  not clustered by, only told: {', '.join(each['name'] for each in told)}")
     if times and clustered is not times:
-        note(f"  not clustered by, only told: {', '.join(each['name'] for each in times)}")
         with_times = _schema(times)
         columns += originals_of(with_times, rows_with_gaps(with_times, records))
-    return Rows(name, len(whole), numbers, schema, values, columns, _texts(schema, records))
+    files, whole = [file for file, _, _ in drawn.rows], path.is_dir()
+    if whole and len(set(files)) > 1:
+        columns.append(Original("file", "category", np.array(files, dtype=object)))
+    keys = [f"{file}:{line}" if whole else f"row {line}" for file, line, _ in drawn.rows]
+    return Rows(
+        name,
+        drawn.n_read,
+        keys,
+        schema,
+        values,
+        columns,
+        _texts(proposal, records, vectors=vectors),
+    )
 
 
-def _proposal(whole: Sequence[Record], records: Sequence[Record], name: str) -> Proposal:
+def _drawn(path: Path, seed: int) -> _Drawn:
+    """Read rows, and keep as many as are fitted, each with the same chance.
+
+    Algorithm R (J. Vitter, Random sampling with a reservoir, ACM TOMS 11, 1985), a batch at a time.
+    """
+    rng = np.random.default_rng(seed)
+    kept: list[tuple[int, tuple[str, int, Record]]] = []
+    head: list[Record] = []
+    n_read = 0
+    rows = iter(_read(path))
+    while batch := list(islice(rows, MOST_FITTED)):
+        places = rng.integers(0, np.arange(n_read, n_read + len(batch)) + 1).tolist()
+        for place, row in zip(places, batch, strict=True):
+            n_read += 1
+            if n_read <= HEAD:
+                head.append(row[2])
+            if n_read <= MOST_FITTED:
+                kept.append((n_read, row))
+            elif place < MOST_FITTED:
+                kept[place] = (n_read, row)
+    return _Drawn([row for _, row in sorted(kept, key=itemgetter(0))], head, n_read)
+
+
+def _read(path: Path) -> Iterable[tuple[str, int, Record]]:
+    """File, number and record of each row; of a file alone rows are counted, not lines."""
+    alone = not path.is_dir()
+    for at, (file, line, record) in enumerate(records_in(path, ",;\t"), start=1):
+        if at > MOST_READ:
+            note(f"only the first {MOST_READ} rows are read")
+            return
+        yield file, at if alone else line, _without_gaps(record)
+
+
+def _proposal(drawn: _Drawn, records: Sequence[Record], name: str) -> Proposal:
     proposal = proposed(records, name, most_empty=MOST_EMPTY)
-    if len(whole) > len(records):
+    if drawn.n_read > len(records):
         # Numbers that follow each other do so in the file's order only.
-        head = proposed(whole[:1000], name, most_empty=MOST_EMPTY, needed=False)
+        head = proposed(drawn.head, name, most_empty=MOST_EMPTY, needed=False)
         counted = {reason.partition(":")[0] for reason in head.reasons if "one by one" in reason}
         fields = [each for each in proposal.fields if declared(each)["name"] not in counted]
         proposal = Proposal(fields, proposal.key, proposal.time, proposal.reasons)
@@ -148,6 +209,15 @@ def _without_gaps(record: Record) -> Record:
     }
 
 
-def _texts(schema: Schema, records: Sequence[Record]) -> list[str]:
-    paths = [".".join(field.path) for field in schema.fields if field.kind == "text"]
+def _texts(proposal: Proposal, records: Sequence[Record], *, vectors: bool) -> list[str]:
+    """Texts of the rows; beside a long vector also names, which are nothing to cluster by."""
+    fields = [declared(each) for each in proposal.fields]
+    paths = [each.get("path", each["name"]) for each in fields if each.get("kind") == "text"]
+    if vectors and not paths:
+        taken = {*(each.get("path", each["name"]) for each in fields), proposal.key, proposal.time}
+        paths = [
+            path
+            for path, value in records[0].items()
+            if path not in taken and isinstance(value, str)
+        ]
     return [str(record.get(paths[0]) or "") for record in records] if paths else []

@@ -48,6 +48,9 @@ def judged(name: str, values: Sequence[Any], most_empty: float = MOST_EMPTY) -> 
     problem = _problem(filled, len(values), most_empty)
     if problem is not None:
         return Verdict(None, f"left out: {problem}")
+    if isinstance(filled[0], list):
+        size = len(filled[0])
+        return Verdict({"size": size}, f"a vector of {size} numbers")
     if all(isinstance(value, bool) or str(value).lower() in _FLAGS for value in filled):
         return Verdict({"kind": "flag"}, "a flag: yes or no in every record")
     numbers = _numbers(filled)
@@ -66,8 +69,27 @@ def _problem(filled: Sequence[Any], n_records: int, most_empty: float) -> str | 
     if empty > n_records * most_empty:
         return f"empty in {empty} of {n_records} records"
     if any(isinstance(value, list | dict) for value in filled):
-        return "a list"
-    return "the same in every record" if len(set(map(str, filled))) == 1 else None
+        problem = _no_vector(filled)
+        if problem is not None:
+            return problem
+    same = all(value == filled[0] for value in filled)
+    return "the same in every record" if same else None
+
+
+def _no_vector(filled: Sequence[Any]) -> str | None:
+    """Return why values, of which some are lists, are no vectors, or None if they are."""
+    if not all(isinstance(value, list) for value in filled):
+        return "a list in some records, in others not"
+    if not all(_is_number(each) for value in filled for each in value):
+        return "lists of something else than numbers"
+    sizes = sorted({len(value) for value in filled})
+    if len(sizes) > 1:
+        return f"lists of {sizes[0]} to {sizes[-1]} numbers"
+    return None if sizes[0] else "empty lists"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _numbers(filled: Sequence[Any]) -> list[float] | None:

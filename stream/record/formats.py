@@ -30,12 +30,12 @@ from .record import Reason
 from .refused import Refused
 from .schema import Schema
 
-__all__ = ["Format", "format_of", "schema_for"]
+__all__ = ["SUFFIXES", "Format", "format_of", "schema_for"]
 
 Format = Literal["jsonl", "csv", "lines", "parquet", "arrow", "avro", "packed"]
 Unwrap = Callable[[bytes], bytes]
 
-_SUFFIXES: dict[str, Format] = {
+SUFFIXES: dict[str, Format] = {
     ".csv": "csv",
     ".tsv": "csv",
     ".log": "lines",
@@ -56,7 +56,7 @@ def format_of(settings: StreamSettings) -> Format:
     if settings.format != "auto":
         return settings.format
     name = "" if settings.source == "kafka" else (settings.path or "").removesuffix(".gz")
-    return _SUFFIXES.get(Path(name).suffix.lower(), "jsonl")
+    return SUFFIXES.get(Path(name).suffix.lower(), "jsonl")
 
 
 def schema_for(stream: StreamSettings, declared: SchemaSettings) -> Schema:

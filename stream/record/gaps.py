@@ -39,7 +39,16 @@ def _columns(field: Field, records: Sequence[Mapping[str, Any]]) -> NDArray[np.f
         if value is None or value == "":
             continue
         try:
-            row[:] = float(value) if field.read is None else field.read(value)
+            row[:] = _numbers(value, field) if field.read is None else field.read(value)
         except (Refused, TypeError, ValueError):
             row[:] = nothing
     return values
+
+
+def _numbers(value: Any, field: Field) -> Any:
+    """Plain numbers of a field; a vector of another length is none."""
+    if field.size is None:
+        return float(value)
+    if not isinstance(value, list) or len(value) != field.size:
+        raise ValueError
+    return value

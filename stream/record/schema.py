@@ -21,6 +21,8 @@ from .features import NETWORK_KINDS, Reader, column_names, reader_of, stated_typ
 __all__ = ["Field", "Scaling", "Schema"]
 
 Path = tuple[str, ...]
+# Numbers of a vector that people may know one by one; longer ones are embeddings.
+LONGEST_TOLD = 16
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,11 @@ class Field:
     def size(self) -> int | None:
         """Length of an array of plain numbers; None for a single value."""
         return self.settings.size if self.read is None else None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is a vector of more numbers than say something one by one."""
+        return (self.size or 0) > LONGEST_TOLD
 
     @property
     def width(self) -> int:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Literal
 from zlib import crc32
 
-__all__ = ["MASK", "TextKind", "counts_of", "line_tokens", "template"]
+__all__ = ["MASK", "TextKind", "counts_of", "line_tokens", "template", "words_of"]
 
 TextKind = Literal["line", "words"]
 
@@ -55,7 +55,7 @@ def counts_of(text: str, size: int, kind: TextKind) -> list[float]:
     """
     counts = [0.0] * size
     if kind == "words":
-        for word in _WORD.findall(text.lower()):
+        for word in words_of(text):
             counts[crc32(word.encode()) % size] += 1.0
         return counts
     tokens = line_tokens(text)
@@ -65,6 +65,11 @@ def counts_of(text: str, size: int, kind: TextKind) -> list[float]:
     length = min(len(tokens), LONGEST_LINE)
     counts[crc32(f"length {length}".encode()) % size] += LENGTH_COUNT
     return counts
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text, of two letters or more, in small letters."""
+    return _WORD.findall(text.lower())
 
 
 def line_tokens(text: str) -> list[str]:

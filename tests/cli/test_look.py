@@ -1,6 +1,8 @@
 """``weald look``: planted kinds in every format, what is said of them, and the page."""
 
+import base64
 import csv
+import gzip
 import io
 import json
 import re
@@ -13,7 +15,10 @@ import pytest
 
 from tests.servers.chromium import Browser
 from tests.servers.devtools import driven
+from weald.answers.telling_words import Vocabulary
 from weald.cli.errors import ExitCode
+from weald.cli.files.folder import form_of
+from weald.stream.record import field_inference
 
 from .conftest import Command
 
@@ -196,3 +201,144 @@ def test_of_many_rows_some_are_looked_at_and_that_is_said(
     assert (found["rows"], found["rows_looked_at"], found["n_groups"]) == (10_500, 10_000, 3)
     # Numbers that follow each other say nothing, also where some of them are drawn.
     assert not any("no " in row["description"] for row in found["groups"])
+
+
+WORDS = (("refund", "money"), ("login", "password"), ("parcel", "courier"))
+
+
+def embedded(rng: np.random.Generator, d: int = 40) -> tuple[list[dict[str, Any]], Any]:
+    """Texts with embeddings of unit length, of three kinds; one has none."""
+    kind = rng.integers(0, 3, N)
+    vectors = rng.normal(size=(3, d))[kind] + 0.5 * rng.normal(size=(N, d))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    records: list[dict[str, Any]] = [
+        {"title": f"about {rng.choice(WORDS[k])} {at}", "told": {"vector": vector}}
+        for at, (k, vector) in enumerate(zip(kind.tolist(), vectors.tolist(), strict=True))
+    ]
+    records[7]["told"]["vector"] = None
+    return records, kind
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_embeddings_are_one_vector_and_are_told_by_their_texts(
+    form: str, weald: Command, rng: np.random.Generator
+) -> None:
+    records, kind = embedded(rng)
+    path = Path(f"embeddings.{form}")
+    if form == "parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.Table.from_pylist(records), path)
+    else:
+        path.write_text("".join(json.dumps(each) + "\n" for each in records))
+    result = weald("look", str(path), "--seconds", "2", "--no-page", "--output", "json")
+    assert result.code == 0, result.err
+    assert "told.vector: a vector of 40 numbers" in result.err
+    assert "told_vector: 40 numbers, seen along" in result.err
+    assert "only told: title" in result.err
+    found = json.loads(result.out)
+    large = [row for row in found["groups"] if row["size"] > 20]
+    # The one without a vector may be with any.
+    sizes = np.sort(np.bincount(np.delete(kind, 7)))[::-1]
+    beyond = [row["size"] - size for row, size in zip(large, sizes, strict=True)]
+    assert sorted(beyond) in ([0, 0, 0], [0, 0, 1])
+    for row in large:
+        said = re.findall(r"says (\w+): (\d+) %, elsewhere (?:0|<1|1) %", row["description"])
+        assert {word for word, _ in said} in (set(each) for each in WORDS)
+        assert abs(sum(int(share) for _, share in said) - 100) <= 1
+
+
+@pytest.fixture
+def logs(clean: Path) -> Path:
+    """A folder of logs, one of them rotated and packed, one with a byte of no text."""
+    folder = clean / "logs"
+    folder.mkdir()
+    lines = [f"user {at} logged in from 10.0.0.{at}" for at in range(60)]
+    (folder / "b.log").write_text("\n\n".join(lines) + "\n")
+    packed = [f"cannot open file number {at} : permission denied" for at in range(40)]
+    (folder / "a.log.1.gz").write_bytes(gzip.compress("\n".join(packed).encode()))
+    (folder / "c.log").write_bytes(b"session of user 1 closed \xff\n" * 30)
+    (folder / ".hidden").write_bytes(b"\0")
+    return folder
+
+
+def test_a_folder_of_logs_is_one_set_of_lines(weald: Command, logs: Path, clean: Path) -> None:
+    found = looked(weald, str(logs), "--out", "page.html")
+    assert found["rows"] == 130
+    told = {row["size"]: row["description"] for row in found["groups"]}
+    assert told[40].startswith("cannot open file number <*>")
+    assert told[60].startswith("user <*> logged in from <*>")
+    packed = (clean / "page.html").read_text().partition('id="data">')[2].partition("<")[0]
+    data = json.loads(gzip.decompress(base64.b64decode(packed)))
+    assert data["keys"][:2] == ["a.log.1.gz:1", "a.log.1.gz:2"]
+    # Every second line is empty, and line numbers are those of an editor.
+    assert data["keys"][40:42] == ["b.log:1", "b.log:3"]
+    assert data["keys"][-1] == "c.log:30"
+    file = next(each for each in data["columns"] if each["name"] == "file")
+    assert [file["names"][code] for code in file["values"]] == (
+        ["a.log.1.gz"] * 40 + ["b.log"] * 60 + ["c.log"] * 30
+    )
+
+
+def test_a_folder_of_several_kinds_is_refused(weald: Command, logs: Path) -> None:
+    (logs / "table.csv").write_text("a,b\n1,2\n")
+    result = weald("look", str(logs))
+    assert result.code == ExitCode.USAGE
+    assert "more than one kind: table.csv (csv), a.log.1.gz (lines);" in result.err
+
+
+def test_tables_of_a_folder_have_the_same_columns(weald: Command, clean: Path) -> None:
+    folder = clean / "tables"
+    folder.mkdir()
+    assert weald("look", str(folder)).code == ExitCode.NOT_FOUND
+    (folder / "1.csv").write_text("a,b\n1,2\n")
+    (folder / "2.csv").write_text("a;c\n1;2\n")
+    result = weald("look", str(folder))
+    assert result.code == ExitCode.USAGE
+    assert "2.csv: other columns (a, c) than the files before it (a, b)" in result.err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "form"),
+    [
+        ("app.log.1", b"a line", "lines"),
+        ("app.log-20260101.gz", gzip.compress(b"a line"), "lines"),
+        ("syslog", b"Jan 1 a line", "lines"),
+        ("events", b' {"a": 1}', "jsonl"),
+        ("events.json", b"[1]", "jsonl"),
+        ("t.CSV", b"a,b", "csv"),
+    ],
+)
+def test_what_a_file_is_follows_from_its_name_or_first_bytes(
+    name: str, content: bytes, form: str, clean: Path
+) -> None:
+    (clean / name).write_bytes(content)
+    assert form_of(clean / name) == form
+
+
+def test_words_are_told_with_their_shares() -> None:
+    inside = np.arange(50) < 20
+    texts = ["Refund, please" if at % 2 or at >= 40 else "please help" for at in range(50)]
+    texts = [f"{text} now" if at < 20 else text for at, text in enumerate(texts)]
+    assert list(map(str, Vocabulary(texts).telling(inside))) == ["says now: 100 %, elsewhere 0 %"]
+    assert Vocabulary(["", ""]).telling(np.array([True, False])) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([[1, 2.5], [0, 1], None], {"size": 2}),
+        ([[1, 2], [1, 2]], "the same in every record"),
+        ([[1, 2], [1]], "lists of 1 to 2 numbers"),
+        ([["a"], ["b"]], "lists of something else than numbers"),
+        ([[True], [False]], "lists of something else than numbers"),
+        ([[1], 2], "a list in some records, in others not"),
+        ([[], []], "empty lists"),
+    ],
+)
+def test_lists_of_numbers_of_one_length_are_vectors(values: list[Any], told: object) -> None:
+    verdict = field_inference.judged("x", values, most_empty=0.5)
+    if isinstance(told, dict):
+        assert verdict.settings == told
+    else:
+        assert verdict == (None, f"left out: {told}")

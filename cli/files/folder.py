@@ -1,0 +1,88 @@
+"""A folder of files of one kind, read as one."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weald.cli.errors import NotFoundError, UsageError
+
+from .sample import numbered_records
+
+if TYPE_CHECKING:
+    from weald.stream.record.formats import Format
+
+__all__ = ["files_of", "form_of", "records_in"]
+
+# What log rotation puts behind a name: app.log.1, app.log-20260101, app.log.2.gz.
+_ROTATED = re.compile(r"([.-]\d+)+$")
+_LOOKED_AT = 4096
+
+
+def files_of(path: Path) -> list[Path]:
+    """Files of a folder in the order of their names, hidden ones left out; a file alone.
+
+    Raises
+    ------
+    NotFoundError, UsageError
+        If there is none, or they are of more than one kind.
+    """
+    if not path.is_dir():
+        return [path]
+    files = sorted(each for each in path.iterdir() if each.is_file() and each.name[0] != ".")
+    if not files:
+        raise NotFoundError(f"{path}: no files in this folder")
+    forms = {form_of(each): each.name for each in reversed(files)}
+    if len(forms) > 1:
+        told = ", ".join(f"{name} ({form})" for form, name in sorted(forms.items()))
+        raise UsageError(
+            f"{path}: files of more than one kind: {told}; a folder is read as one set of rows"
+        )
+    return files
+
+
+def form_of(path: Path) -> Format:
+    """Kind of a file by its name, rotated or not; where that says nothing, by its first bytes."""
+    from weald.stream.record.formats import SUFFIXES, format_of
+    from weald.stream.settings import StreamSettings
+
+    name = _ROTATED.sub("", path.name.removesuffix(".gz"))
+    suffix = Path(name).suffix.lower()
+    if suffix in SUFFIXES or suffix in (".jsonl", ".ndjson", ".json") or not path.is_file():
+        return format_of(StreamSettings(source="file", path=name))
+    opened = gzip.open if path.name.endswith(".gz") else open
+    try:
+        with opened(path, "rb") as file:
+            head = file.read(_LOOKED_AT)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+    if b"\0" in head:
+        raise UsageError(f"{path}: neither a table nor text")
+    return "jsonl" if head.lstrip()[:1] == b"{" else "lines"
+
+
+def records_in(path: Path, separators: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Yield file name, line (or row) and record of all files that ``files_of`` finds.
+
+    Raises
+    ------
+    NotFoundError, UsageError
+        As reading each file does, and if tables do not have the same columns.
+    """
+    header: list[str] = []
+    for file in files_of(path):
+        form = form_of(file)
+        for at, (line, record) in enumerate(numbered_records(file, separators, form)):
+            if form == "csv" and not at:
+                # Cells beyond the header have no name.
+                own = list(filter(None, record))
+                header = header or own
+                if own != header:
+                    raise UsageError(
+                        f"{file}: other columns ({', '.join(own)}) than the files before it "
+                        f"({', '.join(header)})"
+                    )
+            yield file.name, line, record

@@ -1,0 +1,77 @@
+"""What a family sees of rows: columns as they are, long vectors along their components."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.cli.terminal.output import note
+
+if TYPE_CHECKING:
+    from weald.mcmc.offline.fit import FitSettings
+    from weald.stream.record.schema import Schema
+
+    from .rows import Rows
+
+__all__ = ["seen_of"]
+
+_NUMBERS = frozenset({"number"})
+
+
+def seen_of(rows: Rows, seed: int) -> tuple[NDArray[np.float64], FitSettings]:
+    """Return what is fitted (n, q), and a family that takes it, by kinds of columns and gaps."""
+    schema, seen = _along_components(rows)
+    settings = _settings(schema, seen, seed)
+    if settings.family == "auto" and schema is rows.schema:
+        from weald.cli.files.table import Table
+        from weald.cli.fit.columns import components_of
+
+        axes = components_of(Table(seen, list(schema.features), []), settings.family, "auto")
+        seen = seen if axes is None else axes.along(seen)
+    return seen, settings
+
+
+def _along_components(rows: Rows) -> tuple[Schema, NDArray[np.float64]]:
+    """Every long vector by its principal components; a row without the vector has none of them."""
+    import msgspec
+
+    from weald.mcmc.offline.preparation import Components
+    from weald.stream.record.schema import Schema
+
+    if not any(field.is_long for field in rows.schema.fields):
+        return rows.schema, rows.values
+    fields, parts, at = [], [], 0
+    for field in rows.schema.fields:
+        own, settings = rows.values[:, at : at + field.width], field.settings
+        at += field.width
+        if field.is_long:
+            axes = Components.of(own[~np.isnan(own).any(axis=1)])
+            own = axes.along(own)
+            note(
+                f"  {field.name}: {field.width} numbers, seen along {own.shape[1]} principal "
+                f"components with {axes.share:.0%} of their variance"
+            )
+            settings = msgspec.structs.replace(settings, size=own.shape[1])
+        fields.append(settings)
+        parts.append(own)
+    declared = msgspec.structs.replace(rows.schema.settings, fields=tuple(fields))
+    return Schema.of(declared, text=True), np.concatenate(parts, axis=1)
+
+
+def _settings(schema: Schema, seen: NDArray[np.float64], seed: int) -> FitSettings:
+    """A family by the kinds of the columns, one that takes gaps where there are any."""
+    from weald.mcmc.offline.fit import FitSettings
+    from weald.stream.model.family_choice import choose_family
+
+    family, params = choose_family(schema)
+    gaps = bool(np.isnan(seen).any())
+    if set(schema.kinds) == _NUMBERS:
+        family, params = "diagonal" if gaps else "auto", {}
+    elif family == "gaussian" and gaps:
+        family = "diagonal"
+    for part in params.get("parts", ()):
+        if part["family"] == "gaussian" and np.isnan(seen[:, part["columns"]]).any():
+            part["family"] = "diagonal"
+    return FitSettings(family=family, params=params, seconds=1.0, iterations=None, seed=seed)
