@@ -50,6 +50,11 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     mode:
         ``inline``: the writer refines, and the same stream gives the same partition, bit for bit.
         ``workers``: `weald worker` processes refine while records flow.
+    pace:
+        Of inline refinement. ``counted``: after every ``every_records``, however many records
+        wait. ``yielding``: while more wait than are taken at once, refinement has a tenth of the
+        time, and what it owes it does when they are caught up; what was put off is in SQL, so
+        that a replay is the same, but a second run of the same records need not be.
     quiet_seconds:
         When no record has come for so long, refinement and publication go on until they change
         nothing any more; 0 for never.
@@ -65,6 +70,7 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     publish_every_records: int = 1000
     rounds: int = 5
     mode: Literal["inline", "workers"] = "inline"
+    pace: Literal["counted", "yielding"] = "counted"
     quiet_seconds: float = 5.0
     publish_every_seconds: float = 60.0
     kernels: str = "auto"

@@ -345,6 +345,8 @@ class BatchCommit:
     taken_back
         Dead letters of earlier commits that this one decides anew: they are removed, and what
         became of each is among the observations or the dead letters under the same offset.
+    postponed
+        Numbers of observations after which a refinement had its turn and was put off.
     reverts
         Whether its snapshot puts the model back: no older image may come after it.
     """
@@ -367,5 +369,6 @@ class BatchCommit:
     snapshot: Snapshot | None = None
     leases: Sequence[LeaseRow] = ()
     adoptions: Sequence[AdoptionRow] = ()
+    postponed: Sequence[int] = ()
     replaced: Sequence[LogReplacement] = ()
     reverts: bool = False

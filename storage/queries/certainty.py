@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
@@ -68,8 +69,8 @@ def write_certainty(connection: sa.Connection, stream_id: int, certainty: Certai
         {
             "of_stream": stream_id,
             "of_cluster": cluster,
-            "sure": sure,
-            "stable": stable,
+            "sure": None if math.isnan(sure) else sure,
+            "stable": None if math.isnan(stable) else stable,
             "in_group": group,
         }
         for cluster, sure, stable, group in zip(

@@ -1,4 +1,4 @@
-"""What happened, in order: lineage, publications, refinement rounds."""
+"""What happened, in order: lineage, publications, rounds of refinement and those put off."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ import math
 import sqlalchemy as sa
 
 from weald.storage.commit.commit import LineageRow, PublicationRow, RoundRow
-from weald.storage.sql.schema import lineage_events, lineage_parents, publications, rounds
+from weald.storage.sql.schema import (
+    lineage_events,
+    lineage_parents,
+    postponements,
+    publications,
+    rounds,
+)
 
-__all__ = ["lineage_rows", "publication_rows", "round_rows"]
+__all__ = ["lineage_rows", "postponed_after", "publication_rows", "round_rows"]
 
 # How many numbers one statement names; SQLite stops at 32,766.
 _CHUNK = 500
@@ -123,6 +129,16 @@ def round_rows(connection: sa.Connection, stream_id: int, limit: int | None) -> 
         )
         for row in reversed(connection.execute(statement).all())
     ]
+
+
+def postponed_after(connection: sa.Connection, stream_id: int, seq: int) -> list[int]:
+    """Return the later numbers of observations at which a refinement was put off, in order."""
+    statement = (
+        sa.select(postponements.c.seq)
+        .where(postponements.c.stream_id == stream_id, postponements.c.seq > seq)
+        .order_by(postponements.c.seq)
+    )
+    return list(connection.execute(statement).scalars())
 
 
 def _number(stored: float | None) -> float:

@@ -341,3 +341,8 @@ class SqlReader:
         """Return the rounds of leases later than this one that were taken back, in order."""
         with self._of(stream) as (connection, stream_id):
             return leases.adoption_rows(connection, stream_id, after_round)
+
+    def postponed(self, stream: str, after_seq: int) -> list[int]:
+        """Return the later numbers of observations at which a refinement was put off, in order."""
+        with self._of(stream) as (connection, stream_id):
+            return history.postponed_after(connection, stream_id, after_seq)

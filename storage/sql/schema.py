@@ -40,6 +40,7 @@ __all__ = [
     "metadata",
     "observations",
     "offsets",
+    "postponements",
     "publications",
     "rounds",
     "snapshots",
@@ -324,6 +325,15 @@ dead_letters = Table(
         sqlite_where=text("replay_at IS NOT NULL"),
         postgresql_where=text("replay_at IS NOT NULL"),
     ),
+)
+
+# Refinements whose turn came after ``seq`` observations, and which were not made then, since more
+# records waited: a replay does not make them either.
+postponements = Table(
+    "postponements",
+    metadata,
+    _stream_id(),
+    Column("seq", BigInteger, primary_key=True),
 )
 
 # A lease is open until the row says otherwise; the token is that of nobody else, ever.

@@ -21,6 +21,7 @@ from weald.storage.sql.schema import (
     lineage_events,
     lineage_parents,
     observations,
+    postponements,
     publications,
     rounds,
     snapshots,
@@ -68,6 +69,10 @@ def prune(
         "observations": shedding.prefix(
             observations.c.seq, sa.and_(observations.c.seq <= seq, old), _NAMED
         ),
+        # A replay from the beginning asks for them as long as it has all observations.
+        "postponements": shedding.prefix(
+            postponements.c.seq, postponements.c.seq <= min(seq, _first(shedding) - 1)
+        ),
         "assignment_changes": shedding.prefix(
             assignment_changes.c.publication, assignment_changes.c.publication <= told
         ),
@@ -97,6 +102,15 @@ def _replayable(connection: sa.Connection, stream_id: int) -> tuple[int, int]:
         )
     ).scalar_one()
     return seq, publication
+
+
+def _first(shedding: _Shedding) -> int:
+    """Return the oldest observation whose row is kept; where there is none, beyond all."""
+    oldest = sa.select(sa.func.min(observations.c.seq)).where(
+        observations.c.stream_id == shedding.stream_id
+    )
+    first: int | None = shedding.connection.execute(oldest).scalar_one()
+    return 2**62 if first is None else first
 
 
 class _Shedding:

@@ -19,6 +19,7 @@ from weald.storage.sql.schema import (
     log_decisions,
     observations,
     offsets,
+    postponements,
     publications,
     rounds,
     snapshots,
@@ -219,6 +220,7 @@ def _forget_history(connection: sa.Connection, stream_id: int, back: Rewind) -> 
     for table, condition in (
         (publications, publications.c.number > back.publication),
         (rounds, rounds.c.seq > back.seq),
+        (postponements, postponements.c.seq > back.seq),
         # By all three: one that was made beside the writer has a higher number than later ones.
         (
             snapshots,

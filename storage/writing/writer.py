@@ -36,6 +36,7 @@ from weald.storage.sql.schema import (
     lineage_events,
     lineage_parents,
     offsets,
+    postponements,
     publications,
     rounds,
     snapshots,
@@ -78,6 +79,8 @@ def write_batch(connection: sa.Connection, batch: BatchCommit, snapshots_kept: i
     failpoint("commit.clusters")
     _write_lineage(connection, turn, batch.lineage)
     _write_rounds(connection, turn.stream_id, batch)
+    put_off = [{"stream_id": turn.stream_id, "seq": seq} for seq in batch.postponed]
+    _insert(connection, postponements, put_off)
     failpoint("commit.history")
     write_leases(connection, turn.stream_id, batch.leases, batch.adoptions)
     if batch.snapshot is not None:

@@ -11,4 +11,5 @@
 - ``quiet``: whether a stream goes on refining while no record comes, and when that is enough.
 - ``sinks``: where results go besides SQL. None of it is needed for correctness.
 - ``writer``: one tenure as the stream's writer: from claiming it in SQL to losing it.
+- ``yielding``: records first: refinement takes the time that ingestion leaves.
 """

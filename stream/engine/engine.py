@@ -35,6 +35,7 @@ from .ownership import Ownership
 from .quiet import Quiet
 from .sinks import Outlets
 from .writer import Writer
+from .yielding import Yielding
 
 if TYPE_CHECKING:
     from weald.storage.writing.store import SqlStore
@@ -85,6 +86,8 @@ class Engine:
         self._refinery: Refinery | None = None
         self._quiet = Quiet(plan.refinement.quiet_seconds)
         self._overdue = Overdue(plan.refinement.publish_every_seconds)
+        yields = plan.refinement.pace == "yielding" and plan.refinement.mode == "inline"
+        self._yielding = Yielding() if yields else None
         self._stopping = False
 
     def refine_by(self, refinery: Refinery) -> None:
@@ -129,9 +132,7 @@ class Engine:
                     self._delivery.introduce(taken)
             elif (writer := self._ownership.writer) is not None:
                 self._refine_by_workers(writer, messages)
-                if messages:
-                    self._quiet.heard()
-                    self._digest(writer, messages)
+                self._hear(writer, messages)
                 if not self._source.exhausted:
                     self._go_on(writer, messages)
                 if len(self._held) or not messages:
@@ -154,8 +155,9 @@ class Engine:
             # In a silence it is the workers who refine, if there are any.
             return self._refinery.poll_seconds(wait)
         writer = self._ownership.writer
-        refines = writer is not None and writer.shard is not None
-        return 0.0 if refines and self._quiet.due else wait
+        if writer is None or writer.shard is None:
+            return wait
+        return 0.0 if self._quiet.due or self._makes_up(writer) else wait
 
     def _refine_by_workers(self, writer: Writer, messages: list[Message]) -> None:
         """Take back leases and give out others; what that changes is committed at once."""
@@ -198,16 +200,36 @@ class Engine:
         silent = not messages and self._quiet.due
         if self._plan.refinement.mode != "inline" or len(self._held):
             return
-        if not (silent or (self._overdue.due and self._keeps_up(messages))):
-            return
-        applied = writer.go_on(time.time(), self._watch.step)
-        if silent and applied.refinements:
-            self._quiet.refined(applied.refinements[-1].log_joint_after)
-        self._delivery.deliver(writer, Held(), applied)
+        due = self._overdue.due or self._makes_up(writer)
+        if silent or (due and not self._behind(messages)):
+            applied = self._out_of_turn(writer)
+            if silent and applied.refinements:
+                self._quiet.refined(applied.refinements[-1].log_joint_after)
 
-    def _keeps_up(self, messages: list[Message]) -> bool:
-        """Whether less was there than could be taken; else records come first."""
-        return len(messages) < self._plan.stream.batch_records
+    def _out_of_turn(self, writer: Writer) -> Applied:
+        applied = writer.go_on(time.time(), self._watch.step)
+        if self._yielding is not None:
+            self._yielding.made_up(applied.refinements[-1])
+        self._delivery.deliver(writer, Held(), applied)
+        return applied
+
+    def _makes_up(self, writer: Writer) -> bool:
+        """Whether a refinement that was put off is made up for next."""
+        owed = 0 if writer.shard is None else writer.shard.owed
+        return self._yielding is not None and self._yielding.makes_up(owed)
+
+    def _behind(self, messages: list[Message]) -> bool:
+        """Whether more may wait than was taken; then records come first."""
+        most = self._plan.stream.batch_records
+        return len(messages) >= most or sum(self._source.lag().values()) >= most
+
+    def _hear(self, writer: Writer, messages: list[Message]) -> None:
+        """Take in what came, if anything did."""
+        if self._yielding is not None:
+            self._yielding.look(behind=self._behind(messages))
+        if messages:
+            self._quiet.heard()
+            self._digest(writer, messages)
 
     def _digest(self, writer: Writer, messages: list[Message]) -> None:
         now = time.time()
@@ -246,6 +268,8 @@ class Engine:
     def _deliver(self, writer: Writer, held: Held, *, last: bool = False) -> None:
         if writer.shard is not None:
             self._watch.arriving(writer.shard, held)
+            if self._yielding is not None:
+                writer.shard.pace = self._yielding
         applied = writer.apply(held, time.time(), self._watch.step, last=last)
         self._delivery.deliver(writer, held, applied)
 
@@ -256,6 +280,10 @@ class Engine:
         elif self._held.dead_letters:
             dead = self._held.dead_letters
             raise too_many(len(dead), self._held.n_received, dead)
+        if self._yielding is not None:
+            self._yielding.look(behind=False)
+        while self._makes_up(writer) and not self._stopping:
+            self._out_of_turn(writer)
 
     def _save(self) -> None:
         """Leave a snapshot behind, so that the next start has nothing to replay."""

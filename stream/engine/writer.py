@@ -308,6 +308,7 @@ class Writer:
             snapshot=snapshot,
             leases=applied.leases,
             adoptions=applied.adoptions,
+            postponed=applied.postponed,
             replaced=self._replaced,
         )
 

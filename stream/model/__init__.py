@@ -9,6 +9,7 @@
 - ``forgetting``: which observations leave the model, and how much those that stay still weigh.
 - ``leaf_budget``: keeping a stream's atoms within a budget: compaction, and the expansion of what
   looks torn.
+- ``pace``: whether a refinement is made in its turn.
 - ``lease_rounds``: which round of leases is out, and doing rounds again at a replay.
 - ``mixture_shard``: the writer's state where a stream is a mixture: observations are atoms, alone
   or compacted.

@@ -38,6 +38,8 @@ class Applied:
         Rounds of each refinement, and the observations that the model then held.
     leases, adoptions
         Leases offered or closed, and the round that was taken back.
+    postponed : list of int
+        Numbers of observations after which a refinement had its turn and was put off.
     """
 
     clusters: list[Ids] = field(default_factory=list)
@@ -52,6 +54,7 @@ class Applied:
     n_refined: list[int] = field(default_factory=list)
     leases: list[LeaseRow] = field(default_factory=list)
     adoptions: list[AdoptionRow] = field(default_factory=list)
+    postponed: list[int] = field(default_factory=list)
 
     def refined(self, refinement: Refinement, n_rounds: int, seq: int, n_held: int) -> None:
         """Append a refinement after observation number `seq`, when the model held `n_held`."""

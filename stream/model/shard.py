@@ -2,7 +2,8 @@
 
 Deterministic. `apply` refines and publishes where the numbers of observations say so, never at a
 time or at the end of a batch; so a stream that is cut into other batches, or killed and replayed,
-arrives at the same partition, bit for bit.
+arrives at the same partition, bit for bit. Only whether a refinement is made in its turn is for a
+`Pace` to say, and what it has put off is in SQL.
 
 What looks at all atoms happens at a publication, and publications come more rarely as there are
 more atoms: in between, refinement looks at windows of them. So a record costs as much after a
@@ -41,6 +42,7 @@ from .compacted_atoms import Archive
 from .forgetting import REPLACED_RECORDS, Forgetting
 from .leaf_budget import Bounding
 from .lease_rounds import LeaseRounds
+from .pace import COUNTED, Pace
 from .rows import Rows
 
 __all__ = ["Arrays", "Shard"]
@@ -75,6 +77,13 @@ class Shard(ABC):
     cadence : RefinementSettings
     memory : MemorySettings
         What the model keeps.
+
+    Attributes
+    ----------
+    pace : Pace
+        Whether refinements are made in their turn; by default all are.
+    owed : int
+        Refinements of all atoms that were put off and not made up for.
     """
 
     def __init__(
@@ -101,6 +110,8 @@ class Shard(ABC):
         self._next_cluster = 1
         self._published_seq = 0
         self.rounds = LeaseRounds()
+        self.pace: Pace = COUNTED
+        self.owed = 0
 
     def settle(self, cadence: RefinementSettings, memory: MemorySettings) -> None:
         """Go on under these settings.
@@ -165,8 +176,7 @@ class Shard(ABC):
                 with step("refine"):
                     self._forget(applied, now)
                     if self.cadence.mode == "inline":
-                        whole = self._few or self._publication_due
-                        (self._refine if whole else self._refine_in_between)(applied)
+                        self._refine_in_turn(applied)
             if self._publication_due:
                 with step("publish"):
                     self._publish(applied, now)
@@ -197,6 +207,7 @@ class Shard(ABC):
             self._forget(applied, now)
             if self.cadence.mode == "inline":
                 self._refine(applied)
+                self.owed = max(self.owed - 1, 0)
         with step("publish"):
             self._publish(applied, now)
         return applied
@@ -258,6 +269,7 @@ class Shard(ABC):
             "cadence": cadence_row(self.cadence),
             "kernels": np.frombuffer(self.cadence.kernels.encode(), dtype=np.uint8),
             "lease_rounds": self.rounds.row(),
+            "owed": np.array([self.owed]),
             **{
                 under + name: array for under, part in parts.items() for name, array in part.items()
             },
@@ -276,6 +288,8 @@ class Shard(ABC):
         shard.roster = Roster.restore(taken_from(state, ROSTER))
         shard.forgetting = Forgetting.restore(taken_from(state, MEMORY))
         shard.rounds = LeaseRounds(*state["lease_rounds"].tolist())
+        # An earlier Weald put nothing off.
+        shard.owed = int(state["owed"][0]) if "owed" in state else 0
         shown = state["shown"].tolist()
         shard.publication, shard._next_cluster, shard._published_seq, shard.seq = shown[:4]
         shard.bounding.next_bundle, shard.bounding.n_early = shown[4:]
@@ -299,6 +313,17 @@ class Shard(ABC):
         cluster, rows = self.roster.cluster[atoms], self.chain.atom_rows(atoms)
         return self.table.regroup(clusters, cluster, rows, self.publication)
 
+    def _refine_in_turn(self, applied: Applied) -> None:
+        """Refine, or put it off where records come first."""
+        whole = self._few or self._publication_due
+        if self.pace.postpones(self.seq):
+            applied.postponed.append(self.seq)
+            # One of all atoms stands for those of a few that were put off before it.
+            self.owed += whole
+            return
+        (self._refine if whole else self._refine_in_between)(applied)
+        self.pace.refined(applied.refinements[-1].seconds)
+
     def _refine(self, applied: Applied) -> None:
         """Refine with all kernels on all atoms, and keep the draws."""
         rounds = self.cadence.rounds * (1 if self._few else _WHOLE_ROUNDS)
@@ -315,11 +340,12 @@ class Shard(ABC):
     def _publish(self, applied: Applied, now: float) -> None:
         """Show the partition that the newest draws support.
 
-        Where workers refine there need not be a refinement just before.
+        Where workers refine, or records come first, there need not be a refinement just before.
         """
         roster, present = self.roster, self.roster.present
         shown = roster.cluster[present]
-        if applied.refinements and self.cadence.mode == "inline":
+        put_off = self.cadence.mode == "workers" or self.seq in applied.postponed[-1:]
+        if applied.refinements and not put_off:
             refinement = applied.refinements[-1]
             log_joints = refinement.log_joint_before, refinement.log_joint_after
         else:

@@ -108,7 +108,8 @@ class RecentDraws:
         judged = judge([_drawn(draw, atoms) for draw in self._draws], clusters, sizes)
         ids, place = numbered(clusters)
         weight = np.where(np.isnan(judged.probability), 0, sizes)
-        total = np.maximum(np.bincount(place, weights=weight, minlength=len(ids)), 1)
+        total = np.bincount(place, weights=weight, minlength=len(ids))
+        total[total == 0] = np.nan
         means = [
             np.bincount(place, weights=weight * np.nan_to_num(values), minlength=len(ids)) / total
             for values in judged
@@ -116,10 +117,10 @@ class RecentDraws:
         percent = np.rint(np.nan_to_num(np.stack(judged)) * PERCENT).astype(np.uint8)
         told = np.full((2, roster.end), _UNTOLD, dtype=np.uint8)
         told[:, : self._told.shape[1]] = self._told
-        changed = (told[:, atoms] != percent).any(axis=0) & (roster.seq[atoms] > 0)
-        told[:, atoms] = percent
-        self._told = told
         seen = weight > 0
+        changed = (told[:, atoms] != percent).any(axis=0) & (roster.seq[atoms] > 0) & seen
+        told[:, atoms[changed]] = percent[:, changed]
+        self._told = told
         whole = tuple(
             float(np.average(values[seen], weights=weight[seen])) if seen.any() else math.nan
             for values in judged

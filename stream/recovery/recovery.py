@@ -23,6 +23,7 @@ from weald.storage.errors import SnapshotCorrupt
 from weald.storage.queries.answers import SnapshotInfo
 from weald.stream.errors import ReplayDiverged
 from weald.stream.model.model import new_shard, restored_shard
+from weald.stream.model.pace import COUNTED, Remembered
 from weald.stream.model.shard import Shard
 from weald.stream.publication.publication import Published
 from weald.stream.record.record import TopicPartition
@@ -154,6 +155,7 @@ def replay(
         for row in reader.publications(stream)
         if row.number > shard.publication and row.seq <= last
     )
+    shard.pace = Remembered(reader.postponed(stream, shard.seq))
     again = ReplayedRounds(reader.adoptions(stream, shard.rounds.taken), out, shard)
     while True:
         again.catch_up()
@@ -168,6 +170,7 @@ def replay(
             break
         apply_stored(shard, block)
         breathe(len(block))
+    shard.pace = COUNTED
     if shard.seq != last:
         raise ReplayDiverged(
             f"stream {stream!r}: SQL counts {last} observations, but not all that came after "

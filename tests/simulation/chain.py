@@ -30,6 +30,8 @@ Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
 
 _NEW_BLOCK, _MOVED = 0.15, 0.2
+# What a refinement claims to take: so much that some are put off where records come first.
+_REFINE_SECONDS = 0.5
 
 
 class CoinChain:
@@ -105,7 +107,7 @@ class CoinChain:
             self._settle(self._label)
             if note is not None:
                 note(self.labels)
-        return Refinement(before, self.log_joint(), self.n_blocks, (), 0.0)
+        return Refinement(before, self.log_joint(), self.n_blocks, (), _REFINE_SECONDS)
 
     def lend(self, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
         self._lending = Lending()

@@ -131,6 +131,7 @@ def scenario_of(seed: int) -> Scenario:
             "mode": "workers" if workers else "inline",
             "quiet_seconds": draw.choice((0.0, 0.0, 4.0)),
             "publish_every_seconds": draw.choice((0.0, 0.0, 6.0)),
+            "pace": random.Random(seed ^ 0xACE).choice(("counted", "yielding")),
         },
         memory={"window_records": draw.choice((12, 30))} if draw.random() < 0.2 else {},
         retention=(

@@ -1,0 +1,84 @@
+"""Records first: refinement takes the time that ingestion leaves, and a tenth of it at least.
+
+While more records wait than are taken at once, a refinement whose turn has come is put off, unless
+refinement has had less than its share of the time since records have waited. What is decided is in
+SQL with the batch in which it took effect, so a replay decides nothing anew. When the records are
+caught up, what is owed is made up for out of turn, as on a quiet topic, until it is paid or the log
+joint rises no more.
+"""
+
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from weald.mcmc.schedule.kernel_report import Refinement
+
+__all__ = ["Yielding"]
+
+# Of the time in which more records wait than are taken at once, so much is refinement's.
+LEAST_SHARE = 0.1
+# The gains of so many refinements are looked at.
+_RUN = 6
+_STANDARD_ERRORS = 2.0
+# More is not owed for a time in which the stream was another process's.
+_MOST_DUE_SECONDS = 1.0
+
+
+class Yielding:
+    """The pace of a stream whose records come first.
+
+    Parameters
+    ----------
+    clock : callable
+        Seconds that only grow.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._behind, self._looked = False, clock()
+        # Seconds that refinement has had too little.
+        self._due = 0.0
+        self._gains: list[float] = []
+
+    def look(self, *, behind: bool) -> None:
+        """Note whether more records wait than were taken."""
+        now = self._clock()
+        if self._behind:
+            due = self._due + LEAST_SHARE * (now - self._looked)
+            self._due = min(due, _MOST_DUE_SECONDS)
+        self._behind, self._looked = behind, now
+
+    def postpones(self, seq: int) -> bool:  # noqa: ARG002 - a replay asks by number, this by time
+        """Whether the refinement whose turn it is is put off."""
+        self.look(behind=self._behind)
+        postponed = self._behind and self._due <= 0.0
+        if postponed:
+            self._gains.clear()
+        return postponed
+
+    def refined(self, seconds: float) -> None:
+        """One was made in its turn, and took so long."""
+        if self._behind:
+            self._due -= seconds
+
+    def made_up(self, refinement: Refinement) -> None:
+        """One was made out of turn."""
+        self._gains.append(refinement.log_joint_after - refinement.log_joint_before)
+
+    def makes_up(self, owed: int) -> bool:
+        """Whether one more is to be made out of turn, of so many that are owed."""
+        return owed > 0 and not self._behind and not self._settled
+
+    @property
+    def _settled(self) -> bool:
+        """Whether refinement gains nothing any more.
+
+        By what each gains over the partition that it found: records that come meanwhile change the
+        log joint itself.
+        """
+        if len(self._gains) < _RUN:
+            return False
+        last = np.array(self._gains[-_RUN:])
+        return float(last.mean()) <= _STANDARD_ERRORS * float(last.std(ddof=1)) / math.sqrt(_RUN)

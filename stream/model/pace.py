@@ -1,0 +1,40 @@
+"""Whether a refinement is made in its turn, as the writer has decided it or as SQL remembers it."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+__all__ = ["COUNTED", "Pace", "Remembered"]
+
+
+class Pace(Protocol):
+    """Asked at each refinement's turn. What it answers has to be in SQL with what came of it."""
+
+    def postpones(self, seq: int) -> bool:
+        """Whether the refinement after observation number `seq` is put off."""
+
+    def refined(self, seconds: float) -> None:
+        """One was made in its turn, and took so long."""
+
+
+class Remembered:
+    """The pace of a replay: what was put off then is put off again.
+
+    Parameters
+    ----------
+    postponed : iterable of int
+        Numbers of observations.
+    """
+
+    def __init__(self, postponed: Iterable[int] = ()) -> None:
+        self._postponed = frozenset(postponed)
+
+    def postpones(self, seq: int) -> bool:
+        """Whether it was put off."""
+        return seq in self._postponed
+
+    def refined(self, seconds: float) -> None:
+        """Decides nothing."""
+
+
+# Every refinement in its turn.
+COUNTED = Remembered()

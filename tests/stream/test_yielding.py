@@ -1,0 +1,225 @@
+"""Records first: what a backlog puts off is in SQL, is made up for, and is replayed."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from weald.mcmc.schedule.kernel_report import Refinement
+from weald.storage.writing.store import SqlStore
+from weald.stream.engine.engine import Engine
+from weald.stream.engine.yielding import LEAST_SHARE, Yielding
+from weald.stream.model.model import Plan, new_shard
+from weald.stream.model.shard import Shard
+from weald.stream.recovery.recovery import first_difference, replay, restored
+from weald.stream.recovery.snapshots import revert_dropping
+from weald.stream.source.file_source import FileSource
+
+from .scenario import (
+    CADENCE,
+    NAME,
+    Hook,
+    KilledError,
+    assert_exactly_once,
+    new_store,
+    outcome,
+    plan_for,
+    records_file,
+    run,
+)
+
+N = 1030
+EVERY = CADENCE.every_records
+
+
+class Clock:
+    """Seconds that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def gaining(nats: float) -> Refinement:
+    return Refinement(-100.0, -100.0 + nats, 3, (), 0.0)
+
+
+def test_nothing_is_put_off_where_records_keep_up() -> None:
+    clock = Clock()
+    pace = Yielding(clock)
+    for turn in range(5):
+        clock.now += 1.0
+        pace.look(behind=False)
+        assert not pace.postpones(turn)
+        pace.refined(10.0)
+
+
+def test_a_backlog_leaves_refinement_its_share() -> None:
+    clock = Clock()
+    pace = Yielding(clock)
+    pace.look(behind=True)
+    taken, seconds = 0.0, 0.03
+    for turn in range(10_000):
+        clock.now += 0.05
+        if not pace.postpones(turn):
+            clock.now += seconds
+            taken += seconds
+            pace.refined(seconds)
+        pace.look(behind=True)
+    assert taken == pytest.approx(LEAST_SHARE * clock.now, abs=2 * seconds)
+
+
+def test_what_is_owed_is_made_up_for_when_records_keep_up_until_nothing_is_gained() -> None:
+    pace = Yielding(Clock())
+    pace.look(behind=True)
+    assert pace.postpones(100)
+    assert not pace.makes_up(1)
+    pace.look(behind=False)
+    assert not pace.makes_up(0)
+    for _ in range(20):
+        assert pace.makes_up(1)
+        pace.made_up(gaining(5.0))
+    for nats in (1.0, -1.0) * 3:
+        pace.made_up(gaining(nats))
+    assert not pace.makes_up(1)
+    # Another backlog, another debt.
+    pace.look(behind=True)
+    assert pace.postpones(200)
+    pace.look(behind=False)
+    assert pace.makes_up(1)
+
+
+class Ticking(Yielding):
+    """Whenever it is asked a tenth of a second has passed, and a refinement takes half as long."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        super().__init__(self.clock)
+
+    def look(self, *, behind: bool) -> None:
+        self.clock.now += 0.1
+        super().look(behind=behind)
+
+    def refined(self, seconds: float) -> None:  # noqa: ARG002 - whatever it took
+        super().refined(0.05)
+
+
+class Never(Yielding):
+    """Puts all off."""
+
+    def postpones(self, seq: int) -> bool:  # noqa: ARG002 - whatever it is
+        return True
+
+
+def yielding_engine(tmp_path: Path, store: SqlStore, before: object = None) -> Engine:
+    """An engine over a file, which is behind until the file ends."""
+    plan = yielding_plan(tmp_path)
+    hook = Hook(before or (lambda _name, _count: None))  # type: ignore[arg-type]
+    engine = Engine(plan, FileSource(plan.stream), store, None, hook)
+    engine._yielding = Ticking()
+    return engine
+
+
+def yielding_plan(tmp_path: Path) -> Plan:
+    path = tmp_path / "records.jsonl"
+    plan = plan_for(path if path.exists() else records_file(tmp_path, N), snapshot_records=400)
+    return replace(plan, refinement=msgspec.structs.replace(CADENCE, pace="yielding"))
+
+
+def shard_of(engine: Engine) -> Shard:
+    writer = engine._ownership.writer
+    assert writer is not None
+    assert isinstance(writer.shard, Shard)
+    return writer.shard
+
+
+def assert_replayed(store: SqlStore, live: Shard) -> None:
+    """From the beginning, and from every snapshot."""
+    spec = store.spec(NAME)
+    newest, _ = restored(store, spec, (CADENCE, live.forgetting.settings))
+    for again in (newest, new_shard(spec, CADENCE, live.forgetting.settings)):
+        replay(store, NAME, again, live.seq, lambda _: None)
+        assert first_difference(store, NAME, again) is None
+        there, here = live.state(), again.state()
+        assert there.keys() == here.keys()
+        for name, array in there.items():
+            np.testing.assert_array_equal(here[name], array, err_msg=name)
+
+
+def test_a_backlog_is_published_by_count_and_then_refined(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    engine = yielding_engine(tmp_path, store)
+    engine.run()
+    assert_exactly_once(store, N)
+    put_off = store.postponed(NAME, 0)
+    assert put_off
+    assert all(seq % EVERY == 0 for seq in put_off)
+    assert not {row.seq for row in store.rounds(NAME)} & set(put_off)
+    told = [row.seq for row in store.publications(NAME)]
+    cadence = CADENCE.publish_every_records
+    assert told[: N // cadence] == list(range(cadence, N + 1, cadence))
+    # The last at the file's end, as ever, and those that were owed.
+    assert told[N // cadence :] == [N] * len(told[N // cadence :])
+    live = shard_of(engine)
+    assert len(told) - N // cadence + live.owed == len(put_off)
+    assert_replayed(store, live)
+
+
+def test_what_no_draw_has_seen_is_told_no_certainty(tmp_path: Path) -> None:
+    unsure: list[int] = []
+
+    def before(name: str, _count: int) -> None:
+        if name == "redis" and len(store.publications(NAME)) == 1 and not unsure:
+            rows = store.observed(NAME, list(range(1, 3 * EVERY // 2)))
+            unsure.extend(row.seq for row in rows if row.probability is not None)
+            assert all(row.probability is None for row in store.clusters(NAME))
+            unsure.append(0)
+
+    store = new_store(tmp_path)
+    engine = yielding_engine(tmp_path, store, before)
+    engine._yielding = Never()
+    engine.run()
+    assert unsure == [0]
+
+
+@pytest.mark.parametrize("step", ["refine", "publish", "commit", "redis"])
+def test_killed_in_a_backlog_it_goes_on_from_what_sql_remembers(tmp_path: Path, step: str) -> None:
+    for count in (3, 5, 2):
+
+        def before(name: str, passed: int, count: int = count) -> None:
+            if name == step and passed == count:
+                raise KilledError
+
+        with new_store(tmp_path) as store, pytest.raises(KilledError):
+            yielding_engine(tmp_path, store, before).run()
+    store = new_store(tmp_path)
+    engine = yielding_engine(tmp_path, store)
+    engine.run()
+    assert_exactly_once(store, N)
+    assert store.postponed(NAME, 0)
+    assert_replayed(store, shard_of(engine))
+
+
+def test_a_way_back_forgets_what_was_put_off_after_it(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    yielding_engine(tmp_path, store).run()
+    first = store.snapshots(NAME)[-1]
+    assert store.postponed(NAME, first.seq)
+    revert_dropping(store, NAME, first.number)
+    assert store.postponed(NAME, first.seq) == []
+
+
+def test_counted_is_the_same_however_much_waits(tmp_path: Path) -> None:
+    plan = plan_for(records_file(tmp_path, N))
+    found = []
+    for name, size in (("all", N), ("few", 7)):
+        stream = msgspec.structs.replace(plan.stream, batch_records=size)
+        with new_store(tmp_path, name) as store:
+            run(replace(plan, stream=stream), store)
+            assert store.postponed(NAME, 0) == []
+            found.append(outcome(store))
+    assert found[0] == found[1]
