@@ -9,7 +9,7 @@ REQUIREMENTS := pyproject.toml constraints.txt
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types audit unit servers bench docs wheel image lock clean
+.PHONY: help demo test check lint format types audit unit servers bench docs wheel image lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -20,6 +20,9 @@ demo: $(VENV)/.demo ## replay a real stream through a Kafka topic and look at it
 test: lint types audit servers ## check style, types and imports, and run every test on real servers
 	@# More processes than cores: many tests wait for servers, or for a kernel that another compiles.
 	$(BIN)/python -m pytest -n 4 --dist loadfile
+
+check: lint types ## check style, types, and the tests near what changed since main
+	$(BIN)/python -m pytest -q -n 2 $$($(BIN)/python -m tests.near)
 
 unit: $(VENV)/.dev ## run the tests alone (ARGS="tests/mcmc -k gibbs")
 	$(BIN)/python -m pytest $(ARGS)

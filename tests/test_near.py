@@ -1,0 +1,17 @@
+"""Which tests are near a change."""
+
+from tests.near import imported_modules, module_of, near
+
+
+def test_a_change_is_near_the_tests_that_import_it() -> None:
+    tests = ["tests/mcmc/test_groups.py", "tests/mcmc/test_verdict.py", "tests/test_near.py"]
+    assert near(["mcmc/estimate/verdict.py"], tests) == ["tests/mcmc/test_verdict.py"]
+    assert near(["tests/near.py", "cli/main.py"], tests) == ["tests/test_near.py"]
+    assert near(["tests/mcmc/test_groups.py", "mcmc/estimate/verdict.py"], tests)[0] == tests[0]
+
+
+def test_names_of_modules() -> None:
+    assert module_of("mcmc/chain/__init__.py") == "weald.mcmc.chain"
+    assert module_of("tests/near.py") == "tests.near"
+    source = "import numpy\nfrom weald.mcmc import contract\nfrom .near import x\n"
+    assert list(imported_modules(source)) == ["numpy", "weald.mcmc", "weald.mcmc.contract"]
