@@ -22,6 +22,7 @@ from weald.monitoring.metrics import Metrics
 from weald.storage.settings import StorageSettings
 from weald.storage.sql.failpoints import arm
 from weald.storage.writing.store import SqlStore
+from weald.stream.engine import yielding
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.sinks import Outlets
 from weald.stream.model.model import Plan
@@ -36,6 +37,8 @@ __all__ = ["Run", "Topic", "aside", "forked", "write"]
 
 # What an undisturbed writer never takes; one that does is stuck, and that is a finding.
 PATIENCE_SECONDS = 120.0
+# So few points are refined in less than a tenth of the time, and nothing would be put off.
+yielding.LEAST_SHARE = 0.005
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """What must hold of a stream that was killed any number of times: every account, and the model.
 
 The undisturbed run is made from the observations in the order in which SQL has them, so it is the
-right one for any number of partitions, whichever of them the broker happened to send first.
+right one for any number of partitions, whichever of them the broker happened to send first. Where
+records come first it puts off what SQL says was put off, and refines out of turn where SQL has a
+publication.
 """
 
 from collections import Counter
@@ -18,6 +20,7 @@ from weald.storage.writing.store import SqlReader
 from weald.stream.model.batch_outcome import Applied
 from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import new_shard
+from weald.stream.model.pace import Remembered
 from weald.stream.model.shard import Shard
 from weald.stream.model.stored_family import family_of
 from weald.stream.settings import MemorySettings
@@ -161,7 +164,7 @@ def _model(reader: SqlReader, stream: str, sent: Expected) -> list[str]:
         for what, (found, expected) in comparisons.items()
         if found != expected
     ]
-    return wrong + _snapshot(reader, stream, calm, sent)
+    return wrong + _snapshot(reader, stream, calm)
 
 
 def undisturbed(reader: SqlReader, stream: str, sent: Expected) -> tuple[Shard, Applied]:
@@ -169,6 +172,8 @@ def undisturbed(reader: SqlReader, stream: str, sent: Expected) -> tuple[Shard, 
     shard, told = new_shard(reader.spec(stream), sent.cadence, sent.memory), Applied()
     if sent.shed is not None:
         told.extend(shard.apply(sent.shed.values, 0.0, times=sent.shed.times))
+    elif sent.cadence.pace == "yielding":
+        told.extend(_remembered(reader, stream, shard))
     else:
         for block in _blocks(reader, stream):
             told.extend(
@@ -177,6 +182,19 @@ def undisturbed(reader: SqlReader, stream: str, sent: Expected) -> tuple[Shard, 
     if sent.concluded:
         told.extend(shard.conclude(0.0))
     return shard, told
+
+
+def _remembered(reader: SqlReader, stream: str, shard: Shard) -> Applied:
+    told = Applied()
+    shard.pace = Remembered(reader.postponed(stream, 0))
+    for publication in reader.publications(stream):
+        while shard.seq < publication.seq:
+            block = reader.observations(stream, shard.seq, publication.seq - shard.seq)
+            assert block is not None
+            told.extend(shard.apply(block.values, 0.0, times=block.event_time))
+        if shard.publication < publication.number:
+            told.extend(shard.go_on(0.0))
+    return told
 
 
 def _last_clusters(told: Applied) -> NDArray[np.int64]:
@@ -199,16 +217,16 @@ def _left(reader: SqlReader, stream: str) -> dict[int, int]:
     return {row.seq: row.left_seq for row in rows if row.left_seq is not None}
 
 
-def _snapshot(reader: SqlReader, stream: str, calm: Shard, sent: Expected) -> list[str]:
+def _snapshot(reader: SqlReader, stream: str, calm: Shard) -> list[str]:
     """Compare the newest snapshot, random state included, with the undisturbed run's model."""
     newest = reader.newest_snapshot(stream)
     if newest is None or newest.seq != calm.seq:
         return ["the newest snapshot is not of the stream's end"]
     family = family_of(reader.spec(stream))
     restored = MixtureShard.restore(newest.payload, family)
-    # It may be that of the last batch, which the publication at the end of a source comes after.
-    if sent.concluded:
-        restored.conclude(0.0)
+    # It may be that of the last batch, which the publications at the end of a source come after.
+    while restored.publication < calm.publication:
+        restored.go_on(0.0)
     found, expected = restored.state(), calm.state()
     different = [name for name in expected if not _same(found[name], expected[name])]
     return [f"the model's {name} is not the undisturbed run's" for name in different]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,8 +51,9 @@ N_KEYS = 480
 WINDOW = MemorySettings(window_records=250)
 RETENTION = RetentionSettings(observations=200, publications=2)
 # What a stream may be: everything kept; a window, and records that replace others; a window, and a
-# retention that deletes rows all the while (of a source with one partition, whose order is known).
-KINDS = ("whole", "updates", "shedding")
+# retention that deletes rows all the while (of a source with one partition, whose order is known);
+# everything, with records first.
+KINDS = ("whole", "updates", "shedding", "yielding")
 
 
 @dataclass(frozen=True)
@@ -119,17 +121,19 @@ def opened(place: Place, n_records: int, name: str, kind: str = "whole") -> tupl
         takeover_seconds=0.0,
         duplicate_keys="update" if kind == "updates" else "allow",
     )
-    memory = MemorySettings() if kind == "whole" else WINDOW
+    memory = WINDOW if kind in {"updates", "shedding"} else MemorySettings()
+    pace: Literal["counted", "yielding"] = "yielding" if kind == "yielding" else "counted"
+    cadence = msgspec.structs.replace(CADENCE, pace=pace)
     sheds = kind == "shedding" and place.source == "file"
     retention = RETENTION if sheds else RetentionSettings()
-    plan = Plan(stream, SCHEMA, MODEL, CADENCE, retention, memory)
+    plan = Plan(stream, SCHEMA, MODEL, cadence, retention, memory)
     kafka = None if place.source == "file" else _kafka(place, name)
     database = _database(place, name)
     ends = _send(sent, stream.path, kafka)
     run = Run(plan, database, place.folder / f"{name}.log", kafka, ends)
     shed = Shed(sent.keys, sent.values, sent.times, retention.observations, retention.publications)
     expected = Expected(
-        Counter(sent.keys), sent.n_dead, ends, CADENCE, memory=memory, shed=shed if sheds else None
+        Counter(sent.keys), sent.n_dead, ends, cadence, memory=memory, shed=shed if sheds else None
     )
     return run, expected
 
