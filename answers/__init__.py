@@ -20,4 +20,5 @@
 - ``subtree``: the part of the forest that a cluster's observations hang on, out of the newest
   snapshot.
 - ``telling_words``: words that rows' texts have more often than all others.
+- ``timeline``: clusters over publications as lines that fork and join.
 """

@@ -13,6 +13,7 @@ from weald.stream.record.originals import Original, originals_of
 from .explanation import Sentence, explain
 from .projection import Plane, plane_of
 from .report_data import Subject
+from .timeline import Timeline
 
 __all__ = ["Exploration", "Part", "exploration_of"]
 
@@ -72,6 +73,8 @@ class Exploration:
         The groups, largest first; none where clusters are not grouped.
     n_all : int
         Rows that these n stand for.
+    timeline : Timeline, optional
+        Of a stream, how its clusters came to be.
     """
 
     plane: Plane
@@ -83,6 +86,7 @@ class Exploration:
     parts: Sequence[Part]
     groups: Sequence[Part]
     n_all: int
+    timeline: Timeline | None = None
 
     def sampled(self, most: int, rng: np.random.Generator) -> Exploration:
         """Return the same with at most so many rows, drawn at random; the parts stay whole."""
@@ -139,6 +143,7 @@ def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
         parts=[replace(each, group=group.get(each.id)) for each in parts],
         groups=sorted(groups, key=lambda each: -each.size),
         n_all=n,
+        timeline=subject.timeline,
     ).of_rows(np.flatnonzero(there))
 
 

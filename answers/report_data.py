@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from weald.treecore.family import FeatureSummary
     from weald.treecore.prior import PartitionPrior
 
+    from .timeline import Timeline
+
 __all__ = ["BUCKET", "Chains", "NetworkSubject", "Sampled", "Shown", "Subject"]
 
 Labels = NDArray[np.int64]
@@ -124,6 +126,8 @@ class Subject(Sampled):
         What records look like, where the features are made of something else.
     groups : mapping of int to int
         Group of each cluster, where clusters are grouped.
+    timeline : Timeline, optional
+        Of a stream, how its clusters came to be.
     """
 
     names: Sequence[str]
@@ -136,6 +140,7 @@ class Subject(Sampled):
     events: Sequence[Mapping[str, Any]] = ()
     schema: Schema | None = None
     groups: Mapping[int, int] = field(default_factory=dict)
+    timeline: Timeline | None = None
 
     @property
     def largest(self) -> list[int]:

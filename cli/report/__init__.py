@@ -11,4 +11,6 @@
 - ``page``: one HTML page without a network: facts, what can be explored, pictures, tables.
 - ``pictures``: the pictures of a report, each drawn for light and for dark surroundings.
 - ``theme``: colours of the pictures and of the page, for light and for dark surroundings.
+- ``timeline``: the timeline of a page: a line for each cluster, forking where it splits, joining
+  where it is merged.
 """

@@ -1,14 +1,15 @@
 "use strict";
 // The address behind # is the whole state: what is selected, searched for, filtered, pinned. Every
 // change is a change of the address, so that any view can be linked to, and Back works.
-(async () => {
+// What was there before goes when other data come, as on the live page; how people look at it stays.
+let explored = null;
+const seen = { sorting: { key: "typical", up: true }, manyShapes: false, axes: "" };
+const explore = (data) => {
+  explored?.abort();
+  explored = new AbortController();
+  const { signal } = explored;
   const $ = (id) => document.getElementById(id);
-  const unpack = async (packed) => {
-    const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return JSON.parse(await new Response(stream).text());
-  };
-  const data = await unpack($("data").textContent);
+  const on = (target, what, heard) => target.addEventListener(what, heard, { signal });
   const n = data.cluster.length, rows = d3.range(n);
   const FEW_ROWS = 25, MORE_ROWS = 200, FEW_SHAPES = 12, COLOURS = 10, NEAR = 14, MANY = 100;
   const plural = (count) => `${count.toLocaleString("en")} ${count === 1 ? "row" : "rows"}`;
@@ -27,6 +28,7 @@
     return `<svg class="sign" viewBox="-8 -8 16 16" aria-hidden="true"><path d="${data.shapes[shape]}" ` +
       `style="fill:var(--c${colour})"/></svg>`;
   };
+  const ranked = data.density.some((each) => each !== null);
   const typical = new Int32Array(n);
   d3.sort(rows, (i) => -(data.density[i] ?? -Infinity)).forEach((i, rank) => { typical[i] = rank + 1; });
 
@@ -138,7 +140,10 @@
   const picture = document.createElement("canvas"), brush = picture.getContext("2d");
   const over = d3.select("#over"), MARGIN = { left: 52, right: 12, top: 10, bottom: 40 };
   const located = rows.filter((i) => data.x[i] !== null && data.y[i] !== null);
-  let width = 0, height = 0, baseX, baseY, px, py, tree, transform = d3.zoomIdentity, drawnAt = transform;
+  // Where one has moved to stays, while the axes do.
+  if (seen.axes !== data.axes.join()) plot.__zoom = d3.zoomIdentity;
+  seen.axes = data.axes.join();
+  let width = 0, height = 0, baseX, baseY, px, py, tree, transform = d3.zoomTransform(plot), drawnAt = transform;
   let colourBy = "cluster", hovered = -1, preview = null, waiting = 0, settling = 0;
   const zoom = d3.zoom().scaleExtent([.5, 400])
     .filter((event) => !event.button && !event.shiftKey && !plot.classList.contains("selecting"))
@@ -218,6 +223,7 @@
 
   const frame = () => {
     waiting = 0;
+    if (!width || !height || signal.aborted) return;
     const k = transform.k / drawnAt.k;
     context.clearRect(0, 0, width, height);
     context.drawImage(picture, transform.x - k * (width / 2 + drawnAt.x), transform.y - k * (height / 2 + drawnAt.y),
@@ -281,7 +287,10 @@
   };
   const hover = (event) => {
     const at = under(event), tip = $("tip");
-    if (at !== hovered) { hovered = at; waiting ||= requestAnimationFrame(frame); }
+    if (at !== hovered) {
+      hovered = at; waiting ||= requestAnimationFrame(frame);
+      if (at < 0) traced(); else trace([data.cluster[at]]);
+    }
     tip.hidden = at < 0;
     if (at < 0) return;
     const told = data.columns.filter((column) => column.values[at] !== null).slice(0, 8);
@@ -304,7 +313,7 @@
   };
   const selectArea = () => {
     let from = null;
-    plot.addEventListener("pointerdown", (event) => {
+    on(plot, "pointerdown", (event) => {
       if (event.shiftKey || plot.classList.contains("selecting")) {
         from = d3.pointer(event, plot); plot.setPointerCapture(event.pointerId); }
     });
@@ -313,11 +322,11 @@
       const xs = d3.sort([x.invert(from[0]), x.invert(to[0])]), ys = d3.sort([y.invert(from[1]), y.invert(to[1])]);
       return [xs[0], ys[0], xs[1], ys[1]];
     };
-    plot.addEventListener("pointermove", (event) => {
+    on(plot, "pointermove", (event) => {
       if (!from) return event.buttons ? undefined : hover(event);
       state = { ...state, area: spanned(d3.pointer(event, plot)) }; axes();
     });
-    plot.addEventListener("pointerup", (event) => {
+    on(plot, "pointerup", (event) => {
       if (!from) return;
       const to = d3.pointer(event, plot), area = spanned(to), far = Math.hypot(to[0] - from[0], to[1] - from[1]) > 4;
       from = null;
@@ -377,8 +386,36 @@
     return found;
   };
 
+  // Lines of clusters over publications: what is looked at, and all that it came from.
+  const lives = document.querySelector(".lives"), lines = lives ? [...lives.querySelectorAll("a.line")] : [];
+  const links = lives ? [...lives.querySelectorAll(".link")].map((path) => ({ path, from: Number(path.dataset.from),
+    to: Number(path.dataset.to), moves: path.classList.contains("move") })) : [];
+  const trace = (ids) => {
+    if (!lives) return;
+    const own = new Set(ids), all = new Set(ids);
+    for (const each of all) for (const { from, to, moves } of links) if (to === each && !moves) all.add(from);
+    lives.classList.toggle("some", own.size > 0);
+    for (const line of lives.querySelectorAll(".line")) line.classList.toggle("on", all.has(Number(line.dataset.id)));
+    for (const { path, from, to, moves } of links)
+      path.classList.toggle("on", moves ? own.has(from) || own.has(to) : all.has(to) && all.has(from));
+  };
+  const traced = (scrolls = false) => {
+    const part = selected();
+    const own = part ? data.clusters.filter((each) => (part[0] === "group" ? each.group : each.id) === part[1])
+      .map((each) => each.id) : [];
+    trace(part ? own : members.length < n ? members.map((i) => data.cluster[i]) : []);
+    for (const line of lines) {
+      if (state.cluster === Number(line.dataset.id)) line.setAttribute("aria-current", "true");
+      else line.removeAttribute("aria-current");
+    }
+    const first = scrolls && lines.find((line) => own.includes(Number(line.dataset.id)));
+    if (!first || lives.contains(document.activeElement)) return;
+    const box = lives.closest(".wide"), [inner, outer] = [first, box].map((each) => each.getBoundingClientRect());
+    if (inner.top < outer.top || inner.bottom > outer.bottom) box.scrollTop += inner.top - outer.top - outer.height / 3;
+  };
+
   // Distributions inside and outside of what is selected, the most different first.
-  let manyShapes = false, ordered = "", apart = [];
+  let ordered = "", apart = [];
   const shapes = () => {
     const total = members.length, rest = n - total;
     const told = data.columns.map((column, at) => {
@@ -398,7 +435,7 @@
       apart = d3.sort(told, (d) => -d.apart).map((d) => d.at);
       ordered = of;
     }
-    const order = apart.map((at) => told[at]), shown = manyShapes ? order : order.slice(0, FEW_SHAPES);
+    const order = apart.map((at) => told[at]), shown = seen.manyShapes ? order : order.slice(0, FEW_SHAPES);
     $("key").textContent = rest && total
       ? `Filled: ${part ? titled(part).toLowerCase() : "what is selected"}. Outlined: all other rows. The columns that `
         + "differ most come first. A click on a bar filters." : "A click on a bar filters.";
@@ -406,7 +443,7 @@
       .attr("role", "group").attr("aria-label", (d) => d.column.name).order();
     box.each(function (d) { shape(d3.select(this), d, rest > 0 && total > 0); });
     $("more-shapes").hidden = order.length <= FEW_SHAPES;
-    $("more-shapes").textContent = manyShapes ? "Fewer columns" : `All ${order.length} columns`;
+    $("more-shapes").textContent = seen.manyShapes ? "Fewer columns" : `All ${order.length} columns`;
   };
   const shape = (box, d, both) => {
     const focused = box.node().contains(document.activeElement) ? Number(document.activeElement.dataset.bin) : -1;
@@ -460,30 +497,30 @@
   };
 
   // Members, the most typical first until another order is asked for.
-  let sorting = { key: "typical", up: true }, most = FEW_ROWS;
+  let most = FEW_ROWS;
   const headings = () => [
     { name: "row", of: (i) => data.keys[i], order: (i) => i },
     ...(grouped ? [{ name: "group", of: (i) => partOf.group[i], right: true }] : []),
     { name: "cluster", of: (i) => data.cluster[i], right: true },
-    { name: "typical", of: (i) => typical[i], right: true },
+    ...(ranked ? [{ name: "typical", of: (i) => typical[i], right: true }] : []),
     ...(data.texts.length ? [{ name: "text", of: (i) => data.texts[i] }] : []),
     ...data.columns.map((column) => ({ name: column.name, of: (i) => show(column, column.values[i]),
       order: (i) => column.names ? show(column, column.values[i]) : column.values[i], right: !column.names })),
   ];
   const table = () => {
-    const columns = headings(), by = columns.find((each) => each.name === sorting.key) ?? columns[0];
+    const columns = headings(), by = columns.find((each) => each.name === seen.sorting.key) ?? columns[0];
     const order = by.order ?? by.of, ordered = d3.sort(members, (a, b) => {
       const [one, other] = [order(a), order(b)], none = (v) => v === null || v === "";
-      return none(one) - none(other) || (sorting.up ? 1 : -1) * d3.ascending(one, other) || a - b;
+      return none(one) - none(other) || (seen.sorting.up ? 1 : -1) * d3.ascending(one, other) || a - b;
     });
     if (state.row >= 0 && inside[state.row]) ordered.unshift(...ordered.splice(ordered.indexOf(state.row), 1));
     const box = d3.select("#members");
     box.html("");
     box.append("thead").append("tr").selectAll("th").data(columns).join("th").attr("scope", "col").classed("right", (d) => d.right)
-      .attr("aria-sort", (d) => d.name === by.name ? (sorting.up ? "ascending" : "descending") : null)
+      .attr("aria-sort", (d) => d.name === by.name ? (seen.sorting.up ? "ascending" : "descending") : null)
       .append("button").attr("type", "button").attr("data-sort", (d) => d.name)
-      .text((d) => d.name + (d.name === by.name ? (sorting.up ? " ▲" : " ▼") : ""))
-      .on("click", (_, d) => { sorting = { key: d.name, up: d.name !== sorting.key || !sorting.up }; table();
+      .text((d) => d.name + (d.name === by.name ? (seen.sorting.up ? " ▲" : " ▼") : ""))
+      .on("click", (_, d) => { const { key, up } = seen.sorting; seen.sorting = { key: d.name, up: d.name !== key || !up }; table();
         box.select(`[data-sort="${CSS.escape(d.name)}"]`).node().focus(); });
     const lines = box.append("tbody").selectAll("tr").data(ordered.slice(0, most)).join("tr").classed("pinned", (i) => i === state.row);
     columns.forEach((column, at) => {
@@ -510,25 +547,25 @@
     $("by").hidden = !grouped;
     $("by").textContent = colourBy === "group" ? "Show clusters" : "Show groups";
     if ($("search").value !== state.q) $("search").value = state.q;
-    follow(); summary(); shapes(); table(); labels(); paint();
+    follow(); traced(true); summary(); shapes(); table(); labels(); paint();
   };
 
   const resized = () => { measure(); scaffold(); labels(); paint(); };
-  const links = () => [...document.querySelectorAll(".part")].filter((link) => link.checkVisibility());
+  const shownParts = () => [...document.querySelectorAll(".part")].filter((link) => link.checkVisibility());
   const listen = () => {
-    addEventListener("hashchange", apply);
-    $("search").addEventListener("input", (event) => go({ q: event.target.value }, true));
-    $("find").addEventListener("submit", (event) => event.preventDefault());
-    $("all").addEventListener("click", () => go(clear));
-    $("by").addEventListener("click", () => go({ by: colourBy === "group" ? "cluster" : "group" }));
-    $("more").addEventListener("click", () => { most += MORE_ROWS; table(); });
-    $("more-shapes").addEventListener("click", () => { manyShapes = !manyShapes; shapes(); });
-    $("area").addEventListener("click", (event) => {
+    on(window, "hashchange", apply);
+    on($("search"), "input", (event) => go({ q: event.target.value }, true));
+    on($("find"), "submit", (event) => event.preventDefault());
+    on($("all"), "click", () => go(clear));
+    on($("by"), "click", () => go({ by: colourBy === "group" ? "cluster" : "group" }));
+    on($("more"), "click", () => { most += MORE_ROWS; table(); });
+    on($("more-shapes"), "click", () => { seen.manyShapes = !seen.manyShapes; shapes(); });
+    on($("area"), "click", (event) => {
       const on = plot.classList.toggle("selecting"); event.target.setAttribute("aria-pressed", String(on)); });
     const plotted = d3.select(plot).call(zoom).on("dblclick.zoom", null);
-    $("closer").addEventListener("click", () => plotted.call(zoom.scaleBy, 1.5));
-    $("further").addEventListener("click", () => plotted.call(zoom.scaleBy, 1 / 1.5));
-    $("near").addEventListener("click", () => {
+    on($("closer"), "click", () => plotted.call(zoom.scaleBy, 1.5));
+    on($("further"), "click", () => plotted.call(zoom.scaleBy, 1 / 1.5));
+    on($("near"), "click", () => {
       const own = members.filter((i) => !Number.isNaN(px[i]));
       if (!own.length) return;
       const span = (of) => [d3.quantile(own, .02, of), d3.quantile(own, .98, of)];
@@ -536,10 +573,10 @@
       const k = Math.min(400, .7 * Math.min(width / Math.max(x1 - x0, 1), height / Math.max(y1 - y0, 1)));
       plotted.call(zoom.transform, d3.zoomIdentity.translate(width / 2, height / 2).scale(k).translate(-(x0 + x1) / 2, -(y0 + y1) / 2));
     });
-    $("whole").addEventListener("click", () => plotted.call(zoom.transform, d3.zoomIdentity));
-    plot.addEventListener("click", (event) => { if (!event.shiftKey) click(event); });
-    plot.addEventListener("pointerleave", () => { hovered = -1; $("tip").hidden = true; frame(); });
-    plot.addEventListener("keydown", (event) => {
+    on($("whole"), "click", () => plotted.call(zoom.transform, d3.zoomIdentity));
+    on(plot, "click", (event) => { if (!event.shiftKey) click(event); });
+    on(plot, "pointerleave", () => { hovered = -1; $("tip").hidden = true; frame(); });
+    on(plot, "keydown", (event) => {
       const by = { ArrowLeft: [40, 0], ArrowRight: [-40, 0], ArrowUp: [0, 40], ArrowDown: [0, -40] }[event.key];
       if (by) plotted.call(zoom.translateBy, by[0] / transform.k, by[1] / transform.k);
       else if (event.key === "+" || event.key === "=") plotted.call(zoom.scaleBy, 1.5);
@@ -549,29 +586,63 @@
       event.preventDefault();
     });
     selectArea();
-    $("tree").addEventListener("keydown", (event) => {
-      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], all = links(), at = all.indexOf(document.activeElement);
+    on($("tree"), "keydown", (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], all = shownParts(), at = all.indexOf(document.activeElement);
       if (!step || at < 0) return;
       event.preventDefault(); all[Math.max(0, Math.min(all.length - 1, at + step))].focus();
     });
+    const look = (kind, id) => {
+      preview = kind ? partOf[kind].map((each) => each === id ? 1 : 0) : null; paint();
+      if (!kind) traced();
+      else if (kind === "group") trace(data.clusters.filter((each) => each.group === id).map((each) => each.id));
+      else trace([id]);
+    };
     const peek = (event) => {
-      const link = event.target.closest(".part"), kind = link?.dataset.kind, id = Number(link?.dataset.id);
-      preview = link && event.type !== "mouseleave" ? partOf[kind].map((each) => each === id ? 1 : 0) : null; paint(); };
-    $("tree").addEventListener("mouseover", peek);
-    $("tree").addEventListener("mouseleave", peek);
-    addEventListener("keydown", (event) => {
+      const link = event.type === "mouseleave" ? null : event.target.closest(".part");
+      look(link?.dataset.kind, Number(link?.dataset.id));
+    };
+    on($("tree"), "mouseover", peek);
+    on($("tree"), "mouseleave", peek);
+    const follows = (event) => {
+      const line = ["mouseleave", "focusout"].includes(event.type) ? null : event.target.closest(".line");
+      if (!line) { look(null); return; }
+      // Of one that ended: its own line, and on the map the rows of the one it went to.
+      look("cluster", Number(line.dataset.leads ?? line.dataset.id)); trace([Number(line.dataset.id)]);
+    };
+    if (lives) for (const what of ["mouseover", "mouseleave", "focusin", "focusout"]) on(lives, what, follows);
+    lines.forEach((line, at) => line.setAttribute("tabindex", at ? -1 : 0));
+    if (lives) on(lives, "keydown", (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], at = lines.indexOf(document.activeElement);
+      if (!step || at < 0) return;
+      event.preventDefault();
+      const next = lines[Math.max(0, Math.min(lines.length - 1, at + step))];
+      lines.forEach((line) => line.setAttribute("tabindex", line === next ? 0 : -1));
+      next.focus();
+    });
+    on(window, "keydown", (event) => {
       const typing = event.target.matches("input");
       if (event.key === "/" && !typing) { event.preventDefault(); $("search").focus(); }
       else if (event.key === "Escape") go(clear);
     });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { themed(); paint(); });
-    matchMedia("print").addEventListener("change", () => { themed(); resized(); });
-    addEventListener("beforeprint", () => document.querySelectorAll(".tree details").forEach((each) => { each.open = true; }));
-    new ResizeObserver(() => { if (plot.clientWidth !== width || plot.clientHeight !== height) resized(); }).observe(plot);
+    on(matchMedia("(prefers-color-scheme: dark)"), "change", () => { themed(); paint(); });
+    on(matchMedia("print"), "change", () => { themed(); resized(); });
+    on(window, "beforeprint", () => document.querySelectorAll(".tree details").forEach((each) => { each.open = true; }));
+    const sized = new ResizeObserver(() => { if (plot.clientWidth !== width || plot.clientHeight !== height) resized(); });
+    sized.observe(plot);
+    on(signal, "abort", () => { sized.disconnect(); clearTimeout(settling); });
   };
 
   for (const id of ["find", "map", "chosen", "keys"]) $(id).hidden = false;
+  $("map").hidden = !located.length;
   for (const id of ["shapes-title", "key"]) $(id).hidden = !data.columns.length;
   themed(); measure(); scaffold(); listen(); apply();
   document.documentElement.dataset.ready = "yes";
-})();
+};
+
+const unpacked = async (packed) => {
+  const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+};
+// A page that asks for its data holds none.
+if (document.getElementById("data").textContent) unpacked(document.getElementById("data").textContent).then(explore);

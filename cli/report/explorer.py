@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from weald.answers.numbers import share_text
 from weald.answers.projection import MAP
 
+from .timeline import timeline
+
 if TYPE_CHECKING:
     from weald.answers.explanation import Sentence
     from weald.answers.exploration import Exploration, Part
@@ -68,6 +70,7 @@ def explorer(found: Exploration, seed: int = 0) -> tuple[str, list[str]]:
     for name, text in {
         "tree": _tree(found),
         "remark": escape(_remark(drawn)),
+        "timeline": _timeline(found),
         "licence": f"<!-- {_own('vendor/LICENSE.md')} -->",
         "data": _packed(_payload(drawn, on_map=on_map)),
     }.items():
@@ -121,8 +124,11 @@ def _payload(found: Exploration, *, on_map: bool) -> dict[str, Any]:
 
 
 def _named(part: Part) -> dict[str, Any]:
-    name = part.name or (part.sentences[0].what if part.sentences else "")
-    return {"id": part.id, "name": name, "group": part.group, "sign": _sign(part.id)}
+    return {"id": part.id, "name": _name(part), "group": part.group, "sign": _sign(part.id)}
+
+
+def _name(part: Part) -> str:
+    return part.name or (part.sentences[0].what if part.sentences else "")
 
 
 def _told(found: Exploration) -> list[Original]:
@@ -153,6 +159,14 @@ def _numbers(values: NDArray[np.float64], digits: int) -> list[float | None]:
         int(each) if each is not None and each.is_integer() and abs(each) < 2**53 else each
         for each in told
     ]
+
+
+def _timeline(found: Exploration) -> str:
+    if found.timeline is None:
+        return ""
+    names = {part.id: _name(part) for part in found.parts}
+    drawn = timeline(found.timeline, names, lambda cluster: _sign(cluster)[0])
+    return _own("timeline.html").replace("<!--lives-->", drawn)
 
 
 def _tree(found: Exploration) -> str:

@@ -13,6 +13,7 @@ from weald.answers.contrast import Portraits
 from weald.answers.prediction import Predictive
 from weald.answers.records import lineage_record
 from weald.answers.report_data import Chains, NetworkSubject, Sampled, Shown, Subject
+from weald.answers.timeline import timeline_of_stream
 from weald.cli.errors import NotReadyError
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ def _observations(state: StoredStream, limit: int) -> Subject:
         events=told[-EVENTS_SHOWN:],
         groups={each: group for each, group in state.groups.items() if group is not None},
         moves=_moves(reader.rounds(stream)),
+        timeline=timeline_of_stream(state),
     )
 
 

@@ -20,9 +20,12 @@ from weald.answers.explanation import explain
 from weald.answers.exploration import Exploration, Part
 from weald.answers.projection import Plane
 from weald.answers.report_data import Chains, Sampled
+from weald.answers.timeline import timeline_of
 from weald.cli.report.explorer import MOST_COLUMNS, MOST_DRAWN, explorer, styles
 from weald.cli.report.page import Trust, render
 from weald.stream.record.originals import Original
+
+from .lives import SIZES, events, publications
 
 AXE = Path(__file__).parents[1] / "servers" / "vendor" / "axe.min.js.gz"
 N = 400
@@ -66,6 +69,7 @@ def exploration(
         parts=[part(clusters, each, GROUP[each]) for each in range(1, 5)],
         groups=[part(groups, each, None) for each in range(1, 4)],
         n_all=n,
+        timeline=timeline_of(publications(), events(), SIZES),
     )
 
 
@@ -266,6 +270,40 @@ def test_the_map_tells_and_selects(page: Page, found: Exploration) -> None:
     )
 
 
+def test_lines_of_clusters_follow_and_lead(page: Page, found: Exploration) -> None:
+    on = "[...document.querySelectorAll('.lives .line.on')].map((e) => e.dataset.id).sort().join()"
+    page.click('.lives .line[data-id="2"] text')
+    page.until("location.hash === '#cluster=2'")
+    page.until("document.querySelector('#chosen-title').innerText.trim() === 'Cluster 2'")
+    assert count(page) == found.parts[1].size
+    # 2 split from 1, and 7 went into it, which had taken in 5.
+    assert page.ask(on) == "1,2,5,7"
+    moves = "getComputedStyle(document.querySelector('.lives .move')).visibility"
+    assert page.ask(moves) == "visible"
+    assert page.ask("document.querySelector('.lives [aria-current]').dataset.id") == "2"
+    page.press("Escape")
+    page.until("!document.querySelector('.lives.some')")
+    assert page.ask(moves) == "hidden"
+    # What is hovered over elsewhere is seen here.
+    x, y = page.ask(
+        "(() => { const b = document.querySelector('.part[data-kind=group][data-id=\"2\"]')"
+        ".getBoundingClientRect(); return [b.x + 40, b.y + 10]; })()"
+    )
+    page.mouse("mouseMoved", x, y)
+    page.until(f"{on} === '3'")
+
+
+def test_lines_of_clusters_need_no_mouse(page: Page) -> None:
+    page.ask("document.querySelector('.lives a.line').focus()")
+    order = page.ask("[...document.querySelectorAll('.lives a.line')].map((e) => e.dataset.id)")
+    page.press("ArrowDown")
+    page.until(f"document.activeElement.dataset.id === '{order[1]}'")
+    assert page.ask("document.querySelectorAll('.lives a[tabindex=\"0\"]').length") == 1
+    leads = page.ask("document.activeElement.dataset.leads")
+    page.press("Enter")
+    page.until(f"location.hash === '#cluster={leads}'")
+
+
 def test_headings_sort(page: Page, found: Exploration) -> None:
     page.click('[data-sort="price"]')
     prices = [float(each) for each in column(page, 4)]
@@ -293,6 +331,7 @@ def test_facts_need_no_script(found: Exploration) -> None:
         for sentence in part.sentences:
             assert f"<li>{html.escape(sentence.what)}: <b>" in plain
     assert "<b>Japan" not in plain
+    assert "<title>Cluster 2, split from 1 at publication 2; 120 now</title>" in plain
     assert "Doubt it" in plain
     assert "&lt;few&gt;" in plain
     for shown in ("http:", "https:"):
@@ -305,6 +344,9 @@ def test_paper_shows_every_cluster_and_no_buttons(page: Page) -> None:
     visible = "[...document.querySelectorAll({!r})].filter((e) => e.checkVisibility()).length"
     assert page.ask(visible.format(".part")) == 5  # two of the groups are one cluster each
     assert page.ask(visible.format(".bar, .tools, #more")) == 0
+    assert page.ask(visible.format(".lives .line")) == 7
+    held = "(() => { const b = document.querySelector('.timeline .wide');"
+    assert page.ask(f"{held} return b.scrollHeight <= b.clientHeight + 1; }})()")
 
 
 def test_the_policy_holds_the_page_to_itself(page: Page) -> None:
