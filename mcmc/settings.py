@@ -44,9 +44,10 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         Observations between two publications; a multiple of ``every_records``. Where the model
         holds more than 5,000, a tenth of them has to be new as well.
     rounds:
-        Rounds of every kernel in one refinement. Of more than 5,000 observations the refinement
-        before a publication looks at all, and has three times as many; those in between are Gibbs
-        sampling on 1,000 drawn at random.
+        Rounds of every kernel in one refinement, or none. Before a publication there are as many
+        as make sixteen draws of what the model holds. Of more than 5,000 observations the
+        refinement before a publication looks at all, and has at least three times as many; those
+        in between are Gibbs sampling on 1,000 drawn at random.
     mode:
         ``inline``: the writer refines, and the same stream gives the same partition, bit for bit.
         ``workers``: `weald worker` processes refine while records flow.

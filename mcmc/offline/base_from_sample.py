@@ -24,6 +24,8 @@ __all__ = ["base_from_sample"]
 # Rows that are looked at, evenly chosen, and the fewest that say anything.
 _MOST_ROWS = 1000
 _FEWEST_ROWS = 20
+# The chain begins with singletons, most of which Gibbs sampling alone does not bring together soon.
+_KERNELS = "gibbs,sams,gibbs,sams"
 # Half of the sweeps are not looked at, and in most of these the base measure stays as it is: one
 # that learns from many small clusters takes them for what clusters are.
 _SWEEPS = 120
@@ -51,10 +53,12 @@ def base_from_sample(family: Any, prior: PartitionPrior, values: NDArray[np.floa
         learner=learner,
     )
     position.base_rests = _RESTS
+    kernels = KERNELS.named(_KERNELS)
     learned = []
     for sweep in range(_SWEEPS):
         position.resample(rng)
-        KERNELS["gibbs"].sweep(rng, position)
+        for kernel in kernels:
+            kernel.sweep(rng, position)
         if 2 * sweep >= _SWEEPS:
             learned.append(position.family)
     return learner.middle(learned)

@@ -163,6 +163,11 @@ class NetworkShard(Shard):
         shard.names = dict(json.loads(state[NAMES].tobytes()))
         return shard
 
+    @property
+    def _n_held(self) -> int:
+        """Edges and vertices, each of which is a row."""
+        return self.roster.n_observations + self.chain.n_edges
+
     def _insert(self, rows: Rows, now: float, applied: Applied) -> None:
         arrivals = self._homes()
         old = self.roster.present

@@ -206,7 +206,7 @@ class Shard(ABC):
         with step("refine"):
             self._forget(applied, now)
             if self.cadence.mode == "inline":
-                self._refine(applied)
+                self._refine(applied, publishing=True)
                 self.owed = max(self.owed - 1, 0)
         with step("publish"):
             self._publish(applied, now)
@@ -226,6 +226,11 @@ class Shard(ABC):
     def _few(self) -> bool:
         """Whether every refinement may look at all atoms."""
         return True
+
+    @property
+    def _n_held(self) -> int:
+        """Records that the model holds."""
+        return self.roster.n_observations
 
     @property
     def _publication_due(self) -> bool:
@@ -315,18 +320,28 @@ class Shard(ABC):
 
     def _refine_in_turn(self, applied: Applied) -> None:
         """Refine, or put it off where records come first."""
-        whole = self._few or self._publication_due
+        publishing = self._publication_due
+        whole = self._few or publishing
         if self.pace.postpones(self.seq):
             applied.postponed.append(self.seq)
             # One of all atoms stands for those of a few that were put off before it.
             self.owed += whole
             return
-        (self._refine if whole else self._refine_in_between)(applied)
+        if whole:
+            self._refine(applied, publishing=publishing)
+        else:
+            self._refine_in_between(applied)
         self.pace.refined(applied.refinements[-1].seconds)
 
-    def _refine(self, applied: Applied) -> None:
-        """Refine with all kernels on all atoms, and keep the draws."""
+    def _refine(self, applied: Applied, *, publishing: bool) -> None:
+        """Refine with all kernels on all atoms, and keep the draws.
+
+        Before a publication there are as many rounds as make up the draws that it is told from:
+        how many lack, follows from the numbers of the observations, in a replay as well.
+        """
         rounds = self.cadence.rounds * (1 if self._few else _WHOLE_ROUNDS)
+        if publishing and rounds:
+            rounds = max(rounds, self._draws.lacking(self.seq, self._n_held))
         refinement = self.chain.refine(
             rounds, lambda labels: self._draws.add(labels, self.seq), self.cadence.kernels
         )
@@ -352,7 +367,7 @@ class Shard(ABC):
             log_joints = (self.chain.log_joint(),) * 2
         published, events, changed = publish(
             Published(self.publication, shown, self._next_cluster),
-            self._draws.best(roster, self.chain.labels, self.seq),
+            self._draws.best(roster, self.chain.labels, self.seq, self._n_held),
             Moment(self.seq, now),
             roster.size[present],
         )

@@ -9,6 +9,7 @@ alone, the share of draws in which it is. An observation is judged by the draws 
 """
 
 import math
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +28,8 @@ Arrays = dict[str, NDArray[Any]]
 
 # Four bytes an observation each.
 DRAWS_KEPT = 16
-# A draw that was made when fewer of the records had come says too little of what is now.
-_LEAST_SEEN = 0.9
+# A draw that has not seen a larger share of what is held says too little of what is now.
+_MOST_UNSEEN = 0.1
 # Bounds of the search, above which fewer draws are looked at: counts in its table, and those that a
 # sweep looks up, for which there are always a few.
 _MOST_COUNTS = 1e6
@@ -75,21 +76,29 @@ class RecentDraws:
             draw[atoms[atoms < len(draw)]] = -1
         self._told[:, atoms[atoms < self._told.shape[1]]] = _UNTOLD
 
-    def best(self, roster: Roster, labels: NDArray[np.integer], seq: int) -> Ids:
+    def lacking(self, seq: int, held: int) -> int:
+        """How many draws are to be made before the next publication.
+
+        ``seq`` records have come, of which the model holds ``held``.
+        """
+        return DRAWS_KEPT - sum(self._timely(seq, held))
+
+    def _timely(self, seq: int, held: int) -> list[bool]:
+        """Whether each draw was made when nearly all that is held now had come."""
+        return [seq - after <= _MOST_UNSEEN * held for after in self._after]
+
+    def best(self, roster: Roster, labels: NDArray[np.integer], seq: int, held: int) -> Ids:
         """Partition (n) of the roster's atoms that the draws support, or what is shown now.
 
-        ``labels`` are the chain's own blocks by atom id, ``seq`` is how many records have come.
-        What came after a draw is put there where most of its block's other members are. Only what
-        is shown now and the draws' own blocks are looked at: the cost is that of the observations
-        that draws do not agree on.
+        ``labels`` are the chain's own blocks by atom id; ``seq`` records have come, of which the
+        model holds ``held``. What came after a draw is put there where most of its block's other
+        members are. Only what is shown now and the draws' own blocks are looked at: the cost is
+        that of the observations that draws do not agree on.
         """
         atoms = roster.present
         sizes, now = roster.size[atoms], canonical_labels(labels[atoms])
-        drawn = [
-            _drawn(draw, atoms)
-            for draw, after in zip(self._draws, self._after, strict=True)
-            if after >= _LEAST_SEEN * seq
-        ]
+        timely = self._timely(seq, held)
+        drawn = [_drawn(draw, atoms) for draw in compress(self._draws, timely)]
         blocks = int(now.max(initial=0)) + 1
         most = max(_MOST_LOOKED_UP / max(blocks * len(atoms), 1), _FEW_DRAWS)
         drawn = drawn[-max(int(min(most, _MOST_COUNTS / blocks**2)), 1) :]

@@ -5,16 +5,14 @@ import pytest
 from benchmarks.calibration import Find, calibration_error, judged, offline, stream
 
 
-@pytest.mark.parametrize(
-    ("find", "of_pairs", "of_membership"), [(offline, 0.04, 0.03), (stream, 0.09, 0.055)]
-)
-def test_memberships_are_calibrated(find: Find, of_pairs: float, of_membership: float) -> None:
-    """Twelve sets of 300 rows, whose errors go together: over a hundred they are half as large.
+@pytest.mark.parametrize("find", [offline, stream])
+def test_memberships_are_calibrated(find: Find) -> None:
+    """Twenty-four fixed sets of 300 rows: errors of about .015 for pairs, .01 for memberships.
 
-    A stream has the base measure of its first 200 records and five draws of all of them: what it
-    says of pairs, which it does not show, is not confident enough.
+    Over other sets of this number they vary by .007 and .0035 (standard deviation, a bootstrap over
+    forty sets of fits), and with other draws of the chain by less.
     """
-    found = judged(find, 12)
-    assert calibration_error(found["pairs"]) < of_pairs
-    assert calibration_error(found["membership"]) < of_membership
-    assert found["membership"].said.size > 3000
+    found = judged(find, 24)
+    assert calibration_error(found["pairs"]) < 0.03
+    assert calibration_error(found["membership"]) < 0.02
+    assert found["membership"].said.size > 6000

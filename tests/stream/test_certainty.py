@@ -124,7 +124,7 @@ def test_the_best_is_no_worse_than_any_draw_or_what_is_shown(rng: Generator) -> 
     roster, recent = roster_of(shown), RecentDraws()
     for draw in draws:
         recent.add(draw, len(draw))
-    best = recent.best(roster, draws[-1], 200)
+    best = recent.best(roster, draws[-1], 200, 200)
     every = np.stack([canonical_labels(draw) for draw in draws])
     others = [expected_loss(every, canonical_labels(each), "vi") for each in [*draws, shown]]
     assert expected_loss(every, best, "vi") < min(others)
@@ -138,12 +138,12 @@ def test_what_came_after_a_draw_is_with_its_like(rng: Generator) -> None:
     recent.add(np.zeros(60, dtype=np.int64), 60)
     for n in (90, 95, 100):
         recent.add(rng.permutation(7)[truth[:n]], n)
-    assert adjusted_rand_index(recent.best(roster, truth + 5, 100), truth) == 1.0
+    assert adjusted_rand_index(recent.best(roster, truth + 5, 100, 100), truth) == 1.0
 
 
 def test_without_draws_the_best_is_the_chain_s_own() -> None:
     roster = roster_of(np.array([1, 1, 2, 2]))
-    assert RecentDraws().best(roster, np.array([4, 0, 0, 0]), 4).tolist() == [0, 1, 1, 1]
+    assert RecentDraws().best(roster, np.array([4, 0, 0, 0]), 4, 4).tolist() == [0, 1, 1, 1]
 
 
 def test_no_draws() -> None:
