@@ -244,9 +244,13 @@ class Engine:
             self._flush(writer)
 
     def _reconsider(self, writer: Writer) -> bool:
-        """Decide dead letters anew, if somebody asked for it; tell whether there were any."""
+        """Decide dead letters anew, if somebody asked for it; tell whether there were any.
+
+        Where the stream was put back, that shows here: in a silence no commit would be refused.
+        """
         if writer.shard is None:
             return False
+        self._patience.until_done("sql", writer.confirm)
         held = self._patience.until_done("sql", lambda: self._chances.take(writer.offsets))
         if held is not None:
             # They say nothing about the records that come in: no limit on their share.

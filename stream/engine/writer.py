@@ -143,7 +143,7 @@ class Writer:
             shard.table.take_changes(self._epoch)
             agrees = self._compare(shard, snapshot, breathe)
         except ReplayDiverged:
-            self._refuse_if_moved()
+            self.confirm()
             raise
         # A later replay must not take the new settings for the old ones.
         was = (shard.cadence, shard.forgetting.settings)
@@ -169,14 +169,18 @@ class Writer:
         self.offsets = {TopicPartition(*place): next_ for place, next_ in position.offsets.items()}
         self.marks = {TopicPartition(*place): mark for place, mark in position.marks.items()}
 
-    def _refuse_if_moved(self) -> None:
-        """Raise Fenced where the stream was taken, or put back, under the replay's feet."""
+    def confirm(self) -> None:
+        """Ask SQL whether the stream is still written by this tenure.
+
+        Raises
+        ------
+        Fenced
+            When it was taken, or put back.
+        """
         name, claim = self._plan.stream.name, self._claim
         now = self._store.position(name)
         if (now.owner, now.epoch) != (claim.owner, self._epoch):
-            raise Fenced(
-                f"stream {name!r} was claimed by {now.owner!r} during the replay", now.owner
-            )
+            raise Fenced(f"stream {name!r} was claimed by {now.owner!r} meanwhile", now.owner)
 
     def _compare(
         self, shard: Shard, snapshot: SnapshotInfo | None, breathe: Callable[[int], None]
@@ -186,7 +190,7 @@ class Writer:
         different = first_difference(self._store, name, shard, breathe)
         if different is None:
             return True
-        self._refuse_if_moved()
+        self.confirm()
         first = 1 if snapshot is None else snapshot.seq + 1
         what = (
             f"stream {name!r}: replaying observations {first} to {shard.seq} gave observation "

@@ -120,22 +120,48 @@ def create(store: SqlStore, stream: str, label: str | None, progress: Progress) 
         When the stream was put back meanwhile, or moved on so far that the image is of no use.
     """
     began = store.position(stream).epoch
-    # The image comes first: the writer may make a newer one at any moment.
-    shard, _ = restored(store, store.spec(stream), (RefinementSettings(), MemorySettings()))
-    position, out = _standing(store, stream)
-    try:
-        replay(store, stream, shard, position.next_seq - 1, progress, out)
-        _refuse_different(store, stream, shard)
-    except ReplayDiverged as error:
-        if store.position(stream).reverted_epoch <= began:
-            raise
-        raise _put_back(stream) from error
+    for _ in range(ATTEMPTS):
+        oldest = _oldest(store, stream)
+        # The image comes first: the writer may make a newer one at any moment.
+        shard, _ = restored(store, store.spec(stream), (RefinementSettings(), MemorySettings()))
+        first = shard.seq
+        position, out = _standing(store, stream)
+        try:
+            replay(store, stream, shard, position.next_seq - 1, progress, out)
+            if not _has_forgotten(store, stream, first, oldest):
+                _refuse_different(store, stream, shard)
+                break
+        except ReplayDiverged as error:
+            if store.position(stream).reverted_epoch > began:
+                raise _put_back(stream) from error
+            if not _has_forgotten(store, stream, first, oldest):
+                raise
+    else:
+        raise StreamConflict(
+            f"stream {stream!r} moves on faster than it can be replayed. Make the snapshot when "
+            "less comes, or keep more of them (storage.snapshots_kept)"
+        )
     if position.reverted_epoch > began:
         raise _put_back(stream)
     offsets = {TopicPartition(*place): offset for place, offset in position.offsets.items()}
     arrays = with_offsets(shard.state(), offsets)
     image = Snapshot(0, shard.seq, arrays, time.time(), label)
     return store.save_snapshot(stream, image, position.epoch)
+
+
+def _oldest(store: SqlReader, stream: str) -> int:
+    """Observations that the oldest snapshot holds: SQL keeps what a replay from there needs."""
+    return min((each.seq for each in store.snapshots(stream)), default=0)
+
+
+def _has_forgotten(store: SqlReader, stream: str, first: int, oldest: int) -> bool:
+    """Whether rows or rounds may have gone that a replay from observation `first` needs.
+
+    `oldest` is what `_oldest` said before. Rows that are missing are noticed; rounds that are
+    missing would only make another model.
+    """
+    now = _oldest(store, stream)
+    return now != oldest and now > first
 
 
 def _refuse_different(store: SqlReader, stream: str, shard: Shard) -> None:

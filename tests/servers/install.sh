@@ -15,6 +15,8 @@ fi
 present postgres || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 ||
     missing="$missing postgresql"
 present chromium || present google-chrome || missing="$missing chromium fonts-dejavu-core"
+present spin || missing="$missing spin"
+present cc || missing="$missing gcc libc6-dev"
 
 if ! present java || ! present mvn; then
     echo "servers: Apache Kafka needs java (17 or later) and mvn on the PATH" >&2

@@ -227,6 +227,34 @@ def test_a_snapshot_made_beside_the_writer_knows_of_the_round_that_is_out(
     assert outcome(plane.store) == before
 
 
+def test_a_snapshot_is_not_made_without_rounds_that_were_forgotten_meanwhile(
+    plane: Plane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer forgets rounds that no snapshot of its own needs, while one is made beside it."""
+    settings = plane.store._settings
+    plane.store._settings = msgspec.structs.replace(settings, snapshots_kept=1)
+    plane.run()
+    standing, n_asked = snapshots._standing, list[int]()
+
+    def later(store: SqlStore, stream: str) -> Any:
+        if not n_asked:
+            more = [line_of(N + i, row) for i, row in enumerate(values_of(250, seed=4))]
+            with plane.path.open("a") as file:
+                file.writelines(f"{line}\n" for line in more)
+            plane.run()
+        n_asked.append(1)
+        return standing(store, stream)
+
+    monkeypatch.setattr(snapshots, "_standing", later)
+    made = snapshots.create(new_store(tmp_path), NAME, "by hand", lambda _: None)
+    (own,) = (each.number for each in plane.store.snapshots(NAME) if each.number != made)
+    beside, written = (usable(plane.store, NAME, each).state() for each in (made, own))
+    assert beside.keys() == written.keys()
+    for name, array in written.items():
+        assert beside[name].tobytes() == array.tobytes(), name
+    assert len(n_asked) == 2
+
+
 def test_rounds_from_before_a_way_back_are_not_replayed_after_it(plane: Plane) -> None:
     plane.run()
     oldest = plane.store.snapshots(NAME)[-1].number

@@ -23,10 +23,14 @@ from tests.stream.scenario import (
 from weald.storage.errors import SnapshotCorrupt, StreamConflict
 from weald.storage.queries.answers import SnapshotInfo
 from weald.storage.writing.store import SqlStore
+from weald.stream.dead_letters import replay as second_chances
 from weald.stream.engine import writer
+from weald.stream.engine.engine import Engine
 from weald.stream.model.model import Plan
+from weald.stream.record.record import Message
 from weald.stream.recovery import snapshots
 from weald.stream.recovery.recovery import usable
+from weald.stream.source.file_source import FileSource
 
 N = 450
 
@@ -227,3 +231,47 @@ def test_a_start_that_is_put_back_during_its_replay_begins_again(
     run(plan, whole)
     assert outcome(whole) == undisturbed
     assert "stays as SQL has it" not in caplog.text
+
+
+class Silent(FileSource):
+    """A file after whose last record somebody goes back, while others may still come."""
+
+    engine: Engine
+    silences = 0
+    exhausted = False
+
+    def poll(self, timeout_s: float) -> list[Message]:
+        messages = super().poll(timeout_s)
+        if not messages:
+            self.silences += 1
+            self.in_a_silence(self.silences)
+        return messages
+
+    def in_a_silence(self, nth: int) -> None:
+        if nth == 40:
+            self.engine.stop()
+
+
+def test_a_writer_that_is_put_back_in_a_silence_reads_again(
+    tmp_path: Path, undisturbed: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(second_chances, "SECONDS", 0.0)
+    store, other, taken = new_store(tmp_path), new_store(tmp_path), []
+
+    class PutBack(Silent):
+        def in_a_silence(self, nth: int) -> None:
+            super().in_a_silence(nth)
+            if nth == 10:
+                number = other.snapshots(NAME)[-1].number
+                taken.append(snapshots.revert_dropping(other, NAME, number))
+
+    plan = plan_over(tmp_path)
+    source = PutBack(plan.stream)
+    source.engine = Engine(plan, source, store)
+    source.engine.run()
+    assert taken[0] > 0
+    assert store.position(NAME).next_seq == N + 1
+    # The file has an end after all: what is left is published.
+    run(plan, store)
+    assert outcome(store) == undisturbed
+    assert_exactly_once(store, N)
