@@ -53,6 +53,7 @@ ONLY_IMPORTERS = {
     "numba": {"treecore", "mcmc"},
     "arviz": {"stream"},
     "pandas": {"stream"},
+    "polars": set(),
     "river": {"stream"},
     "sklearn": {"stream"},
 }
