@@ -13,9 +13,10 @@ from typing import Annotated, Any
 import typer
 
 from weald.cli.errors import ConflictError, UsageError
-from weald.cli.files.sample import Proposal, declared, propose
+from weald.cli.files.sample import propose
 from weald.cli.terminal.options import example
 from weald.cli.terminal.output import note
+from weald.stream.record.proposal import Proposal, declared
 
 __all__ = ["Choices", "add_to", "configuration"]
 

@@ -5,44 +5,22 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weald.cli.errors import NotFoundError, UsageError
-from weald.stream.record.field_inference import MOST_EMPTY, judged
+from weald.stream.errors import SchemaError
+from weald.stream.record.proposal import Proposal, proposed
 
 from .table import open_text
 
 if TYPE_CHECKING:
     from weald.stream.record.formats import Format
 
-__all__ = ["Proposal", "declared", "numbered_records", "propose", "proposed", "records_of"]
+__all__ = ["numbered_records", "propose", "records_of"]
 
 LOOKED_AT = 1000
-TIME_NAMES = ("time", "timestamp", "ts", "event_time", "created_at", "date", "datetime")
-KEY_NAMES = ("id", "key", "uuid", "event_id")
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A schema that fits the sample.
-
-    Parameters
-    ----------
-    fields : list of (str or mapping)
-        Paths of plain numbers, and settings of other fields with their ``path``.
-    key, time : str or None
-        Paths of the record's key and time.
-    reasons : list of str
-        Why each path was taken or left, one line each, and why the family.
-    """
-
-    fields: list[str | dict[str, Any]]
-    key: str | None
-    time: str | None
-    reasons: list[str]
 
 
 def propose(path: Path) -> Proposal:
@@ -53,66 +31,11 @@ def propose(path: Path) -> Proposal:
     NotFoundError, UsageError
         If there is no such file, or no record in it that can be read.
     """
-    return proposed(list(itertools.islice(records_of(path), LOOKED_AT)), str(path))
-
-
-def proposed(
-    records: Sequence[Mapping[str, Any]],
-    name: str,
-    *,
-    most_empty: float = MOST_EMPTY,
-    needed: bool = True,
-) -> Proposal:
-    """Propose a schema for records whose nested fields are named by their dotted paths.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-    name : str
-        Of what they are from.
-    most_empty : float
-        A field that is empty in a larger share of the records is left out.
-    needed : bool
-        Whether there has to be a field to cluster by.
-
-    Raises
-    ------
-    UsageError
-        If there is no record, or none of them holds anything to cluster by.
-    """
-    if not records:
-        raise UsageError(f"{name}: no records")
-    columns = {name: [record.get(name) for record in records] for name in records[0]}
-    reasons = []
-    time = None
-    for path in [each for each in columns if each.rpartition(".")[2].lower() in TIME_NAMES]:
-        odd = _no_time(columns[path])
-        if odd is None:
-            time = time or path
-        else:
-            reasons.append(f"{path}: not taken as the time: {odd}")
-    key = _key(columns, time)
-    fields: list[str | dict[str, Any]] = []
-    for path, values in columns.items():
-        if path in (key, time):
-            role = "key" if path == key else "time"
-            reasons.append(f"{path}: {role}, by its name and values")
-            continue
-        verdict = judged(path, values, most_empty)
-        if verdict.settings is not None:
-            fields.append({"path": path, **verdict.settings} if verdict.settings else path)
-        reasons.append(f"{path}: {verdict.reason}")
-    if needed and not fields:
-        raise UsageError(f"{name}: no field holds anything to cluster by")
-    return Proposal(fields, key, time, reasons)
-
-
-def declared(field: str | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a field: its name first, and its path where that is another."""
-    given = {"path": field} if isinstance(field, str) else dict(field)
-    path = given.pop("path")
-    name = path.replace(".", "_")
-    return {"name": name, **({} if name == path else {"path": path}), **given}
+    records = list(itertools.islice(records_of(path), LOOKED_AT))
+    try:
+        return proposed(records, str(path))
+    except SchemaError as error:
+        raise UsageError(str(error)) from error
 
 
 def records_of(path: Path, separators: str = ",") -> Iterator[dict[str, Any]]:
@@ -188,25 +111,3 @@ def _flattened(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[st
             yield from _flattened(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
-
-
-def _no_time(values: list[Any]) -> str | None:
-    """Why a record of this time would be set aside, or None if all can be read."""
-    from weald.stream.record.event_time import time_of
-    from weald.stream.record.refused import Refused
-
-    try:
-        for value in values:
-            time_of(value, text=True)
-    except Refused as refused:
-        return refused.detail
-    return None
-
-
-def _key(columns: Mapping[str, list[Any]], time: str | None) -> str | None:
-    for name, values in columns.items():
-        named = name.rpartition(".")[2].lower() in KEY_NAMES
-        whole = all(isinstance(value, str | int) and value != "" for value in values)
-        if named and name != time and whole and len(set(values)) == len(values):
-            return name
-    return None

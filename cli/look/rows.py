@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from weald.cli.errors import UsageError
 from weald.cli.files.folder import records_in
-from weald.cli.files.sample import Proposal, declared, proposed
 from weald.cli.terminal.output import note
+from weald.stream.record.proposal import Proposal, declared, proposed
 
 if TYPE_CHECKING:
     from weald.stream.record.originals import Original

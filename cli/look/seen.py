@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["seen_of"]
 
-_NUMBERS = frozenset({"number"})
-
 
 def seen_of(rows: Rows, seed: int) -> tuple[NDArray[np.float64], FitSettings]:
     """Return what is fitted (n, q), and a family that takes it, by kinds of columns and gaps."""
@@ -63,15 +61,7 @@ def _along_components(rows: Rows) -> tuple[Schema, NDArray[np.float64]]:
 def _settings(schema: Schema, seen: NDArray[np.float64], seed: int) -> FitSettings:
     """A family by the kinds of the columns, one that takes gaps where there are any."""
     from weald.mcmc.offline.fit import FitSettings
-    from weald.stream.model.family_choice import choose_family
+    from weald.stream.model.family_choice import family_of_rows
 
-    family, params = choose_family(schema)
-    gaps = bool(np.isnan(seen).any())
-    if set(schema.kinds) == _NUMBERS:
-        family, params = "diagonal" if gaps else "auto", {}
-    elif family == "gaussian" and gaps:
-        family = "diagonal"
-    for part in params.get("parts", ()):
-        if part["family"] == "gaussian" and np.isnan(seen[:, part["columns"]]).any():
-            part["family"] = "diagonal"
+    family, params = family_of_rows(schema, seen)
     return FitSettings(family=family, params=params, seconds=1.0, iterations=None, seed=seed)

@@ -13,23 +13,35 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from weald.mcmc.estimate.groups import group_tree
 from weald.mcmc.estimate.predictive import Predictive
 from weald.mcmc.offline.chains import chains_for
 from weald.mcmc.offline.family_choice import choose_family
-from weald.mcmc.offline.fit import FitResult, FitSettings, combine, family_for, run_chain
+from weald.mcmc.offline.fit import (
+    SPARSE_FAMILY,
+    FitResult,
+    FitSettings,
+    combine,
+    family_for,
+    run_chain,
+)
 from weald.mcmc.schedule.kernels import KERNELS
 from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.stream.model.family_choice import family_of_rows
 from weald.stream.model.model import free_shard
 from weald.stream.model.shard import Shard
 from weald.stream.publication.publication import LineageEvent
-from weald.treecore.family.totals import add_observations, empty_totals
+from weald.treecore.errors import ObservationError
+from weald.treecore.family.totals import totals_of_groups
+
+from .frame_schema import FrameSchema, mixed_rows
+from .named_parameters import prior_parameters
 
 try:
-    from sklearn.base import BaseEstimator, ClusterMixin
+    from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as error:
@@ -46,23 +58,33 @@ __all__ = ["NEW_CLUSTER", "BayesianClusterer"]
 NEW_CLUSTER = -1
 _ALL_PRESENT = ("gaussian", "multinomial")
 _LARGEST_SEED = 2**31 - 1
+_SPARSE_CHUNK = 4096
 
 
-class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped library
+class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped library
     """Bayesian mixture with no number of clusters to choose, sampled by exact kernels.
+
+    Observations are a matrix of numbers, a sparse one of counts for ``multinomial``, or a data
+    frame of pandas or Polars. A frame with more than numbers in it is read as `weald init` reads
+    a sample: categories, flags, counts, times, texts and numbers, by dtypes and values, with gaps
+    where something is missing; ``columns_`` says what each column is taken for.
 
     Parameters
     ----------
     family : str
         Likelihood of a cluster: gaussian, diagonal, bernoulli, categorical, multinomial, poisson,
-        mixed; auto is gaussian or diagonal, whichever predicts held-out rows better. All but
-        gaussian and multinomial take missing values (NaN).
+        mixed; auto goes by the kinds of a frame's columns, and for numbers takes gaussian or
+        diagonal, whichever predicts held-out rows better. All but gaussian and multinomial take
+        missing values (NaN).
     params : dict, optional
         Its hyperparameters; what is not given comes from the data.
     prior : str
         Prior of the partition: dp, pitman-yor, nggp, mfm.
     prior_params : dict, optional
-        Its parameters, such as ``{"alpha": 1.0}``.
+        Its parameters, such as ``{"gamma": 1.0}``.
+    alpha, discount, sigma : float, optional
+        Parameters of the prior by their own names, for searches: the concentration, the discount
+        of pitman-yor and the index of nggp. Where they are learned they are the start.
     learn_hyper : bool
         Whether the prior's parameters are learned.
     kernels : str
@@ -97,12 +119,17 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         mean probability of being with the cluster's other members.
     family_ : str
         The family; with ``family="auto"`` the one that was chosen.
+    columns_ : dict of str to str
+        Of a data frame with more than numbers in it only: what each column is taken for, or why
+        it is left out.
     groups_ : ndarray of int64, shape (n,)
         After ``fit`` only: groups of clusters between which density has no valley.
     result_ : FitResult
         After ``fit`` only: draws and traces.
     n_clusters_ : int
     n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Names of the columns of the data frame that was fitted.
 
     Examples
     --------
@@ -113,6 +140,8 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
     (2, array([0, 1]))
     """
 
+    _frame: FrameSchema | None
+
     def __init__(  # noqa: PLR0913 - one argument for each thing to choose
         self,
         family: str = "auto",
@@ -120,6 +149,9 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         params: dict[str, Any] | None = None,
         prior: str = "dp",
         prior_params: dict[str, Any] | None = None,
+        alpha: float | None = None,
+        discount: float | None = None,
+        sigma: float | None = None,
         learn_hyper: bool = True,
         kernels: str = "auto",
         init: str = "ibhc",
@@ -135,6 +167,9 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         self.params = params
         self.prior = prior
         self.prior_params = prior_params
+        self.alpha = alpha
+        self.discount = discount
+        self.sigma = sigma
         self.learn_hyper = learn_hyper
         self.kernels = kernels
         self.init = init
@@ -146,15 +181,21 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 - scikit-learn's shape
+    def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002 - scikit-learn's shape
         """Sample the posterior of these observations (n, d) and report one partition.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, or data frame of pandas or Polars
+        y : ignored
 
         Raises
         ------
         ParameterError
             For a setting that no model can have.
         ObservationError
-            For a row that the family cannot take. Both are ValueErrors.
+            For a row that the family cannot take, or a data frame with nothing to cluster by.
+            Both are ValueErrors.
         """
         values = self._values(X, reset=True)
         self._choose_family(values)
@@ -176,38 +217,51 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         self.stability_ = result.stability
         groups = group_tree(result.family, values, result.labels).cut()
         self.groups_: NDArray[np.int64] = groups[result.labels]
-        totals = empty_totals(result.family, result.n_clusters)
-        add_observations(result.family, values, result.labels, totals)
+        totals = totals_of_groups(result.family, values, result.labels, result.n_clusters)
         ids = np.arange(result.n_clusters, dtype=np.int64)
         self._show(Predictive.of(result.family, result.prior, ids, totals))
         return self
 
-    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 - as above
+    def partial_fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002 - as above
         """Insert the next observations (n, d) of a stream, and refine when ``refine_every`` passed.
 
-        The first call sets the hyperparameters that ``params`` leaves open, so it should be given
-        some hundred observations. How later ones are cut into calls changes nothing. After
-        ``fit``, the stream begins with what was fitted. Raises as ``fit``.
+        The first call sets the hyperparameters that ``params`` leaves open, and what the columns
+        of a data frame are taken for, so it should be given some hundred observations. How later
+        ones are cut into calls changes nothing. After ``fit``, the stream begins with what was
+        fitted. Raises as ``fit``.
         """
         begun = hasattr(self, "clusters_")
         values = self._values(X, reset=not begun)
         if not begun or self._shard is None:
-            first = self._begun if begun else values
+            first = _dense(self._begun if begun else values)
             if not begun:
                 self._choose_family(values)
             self._begin(first)
             if begun:
                 self._apply(first)
-        self._apply(values)
+        self._apply(_dense(values))
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+    def predict(self, X: Any) -> NDArray[np.int64]:
         """Most probable cluster of each row; -1 where a new cluster is more probable than any."""
         best = np.argmax(self._log_joint(X), axis=1)
         answers: NDArray[np.int64] = np.append(self.clusters_, NEW_CLUSTER)[best]
         return answers
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each of ``clusters_``, and last of a new one, as `predict_proba`.
+
+        ``set_output`` makes a data frame of it, as of any transformer of scikit-learn.
+        """
+        return self.predict_proba(X)
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:  # noqa: ARG002 - as above
+        """Names of what `transform` gives: cluster_0, cluster_1, ..., new_cluster."""
+        check_is_fitted(self)
+        names = [f"cluster_{cluster}" for cluster in self.clusters_.tolist()]
+        return np.array([*names, "new_cluster"], dtype=object)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each of ``clusters_``, and last of a new one: shape (q, k + 1)."""
         log_joint = self._log_joint(X)
         probability: NDArray[np.float64] = np.exp(
@@ -215,17 +269,22 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         )
         return probability
 
-    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Log predictive density of each row: low for one unlike anything seen."""
         density: NDArray[np.float64] = logsumexp(self._log_joint(X), axis=1)
         return density
 
-    def score(self, X: ArrayLike, y: object = None) -> float:  # noqa: ARG002 - as above
+    def score(self, X: Any, y: object = None) -> float:  # noqa: ARG002 - as above
         """Mean log predictive density, for model selection on held-out rows."""
         return float(self.score_samples(X).mean())
 
     def feature_names(self) -> list[str]:
-        """Names of the features: those of the data frame that was fitted, or x0, x1, ..."""
+        """Names of the features: those of the data frame that was fitted, or x0, x1, ...
+
+        Of a frame with more than numbers in it a time has several, and what is left out has none.
+        """
+        if self._frame is not None:
+            return list(self._frame.schema.features)
         names = getattr(self, "feature_names_in_", None)
         if names is None:
             return [f"x{index}" for index in range(self.n_features_in_)]
@@ -245,11 +304,18 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         return assignment_frame(self.labels_, surety)
 
     def clusters(self) -> pd.DataFrame:
-        """One row a cluster, largest first: size, and each feature's centre and spread."""
+        """One row a cluster, largest first: size, share, and what is typical of each feature.
+
+        Columns of a feature are its name, a point and a word: ``width.centre`` and
+        ``width.spread`` of numbers in their own units, ``ok.share`` of flags,
+        ``country.commonest`` of categories, ``at.day`` of times; none can be ``size`` or
+        ``share``.
+        """
         from .frames import cluster_frame
 
         check_is_fitted(self)
-        return cluster_frame(self._predictive, self.feature_names())
+        schema = None if self._frame is None else self._frame.schema
+        return cluster_frame(self._predictive, self.feature_names(), schema)
 
     def lineage(self) -> pd.DataFrame:
         """Births, splits, merges, moves and ends over the calls of ``partial_fit``, in order."""
@@ -268,6 +334,7 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.family not in _ALL_PRESENT
+        tags.input_tags.sparse = self.family == SPARSE_FAMILY
         return tags
 
     def __rich_repr__(self) -> Iterator[Any]:
@@ -291,23 +358,45 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
             state = {**state, "result_": replace(state["result_"], kernels=kernels)}
         super().__setstate__(state)
 
-    def _values(self, X: ArrayLike, *, reset: bool) -> NDArray[np.float64]:
+    def _values(self, X: Any, *, reset: bool) -> Any:
+        """Observations (n, d) as the family takes them; a sparse matrix stays one."""
+        if reset:
+            rows = mixed_rows(X)
+            self._frame = None if rows is None else FrameSchema.inferred(rows)
+            self.__dict__.pop("columns_", None)
+        else:
+            rows = mixed_rows(X, numbers=self._frame is not None)
+        if self._frame is None:
+            return self._checked(X, reset=reset)
+        if rows is None:
+            raise ObservationError(
+                "the model was fitted on a data frame, so it needs one, with the columns "
+                f"{', '.join(self._frame.columns)}"
+            )
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        self.columns_ = self._frame.columns
+        return self._frame.values(rows)
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
         finite = "allow-nan" if self.family not in _ALL_PRESENT else True
         # A copy, because compiled code has one signature and read-only arrays are another type.
-        values: NDArray[np.float64] = validate_data(
+        return validate_data(
             self,
             X,
             reset=reset,
             dtype=np.float64,
             order="C",
             copy=True,
+            accept_sparse="csr" if self.family == SPARSE_FAMILY else False,
             ensure_all_finite=finite,
         )
-        return values
 
-    def _choose_family(self, values: NDArray[np.float64]) -> None:
-        self.family_ = self.family
-        if self.family == "auto":
+    def _choose_family(self, values: Any) -> None:
+        self.family_, self._params = self.family, dict(self.params or {})
+        if self._frame is not None:
+            self.family_, known = family_of_rows(self._frame.schema, values, self.family)
+            self._params = {**known, **self._params}
+        if self.family_ == "auto":
             settings = self._fit_settings(1)
             self.family_ = choose_family(values, settings, time.perf_counter).family
 
@@ -317,9 +406,9 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
     def _model(self) -> ModelSettings:
         return ModelSettings(
             family=self.family_,
-            params=dict(self.params or {}),
+            params=self._params,
             prior=self.prior,
-            prior_params=dict(self.prior_params or {}),
+            prior_params=prior_parameters(self),
             learn_hyper=self.learn_hyper,
             seed=self._seed(),
         )
@@ -327,9 +416,9 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
     def _fit_settings(self, chains: int) -> FitSettings:
         return FitSettings(
             family=self.family_,
-            params=dict(self.params or {}),
+            params=self._params,
             prior=self.prior,
-            prior_params=dict(self.prior_params or {}),
+            prior_params=prior_parameters(self),
             learn_hyper=self.learn_hyper,
             kernels=tuple(name.strip() for name in self.kernels.split(",")),
             init=self.init,
@@ -363,6 +452,19 @@ class BayesianClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # u
         self.clusters_ = predictive.clusters
         self.n_clusters_ = len(predictive.clusters)
 
-    def _log_joint(self, X: ArrayLike) -> NDArray[np.float64]:
+    def _log_joint(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        return self._predictive.log_joint(self._values(X, reset=False))
+        values = self._values(X, reset=False)
+        if isinstance(values, np.ndarray):
+            return self._predictive.log_joint(values)
+        # Few rows at a time, for they are dense.
+        parts = [
+            self._predictive.log_joint(_dense(values[start : start + _SPARSE_CHUNK]))
+            for start in range(0, values.shape[0], _SPARSE_CHUNK)
+        ]
+        return np.concatenate(parts)
+
+
+def _dense(values: Any) -> NDArray[np.float64]:
+    dense: NDArray[np.float64] = values if isinstance(values, np.ndarray) else values.toarray()
+    return dense

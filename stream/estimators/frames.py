@@ -1,6 +1,6 @@
 """Results as data frames, for notebooks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from weald.mcmc.estimate.predictive import Predictive
 from weald.mcmc.offline.fit import FitResult
 from weald.stream.publication.publication import LineageEvent
-from weald.treecore.family import spec_of
+from weald.stream.record.originals import original_summaries
+from weald.stream.record.schema import Schema
+from weald.treecore.family import FeatureSummary, spec_of
 
 __all__ = ["assignment_frame", "cluster_frame", "lineage_frame", "trace_frame"]
 
@@ -24,19 +26,71 @@ def assignment_frame(
     return frame.rename_axis("row")
 
 
-def cluster_frame(predictive: Predictive, features: Sequence[str]) -> pd.DataFrame:
-    """One row a cluster, largest first: size, share, then centre and spread of each feature."""
+def cluster_frame(
+    predictive: Predictive, features: Sequence[str], schema: Schema | None = None
+) -> pd.DataFrame:
+    """One row a cluster, largest first: size, share, then what is typical of each feature.
+
+    Parameters
+    ----------
+    predictive : Predictive
+    features : sequence of str, length d
+        Their names.
+    schema : Schema, optional
+        What the features were made by: they are told as they came in.
+    """
     describe = spec_of(predictive.family).describe
+    names: list[str] = []
     rows = []
-    for cluster, statistics in zip(predictive.clusters.tolist(), predictive.rows, strict=False):
-        row: dict[str, Any] = {"cluster": cluster, "size": round(float(statistics[0]))}
-        for each in describe(predictive.family, statistics, features):
-            row[each.name] = each.centre
-            row[f"{each.name}_spread"] = each.spread
-        rows.append(row)
-    frame = pd.DataFrame(rows)
-    frame.insert(2, "share", frame["size"] / frame["size"].sum())
-    return frame.sort_values(["size", "cluster"], ascending=[False, True]).set_index("cluster")
+    for statistics in predictive.rows[:-1]:
+        summaries = describe(predictive.family, statistics, features)
+        owners = [(name, "") for name in features]
+        if schema is not None:
+            owners, summaries = _owners(schema), original_summaries(schema, summaries)
+        cells = [
+            cell
+            for owner, each in zip(owners, summaries, strict=True)
+            for cell in _cells(owner, each)
+        ]
+        names = [name for name, _ in cells]
+        rows.append([value for _, value in cells])
+    sizes = np.rint(predictive.rows[:-1, 0]).astype(np.int64)
+    frame = pd.DataFrame(
+        [[size, size / sizes.sum(), *row] for size, row in zip(sizes, rows, strict=True)],
+        columns=["size", "share", *names],
+        index=pd.Index(predictive.clusters, name="cluster"),
+    )
+    # Of counts of words there is no spread.
+    told = frame.notna().any().to_numpy() | ~frame.columns.str.endswith(".spread")
+    return frame.loc[:, told].iloc[np.lexsort((predictive.clusters, -sizes))]
+
+
+def _owners(schema: Schema) -> list[tuple[str, str]]:
+    """Whose each summary is that is told, and which of several numbers; none is of a text."""
+    owners: list[tuple[str, str]] = []
+    for field in schema.fields:
+        if field.kind == "time":
+            owners += [(field.name, "")] * len(field.settings.periods)
+        elif field.size is not None:
+            owners += [(field.name, f".{at}") for at in range(field.size)]
+        elif field.kind != "text":
+            owners.append((field.name, ""))
+    return owners
+
+
+def _cells(owner: tuple[str, str], summary: FeatureSummary) -> Iterator[tuple[str, Any]]:
+    """What is typical of a feature in a cluster, each under the feature's name and a word.
+
+    The word after the last point keeps names apart, whatever features are called.
+    """
+    name, place = owner
+    if summary.kind in ("number", "count"):
+        yield f"{name}.centre{place}", summary.centre
+        yield f"{name}.spread{place}", summary.spread
+    else:
+        # A share of a flag, the moment of a period, the commonest of a category.
+        word = "commonest" if summary.kind == "category" else summary.kind
+        yield f"{name}.{word}", summary.centre
 
 
 def lineage_frame(events: Iterable[LineageEvent]) -> pd.DataFrame:

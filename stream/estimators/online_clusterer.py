@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from weald.stream.model.model import free_shard
 from weald.stream.model.shard import Shard
 from weald.treecore.errors import ObservationError
 from weald.treecore.family import spec_of
+
+from .named_parameters import prior_parameters
 
 try:
     from river import base
@@ -33,8 +35,9 @@ class OnlineBayesianClusterer(base.Clusterer):
 
     The first ``warmup`` observations set the hyperparameters that ``params`` leaves open and name
     the features: those seen by then, in any order. A feature that is absent from a later
-    observation is missing, where the family takes missing values; one that was never seen before
-    is left out.
+    observation, or None, is missing, where the family takes missing values; one that was never
+    seen before is left out. Values are numbers or flags; `BayesianClusterer` takes data frames
+    with categories, times and texts.
 
     Parameters
     ----------
@@ -46,7 +49,10 @@ class OnlineBayesianClusterer(base.Clusterer):
     prior
         Prior of the partition: dp, pitman-yor, nggp, mfm.
     prior_params
-        Its parameters, such as ``{"alpha": 1.0}``.
+        Its parameters, such as ``{"gamma": 1.0}``.
+    alpha, discount, sigma
+        Parameters of the prior by their own names: the concentration, the discount of pitman-yor
+        and the index of nggp. They are learned from there.
     warmup
         Observations that are awaited before the first cluster.
     refine_every
@@ -76,6 +82,9 @@ class OnlineBayesianClusterer(base.Clusterer):
         refine_every: int = 500,
         rounds: int = 10,
         seed: int = 0,
+        alpha: float | None = None,
+        discount: float | None = None,
+        sigma: float | None = None,
     ) -> None:
         self.family = family
         self.params = params
@@ -85,6 +94,9 @@ class OnlineBayesianClusterer(base.Clusterer):
         self.refine_every = refine_every
         self.rounds = rounds
         self.seed = seed
+        self.alpha = alpha
+        self.discount = discount
+        self.sigma = sigma
         self._waiting: list[dict[Any, float]] = []
         self._features: tuple[Any, ...] = ()
         self._shard: Shard | None = None
@@ -101,7 +113,8 @@ class OnlineBayesianClusterer(base.Clusterer):
         Raises
         ------
         ObservationError
-            If a value is not a number, or the family cannot take it; nothing is learned then.
+            If `x` is no dictionary, a value is not a number, or the family cannot take it; nothing
+            is learned then.
         """
         numbers = _numbers(x)
         if self._shard is None:
@@ -152,7 +165,7 @@ class OnlineBayesianClusterer(base.Clusterer):
             family=self.family,
             params=dict(self.params or {}),
             prior=self.prior,
-            prior_params=dict(self.prior_params or {}),
+            prior_params=prior_parameters(self),
             seed=self.seed,
         )
         cadence = RefinementSettings(self.refine_every, self.refine_every, self.rounds)
@@ -186,11 +199,19 @@ class OnlineBayesianClusterer(base.Clusterer):
         return np.array([[numbers.get(name, np.nan) for name in self._features]])
 
 
-def _numbers(x: dict[Any, Any]) -> dict[Any, float]:
+def _numbers(x: Mapping[Any, Any]) -> dict[Any, float]:
+    if not isinstance(x, Mapping):
+        raise ObservationError(
+            f"one observation is a dictionary, not a {type(x).__name__}: BayesianClusterer takes "
+            "data frames, by partial_fit those of a stream"
+        )
     found = {}
     for name, value in x.items():
         try:
-            found[name] = float(value)
+            found[name] = np.nan if value is None else float(value)
         except (TypeError, ValueError) as error:
-            raise ObservationError(f"feature {name!r} is {value!r}, not a number") from error
+            raise ObservationError(
+                f"feature {name!r} is {value!r}, not a number: BayesianClusterer takes categories, "
+                "times and texts"
+            ) from error
     return found

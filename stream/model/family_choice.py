@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from weald.stream.record.features import n_levels
 from weald.stream.record.schema import Schema
+from weald.treecore.errors import ParameterError
 
-__all__ = ["choose_family"]
+__all__ = ["choose_family", "family_of_rows"]
 
 # A text's buckets are so many that a cluster has seen few of them: what it has not seen it forbids.
 TEXT_BETA = 0.01
@@ -51,3 +55,38 @@ def choose_family(schema: Schema) -> tuple[str, dict[str, Any]]:
     if len(parts) > 1:
         return "mixed", {"parts": parts}
     return parts[0]["family"], parts[0]["params"]
+
+
+def family_of_rows(
+    schema: Schema, values: NDArray[np.float64], asked: str = "auto"
+) -> tuple[str, dict[str, Any]]:
+    """Return a family and its parameters for rows (n, d) with gaps (NaN), as look and fits do.
+
+    ``auto`` stays where fields are numbers only and all are there: the rows have to tell. Where
+    one is missing, numbers are independent inside a cluster.
+
+    Raises
+    ------
+    ParameterError
+        If the family that is asked for cannot take a field.
+    """
+    family, params = choose_family(schema)
+    only_numbers = set(schema.kinds) == {"number"}
+    if asked not in ("auto", "mixed"):
+        for field in schema.fields:
+            takes = _FAMILY.get(field.kind, "multinomial")
+            if takes in ("categorical", "multinomial") and takes != asked:
+                raise ParameterError(
+                    f"{field.name!r} is a {field.kind}, which family {asked} cannot take: choose "
+                    f"auto, or leave it out"
+                )
+        return asked, params if asked == family else {}
+    gaps = np.isnan(values)
+    if only_numbers:
+        return "mixed" if asked == "mixed" else "diagonal" if gaps.any() else "auto", {}
+    if family == "gaussian" and gaps.any():
+        family = "diagonal"
+    for part in params.get("parts", ()):
+        if part["family"] == "gaussian" and gaps[:, part["columns"]].any():
+            part["family"] = "diagonal"
+    return family, params

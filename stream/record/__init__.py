@@ -16,6 +16,7 @@
   units, times.
 - ``pending_batch``: records between their arrival and their commit, with the account of each
   partition.
+- ``proposal``: a schema that fits a sample of records, and why.
 - ``record``: what flows through this room: raw messages, batches of observations, dead letters.
 - ``refused``: the verdict on a record that cannot become an observation.
 - ``schema``: the declared schema, compiled once into what the decoder needs per record.

@@ -6,10 +6,11 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, time
+from math import isfinite
 from typing import Any, NamedTuple
 
-__all__ = ["MOST_EMPTY", "Verdict", "judged"]
+__all__ = ["MOST_EMPTY", "Verdict", "as_category", "judged"]
 
 MOST_EMPTY = 0.1
 # Of texts with at most so many different values, each is a level of its own.
@@ -21,6 +22,11 @@ LEAST_WORDS = 3
 SKEWED = 50.0
 # Fewer that follow each other may do so by chance.
 LEAST_COUNTED = 10
+# Of a field that is known to be a category.
+MOST_STATED_LEVELS = 1000
+# The last letters of nan, inf and infinity, in any case.
+_ENDS_OF_NOT_FINITE = frozenset("nfy")
+_SAID_OF_ALL = ("a number", "a flag: yes or no")
 _FLAGS = frozenset({"true", "false", "yes", "no"})
 _COUNTS = re.compile(r"(^|_)(n|num|count|counts|total|hits|requests|errors|retries|bytes)(_|$)")
 
@@ -44,20 +50,66 @@ def judged(name: str, values: Sequence[Any], most_empty: float = MOST_EMPTY) -> 
     most_empty : float
         A field that is empty in a larger share is left out.
     """
-    filled = [value for value in values if value is not None and value != ""]
+    filled = [value for value in values if _is_filled(value)]
     problem = _problem(filled, len(values), most_empty)
     if problem is not None:
         return Verdict(None, f"left out: {problem}")
+    return _with_gaps(_judged(name, filled), len(values) - len(filled), len(values))
+
+
+def as_category(values: Sequence[str | None]) -> Verdict:
+    """Judge a field that is known to be a category, however many levels it has.
+
+    Parameters
+    ----------
+    values : sequence of (str or None)
+        One a record; None where it has none.
+    """
+    filled = [value for value in values if value is not None]
+    counts = Counter(filled)
+    if len(counts) == len(filled) or len(counts) > MOST_STATED_LEVELS:
+        problem = f"names, {len(counts)} different in {len(values)} records"
+    else:
+        problem = "the same in every record" if len(counts) == 1 else ""
+    if problem:
+        return Verdict(None, f"left out: {problem if filled else 'empty in every record'}")
+    return _with_gaps(_levels(counts), len(values) - len(filled), len(values))
+
+
+def _is_filled(value: Any) -> bool:
+    """Whether a record has a value: a number that is none, or not finite, is as good as none."""
+    if value is None or value == "":
+        return False
+    if isinstance(value, str) and value[-1:].lower() not in _ENDS_OF_NOT_FINITE:
+        return True
+    try:
+        return isfinite(value if isinstance(value, int) else float(value))
+    except (TypeError, ValueError, OverflowError):
+        return True
+
+
+def _judged(name: str, filled: Sequence[Any]) -> Verdict:
     if isinstance(filled[0], list):
         size = len(filled[0])
         return Verdict({"size": size}, f"a vector of {size} numbers")
     if all(isinstance(value, bool) or str(value).lower() in _FLAGS for value in filled):
-        return Verdict({"kind": "flag"}, "a flag: yes or no in every record")
+        return Verdict({"kind": "flag"}, "a flag: yes or no")
     numbers = _numbers(filled)
     if numbers is not None:
         return _number(name, numbers)
     texts = [str(value) for value in filled]
     return _moment(texts) or _category(texts) or _text(texts)
+
+
+def _with_gaps(verdict: Verdict, n_empty: int, n_records: int) -> Verdict:
+    """The verdict with how many records have no value, or that all have one."""
+    if verdict.settings is None:
+        return verdict
+    if n_empty:
+        gaps = f"; empty in {n_empty} of {n_records} records"
+    else:
+        gaps = " in every record" if verdict.reason in _SAID_OF_ALL else ""
+    return verdict._replace(reason=verdict.reason + gaps)
 
 
 def _problem(filled: Sequence[Any], n_records: int, most_empty: float) -> str | None:
@@ -115,15 +167,16 @@ def _number(name: str, numbers: Sequence[float]) -> Verdict:
         )
     if whole and _COUNTS.search(last):
         return Verdict({"kind": "count"}, "a count: whole, from 0, and named like one")
-    return Verdict({}, "a number in every record")
+    return Verdict({}, "a number")
 
 
 def _moment(texts: Sequence[str]) -> Verdict | None:
     try:
-        for text in texts:
-            datetime.fromisoformat(text)
+        moments = [datetime.fromisoformat(text) for text in texts]
     except ValueError:
         return None
+    if all(moment.time() == time() for moment in moments):
+        return Verdict({"kind": "time", "periods": ["week"]}, "a date: its place in the week")
     return Verdict({"kind": "time"}, "a time: its place in the day and in the week")
 
 
@@ -131,6 +184,10 @@ def _category(texts: Sequence[str]) -> Verdict | None:
     counts = Counter(texts)
     if len(counts) > MOST_LEVELS or len(texts) < LEAST_REPEATS * len(counts):
         return None
+    return _levels(counts)
+
+
+def _levels(counts: Counter[str]) -> Verdict:
     levels = [level for level, _ in counts.most_common()]
     return Verdict(
         {"kind": "category", "values": levels}, f"a category: {len(levels)} values that repeat"

@@ -8,7 +8,8 @@ import pytest
 
 from weald.cli.commands.init import Choices, configuration
 from weald.cli.errors import UsageError
-from weald.cli.files.sample import Proposal, propose
+from weald.cli.files.sample import propose
+from weald.stream.record.proposal import Proposal
 
 
 def write_jsonl(path: Path, records: list[object]) -> Path:
@@ -134,3 +135,28 @@ def test_the_number_of_a_record_is_no_feature(tmp_path: Path) -> None:
     proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
     assert proposal.fields == ["x"]
     assert proposal.reasons[0] == "line: left out: numbers the records one by one"
+
+
+def test_gaps_are_counted_and_what_is_not_finite_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    cells = ["nan", "", "-inf", *(f"{i * 7 % 11}.5" for i in range(57))]
+    path.write_text("x,y\n" + "".join(f"{cell},{i % 4}\n" for i, cell in enumerate(cells)))
+    assert propose(path).reasons == [
+        "x: a number; empty in 3 of 60 records",
+        "y: a number in every record",
+    ]
+
+
+def test_a_date_has_a_place_in_the_week_only(tmp_path: Path) -> None:
+    records: list[object] = [{"due": f"2026-01-{1 + i % 28:02}", "x": i % 5} for i in range(30)]
+    proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
+    assert proposal.fields[0] == {"path": "due", "kind": "time", "periods": ["week"]}
+    assert proposal.reasons[0] == "due: a date: its place in the week"
+
+
+def test_small_numbers_that_are_called_time_are_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("time,ts\n" + "".join(f"{i * 7 % 31},2026010{1 + i % 9}\n" for i in range(30)))
+    proposal = propose(path)
+    assert (proposal.time, proposal.fields) == ("ts", ["time"])
+    assert "its numbers are no seconds since the epoch" in proposal.reasons[0]

@@ -1,0 +1,130 @@
+"""A schema that fits a sample of records, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weald.stream.errors import SchemaError
+
+from .field_inference import MOST_EMPTY, Verdict, judged
+
+__all__ = ["Proposal", "declared", "proposed"]
+
+TIME_NAMES = ("time", "timestamp", "ts", "event_time", "created_at", "date", "datetime")
+KEY_NAMES = ("id", "key", "uuid", "event_id")
+# Seconds since the epoch of a time in 1973: smaller numbers count something else.
+LEAST_EPOCH = 1e8
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A schema that fits the sample.
+
+    Parameters
+    ----------
+    fields : list of (str or mapping)
+        Paths of plain numbers, and settings of other fields with their ``path``.
+    key, time : str or None
+        Paths of the record's key and time.
+    reasons : list of str
+        Why each path was taken or left, one line each, and why the family.
+    """
+
+    fields: list[str | dict[str, Any]]
+    key: str | None
+    time: str | None
+    reasons: list[str]
+
+
+def proposed(
+    records: Sequence[Mapping[str, Any]],
+    name: str,
+    *,
+    most_empty: float = MOST_EMPTY,
+    needed: bool = True,
+    stated: Mapping[str, Verdict] | None = None,
+) -> Proposal:
+    """Propose a schema for records whose nested fields are named by their dotted paths.
+
+    Parameters
+    ----------
+    records : sequence of mapping
+    name : str
+        Of what they are from.
+    most_empty : float
+        A field that is empty in a larger share of the records is left out.
+    needed : bool
+        Whether there has to be a field to cluster by.
+    stated : mapping of str to Verdict, optional
+        What is known of some fields without looking at their values.
+
+    Raises
+    ------
+    SchemaError
+        If there is no record, or none of them holds anything to cluster by.
+    """
+    if not records:
+        raise SchemaError(f"{name}: no records")
+    columns = {name: [record.get(name) for record in records] for name in records[0]}
+    reasons = []
+    time = None
+    for path in [each for each in columns if each.rpartition(".")[2].lower() in TIME_NAMES]:
+        odd = _no_time(columns[path])
+        if odd is None:
+            time = time or path
+        else:
+            reasons.append(f"{path}: not taken as the time: {odd}")
+    key = _key(columns, time)
+    fields: list[str | dict[str, Any]] = []
+    for path, values in columns.items():
+        if path in (key, time):
+            role = "key" if path == key else "time"
+            reasons.append(f"{path}: {role}, by its name and values")
+            continue
+        verdict = (stated or {}).get(path) or judged(path, values, most_empty)
+        if verdict.settings is not None:
+            fields.append({"path": path, **verdict.settings} if verdict.settings else path)
+        reasons.append(f"{path}: {verdict.reason}")
+    if needed and not fields:
+        raise SchemaError(f"{name}: no field holds anything to cluster by")
+    return Proposal(fields, key, time, reasons)
+
+
+def declared(field: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a field: its name first, and its path where that is another."""
+    given = {"path": field} if isinstance(field, str) else dict(field)
+    path = given.pop("path")
+    name = path.replace(".", "_")
+    return {"name": name, **({} if name == path else {"path": path}), **given}
+
+
+def _no_time(values: list[Any]) -> str | None:
+    """Why a record of this time would be set aside, or None if all can be read."""
+    from weald.stream.record.event_time import time_of
+    from weald.stream.record.refused import Refused
+
+    try:
+        times = [time_of(value, text=True) for value in values]
+    except Refused as refused:
+        return refused.detail
+    counted = [_counts(*pair) for pair in zip(values, times, strict=True) if pair[1] == pair[1]]
+    return "its numbers are no seconds since the epoch" if counted and all(counted) else None
+
+
+def _counts(value: Any, seconds: float) -> bool:
+    """Whether a value is a number, and one too small to be of our days."""
+    try:
+        return float(value) == seconds < LEAST_EPOCH
+    except ValueError:
+        return False
+
+
+def _key(columns: Mapping[str, list[Any]], time: str | None) -> str | None:
+    for name, values in columns.items():
+        named = name.rpartition(".")[2].lower() in KEY_NAMES
+        whole = all(isinstance(value, str | int) and value != "" for value in values)
+        if named and name != time and whole and len(set(values)) == len(values):
+            return name
+    return None
