@@ -47,7 +47,9 @@ class Predictive:
         published = state.reader.publications(state.stream, limit=1)
         learned = published[-1].prior_params if published else {}
         prior = build_prior(state.spec.prior, learned or state.spec.prior_params)
-        return cls(predictive.Predictive.of(state.family, prior, ids, rows), prior)
+        return cls(
+            predictive.Predictive.of(state.family, prior, ids, rows, state.transformation), prior
+        )
 
     def __call__(self, values: NDArray[np.float64]) -> list[dict[str, Any]]:
         """Return one answer per row of ``values`` float64[q, d].

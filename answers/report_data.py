@@ -162,8 +162,9 @@ class Subject(Sampled):
 
     def summaries(self, row: NDArray[np.float64]) -> list[FeatureSummary]:
         """Return what there is to be told of a cluster with this statistics row."""
-        family = self.predictive.family
-        found = spec_of(family).describe(family, row, self.names)
+        family, learned = self.predictive.family, self.predictive.transformation
+        describe = spec_of(family).describe if learned is None else learned.describe
+        found = describe(family, row, self.names)
         return found if self.schema is None else original_summaries(self.schema, found)
 
     def values_at(self, at: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from weald.mcmc.offline.transformation import Transformation
     from weald.storage.queries.base import ClusterRow, StreamSpec
     from weald.storage.queries.reader import SqlReader
     from weald.stream.record.schema import Schema
@@ -105,12 +106,19 @@ class StoredStream:
 
         return family_of(self.spec)
 
+    @cached_property
+    def transformation(self) -> Transformation | None:
+        """Through which the family sees the values; None where it sees them as they are."""
+        from weald.stream.model.stored_transformation import transformation_of
+
+        return transformation_of(self.spec)
+
     def describe(self, cluster: ClusterRow) -> list[FeatureSummary]:
         """Return one summary for each of ``columns``, in the values that came in."""
         from weald.stream.model.stored_family import family_named
         from weald.stream.record.originals import original_summaries
 
-        told = family_named(self.spec.family).describe(
-            self.family, cluster.statistics, self.features
-        )
+        learned = self.transformation
+        describe = family_named(self.spec.family).describe if learned is None else learned.describe
+        told = describe(self.family, cluster.statistics, self.features)
         return told if self.network else original_summaries(self.schema, told)

@@ -34,7 +34,9 @@ from weald.mcmc.estimate.groups import CUT, group_tree
 from weald.mcmc.offline.chains import chains_for
 from weald.mcmc.offline.family_choice import choose_family
 from weald.mcmc.offline.fit import FitSettings, combine, run_chain
-from weald.mcmc.offline.preparation import Components, informative_columns, most_columns
+from weald.mcmc.offline.preparation import informative_columns
+from weald.mcmc.offline.transformation import Transformation
+from weald.mcmc.settings import FeatureSettings
 
 Values = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -152,9 +154,9 @@ def prepared(name: str) -> tuple[Values, Values, Labels] | None:
     values = values[:, informative_columns(values).kept]
     n_held = len(values) // 5
     seen, others = values[n_held:], values[:n_held]
-    if values.shape[1] > most_columns():
-        axes = Components.of(seen)
-        seen, others = axes.along(seen), axes.along(others)
+    learned = Transformation.learned(seen, FeatureSettings(), "gaussian")
+    if learned is not None:
+        seen, others = learned.seen(seen), learned.seen(others)
     else:
         mean, spread = seen.mean(axis=0), seen.std(axis=0)
         spread[spread == 0.0] = 1.0

@@ -1,11 +1,11 @@
 """What people may choose about the model, its refinement, and an offline fit."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-__all__ = ["FitSettings", "ModelSettings", "RefinementSettings"]
+__all__ = ["FeatureSettings", "FitSettings", "ModelSettings", "RefinementSettings"]
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,6 +31,39 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     learn_hyper: bool = True
     seed: int = 0
     warmup_records: int = 200
+
+
+class FeatureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How families ``gaussian`` and ``diagonal`` see plain numbers.
+
+    A stream learns it from its first ``model.warmup_records`` observations and keeps it. What
+    people are shown is in the values that came in.
+
+    Attributes
+    ----------
+    log:
+        Columns whose natural logarithm is taken: of numbers above 0, others become dead letters.
+    unit_length:
+        Whether rows are then divided by their lengths, so that only their directions tell.
+    standardise:
+        Whether columns are divided by their spreads. "auto": along components, where these are not
+        all alike.
+    components:
+        See rows along so many principal components. "auto": above 16 columns of a ``gaussian``,
+        where "all" leaves the columns as they are. Family "auto" is then ``gaussian`` or
+        ``diagonal``, whichever predicts a quarter of the first observations better from the rest.
+    """
+
+    log: tuple[str, ...] = ()
+    unit_length: bool = False
+    standardise: Literal["auto"] | bool = "auto"
+    components: Literal["auto", "all"] | Annotated[int, msgspec.Meta(ge=1)] = "auto"
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything is asked for that "auto" would not do by itself."""
+        chosen = not isinstance(self.components, str)
+        return bool(self.log or self.unit_length or self.standardise is True or chosen)
 
 
 class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

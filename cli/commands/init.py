@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,9 @@ from weald.cli.files.sample import propose
 from weald.cli.terminal.options import example
 from weald.cli.terminal.output import note
 from weald.stream.record.proposal import Proposal, declared
+
+if TYPE_CHECKING:
+    from weald.stream.record.schema import Schema
 
 __all__ = ["Choices", "add_to", "configuration"]
 
@@ -43,6 +46,8 @@ fields = [
 {key}
 {time}
 
+[features]
+{features}
 [model]
 family = "auto"    # {family}
 prior = "dp"
@@ -66,6 +71,13 @@ port = 9464    # /metrics, /livez and /readyz on loopback
 """
 
 
+FEATURES = """\
+# log = ["amount"]        # numbers above 0 whose logarithm is clustered
+# standardise = true      # divide numbers by their spreads, where these say nothing
+"""
+MANY = """\
+components = "auto"       # {many} numbers are seen along principal components; "all": as they are
+"""
 CADENCE = """\
 # every_records = 500            # observations between two refinements
 # publish_every_records = 1000   # and between two publications; beyond 5,000 a tenth must be new
@@ -125,6 +137,10 @@ def init(
     for reason in proposal.reasons:
         note(f"  {reason}")
     note(f"  family: {family_of(proposal.fields)}, by the kinds of these fields")
+    if (many := seen_along_components(proposal.fields)) is not None:
+        note(
+            f"  {many} numbers are seen along principal components, learned from the first records"
+        )
     choices = Choices(
         Proposal(proposal.fields, key or proposal.key, time or proposal.time, []),
         stream={"name": name, **_source(sample, topic, home)},
@@ -198,6 +214,7 @@ def configuration(choices: Choices) -> str:
         fields="\n".join(f"    {_field(each)}," for each in schema.fields),
         key=_line("key", schema.key, "path of the record's own key; `weald assign KEY` asks by it"),
         time=_line("time", schema.time, "path of the record's own time"),
+        features=_features(schema.fields),
         model=_assignments(choices.model),
         refinement=_assignments(choices.refinement) or CADENCE,
         redis=json.dumps(choices.redis),
@@ -230,16 +247,37 @@ def _pair(key: str, value: Any) -> str:
 
 def family_of(fields: Sequence[str | Mapping[str, Any]]) -> str:
     """Return the family that ``auto`` means for these fields."""
+    from weald.stream.model.family_choice import choose_family
+
+    if seen_along_components(fields) is not None:
+        return "gaussian or diagonal"
+    name, params = choose_family(_schema(fields))
+    parts = [part["family"] for part in params.get("parts", ())]
+    return f"{name} of {', '.join(parts)}" if parts else name
+
+
+def _features(fields: Sequence[str | Mapping[str, Any]]) -> str:
+    many = seen_along_components(fields)
+    return FEATURES + ("" if many is None else MANY.format(many=many))
+
+
+def seen_along_components(fields: Sequence[str | Mapping[str, Any]]) -> int | None:
+    """Number of columns, if they are so many that "auto" sees them along components."""
+    from weald.mcmc.settings import FeatureSettings
+    from weald.stream.model.stored_transformation import sees_components
+
+    schema = _schema(fields)
+    return schema.dimension if sees_components(FeatureSettings(), "auto", schema) else None
+
+
+def _schema(fields: Sequence[str | Mapping[str, Any]]) -> Schema:
     import msgspec
 
-    from weald.stream.model.family_choice import choose_family
     from weald.stream.record.schema import Schema
     from weald.stream.settings import SchemaSettings
 
     settings = {"fields": [declared(each) for each in fields]}
-    name, params = choose_family(Schema.of(msgspec.convert(settings, SchemaSettings)))
-    parts = [part["family"] for part in params.get("parts", ())]
-    return f"{name} of {', '.join(parts)}" if parts else name
+    return Schema.of(msgspec.convert(settings, SchemaSettings))
 
 
 def _line(setting: str, path: str | None, comment: str) -> str:

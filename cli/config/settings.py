@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from weald.cli.errors import NotFoundError, UsageError
-from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.mcmc.settings import FeatureSettings, ModelSettings, RefinementSettings
 from weald.monitoring.settings import MonitoringSettings
 from weald.storage.settings import RedisSettings, RetentionSettings, StorageSettings
 from weald.stream.settings import KafkaSettings, MemorySettings, SchemaSettings, StreamSettings
@@ -50,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True):
     stream: StreamSettings
     kafka: KafkaSettings
     schema: SchemaSettings
+    features: FeatureSettings
     model: ModelSettings
     refinement: RefinementSettings
     workers: WorkersSettings
@@ -65,6 +66,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "stream": StreamSettings,
     "kafka": KafkaSettings,
     "schema": SchemaSettings,
+    "features": FeatureSettings,
     "model": ModelSettings,
     "refinement": RefinementSettings,
     "workers": WorkersSettings,

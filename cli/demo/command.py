@@ -101,7 +101,7 @@ def _compile(settings: Settings) -> None:
     from weald.cli.terminal.progress import step
     from weald.stream.model.model import chosen_family
 
-    family, _ = chosen_family(settings.model, settings.schema)
+    family, _ = chosen_family(settings.model, settings.schema, settings.features)
     with step("compiling the kernels (long only the first time)"):
         compile_kernels(family)
 

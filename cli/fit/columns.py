@@ -1,11 +1,11 @@
-"""Which columns of a file a fit sees, and how: logarithms, what is left out, and components."""
+"""Which columns of a file a fit sees, and how: logarithms, what is left out, components."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -14,12 +14,11 @@ from weald.cli.files.table import Table, load_table
 from weald.cli.terminal.output import note
 
 if TYPE_CHECKING:
-    from weald.mcmc.offline.preparation import Components
+    from weald.mcmc.offline.transformation import Transformation
+    from weald.mcmc.settings import FeatureSettings
 
-__all__ = ["Columns", "chosen_columns", "components_of", "read_columns"]
+__all__ = ["Columns", "chosen_columns", "components_asked", "read_columns", "transformation_of"]
 
-# Families that see distances: what repeats in them counts twice, and tails are stretched.
-_OF_NUMBERS = ("gaussian", "diagonal", "auto")
 _NAMES_SHOWN = 8
 
 
@@ -48,7 +47,10 @@ def chosen_columns(
             f"--log: {path} has no column of numbers named {', '.join(unknown)}; "
             f"there are {', '.join(table.names)}"
         )
-    if family not in _OF_NUMBERS:
+    from weald.mcmc.offline.transformation import NUMERIC
+
+    # Families that see distances: what repeats in them counts twice, and tails are stretched.
+    if family not in NUMERIC:
         return _with_logs(path, table, logs), Columns(table.names, list(logs))
     from weald.mcmc.offline.preparation import informative_columns, skewed_columns
 
@@ -72,33 +74,41 @@ def chosen_columns(
     return _with_logs(path, table, columns.logs), columns
 
 
-def components_of(table: Table, family: str, asked: str) -> Components | None:
-    """Components along which the family sees the table's rows, or None: as they are.
+def components_asked(text: str) -> Literal["auto", "all"] | int:
+    """What ``--components`` says: auto, all, or a number; raises UsageError."""
+    if text == "auto":
+        return "auto"
+    if text == "all":
+        return "all"
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise UsageError(f"--components {text}: expected auto, all, or a number of them")
+    return number
 
-    ``asked`` is "auto" (for many columns of a gaussian), "all" (never) or a number.
-    """
-    from weald.mcmc.offline.preparation import Components, most_columns
 
-    number = None
-    if asked not in ("auto", "all"):
-        number = int(asked) if asked.isdecimal() else 0
-        if number < 1:
-            raise UsageError(f"--components {asked}: expected auto, all, or a number of them")
-        if family not in _OF_NUMBERS:
-            raise UsageError(
-                f"--components {asked}: family {family} has no components; they are for "
-                "gaussian and diagonal"
-            )
-    many = family in ("gaussian", "auto") and len(table.names) > most_columns()
-    if many and asked == "auto" and not np.isfinite(table.values).all():
-        return None
-    if asked == "all" or (number is None and not many):
-        return None
-    found = Components.of(table.values, number)
-    note(
-        f"{len(table.names)} columns, seen along {found.axes.shape[1]} principal components with "
-        f"{found.share:.0%} of their variance (--components all: as they are)"
+def transformation_of(table: Table, family: str, asked: FeatureSettings) -> Transformation | None:
+    """How the family sees the table's rows, or None: as they are."""
+    from weald.mcmc.offline.transformation import NUMERIC, Transformation, wants_components
+
+    flags = (
+        (f"--components {asked.components}", not isinstance(asked.components, str)),
+        ("--standardise", asked.standardise is True),
+        ("--unit-length", asked.unit_length),
     )
+    given = [flag for flag, is_given in flags if is_given]
+    if given and family not in NUMERIC:
+        raise UsageError(f"{given[0]}: it is for families gaussian and diagonal, not {family}")
+    if family not in NUMERIC:
+        return None
+    if not np.isfinite(table.values).all():
+        if given and given != ["--standardise"]:
+            raise UsageError(f"{given[0]}: values are missing, and every row has to be whole")
+        if wants_components(asked, family, len(table.names)):
+            return None
+    found = Transformation.learned(table.values, asked, family)
+    if found is not None:
+        end = " (--components all: as they are)" if found.axes is not None else ""
+        note(f"seen by the family: {found.in_words()}{end}")
     return found
 
 

@@ -150,6 +150,18 @@ def fit(
             "--log", metavar="NAME[,NAME...]", help="Columns whose logarithms are clustered."
         ),
     ] = None,
+    unit_length: Annotated[
+        bool,
+        typer.Option("--unit-length", help="Divide rows by their lengths: directions alone tell."),
+    ] = False,
+    standardise: Annotated[
+        bool | None,
+        typer.Option(
+            "--standardise/--no-standardise",
+            help="Divide columns by their spreads; by default along components, where these are "
+            "not alike.",
+        ),
+    ] = None,
     components: Annotated[
         str,
         typer.Option(
@@ -275,9 +287,10 @@ def fit(
     from weald.answers.fit_diagnostics import held_out_density
     from weald.cli.files.table import load_table
     from weald.mcmc.offline.family_choice import FULL
+    from weald.mcmc.settings import FeatureSettings
     from weald.treecore.family import spec_of
 
-    from .columns import chosen_columns, components_of, read_columns
+    from .columns import chosen_columns, components_asked, read_columns, transformation_of
     from .outputs import Fitted, groups_of, tell, write_assignments, write_trace
     from .sampling import sample, settled
 
@@ -288,8 +301,13 @@ def fit(
     if loaded.left_out:
         note(f"columns without numbers, left out: {', '.join(loaded.left_out)}")
     table, names = chosen_columns(data, loaded, family, log.split(",") if log else ())
-    axes = components_of(table, family, components)
-    seen = table.values if axes is None else axes.along(table.values)
+    asked = FeatureSettings(
+        unit_length=unit_length,
+        standardise="auto" if standardise is None else standardise,
+        components=components_asked(components),
+    )
+    learned = transformation_of(table, family, asked)
+    seen = table.values if learned is None else learned.seen(table.values)
     settings, choice = settled(seen, settings, chains)
     result = sample(seen, settings)
     groups = groups_of(seen, result, valley)
@@ -298,14 +316,17 @@ def fit(
             write_assignments(out, result, groups)
         if trace is not None:
             params = spec_of(result.family).parameters(result.family)
-            write_trace(trace, result, settings, names.names, params, axes, logs=names.logs)
+            write_trace(trace, result, settings, names.names, params, learned, logs=names.logs)
     held_out = None
     if test is not None:
         others = read_columns(test, names, missing=missing).values
-        others = others if axes is None else axes.along(others)
+        others = others if learned is None else learned.seen(others)
         held_out = held_out_density(seen, others, result)
     tell(
-        Fitted(table, seen, axes, settings, result, groups, valley, choice), shown, output, held_out
+        Fitted(table, seen, learned, settings, result, groups, valley, choice),
+        shown,
+        output,
+        held_out,
     )
 
 

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from weald.cli.files.table import Table
     from weald.mcmc.offline.family_choice import Choice
     from weald.mcmc.offline.fit import ChainTrace, FitResult, FitSettings
-    from weald.mcmc.offline.preparation import Components
+    from weald.mcmc.offline.transformation import Transformation
 
 __all__ = [
     "KERNEL_COLUMNS",
+    "SEEN",
     "Fitted",
     "groups_of",
     "judged",
@@ -40,6 +41,8 @@ __all__ = [
 ]
 
 CLUSTERS_SHOWN = 20
+# Arrays of a trace that are a transformation's.
+SEEN = "seen."
 
 KERNEL_COLUMNS = (
     Column("kernel", "kernel"),
@@ -69,9 +72,9 @@ class Fitted(NamedTuple):
     table:
         In the units of the file.
     seen:
-        Values (n, q) that the family describes; of ``table`` itself, or along components.
-    components:
-        Those, where there are any.
+        Values (n, q) that the family describes; of ``table`` itself, or as transformed.
+    transformation:
+        What was learned of that, where it was.
     groups:
         Group of each cluster (k).
     valley:
@@ -82,7 +85,7 @@ class Fitted(NamedTuple):
 
     table: Table
     seen: Any
-    components: Components | None
+    transformation: Transformation | None
     settings: FitSettings
     result: FitResult
     groups: NDArray[np.int64]
@@ -155,7 +158,7 @@ def write_trace(
     settings: FitSettings,
     features: Sequence[str],
     params: dict[str, Any],
-    components: Components | None = None,
+    transformation: Transformation | None = None,
     **more: Any,
 ) -> None:
     """Write every iteration of every chain as ``.npz``.
@@ -165,8 +168,8 @@ def write_trace(
     how many it made. ``proposed``, ``accepted`` and ``mean_log_ratio`` have one column for each
     of ``moves``, and ``hyper`` one for each of ``hyper_names``. ``shown`` is the reported
     partition. ``about`` is JSON: family and prior with their parameters as they were learned, the
-    names of the features, and what ``more`` there is to say. ``mean``, ``scale`` and ``axes`` are
-    those of the components along which the family sees rows, where it does.
+    names of the features, and what ``more`` there is to say. ``seen.…`` are the arrays of the
+    transformation through which the family sees rows, where it does.
     """
     traces = result.traces
     moves = [(kernel.name, part) for kernel in result.kernels for part in kernel.parts]
@@ -198,8 +201,9 @@ def write_trace(
             total, proposed, out=np.full_like(total, np.nan), where=proposed > 0
         ),
     }
-    if components is not None:
-        arrays |= {"mean": components.mean, "scale": components.scale, "axes": components.axes}
+    if transformation is not None:
+        learned = transformation.arrays()
+        arrays |= {f"{SEEN}{name}": array for name, array in learned.items()}
     # Untyped, because the stubs take every name for the flag that newer versions have.
     save: Any = np.savez_compressed
     with path.open("wb") as file:
@@ -249,9 +253,9 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
         "n_observations": table.values.shape[0],
         "n_features": table.values.shape[1],
     }
-    if fitted.components is not None:
-        summary["n_components"] = fitted.components.axes.shape[1]
-        summary["variance_along_components"] = fitted.components.share
+    if (learned := fitted.transformation) is not None and learned.axes is not None:
+        summary["n_components"] = learned.width
+        summary["variance_along_components"] = learned.share
     summary |= summary_of_fit(settings, result, params, table.truth)
     if fitted.choice is not None:
         summary["chosen_because"] = fitted.choice.reason
@@ -331,7 +335,7 @@ def kernel_rows(result: FitResult) -> list[dict[str, Any]]:
 def _rows(fitted: Fitted, labels: NDArray[np.int64], name: str) -> list[dict[str, Any]]:
     """One row for each cluster or group that observations (n) are in, largest first."""
     family, table = fitted.result.family, fitted.table
-    if fitted.components is not None:
+    if fitted.transformation is not None:
         # In the units of the file, feature by feature.
         family = FAMILIES["diagonal"].build({}, table.values)
     spec = spec_of(family)

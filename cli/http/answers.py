@@ -179,11 +179,13 @@ class Points(msgspec.Struct):
 class Stream(msgspec.Struct):
     """The stream at a glance. Times are seconds since 1970.
 
-    ``warnings`` are reasons not to believe the newest publication.
+    ``seen_as`` says how the family sees the values, where not as they are; ``warnings`` are reasons
+    not to believe the newest publication.
     """
 
     name: str
     family: str
+    seen_as: str | None
     prior: str
     features: list[str]
     epoch: int

@@ -24,10 +24,12 @@ def seen_of(rows: Rows, seed: int) -> tuple[NDArray[np.float64], FitSettings]:
     settings = _settings(schema, seen, seed)
     if settings.family == "auto" and schema is rows.schema:
         from weald.cli.files.table import Table
-        from weald.cli.fit.columns import components_of
+        from weald.cli.fit.columns import transformation_of
+        from weald.mcmc.settings import FeatureSettings
 
-        axes = components_of(Table(seen, list(schema.features), []), settings.family, "auto")
-        seen = seen if axes is None else axes.along(seen)
+        table = Table(seen, list(schema.features), [])
+        learned = transformation_of(table, settings.family, FeatureSettings())
+        seen = seen if learned is None else learned.seen(seen)
     return seen, settings
 
 
@@ -35,7 +37,8 @@ def _along_components(rows: Rows) -> tuple[Schema, NDArray[np.float64]]:
     """Every long vector by its principal components; a row without the vector has none of them."""
     import msgspec
 
-    from weald.mcmc.offline.preparation import Components
+    from weald.mcmc.offline.transformation import Transformation
+    from weald.mcmc.settings import FeatureSettings
     from weald.stream.record.schema import Schema
 
     if not any(field.is_long for field in rows.schema.fields):
@@ -44,13 +47,13 @@ def _along_components(rows: Rows) -> tuple[Schema, NDArray[np.float64]]:
     for field in rows.schema.fields:
         own, settings = rows.values[:, at : at + field.width], field.settings
         at += field.width
+        learned = None
         if field.is_long:
-            axes = Components.of(own[~np.isnan(own).any(axis=1)])
-            own = axes.along(own)
-            note(
-                f"  {field.name}: {field.width} numbers, seen along {own.shape[1]} principal "
-                f"components with {axes.share:.0%} of their variance"
-            )
+            whole = own[~np.isnan(own).any(axis=1)]
+            learned = Transformation.learned(whole, FeatureSettings(), "gaussian")
+        if learned is not None:
+            own = learned.seen(own)
+            note(f"  {field.name}: seen as {learned.in_words()}")
             settings = msgspec.structs.replace(settings, size=own.shape[1])
         fields.append(settings)
         parts.append(own)

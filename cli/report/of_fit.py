@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,26 +93,28 @@ def _facts(saved: dict[str, NDArray[Any]]) -> dict[str, str]:
 def _observations(
     data: Path, trace: Path, limit: int, saved: dict[str, NDArray[Any]], about: dict[str, Any]
 ) -> Subject:
+    from weald.cli.fit.outputs import SEEN
+    from weald.mcmc.chain.growing import taken_from
     from weald.mcmc.estimate.predictive import Predictive
-    from weald.mcmc.offline.preparation import Components
+    from weald.mcmc.offline.transformation import Transformation
     from weald.treecore.family import FAMILIES
     from weald.treecore.family.totals import add_observations, empty_totals
     from weald.treecore.prior import build_prior
 
     table = read_columns(data, Columns(about["features"], about.get("logs", [])), missing=True)
-    if "axes" in saved:
-        axes = Components(saved["mean"], saved["scale"], saved["axes"], 1.0)
-        names = [f"component {at + 1}" for at in range(axes.axes.shape[1])]
-        table = replace(table, values=axes.along(table.values), names=names)
+    learned = None
+    if arrays := taken_from(saved, SEEN):
+        learned = Transformation.of_arrays(arrays)
+    seen = table.values if learned is None else learned.seen(table.values)
     labels = saved["labels"]
     _same_size(data, trace, labels.shape[2], len(table.values))
-    family = FAMILIES[about["family"]].build(about["params"], table.values)
+    family = FAMILIES[about["family"]].build(about["params"], seen)
     ids, place, sizes = np.unique(saved["shown"], return_inverse=True, return_counts=True)
     rank = np.empty(len(ids), dtype=np.int64)
     rank[np.argsort(-sizes, kind="stable")] = np.arange(len(ids))
     clusters = rank[place]
     totals = empty_totals(family, len(ids))
-    add_observations(family, table.values, clusters, totals)
+    add_observations(family, seen, clusters, totals)
     names = [str(name) for name in saved["hyper_names"]]
     prior = build_prior(about["prior"], about["prior_params"])
     kept = slice(0, limit)
@@ -129,7 +130,9 @@ def _observations(
         values=table.values[kept],
         keys=[f"row {row}" for row in range(len(clusters))][kept],
         clusters=clusters[kept],
-        predictive=Predictive.of(family, prior, np.arange(len(ids), dtype=np.int64), totals),
+        predictive=Predictive.of(
+            family, prior, np.arange(len(ids), dtype=np.int64), totals, learned
+        ),
         prior=prior,
         draws=_draws(labels, saved["n_iterations"])[:, kept],
         chains=_chains(saved, names),

@@ -206,6 +206,7 @@ def service(settings: Settings, source: Source, *, next_port: bool = False) -> I
             settings.refinement,
             settings.retention,
             settings.memory,
+            settings.features,
         )
         watch = Watch(metrics, health)
         engine = Engine(plan, source, store, outlets, watch, schema)

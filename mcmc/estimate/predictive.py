@@ -1,7 +1,9 @@
 """The posterior predictive of the published clusters, for observations that are not stored."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,9 @@ from weald.treecore.errors import ObservationError
 from weald.treecore.family import spec_of
 from weald.treecore.family.totals import add_observations, empty_totals, log_marginals
 from weald.treecore.prior import PartitionPrior
+
+if TYPE_CHECKING:
+    from weald.mcmc.offline.transformation import Transformation
 
 __all__ = ["Predictive"]
 
@@ -34,6 +39,8 @@ class Predictive:
         Statistics of each cluster, and last those of an empty one.
     log_marginal : ndarray of float64, shape (k + 1,)
         Their log marginal likelihoods.
+    transformation : Transformation, optional
+        Through which the family sees the values that are asked about.
     """
 
     family: Any
@@ -41,6 +48,7 @@ class Predictive:
     log_weights: NDArray[np.float64]
     rows: NDArray[np.float64]
     log_marginal: NDArray[np.float64]
+    transformation: Transformation | None = None
 
     @classmethod
     def of(
@@ -49,6 +57,7 @@ class Predictive:
         prior: PartitionPrior,
         clusters: NDArray[np.int64],
         rows: NDArray[np.float64],
+        transformation: Transformation | None = None,
     ) -> Self:
         """Prepare the answers.
 
@@ -60,12 +69,13 @@ class Predictive:
             Ids, at least one.
         rows : ndarray of float64, shape (k, m)
             Their statistics; the first column counts observations.
+        transformation : Transformation, optional
+            Through which the family sees the values that are asked about.
         """
         every = np.vstack([rows, np.zeros((1, rows.shape[1]))])
         sizes = np.rint(rows[:, 0]).astype(np.int64)
-        return cls(
-            family, clusters, prior.log_predictive(sizes), every, log_marginals(family, every)
-        )
+        weights, marginals = prior.log_predictive(sizes), log_marginals(family, every)
+        return cls(family, clusters, weights, every, marginals, transformation)
 
     def log_joint(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Log probability of joining each cluster and having these values, and last of a new one.
@@ -84,6 +94,14 @@ class Predictive:
         ObservationError
             When the family cannot take a row; the message names the row.
         """
+        if self.transformation is not None:
+            if low := self.transformation.unfit(values):
+                row, column = low[0]
+                value = float(values[row, column])
+                raise ObservationError(
+                    f"row {row}: number {column + 1}, {value:g}, has no logarithm"
+                )
+            values = self.transformation.seen(values)
         refused = spec_of(self.family).validate(self.family, values)
         if refused is not None:
             raise ObservationError(f"row {refused[0]}: {refused[1]}")

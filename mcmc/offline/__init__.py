@@ -9,8 +9,11 @@
 - ``held_out``: how probable rows are to a fit that has not seen them.
 - ``offline_guide``: the guide of an offline chain: a tree of nearest neighbours where
   observations have distances.
-- ``preparation``: what a Gaussian fit sees of a table: which columns, and along which axes.
+- ``preparation``: what the columns of a table say: nothing, what others say, or more by their
+  logarithms.
 - ``resolution``: values as finely as they are known: what was rounded may have been anything that
   rounds to it.
 - ``start``: starting partitions of a batch of observations, and the forest they come from.
+- ``transformation``: how a family sees observations: logarithms, unit length, standardised columns,
+  components.
 """

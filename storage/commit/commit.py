@@ -65,6 +65,9 @@ class StreamSpec:
         The declared schema of the records (fields, key, time) as JSON-able values.
     seed
         The seed from which every draw of the stream follows.
+    transformation, seen_as
+        Through which the family sees the observations' values, as bytes, and the words for it;
+        None where it sees them as they are.
     """
 
     name: str
@@ -74,6 +77,8 @@ class StreamSpec:
     prior_params: dict[str, Any]
     schema: dict[str, Any]
     seed: int
+    transformation: bytes | None = None
+    seen_as: str | None = None
 
 
 _NO_MARK = LogMark()

@@ -116,6 +116,7 @@ class SnapshotInfo:
 class StreamStatus:
     """A stream at a glance. Times are seconds since 1970, or None where nothing happened yet.
 
+    ``seen_as`` says how the family sees the values, where not as they are.
     ``n_observations``, ``n_atoms`` and ``estimated_disruption`` are of the newest publication: what
     is in the model, as how many atoms, and the estimated total variation between the posterior and
     what is sampled because some are compacted. ``warnings`` are reasons not to believe it.
@@ -146,6 +147,7 @@ class StreamStatus:
     n_atoms: int | None = None
     estimated_disruption: float | None = None
     warnings: list[str] | None = None
+    seen_as: str | None = None
 
 
 class Sureness(NamedTuple):

@@ -57,6 +57,8 @@ def spec_of(row: Any) -> StreamSpec:
         prior_params=row.prior_params,
         schema=row.record_schema,
         seed=row.seed,
+        transformation=row.transformation,
+        seen_as=row.seen_as,
     )
 
 

@@ -21,7 +21,7 @@ __all__ = [
 REVISION = "SELECT version_num FROM alembic_version"
 ID = "SELECT id FROM streams WHERE name = :name"
 _STREAM = """
-    SELECT name, family, prior, seed, owner, generation, epoch, committed_at
+    SELECT name, family, seen_as, prior, seed, owner, generation, epoch, committed_at
     FROM streams WHERE id = :stream"""
 _ACCOUNT = """
     SELECT coalesce(sum(n_received), 0) AS n_received, coalesce(sum(n_inserted), 0) AS n_inserted,

@@ -84,6 +84,9 @@ streams = Table(
     Column("next_event", BigInteger, nullable=False),
     Column("committed_at", Double),
     Column("reverted_epoch", BigInteger, nullable=False, server_default="0"),
+    # Through which the family sees the observations' values, and the words for it.
+    Column("transformation", LargeBinary),
+    Column("seen_as", Text),
 )
 
 offsets = Table(

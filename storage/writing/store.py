@@ -196,6 +196,8 @@ def _row_of(spec: StreamSpec) -> dict[str, Any]:
         "prior_params": spec.prior_params,
         "record_schema": spec.schema,
         "seed": spec.seed,
+        "transformation": spec.transformation,
+        "seen_as": spec.seen_as,
         "created_at": time.time(),
         "owner": "",
         "generation": 0,

@@ -226,6 +226,8 @@ class Writer:
         offsets, marks = self.offsets, self.marks
         spec = self._store.ensure_stream(spec_from_sample(self._plan, sample))
         self._take(spec)
+        if spec.seen_as is not None:
+            _log.info("stream %r: the family sees %s ([features])", spec.name, spec.seen_as)
         failpoint("begin.created")
         self.offsets, self.marks = offsets, marks
         self._shard = new_shard(spec, self._plan.refinement, self._plan.memory)

@@ -21,4 +21,6 @@
 - ``shard``: the writer's state: the chain, the published partition, and what is told of both.
 - ``stored_family``: a stream's family from what SQL keeps of it; apart from the model, which loads
   every sampler.
+- ``stored_transformation``: a stream's transformation from its first sample, and in the bytes that
+  SQL keeps of it.
 """

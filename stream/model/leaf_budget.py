@@ -1,5 +1,7 @@
 """Keeping a stream's atoms within a budget: compaction, and the expansion of what looks torn."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,7 @@ from .compacted_atoms import Archive
 __all__ = ["Bounding"]
 
 Ids = NDArray[np.int64]
+Seen = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 # A compaction leaves this share of the budget, so that it happens once in so many arrivals.
 _LEFT = 0.75
@@ -81,10 +84,11 @@ class Bounding:
         return made, np.concatenate([np.empty(0, dtype=np.int64), *gone])
 
     def expand(
-        self, chain: Chain, roster: Roster, archive: Archive, budget: int
+        self, chain: Chain, roster: Roster, archive: Archive, budget: int, seen: Seen
     ) -> tuple[list[Unbundled], Ids]:
         """Put back the observations of torn atoms, the smallest first, as far as there is room.
 
+        ``seen`` are they (n, d) as the family sees them (n, q).
         Returns the bundles that ended, and the ids of the atoms that they and theirs have.
         """
         torn = chain.torn()
@@ -102,7 +106,7 @@ class Bounding:
             room -= size
             seqs, values, times = found
             cluster = int(roster.cluster[atom])
-            ids = chain.expand(atom, values)
+            ids = chain.expand(atom, seen(values))
             roster.leave(np.array([atom]))
             roster.enter(ids, seqs, times, np.full(size, cluster))
             ended.append(Unbundled(bundle))

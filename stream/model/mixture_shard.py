@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from weald.mcmc.chain.chain import Chain
 from weald.mcmc.leases.leases import Budget
@@ -75,7 +76,7 @@ class MixtureShard(Shard):
     def _insert(self, rows: Rows, now: float, applied: Applied) -> None:
         values, times, _ = rows
         arrivals = self._homes()
-        atoms = self.chain.insert(values)
+        atoms = self.chain.insert(self._seen(values))
         clusters, born = arrivals.place(self.chain.labels_of(atoms))
         seqs = self.seq + 1 + np.arange(len(values))
         applied.lineage += births(self.publication, seqs[born], clusters[born], now)
@@ -86,6 +87,10 @@ class MixtureShard(Shard):
             self.archive.arrived(self.seq + 1, values, times)
         self.seq += len(values)
         self.table.add(clusters, self.chain.atom_rows(atoms), self.publication)
+
+    def _seen(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Observations (n, d) as the family sees them (n, q)."""
+        return values if self.transformation is None else self.transformation.seen(values)
 
     def _forget(self, applied: Applied, now: float) -> None:
         """Let time pass: weights shrink, and what is too old or weighs too little leaves."""
@@ -142,7 +147,9 @@ class MixtureShard(Shard):
         budget = self.forgetting.settings.leaf_budget
         if budget is None or self.archive is None:
             return
-        ended, atoms = self.bounding.expand(self.chain, self.roster, self.archive, budget)
+        ended, atoms = self.bounding.expand(
+            self.chain, self.roster, self.archive, budget, self._seen
+        )
         self._draws.forget(atoms)
         applied.reassigned += ended
         self.expanded |= len(ended) > 0

@@ -1,5 +1,7 @@
 """From settings and a first sample to a stream's model, and to the words that SQL keeps of it."""
 
+import logging
+import time
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -9,9 +11,11 @@ from numpy.typing import NDArray
 
 from weald.mcmc.chain.chain import Chain
 from weald.mcmc.offline.base_from_sample import base_from_sample
+from weald.mcmc.offline.family_choice import choose_family as better_family
+from weald.mcmc.offline.transformation import FULL
 from weald.mcmc.relational.chain import NetworkChain
 from weald.mcmc.schedule.stream_kernels import kernels_of_networks, require_runnable
-from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.mcmc.settings import FeatureSettings, FitSettings, ModelSettings, RefinementSettings
 from weald.storage.commit.commit import Arrays, StreamSpec
 from weald.storage.settings import RetentionSettings
 from weald.stream.record.schema import Schema
@@ -25,6 +29,14 @@ from .mixture_shard import MixtureShard
 from .network_shard import NetworkShard
 from .shard import Shard
 from .stored_family import family_named, family_of
+from .stored_transformation import (
+    learned_from,
+    packed,
+    refuse_other_features,
+    refuse_unsuited,
+    sees_components,
+    transformation_of,
+)
 
 __all__ = [
     "Plan",
@@ -39,6 +51,8 @@ __all__ = [
     "unfit",
 ]
 
+
+_log = logging.getLogger(__name__)
 
 AUTO = "auto"
 
@@ -55,6 +69,7 @@ class Plan:
     refinement : RefinementSettings
     retention : RetentionSettings
     memory : MemorySettings
+    features : FeatureSettings
     """
 
     stream: StreamSettings
@@ -63,6 +78,7 @@ class Plan:
     refinement: RefinementSettings
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
+    features: FeatureSettings = field(default_factory=FeatureSettings)
 
     def __post_init__(self) -> None:
         if self.stream.duplicate_keys == "update" and self.memory.leaf_budget is not None:
@@ -75,7 +91,9 @@ class Plan:
                 'memory.leaf_budget needs refinement.mode = "inline": compaction makes one atom of '
                 "many while workers hold them. Windows and half-lives go with workers"
             )
-        if chosen_family(self.model, self.schema)[0] == IRM.name:
+        family = chosen_family(self.model, self.schema, self.features)[0]
+        refuse_unsuited(self.features, family, Schema.of(self.schema))
+        if family == IRM.name:
             kernels_of_networks(self.refinement.kernels)
         else:
             require_runnable(self.refinement.kernels, prior_of(self.model))
@@ -95,22 +113,42 @@ def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:
     ParameterError
         When the settings name a family, a prior or a parameter that does not exist.
     """
-    name, params = chosen_family(plan.model, plan.schema)
+    name, params = chosen_family(plan.model, plan.schema, plan.features)
+    learned = None
+    if plan.features.asks or not plan.model.params:
+        learned = learned_from(sample, plan.features, name, Schema.of(plan.schema))
+    if learned is not None:
+        sample = learned.seen(sample)
+        sample = sample[np.isfinite(sample).all(axis=1)]
+        if plan.model.family == AUTO and learned.axes is not None:
+            name = _better_along_components(sample, plan.model.seed)
     family = family_named(name).build(params, sample)
     if not params:
         prior = prior_of(plan.model)
         family = base_from_sample(family, prior, sample)
-    return _spec(plan, name, family_named(name).parameters(family))
+    spec = _spec(plan, name, family_named(name).parameters(family))
+    if learned is None:
+        return spec
+    kept = packed(learned, plan.features)
+    return replace(spec, transformation=kept, seen_as=learned.in_words())
 
 
 def spec_on_record(plan: Plan, stored: StreamSpec) -> StreamSpec:
     """Say what the settings make of a stored stream: the same, unless somebody changed them."""
-    name, params = chosen_family(plan.model, plan.schema)
+    refuse_other_features(plan.features, stored)
+    learned = transformation_of(stored)
+    # One that began without sees many columns as "auto" did before there were features.
+    asked = FeatureSettings(components="all") if learned is None else plan.features
+    name, params = chosen_family(plan.model, plan.schema, asked)
+    if plan.model.family == AUTO and learned is not None:
+        name = stored.family
     if name != stored.family:
         return _spec(plan, name, params)
     family = family_named(name)
     merged = {**stored.family_params, **plan.model.params}
-    wanted = _spec(plan, name, family.parameters(family.build(merged, _no_sample(plan.schema))))
+    width = Schema.of(plan.schema).dimension if learned is None else learned.width
+    wanted = _spec(plan, name, family.parameters(family.build(merged, np.empty((0, width)))))
+    wanted = replace(wanted, transformation=stored.transformation, seen_as=stored.seen_as)
     # The same schema may have been written down by a version that spelt out less, or more.
     same = _schema_of(stored) == _schema_of(wanted)
     return replace(wanted, schema=stored.schema) if same else wanted
@@ -124,13 +162,17 @@ def new_shard(
     if spec.family == IRM.name:
         network = NetworkChain.start(family, prior, seed=spec.seed)
         return NetworkShard(network, family, cadence, memory)
-    return MixtureShard(Chain.start(family, prior, seed=spec.seed), family, cadence, memory)
+    shard = MixtureShard(Chain.start(family, prior, seed=spec.seed), family, cadence, memory)
+    shard.transformation = transformation_of(spec)
+    return shard
 
 
 def restored_shard(spec: StreamSpec, arrays: Arrays) -> Shard:
     """Make the shard that a snapshot's arrays are of."""
     kind: type[Shard] = NetworkShard if spec.family == IRM.name else MixtureShard
-    return kind.restore(arrays, family_of(spec))
+    shard = kind.restore(arrays, family_of(spec))
+    shard.transformation = transformation_of(spec)
+    return shard
 
 
 def free_shard(
@@ -177,24 +219,40 @@ def unfit(spec: StreamSpec, values: NDArray[np.float64]) -> dict[int, str]:
     values : ndarray of float64, shape (n, d)
     """
     validate, family = family_named(spec.family).validate, family_of(spec)
+    learned = transformation_of(spec)
     refused: dict[int, str] = {}
+    if learned is not None:
+        names = Schema.of(_schema_of(spec)).features
+        refused = {
+            row: _no_logarithm(names[at], values[row, at]) for row, at in learned.unfit(values)
+        }
+        values = learned.seen(values)
     start = 0
     while (verdict := validate(family, values[start:])) is not None:
         row, reason = verdict
-        refused[start + row] = reason
+        refused.setdefault(start + row, reason)
         start += row + 1
     return refused
+
+
+def _no_logarithm(name: str, value: float) -> str:
+    return f"field {name!r} is {value:g}, and only numbers above 0 have logarithms"
 
 
 def _schema_of(spec: StreamSpec) -> SchemaSettings:
     return msgspec.convert(spec.schema, SchemaSettings)
 
 
-def chosen_family(model: ModelSettings, schema: SchemaSettings) -> tuple[str, dict[str, Any]]:
+def chosen_family(
+    model: ModelSettings, schema: SchemaSettings, features: FeatureSettings
+) -> tuple[str, dict[str, Any]]:
     """Name of the family, and what the settings or the schema say of its parameters."""
     compiled = Schema.of(schema)
     if model.family == AUTO:
         name, params = choose_family(compiled)
+        # Parameters that somebody gave are of the columns as they are.
+        if sees_components(features, AUTO, compiled) and (features.asks or not model.params):
+            name = FULL
         return name, {**params, **model.params}
     if compiled.network is not (model.family == IRM.name):
         raise ParameterError(
@@ -202,6 +260,13 @@ def chosen_family(model: ModelSettings, schema: SchemaSettings) -> tuple[str, di
             "have two fields of kind 'vertex' under [schema], and no other family does"
         )
     return model.family, dict(model.params)
+
+
+def _better_along_components(seen: NDArray[np.float64], seed: int) -> str:
+    """Name of the family that predicts some of the rows (n, q) better from the others."""
+    choice = better_family(seen, FitSettings(seed=seed), time.perf_counter)
+    _log.info("family %s: %s", *choice)
+    return choice.family
 
 
 def _spec(plan: Plan, family: str, family_params: dict[str, Any]) -> StreamSpec:
@@ -222,7 +287,3 @@ def _spec(plan: Plan, family: str, family_params: dict[str, Any]) -> StreamSpec:
         schema={name: schema[name] for name in ("fields", "key", "time")},
         seed=plan.model.seed,
     )
-
-
-def _no_sample(schema: SchemaSettings) -> NDArray[np.float64]:
-    return np.empty((0, Schema.of(schema).dimension))

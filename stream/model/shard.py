@@ -22,6 +22,7 @@ from weald.mcmc.chain.growing import taken_from
 from weald.mcmc.contract import Chain
 from weald.mcmc.leases.leases import Budget
 from weald.mcmc.leases.outstanding import Lent
+from weald.mcmc.offline.transformation import Transformation
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.mcmc.settings import RefinementSettings
 from weald.storage.commit.commit import Certainty, PublicationRow
@@ -101,6 +102,8 @@ class Shard(ABC):
         self.bounding = Bounding()
         # Without one nothing is expanded, as in a replay: a commit that expands has a snapshot.
         self.archive: Archive | None = None
+        # Through which the family sees observations; None where as they are.
+        self.transformation: Transformation | None = None
         self.expanded = False
         self._draws = RecentDraws()
         self.groups = Groups()

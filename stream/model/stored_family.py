@@ -12,6 +12,8 @@ from weald.treecore.errors import ParameterError
 from weald.treecore.family import FAMILIES, FamilySpec
 from weald.treecore.relational.family import IRM
 
+from .stored_transformation import transformation_of
+
 __all__ = ["family_named", "family_of"]
 
 
@@ -28,5 +30,9 @@ def family_named(name: str) -> FamilySpec:
 
 def family_of(spec: StreamSpec) -> Any:
     """Build the family from what SQL keeps; the sample it once came from is not needed again."""
-    schema = Schema.of(msgspec.convert(spec.schema, SchemaSettings))
-    return family_named(spec.family).build(spec.family_params, np.empty((0, schema.dimension)))
+    transformation = transformation_of(spec)
+    if transformation is None:
+        width = Schema.of(msgspec.convert(spec.schema, SchemaSettings)).dimension
+    else:
+        width = transformation.width
+    return family_named(spec.family).build(spec.family_params, np.empty((0, width)))

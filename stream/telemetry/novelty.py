@@ -109,7 +109,11 @@ def surprise(shard: Shard, values: Surprise) -> Surprise:
     # A faded cluster may weigh less than half an observation.
     with np.errstate(divide="ignore"):
         predictive = Predictive.of(
-            shard.chain.family, shard.chain.prior, table["ids"], table["totals"]
+            shard.chain.family,
+            shard.chain.prior,
+            table["ids"],
+            table["totals"],
+            shard.transformation,
         )
     return -predictive.log_density(np.ascontiguousarray(values))
 

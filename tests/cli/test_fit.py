@@ -105,19 +105,45 @@ def test_many_columns_are_seen_along_components(clean: Path, weald: Command) -> 
     args = ("--iterations", "30", "--test", "other.npz", "--trace", "trace.npz")
     result = weald("fit", "t.npz", *args, "--output", "json")
     assert "columns of one value, left out: x5" in result.err
-    assert "29 columns, seen along 8 principal components" in result.err
+    assert "seen by the family: 8 components of 29 columns" in result.err
     answer = json.loads(result.out)
     assert (answer["n_features"], answer["n_components"]) == (29, 8)
     assert answer["adjusted_rand_index"] == 1.0
     assert answer["held_out"]["n"] == 100
     found = {row["features"]["x1"]["centre"] for row in answer["clusters"]}
     assert sorted(found) == pytest.approx(sorted(centre[:, 0]), abs=0.6)
-    assert weald("report", "t.npz", "--trace", "trace.npz", "--out", "r.html").code == 0
+    page = clean / "r.html"
+    assert weald("report", "t.npz", "--trace", "trace.npz", "--out", str(page)).code == 0
+    assert "x30" in page.read_text()
     fewer = weald("fit", "t.npz", *QUICK, "--components", "3", "--output", "json")
     assert json.loads(fewer.out)["n_components"] == 3
     refused = weald("fit", "t.npz", *QUICK, "--components", "many")
     assert refused.code == ExitCode.USAGE
     assert "expected auto, all, or a number" in refused.err
+
+
+def test_directions_and_standardised_columns(clean: Path, weald: Command) -> None:
+    """Two kinds that only directions tell apart; and what is asked for is told, or refused."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(200) % 2
+    rows = np.array([[1.0, 0.1, 0.1], [0.1, 1.0, 0.1]])[kind] + 0.02 * rng.normal(size=(200, 3))
+    rows *= np.exp(rng.normal(0.0, 1.0, 200))[:, None]
+    np.savez(clean / "t.npz", X=rows, y=kind)
+    args = ("--iterations", "30", "--unit-length", "--test", "t.npz", "--output", "json")
+    result = weald("fit", "t.npz", *args)
+    assert "seen by the family: rows of unit length" in result.err
+    answer = json.loads(result.out)
+    assert answer["adjusted_rand_index"] > 0.9
+    assert answer["clusters"][0]["features"]["x1"]["centre"] == pytest.approx(
+        rows[kind == int(answer["clusters"][0]["features"]["x2"]["centre"] > 1.0)][:, 0].mean(),
+        rel=0.2,
+    )
+    result = weald("fit", "t.npz", *QUICK, "--standardise", "--trace", "trace.npz")
+    assert "seen by the family: 3 columns standardised" in result.err
+    assert weald("report", "t.npz", "--trace", "trace.npz", "--out", "r.html").code == 0
+    refused = weald("fit", "t.npz", *QUICK, "--family", "poisson", "--standardise")
+    assert refused.code == ExitCode.USAGE
+    assert "--standardise: it is for families gaussian and diagonal, not poisson" in refused.err
 
 
 def test_logarithms_of_columns(weald: Command) -> None:
