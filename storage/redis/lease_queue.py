@@ -232,14 +232,18 @@ class LeaseQueue:
         """Say that the lease is being worked on; return whether it is still this worker's."""
         with answering(self._place):
             self._sign(keys=[self._workers], args=[worker])
-            rows = (
-                self._client.xpending_range(self._leases, _GROUP, taken.entry, taken.entry, 1)
-                if self._exists()
-                else []
-            )
-            if not rows or rows[0]["consumer"].decode() != worker:
+            try:
+                rows = self._client.xpending_range(
+                    self._leases, _GROUP, taken.entry, taken.entry, 1
+                )
+                if not rows or rows[0]["consumer"].decode() != worker:
+                    return False
+                self._client.xclaim(self._leases, _GROUP, worker, 0, [taken.entry], justid=True)
+            except redis.ResponseError as error:
+                # The server was flushed, perhaps between the two.
+                if not any(word in str(error) for word in _FLUSHED):
+                    raise
                 return False
-            self._client.xclaim(self._leases, _GROUP, worker, 0, [taken.entry], justid=True)
             return True
 
     def give_back(self, worker: str, taken: Taken, payload: bytes | None) -> None:
@@ -253,9 +257,6 @@ class LeaseQueue:
             pipe.xack(self._leases, _GROUP, taken.entry)
             pipe.xdel(self._leases, taken.entry)
             pipe.execute()
-
-    def _exists(self) -> bool:
-        return bool(self._client.exists(self._leases))
 
     def _pending(self, n: int) -> list[dict[str, Any]]:
         if n == 0:

@@ -11,9 +11,10 @@ from typing import Any
 
 from kafka import KafkaConsumer
 from kafka import TopicPartition as ClientPartition
-from kafka.errors import KafkaTimeoutError
+from kafka.errors import KafkaTimeoutError, LogTruncationError, OffsetOutOfRangeError
 
 from weald.storage.commit.log_marks import LogMark
+from weald.stream.errors import SourceUnavailable
 from weald.stream.record.record import Message, TopicPartition, checksum_of
 from weald.stream.settings import KafkaSettings
 
@@ -44,6 +45,8 @@ def look_at(
     ------
     KafkaError
         When the broker does not answer.
+    SourceUnavailable
+        When the log changed while it was looked at: what was seen of it is of two logs.
     """
     asked = [ClientPartition(*place) for place in sorted(places)]
     if not asked:
@@ -74,7 +77,12 @@ def look_at(
             for each, offset in last.items()
             if offset is not None and starts[each] <= offset < ends[each]
         }
-        read = _read(consumer, there, settings.connect_timeout_seconds)
+        try:
+            read = _read(consumer, there, settings.connect_timeout_seconds)
+        except (OffsetOutOfRangeError, LogTruncationError) as error:
+            raise SourceUnavailable(
+                f"topic {settings.topic!r} changed while it was looked at: {error!r}"
+            ) from error
     return {
         TopicPartition(*each): FoundLog(
             None if topic_id is None else str(topic_id), starts[each], ends[each], read.get(each)

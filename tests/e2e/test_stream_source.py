@@ -26,6 +26,7 @@ from weald.stream.engine.engine import Engine
 from weald.stream.errors import LogReplaced, SourceUnavailable
 from weald.stream.record.record import DeadLetter, Message, TopicPartition, checksum_of
 from weald.stream.settings import KafkaSettings
+from weald.stream.source import kafka_log
 from weald.stream.source.kafka_source import KafkaSource
 from weald.stream.source.recognition import Decision
 from weald.stream.source.single_writer import SingleWriterAssignor
@@ -283,6 +284,27 @@ def test_a_look_past_a_record_that_is_gone(
         assert (expired.start, expired.checksum) == (3, None)
 
 
+def test_a_log_that_changes_while_it_is_looked_at_is_looked_at_again(
+    kafka_topic: Callable[..., str], kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = Broker(kafka_bootstrap, kafka_topic(partitions=1), None)
+    broker.produce(0, 20)
+    read = kafka_log._read
+
+    def expired(*arguments: Any) -> dict[Any, str]:
+        monkeypatch.setattr(kafka_log, "_read", read)
+        with closing(KafkaAdminClient(bootstrap_servers=kafka_bootstrap)) as administrator:
+            administrator.delete_records({ClientPartition(*broker.place): 15})
+        return read(*arguments)
+
+    with closing(joined(broker.source())) as source:
+        monkeypatch.setattr(kafka_log, "_read", expired)
+        with pytest.raises(SourceUnavailable, match="changed while it was looked at"):
+            source.look({broker.place: LogMark(last_offset=12)})
+        log = source.look({broker.place: LogMark(last_offset=12)})[broker.place]
+        assert (log.start, log.end, log.checksum) == (15, 20, None)
+
+
 def test_a_record_that_is_not_there_has_the_engine_look_again(
     kafka_topic: Callable[..., str], kafka_bootstrap: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -384,6 +406,7 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
 
 ABSENT = """
 from weald.stream.errors import SourceUnavailable
+from weald.stream.source import kafka_log
 from weald.stream.source.kafka_source import KafkaSource
 from weald.stream.settings import KafkaSettings
 

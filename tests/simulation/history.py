@@ -40,6 +40,10 @@ class History:
         topic's name in their places is that of the log's account at the end.
     gone : set
         Topic's id, partition and offset of records that were deleted before they were read.
+    rewritten : set
+        Topic's id, partition and offset of places that a log has lost, and may have filled anew.
+    read_on : set of int
+        Partitions whose log lost its end while a writer read it, and was read on by the same.
     offers : dict
         By round, number and token what was put up for workers.
     """
@@ -54,7 +58,10 @@ class History:
         self.gone: set[tuple[str, int, int]] = set()
         self.offers: dict[tuple[int, int, int], bytes] = {}
         self.adopted: dict[int, bytes] = {}
+        self.rewritten: set[tuple[str, int, int]] = set()
         self.replaced = False
+        self.read_on: set[int] = set()
+        self._truncated: dict[int, tuple[str, int]] = {}
         self.commits = 0
         self._last = (0, 0)
         self._seq = 0
@@ -87,6 +94,7 @@ class History:
             self._wrong(f"commit {epoch} with {next_seq} came after {self._last}")
         self._last = (epoch, next_seq)
         self._look_at_rows(next_seq)
+        self._look_for_readers()
         self._look_at_offsets()
         self._look_at_publications()
         self._look_at_adoptions()
@@ -159,6 +167,29 @@ class History:
             unread = offset >= self.next_offset(partition) and offset not in log.records
             if (topic_id, place) == (topic, partition) and unread:
                 self.gone.add((topic, partition, offset))
+
+    def note_truncated(self, partition: int, places: range) -> None:
+        """A log loses these places, under whoever reads it now."""
+        self.replaced = True
+        self.rewritten |= {(self._broker.topic.id, partition, each) for each in places}
+        self._truncated[partition] = (self._owner(), self.next_offset(partition))
+
+    def _look_for_readers(self) -> None:
+        """Note whether the writer that read a log that lost its end has simply read on.
+
+        It looks at the log when it starts, and by then the record at SQL's mark is one of the log
+        that is there.
+        """
+        for partition, (owner, at) in list(self._truncated.items()):
+            if self.next_offset(partition) != at:
+                del self._truncated[partition]
+                # Before there is a stream, SQL has no mark of what was read.
+                if owner in ("", self._owner()):
+                    self.read_on.add(partition)
+
+    def _owner(self) -> str:
+        row = self._sql.execute("SELECT owner FROM streams").fetchone()
+        return "" if row is None else str(row[0])
 
     @property
     def too_few(self) -> bool:

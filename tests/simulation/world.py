@@ -180,10 +180,11 @@ class World:
         self._append(Event(event.at, "append", event.target, 3 * event.amount))
 
     def _truncate(self, event: Event) -> None:
-        log = self.broker.topic.logs[event.target % len(self.broker.topic.logs)]
+        partition = event.target % len(self.broker.topic.logs)
+        log = self.broker.topic.logs[partition]
         lost = min(1 + int(event.amount), log.end - log.start)
+        self.history.note_truncated(partition, range(log.end - lost, log.end))
         log.truncate(log.end - lost)
-        self.history.replaced = True
         # Other records take the places; the mark's own place is one of them, or beyond the end.
         self._append(Event(event.at, "append", event.target, lost if event.amount > 2 else 0))
 
@@ -265,7 +266,9 @@ class World:
 
     def _redis_stale(self, event: Event) -> None:
         self.redis.mark()
-        self.scheduler.spawn(Process("redis"), self.redis.fail_over, event.amount)
+        # Before everything heals: nothing would come that Redis could be mended with.
+        delay = min(event.amount, CHAOS_SECONDS - self.scheduler.now)
+        self.scheduler.spawn(Process("redis"), self.redis.fail_over, delay)
 
     # By an operator.
 

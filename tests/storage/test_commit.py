@@ -17,8 +17,9 @@ from tests.storage.batches import (
     dead_letter,
     full_batch,
     observations,
+    snapshot,
 )
-from weald.storage.commit.commit import STORED_BYTES
+from weald.storage.commit.commit import STORED_BYTES, LeaseRow
 from weald.storage.commit.log_marks import LogMark, LogReplacement
 from weald.storage.errors import Fenced, InvariantBroken, StreamConflict, StreamNotFound
 from weald.storage.queries.base import BatchCommit, Letters, OffsetAdvance
@@ -55,6 +56,39 @@ def test_a_batch_that_comes_twice_is_written_once(store: SqlStore) -> None:
     before = contents(store)
     store.commit(full_batch())
     assert contents(store) == before
+
+
+def test_another_s_batch_of_the_same_number_is_no_answer(store: SqlStore) -> None:
+    store.commit(batch(1, 1, 10))
+    store.claim(STREAM, "member-2", 2)
+    store.commit(batch(2, 11, 5, owner="member-2", generation=2))
+    with pytest.raises(Fenced):
+        store.commit(batch(2, 11, 5))
+
+
+def test_a_lease_is_closed_once_and_under_its_own_token(store: SqlStore) -> None:
+    offered = LeaseRow(1, 0, 1, "offered", 5, 1e9, begun_seq=10, begun_publication=0)
+    adopted = replace(offered, outcome="adopted", closed_at=2e9, worker="a")
+    store.commit(batch(1, 1, 10, leases=[offered]))
+    before = contents(store)
+    for foreign in (replace(adopted, token=2), replace(adopted, number=1)):
+        with pytest.raises(Fenced, match="not open"):
+            store.commit(batch(2, 11, 5, leases=[foreign]))
+        assert contents(store) == before
+    store.commit(batch(2, 11, 5, leases=[adopted]))
+    with pytest.raises(Fenced, match="not open"):
+        store.commit(batch(3, 16, 5, leases=[replace(adopted, worker="b")]))
+    assert store.leases(STREAM)[0].worker == "a"
+
+
+def test_the_newest_snapshots_are_kept_and_those_with_a_label(store: SqlStore) -> None:
+    store.commit(batch(1, 1, 10))
+    labelled = replace(snapshot(1, seq=10), label="by hand")
+    store.save_snapshot(STREAM, labelled, 1)
+    for epoch in range(2, 7):
+        first = 10 * epoch - 9
+        store.commit(batch(epoch, first, 10, snapshot=snapshot(epoch, seq=first + 9)))
+    assert [each.number for each in store.snapshots(STREAM)] == [6, 5, 4, 1]
 
 
 def test_a_batch_without_records_comes_twice(store: SqlStore) -> None:

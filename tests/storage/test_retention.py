@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.storage.batches import STREAM, full_batch
+from tests.storage.batches import STREAM, batch, cluster_row, full_batch, publication, snapshot
+from weald.storage.queries.base import Letters
 from weald.storage.settings import RetentionSettings
 from weald.storage.writing import retention
 from weald.storage.writing.store import SqlStore
@@ -47,3 +48,25 @@ def test_the_newest_are_kept_by_number(store: SqlStore) -> None:
     block = store.observations(STREAM, 0, 100)
     assert block is not None
     assert block.seq.tolist() == list(range(seq - 1, 11))
+
+
+def test_a_letter_that_waits_to_be_decided_anew_stays(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.commit(full_batch())
+    monkeypatch.setattr(retention, "time", SimpleNamespace(time=lambda: 4e9))
+    assert store.request_replay(STREAM, Letters()) == (1, 0)
+    assert "dead_letters" not in store.prune(STREAM, RetentionSettings(days=1.0))
+
+
+def test_the_newest_id_is_never_given_again(store: SqlStore) -> None:
+    """What ended with a publication that is forgotten goes, but ids go on after the newest."""
+    store.commit(full_batch())
+    ended = [cluster_row(1, 0, 2, retired=2), cluster_row(2, 0, 2, retired=2)]
+    store.commit(batch(2, 11, 10, publications=[publication(2, seq=20)], clusters=ended))
+    last = {"publications": [publication(3, seq=30)], "snapshot": snapshot(2, seq=30)}
+    store.commit(batch(3, 21, 10, **last))
+    store.delete_snapshots(STREAM, [1])
+    assert store.prune(STREAM, RetentionSettings(publications=1))["clusters"] == 1
+    left = store.clusters(STREAM, include_retired=True)
+    assert [row.cluster for row in left] == [2]

@@ -79,6 +79,23 @@ def test_a_flushed_server_is_no_error(queue: LeaseQueue, redis_url: str) -> None
     assert queue.take("a", 10.0, 0.1) is not None
 
 
+@pytest.mark.parametrize("step", ["xpending_range", "xclaim"])
+def test_a_server_flushed_while_a_worker_beats(
+    queue: LeaseQueue, redis_url: str, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    queue.offer(ITEMS[:1])
+    taken = queue.take("a", 10.0, 0.1)
+    assert taken is not None
+    command = getattr(queue._client, step)
+
+    def flushed(*arguments: Any, **options: Any) -> Any:
+        redis.Redis.from_url(redis_url).flushall()
+        return command(*arguments, **options)
+
+    monkeypatch.setattr(queue._client, step, flushed)
+    assert not queue.beat("a", taken)
+
+
 def test_a_server_flushed_while_a_worker_waits(queue: LeaseQueue, redis_url: str) -> None:
     queue.offer([])
     server = redis.Redis.from_url(redis_url)
