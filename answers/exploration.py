@@ -121,15 +121,15 @@ def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
     looked = [replace(each, values=each.values[at]) for each in columns]
     sizes = dict(zip(subject.largest, subject.predictive.rows[:, 0].tolist(), strict=False))
     clusters = [each for each in subject.largest if sizes[each] > 0.0]
-    grouped = all(each in subject.groups for each in clusters)
-    group = {each: subject.groups[each] for each in clusters} if grouped else {}
+    # What was born since the newest publication is in no group yet.
+    group = {each: subject.groups[each] for each in clusters if each in subject.groups}
     parts = [
         _part(looked, (subject.clusters[at], each), sizes, [each], subject.descriptions)
         for each in clusters
     ]
     own = np.array([group.get(each, -1) for each in subject.clusters[at].tolist()])
     groups = [
-        _part(looked, (own, each), sizes, [c for c in clusters if group[c] == each], {})
+        _part(looked, (own, each), sizes, [c for c in clusters if group.get(c) == each], {})
         for each in sorted(set(group.values()))
     ]
     there = np.isin(subject.clusters, clusters)

@@ -5,6 +5,8 @@
 - ``command``: ``weald serve``: the stored state over HTTP, and a page on which the stream
   clusters itself.
 - ``events``: lineage as it happens: server-sent events.
+- ``exploring``: what the live page shows: the explorer of the newest publication, made anew for
+  each.
 - ``openapi``: the OpenAPI document, made from the routes and the answers' types.
 - ``parameters``: what a question may be asked with: declared once, checked here, told by the
   OpenAPI document.

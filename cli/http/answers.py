@@ -11,6 +11,7 @@ __all__ = [
     "Clusters",
     "Event",
     "Events",
+    "Explored",
     "Feature",
     "Group",
     "Groups",
@@ -174,6 +175,20 @@ class Points(msgspec.Struct):
     axes: tuple[str, str]
     how: str
     items: list[Point]
+
+
+class Explored(msgspec.Struct):
+    """What the live page shows: HTML and what its script draws, as of a publication.
+
+    ``data`` is null before there is anything to see.
+    """
+
+    epoch: int
+    publication: int
+    tree: str
+    remark: str
+    timeline: str
+    data: dict[str, Any] | None
 
 
 class Stream(msgspec.Struct):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-from base64 import b64encode
 from hmac import compare_digest
 from http import HTTPStatus
 from importlib.metadata import version
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,6 +15,7 @@ from starlette.routing import Route as Address
 from weald.monitoring.host_names import names_an_address
 
 from .events import stream_events
+from .exploring import live_page
 from .openapi import document
 from .problem import HANDLERS, problem
 from .routes import ROUTES, endpoint
@@ -63,15 +61,8 @@ def application(state: StoredStream, settings: HttpSettings) -> ASGIApp:
 
 
 def _page() -> Any:
-    """Answer with the live page, whose own script is the only one that may run there."""
-    folder = files(__package__)
-    script = folder.joinpath("page.js").read_text(encoding="utf-8")
-    html = folder.joinpath("page.html").read_text(encoding="utf-8").replace("$script", script)
-    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = (
-        "default-src 'none'; connect-src 'self'; img-src data:; style-src 'unsafe-inline'; "
-        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    )
+    """Answer with the live page, whose own scripts are the only ones that may run there."""
+    html, policy = live_page()
     headers = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff"}
 
     async def page(_: Request) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +124,9 @@ def assignments_of(state: StoredStream, key: str, *, limit: int, as_of: Any = No
     found = state.reader.assignments(state.stream, keys, as_of=moment, limit=limit)
     if not found:
         raise RefusedError(HTTPStatus.NOT_FOUND, "no observation has this key")
-    items = [row_of(row, state) for row in found]
+    # Groups change from one publication to the next.
+    fresh = replace(state)
+    items = [row_of(row, fresh) for row in found]
     return msgspec.convert({"epoch": epoch, "items": items}, Assignments)
 
 

@@ -18,12 +18,14 @@ from .answers import (
     Cluster,
     Clusters,
     Events,
+    Explored,
     Groups,
     Points,
     Predictions,
     Question,
     Stream,
 )
+from .exploring import explored_of
 from .parameters import LARGEST_INTEGER, Parameter, parsed
 from .problem import RefusedError
 
@@ -106,6 +108,13 @@ ROUTES = (
         questions.points_of,
         Points,
         "The newest observations in two dimensions",
+        (ask.POINTS,),
+    ),
+    Route(
+        "/v1/explored",
+        explored_of,
+        Explored,
+        "What the live page shows of the newest publication",
         (ask.POINTS,),
     ),
     Route(

@@ -19,9 +19,11 @@ const explore = (data) => {
   // Parts: clusters, and the groups that they are in.
   const groupOf = new Map(data.clusters.map((part) => [part.id, part.group]));
   const grouped = data.groups.length > 0;
-  const partOf = { cluster: data.cluster, group: data.cluster.map((id) => groupOf.get(id)) };
-  const parts = { cluster: d3.index(data.clusters, (part) => part.id), group: d3.index(data.groups, (part) => part.id) };
-  const signs = new Map([...data.clusters, ...data.groups].map((part) => [part.id, part.sign]));
+  // A cluster that is in no group yet stands for itself among them.
+  const alone = grouped ? data.clusters.filter((part) => part.group === null).map((part) => ({ ...part, id: `new ${part.id}` })) : [];
+  const partOf = { cluster: data.cluster, group: data.cluster.map((id) => groupOf.get(id) ?? `new ${id}`) };
+  const parts = { cluster: d3.index(data.clusters, (part) => part.id), group: d3.index([...data.groups, ...alone], (part) => part.id) };
+  const signs = new Map([...data.clusters, ...data.groups, ...alone].map((part) => [part.id, part.sign]));
   const sign = (id) => signs.get(id);
   const svgSign = (id) => {
     const [colour, shape] = sign(id);
@@ -308,7 +310,7 @@ const explore = (data) => {
   const click = (event) => {
     const at = under(event);
     if (at < 0) return;
-    const deeper = !grouped || state.group === partOf.group[at] || state.cluster !== null;
+    const deeper = !grouped || !Number.isInteger(partOf.group[at]) || state.group === partOf.group[at] || state.cluster !== null;
     go(deeper ? { ...clear, cluster: data.cluster[at], row: at } : { ...clear, group: partOf.group[at], row: at });
   };
   const selectArea = () => {

@@ -13,7 +13,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,16 @@ if TYPE_CHECKING:
     from weald.answers.exploration import Exploration, Part
     from weald.stream.record.originals import Original
 
-__all__ = ["MOST_COLUMNS", "MOST_DRAWN", "explorer", "hash_of", "styles"]
+__all__ = [
+    "MOST_COLUMNS",
+    "MOST_DRAWN",
+    "Fragments",
+    "empty_explorer",
+    "explorer",
+    "fragments_of",
+    "hash_of",
+    "styles",
+]
 
 # Rows that a page holds; of more as many are drawn at random.
 MOST_DRAWN = 100_000
@@ -55,6 +64,23 @@ def styles() -> str:
     return _own("explorer.css")
 
 
+class Fragments(NamedTuple):
+    """What an explorer is filled with: HTML, a remark, and what its script draws."""
+
+    tree: str
+    remark: str
+    timeline: str
+    data: dict[str, Any]
+
+
+def fragments_of(found: Exploration, seed: int = 0) -> Fragments:
+    """Return what there is to explore as a page takes it; ``seed`` as of ``explorer``."""
+    drawn = found.sampled(MOST_DRAWN, np.random.default_rng(seed))
+    on_map = _is_map(drawn.plane.axes)
+    data = _payload(drawn, on_map=on_map)
+    return Fragments(_tree(found), _remark(drawn), _timeline(found), data)
+
+
 def explorer(found: Exploration, seed: int = 0) -> tuple[str, list[str]]:
     """Return HTML to put on a page, and the scripts (their texts) that it then needs.
 
@@ -64,21 +90,34 @@ def explorer(found: Exploration, seed: int = 0) -> tuple[str, list[str]]:
     seed : int
         Of the rows that are drawn where there are more than a page holds.
     """
-    drawn = found.sampled(MOST_DRAWN, np.random.default_rng(seed))
-    on_map = _is_map(drawn.plane.axes)
+    filled = fragments_of(found, seed)
+    on_map = filled.data["land"] is not None
+    return _filled(filled, _packed(filled.data)), _scripts(on_map=on_map)
+
+
+def empty_explorer() -> tuple[str, list[str]]:
+    """Return the same before there is anything to explore, for a page that asks for it."""
+    return _filled(Fragments("", "", "", {}), ""), _scripts(on_map=True)
+
+
+def _filled(fragments: Fragments, data: str) -> str:
     body = _own("explorer.html")
     for name, text in {
-        "tree": _tree(found),
-        "remark": escape(_remark(drawn)),
-        "timeline": _timeline(found),
+        "tree": fragments.tree,
+        "remark": escape(fragments.remark),
+        "timeline": fragments.timeline,
         "licence": f"<!-- {_own('vendor/LICENSE.md')} -->",
-        "data": _packed(_payload(drawn, on_map=on_map)),
+        "data": data,
     }.items():
         body = body.replace(f"<!--{name}-->", text)
+    return body
+
+
+def _scripts(*, on_map: bool) -> list[str]:
     libraries = ["vendor/d3.min.js"]
     if on_map:
         libraries.append("vendor/topojson-client.min.js")
-    return body, [*map(_own, libraries), _own("explorer.js")]
+    return [*map(_own, libraries), _own("explorer.js")]
 
 
 def hash_of(script: str) -> str:
@@ -175,7 +214,8 @@ def _tree(found: Exploration) -> str:
     inside: dict[int | None, list[Part]] = {}
     for part in found.parts:
         inside.setdefault(part.group, []).append(part)
-    return _list(_part("group", group, inside.get(group.id, ())) for group in found.groups)
+    groups = [_part("group", group, inside.get(group.id, ())) for group in found.groups]
+    return _list([*groups, *(_part("cluster", part) for part in inside.get(None, ()))])
 
 
 def _list(items: Iterable[str]) -> str:
@@ -184,12 +224,13 @@ def _list(items: Iterable[str]) -> str:
 
 def _part(kind: str, part: Part, inside: Sequence[Part] = ()) -> str:
     sure = "" if part.sure is None else f" · how sure {share_text(part.sure)}"
+    rows = f"{part.size:,} {'row' if part.size == 1 else 'rows'}"
     within = f" · {len(inside)} clusters" if len(inside) > 1 else ""
     head = (
         f'<a class="part" href="#{kind}={part.id}" data-kind="{kind}" data-id="{part.id}">'
         f'{_svg(part.id)}<span class="name"><b>{kind.capitalize()} {part.id}</b> '
         f"{escape(part.name)}</span>"
-        f'<span class="size">{part.size:,} rows · {part.share:.1%}{sure}{within}</span>'
+        f'<span class="size">{rows} · {part.share:.1%}{sure}{within}</span>'
         f'<span class="share"><i style="width:{100 * part.share:.2f}%"></i></span>'
         '<span class="match"></span></a>'
     )

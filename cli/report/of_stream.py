@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.answers.contrast import Portraits
+from weald.answers.exploration import Exploration, Part, exploration_of
 from weald.answers.prediction import Predictive
+from weald.answers.projection import Plane
 from weald.answers.records import lineage_record
 from weald.answers.report_data import Chains, NetworkSubject, Sampled, Shown, Subject
 from weald.answers.timeline import timeline_of_stream
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from weald.answers.stored_stream import StoredStream
     from weald.storage.queries.base import ObservationBlock, PublicationRow, RoundRow, StreamStatus
 
-__all__ = ["subject_of_stream"]
+__all__ = ["exploration_of_stream", "subject_of_stream"]
 
 BLOCK = 10_000
 COLUMNS = 8
@@ -28,6 +30,8 @@ EVENTS_SHOWN = 30
 # As many clusters as the page lists.
 DESCRIBED = 30
 NOT_YET = -1
+# Observations of which there is something to be seen, and vertices that name a cluster.
+LEAST_EXPLORED, NAMED = 2, 6
 
 
 def subject_of_stream(state: StoredStream, limit: int) -> Sampled:
@@ -39,6 +43,50 @@ def subject_of_stream(state: StoredStream, limit: int) -> Sampled:
         If the stream has no clusters yet.
     """
     return _network(state) if state.network else _observations(state, limit)
+
+
+def exploration_of_stream(state: StoredStream, limit: int) -> Exploration | None:
+    """Read what there is to explore of the newest ``limit`` observations, or of a whole network.
+
+    None before there is enough to be seen.
+    """
+    if state.network:
+        return _vertices(state)
+    try:
+        subject = _observations(state, limit, drawn=False)
+    except NotReadyError:
+        return None
+    if len(subject.clusters) < LEAST_EXPLORED:
+        return None
+    return exploration_of(subject, np.random.default_rng(0))
+
+
+def _vertices(state: StoredStream) -> Exploration | None:
+    """Vertices by their clusters: they have no places and no columns."""
+    try:
+        subject = _network(state)
+    except NotReadyError:
+        return None
+    n = len(subject.keys)
+    parts = []
+    for at in subject.largest:
+        inside = np.flatnonzero(subject.clusters == at)
+        pattern = ", ".join(subject.keys[each] for each in inside[:NAMED].tolist())
+        pattern += f" and {len(inside) - NAMED} more" if len(inside) > NAMED else ""
+        parts.append(Part(subject.ids[at], len(inside), len(inside) / n, None, pattern=pattern))
+    nowhere = np.full((n, 2), np.nan)
+    return Exploration(
+        plane=Plane(nowhere, ("", ""), "The vertices of a network have no places."),
+        keys=subject.keys,
+        clusters=np.array(subject.ids, dtype=np.int64)[subject.clusters],
+        density=np.full(n, np.nan),
+        columns=(),
+        texts=(),
+        parts=parts,
+        groups=(),
+        n_all=n,
+        timeline=timeline_of_stream(state),
+    )
 
 
 def _network(state: StoredStream) -> NetworkSubject:
@@ -98,7 +146,8 @@ def _drawn(state: StoredStream, atoms: NDArray[np.int64]) -> NDArray[np.int64]:
     return seen
 
 
-def _observations(state: StoredStream, limit: int) -> Subject:
+def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Subject:
+    """``drawn`` is whether pictures are made of it, which need more than the page's explorer."""
     reader, stream = state.reader, state.stream
     found = Predictive.of(state)
     status = reader.status(stream)
@@ -123,7 +172,9 @@ def _observations(state: StoredStream, limit: int) -> Subject:
         names=state.features,
         schema=state.schema,
         texts=_texts(blocks) if state.schema.has_text else (),
-        descriptions=_descriptions(state, found.clusters.clusters.tolist()),
+        descriptions=_descriptions(state, found.clusters.clusters.tolist())
+        if drawn or state.schema.has_text
+        else {},
         values=np.concatenate([block.values for block in blocks]),
         keys=[
             key or f"#{at}"
@@ -133,9 +184,9 @@ def _observations(state: StoredStream, limit: int) -> Subject:
         clusters=clusters,
         predictive=found.clusters,
         prior=found.prior,
-        draws=_draws(state, first, len(seq)),
+        draws=_draws(state, first, len(seq)) if drawn else np.empty((0, 0), dtype=np.int64),
         chains=_chains(publications),
-        history=_history(publications, seq, clusters, reader.changes(stream)),
+        history=_history(publications, seq, clusters, reader.changes(stream)) if drawn else (),
         events=told[-EVENTS_SHOWN:],
         groups={each: group for each, group in state.groups.items() if group is not None},
         moves=_moves(reader.rounds(stream)),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from weald.cli.terminal.output import Column
 
-from .explorer import explorer, hash_of, styles
+from .explorer import empty_explorer, explorer, hash_of, styles
 
 if TYPE_CHECKING:
     from weald.answers.exploration import Exploration
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .pictures import Picture
 
-__all__ = ["Section", "Trust", "render", "table"]
+__all__ = ["Section", "Trust", "render", "render_live", "table"]
 
 
 @dataclass(frozen=True)
@@ -65,22 +65,61 @@ def render(
     one by one in a policy that forbids all others, and the network.
     """
     body, scripts = ("", []) if found is None else explorer(found)
-    allowed = "".join(f" {hash_of(script)}" for script in scripts)
-    template = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
     told = (
         f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in subject.facts.items()
     )
-    return Template(template).substitute(
+    return _template().substitute(
         title=escape(subject.title),
         subtitle=escape(subject.subtitle),
         trust="" if trust is None else _trust(trust),
         styles="" if found is None else styles(),
         explorer=body,
-        scripts="".join(f"<script>{script}</script>\n" for script in scripts),
-        scripts_allowed=f"; script-src{allowed}" if scripts else "",
+        scripts=_scripts(scripts),
+        policy=_policy(scripts),
         facts="".join(told),
         pictures="\n".join(map(_figure, pictures)),
         tables="\n".join(_section(section) for section in sections if section.rows),
+    )
+
+
+def render_live(head: str, script: str) -> tuple[str, str]:
+    """Return a page that asks its own server what there is to explore, and its content policy.
+
+    ``head`` is HTML for its head, ``script`` asks, and calls ``explore`` with the answer.
+    """
+    body, scripts = empty_explorer()
+    scripts = [*scripts, script]
+    policy = f"{_policy(scripts)}; connect-src 'self'"
+    page = _template().substitute(
+        title="Weald",
+        subtitle="",
+        trust=head,
+        styles=styles(),
+        explorer=body,
+        scripts=_scripts(scripts),
+        policy=policy,
+        facts="",
+        pictures="",
+        tables='<p class="quiet">The same as JSON under <code>/v1</code>; '
+        '<a href="/openapi.json">openapi.json</a> describes it.</p>',
+    )
+    return page, policy
+
+
+def _template() -> Template:
+    return Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
+
+
+def _scripts(scripts: Sequence[str]) -> str:
+    return "".join(f"<script>{script}</script>\n" for script in scripts)
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """A policy that forbids the network, and every script but these."""
+    allowed = "".join(f" {hash_of(script)}" for script in scripts)
+    return (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+        f"{f'; script-src{allowed}' if scripts else ''}; base-uri 'none'; form-action 'none'"
     )
 
 

@@ -225,6 +225,7 @@ def test_it_can_be_used_without_a_mouse(page: Page) -> None:
     page.until("location.hash === '#group=2'")
     page.until("document.querySelector('#chosen-title').innerText.trim() === 'Group 2'")
     page.press("Escape")
+    page.until(f"document.querySelector('#count').textContent === '{N} rows'")
     page.ask("document.querySelector('.shape[aria-label=country] .bin').focus()")
     page.press("ArrowRight")
     page.press("Enter")

@@ -1,8 +1,10 @@
 """`weald serve`: answers, errors and the page, from a real server over a real socket."""
 
+import gzip
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -16,12 +18,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.servers.chromium import Browser
-from tests.servers.devtools import driven
+from tests.servers.devtools import Page, driven
 from weald.cli.errors import ExitCode
 
 from .conftest import N_GOOD, Command
 
 TOKEN = "a-token-nobody-guesses"  # noqa: S105 - of a server that lives for a test
+AXE = Path(__file__).parents[1] / "servers" / "vendor" / "axe.min.js.gz"
 PROBLEM = "application/problem+json"
 # The first answer compiles nothing, but loads numba.
 SECONDS = 60.0
@@ -248,16 +251,111 @@ def test_it_does_what_its_own_document_says(service: Service, tmp_path: Path) ->
     assert int(found.group(1)) == int(found.group(2)) > 100
 
 
+def rows(page: Page) -> int:
+    """Rows that the page shows as selected."""
+    return int(page.ask("document.querySelector('#count').textContent").split()[0].replace(",", ""))
+
+
+@pytest.mark.parametrize("dark", [False, True])
 def test_the_page_shows_the_stream_in_a_real_browser(
-    service: Service, tmp_path: Path, chromium: Browser
+    service: Service, chromium: Browser, *, dark: bool
 ) -> None:
     with driven(chromium.program) as page:
-        page.open(service.address)
-        named = "document.querySelector('#name').textContent"
-        page.until(f"{named}.endsWith('clusters of {N_GOOD} observations')")
-        page.until("document.querySelector('.dot')")
-        shown = page.ask("document.querySelectorAll('.dot').length")
-        assert shown == len(service.ask("/v1/clusters").json["items"])
+        page.open(service.address, dark=dark)
+        page.until("document.documentElement.dataset.ready")
+        heading = page.ask("document.querySelector('h1').textContent")
+        items = service.ask("/v1/clusters").json["items"]
+        assert heading == f"{len(items)} clusters of {N_GOOD} observations"
+        assert rows(page) == N_GOOD
+        shown = "[...document.querySelectorAll('.part[data-kind={}]')].map((e) => e.dataset.id)"
+        groups = {str(each["group"]) for each in items}
+        assert set(page.ask(shown.format("group"))) == groups
+        lines = page.ask("[...document.querySelectorAll('.lives .line text')].length")
+        assert lines == len(items)
+        page.ask(gzip.decompress(AXE.read_bytes()).decode() + "; null")
+        broken = page.ask("axe.run().then((r) => r.violations.map((v) => [v.id, v.nodes.length]))")
+        assert broken == []
         assert page.console == []
-    for width, dark in ((1200, True), (390, False)):
-        assert chromium.look(service.address, tmp_path, width=width, dark=dark).console == []
+        outside = "fetch('https://example.com/').then(() => 'went out', () => 'refused')"
+        assert page.ask(outside) == "refused"
+
+
+def test_the_page_follows_the_stream_and_leaves_people_where_they_are(
+    filled: Path, weald: Command, tmp_path: Path, chromium: Browser
+) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(filled, home)
+
+    def arrive(first: int, n: int = 100) -> None:
+        """More of the first kind come, and are published."""
+        with (home / "records.jsonl").open("a") as file:
+            for at in range(first, first + n):
+                file.write(json.dumps({"id": f"k{at}", "time": at, "x": -10.0, "y": 5 + at / 1e3}))
+                file.write("\n")
+        result = weald("run", "--config", str(home))
+        assert result.code == 0, result.err
+
+    def headed(n: int) -> str:
+        return f"document.querySelector('h1').textContent.endsWith('of {n} observations')"
+
+    with (
+        serving(home, WEALD__HTTP__POLL_SECONDS="0.1") as address,
+        driven(chromium.program) as page,
+    ):
+        page.open(address)
+        page.until("document.documentElement.dataset.ready")
+        publication = Service(address).ask("/v1/stream").json["publication"]
+        # The first cluster is that of the first record.
+        first = Service(address).ask("/v1/assignments/k0").json["items"][0]["cluster"]
+        page.ask(f"location.hash = '#cluster={first}'; null")
+        page.until("document.querySelector('#chosen-title').innerText.trim().startsWith('Cluster')")
+        before = rows(page)
+        page.ask("document.querySelector('.lives a.line').focus()")
+        focused = page.ask("document.activeElement.dataset.id")
+        arrive(N_GOOD)
+        page.until(headed(N_GOOD + 100))
+        page.until(f"Number(document.querySelector('#count').textContent.split(' ')[0]) > {before}")
+        newest = Service(address).ask("/v1/stream").json["publication"]
+        assert newest > publication
+        page.until(
+            f"document.querySelector('#state').textContent.startsWith('Publication {newest}')"
+        )
+        assert page.ask("location.hash") == f"#cluster={first}"
+        assert page.ask("document.activeElement.dataset.id") == focused
+        # Held still, it tells numbers and moves nothing.
+        page.click("#hold")
+        before = rows(page)
+        arrive(N_GOOD + 100)
+        page.until(headed(N_GOOD + 200))
+        assert rows(page) == before
+        page.click("#hold")
+        page.until(f"Number(document.querySelector('#count').textContent.split(' ')[0]) > {before}")
+        assert page.console == []
+
+
+def test_the_page_asks_for_the_token(filled: Path, chromium: Browser) -> None:
+    with serving(filled, WEALD__HTTP__TOKEN=TOKEN) as address, driven(chromium.program) as page:
+        page.open(address)
+        page.until("!document.querySelector('#token-form').hidden")
+        page.ask("document.querySelector('#token').focus()")
+        page.type(TOKEN)
+        page.press("Enter")
+        page.until("document.documentElement.dataset.ready")
+        assert rows(page) == N_GOOD
+        assert page.ask("document.querySelector('#token-form').hidden")
+
+
+def test_a_stream_without_observations_is_said_to_have_none(
+    clean: Path, weald: Command, chromium: Browser
+) -> None:
+    (clean / "none.jsonl").write_text('{"x": 1, "y": 2}\n')
+    (clean / "weald.toml").write_text(
+        "[stream]\nname = 'young'\nsource = 'file'\npath = 'none.jsonl'\n"
+        "[schema]\nfields = [{name = 'x'}, {name = 'y'}]\n[redis]\nenabled = false\n"
+        "[monitoring]\nport = 0\n[storage]\nurl = 'sqlite:///weald.db'\n"
+    )
+    assert weald("run", "--config", str(clean)).code == 0
+    with serving(clean) as address, driven(chromium.program) as page:
+        page.open(address)
+        page.until("document.querySelector('#state').textContent === 'Too few observations yet.'")
+        assert page.console == []

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from weald.cli.http.exploring import explored_of
 from weald.cli.main import main
+from weald.cli.terminal.opened import reading
 
 PAGE = (Path(__file__).parents[2] / "docs" / "networks.md").read_text().split("## A stream")[1]
 
@@ -58,6 +60,15 @@ def test_the_page_on_networks(
     assert medici["cluster"] in {row["cluster"] for row in rows}
     exported = weald(capsys, "export assignments").splitlines()
     assert len(exported) == 1 + 15
+    # The live page has vertices in clusters, without places.
+    with reading(Path(), None, None) as state:
+        explored = explored_of(state, limit=1000)
+    assert explored.data is not None
+    assert len(explored.data["keys"]) == 15
+    assert all(any(key in line for line in exported[1:]) for key in explored.data["keys"])
+    assert set(explored.data["x"]) == {None}
+    assert "Medici" in explored.tree
+    assert 'class="lives"' in explored.timeline
     (answer,) = json.loads(weald(capsys, "predict question.jsonl --output json"))
     assert 0.0 < answer["edge"] < 1.0
     assert answer["source_cluster"] == medici["cluster"]
