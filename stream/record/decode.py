@@ -7,6 +7,7 @@ field is wrong and why; schemas with nested paths always take the slow one.
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -53,8 +54,11 @@ def decode(
         The others, in order. Nothing is lost: both lengths add up to that of `messages`.
     """
     verdicts = [_verdict(message, schema) for message in messages]
-    rows = [i for i, verdict in enumerate(verdicts) if isinstance(verdict, Parsed)]
-    parsed = [verdict for verdict in verdicts if isinstance(verdict, Parsed)]
+    rows, parsed = [], []
+    for i, verdict in enumerate(verdicts):
+        if isinstance(verdict, Parsed):
+            rows.append(i)
+            parsed.append(verdict)
     values = _values(parsed, schema)
     times = _times(parsed, [messages[i].timestamp_ms for i in rows], received_at)
     scaled = values if schema.scaling is None else schema.scaling(values)
@@ -89,7 +93,8 @@ def _verdict(message: Message, schema: Schema) -> Parsed | Refused:
     if schema.packed:
         return _packed(message, schema)
     try:
-        value = _admitted(_unwrapped(message.value, schema), schema)
+        value = message.value if schema.unwrap is None else _unwrapped(message.value, schema)
+        value = _admitted(value, schema)
         broker = broker_key(message.key) if schema.key is None else None
         if schema.compiled is not None:
             try:
@@ -129,15 +134,15 @@ def _unwrapped(value: bytes | None, schema: Schema) -> bytes | None:
 def _admitted(value: bytes | None, schema: Schema) -> bytes:
     if value is None:
         raise Refused(Reason.TOMBSTONE, "the record has no value")
-    if len(value) > schema.settings.max_bytes:
-        limit = schema.settings.max_bytes
+    settings = schema.settings
+    if len(value) > (limit := settings.max_bytes):
         raise Refused(Reason.TOO_LARGE, f"the record is longer than max_bytes = {limit}")
     if not value.isascii():
         try:
             value.decode()
         except UnicodeDecodeError as error:
             raise Refused(Reason.BAD_UTF8, f"byte {error.start}: {error.reason}") from None
-    limit = schema.settings.max_depth
+    limit = settings.max_depth
     if value.count(b"[") + value.count(b"{") > limit and _depth(value) > limit:
         raise Refused(Reason.TOO_DEEP, f"the record is nested deeper than max_depth = {limit}")
     if not value or value.isspace():
@@ -155,11 +160,12 @@ def _depth(value: bytes) -> int:
 def _from_struct(struct: msgspec.Struct, broker: str | None, schema: Schema) -> Parsed:
     members = msgspec.structs.astuple(struct)
     n = len(schema.fields)
+    numbers: Sequence[float]
     numbers = members[:n] if schema.scalar else _flattened(members, schema)
     key = broker if schema.key is None else checked_key(members[n])
     time = NO_TIME if schema.time is None else time_of(members[-1], text=schema.text)
-    texts = [members[i] for i, field in enumerate(schema.fields) if field.kind == "text"]
-    return Parsed(numbers, key, time, shown_text(texts))
+    text = shown_text([members[i] for i in schema.texts]) if schema.texts else None
+    return Parsed(numbers, key, time, text)
 
 
 def _flattened(members: Sequence[Any], schema: Schema) -> list[float]:
@@ -180,8 +186,9 @@ def _values(parsed: Sequence[Parsed], schema: Schema) -> NDArray[np.float64]:
     if schema.packed:
         joined = b"".join(map(bytes, (record.numbers for record in parsed)))  # type: ignore[arg-type]  # the message itself
         return np.frombuffer(joined, dtype="<f8").reshape(len(parsed), schema.dimension)
-    flat = [number for record in parsed for number in record.numbers]
-    return np.array(flat, dtype=np.float64).reshape(len(parsed), schema.dimension)
+    flat = chain.from_iterable([record.numbers for record in parsed])
+    n, d = len(parsed), schema.dimension
+    return np.fromiter(flat, dtype=np.float64, count=n * d).reshape(n, d)
 
 
 def _times(

@@ -1,8 +1,11 @@
 """Records between their arrival and their commit, with the account of each partition."""
 
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +27,14 @@ def fresh(messages: Sequence[Message], offsets: Mapping[TopicPartition, int]) ->
     """
     reached = dict(offsets)
     kept: list[Message] = []
-    for message in messages:
-        place = TopicPartition(message.topic, message.partition)
-        if message.offset >= reached.get(place, 0):
-            kept.append(message)
-            reached[place] = message.offset + 1
+    for (topic, partition), part in groupby(messages, key=itemgetter(0, 1)):
+        place = TopicPartition(topic, partition)
+        next_offset = reached.get(place, 0)
+        for message in part:
+            if message.offset >= next_offset:
+                kept.append(message)
+                next_offset = message.offset + 1
+        reached[place] = next_offset
     return kept
 
 
@@ -127,12 +133,15 @@ class Held:
         offsets : mapping of TopicPartition to int
             Next offset of each partition that was read before: nothing but duplicates moves none.
         """
-        for message in messages:
-            place = TopicPartition(message.topic, message.partition)
-            account = self._account(*place, offsets.get(place, message.offset))
-            account.received += 1
-            if message.offset >= account.next_offset:
-                account.next_offset, account.last = message.offset + 1, message
+        # Of one partition there are many in a row.
+        for (topic, partition), part in groupby(messages, key=itemgetter(0, 1)):
+            run = list(part)
+            first = offsets.get(TopicPartition(topic, partition), run[0].offset)
+            account = self._account(topic, partition, first)
+            account.received += len(run)
+            for message in run:
+                if message.offset >= account.next_offset:
+                    account.next_offset, account.last = message.offset + 1, message
         self._keep(kept, decoded, received_at)
 
     def _keep(
@@ -141,8 +150,8 @@ class Held:
         decoded: tuple[Batch, list[DeadLetter]],
         received_at: float,
     ) -> None:
-        for message in kept:
-            self._account(message.topic, message.partition).kept += 1
+        for place, n in Counter(map(itemgetter(0, 1), kept)).items():
+            self._account(*place).kept += n
         batch, dead = decoded
         self._bury(dead)
         if len(batch):
@@ -255,13 +264,17 @@ class Held:
     def newest(self) -> dict[TopicPartition, float]:
         """Broker's time of the last record of each partition, epoch seconds."""
         return {
-            TopicPartition(message.topic, message.partition): message.timestamp_ms / 1000
-            for message in self._messages
-            if message.timestamp_ms >= 0
+            place: account.last.timestamp_ms / 1000
+            for place, account in self._accounts.items()
+            if account.last is not None and account.last.timestamp_ms >= 0
         }
 
     def _account(self, topic: str, partition: int, offset: int = 0) -> _Account:
-        return self._accounts.setdefault(TopicPartition(topic, partition), _Account(offset))
+        place = TopicPartition(topic, partition)
+        account = self._accounts.get(place)
+        if account is None:
+            account = self._accounts[place] = _Account(offset)
+        return account
 
     def _bury(self, dead: Sequence[DeadLetter]) -> None:
         for letter in dead:

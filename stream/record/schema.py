@@ -158,40 +158,45 @@ class Schema:
         compiled = _compile(settings, fields, (key, time), text=text)
         return cls(settings, fields, key, time, text, compiled, unwrap, packed)
 
-    @property
+    @cached_property
     def dimension(self) -> int:
         """Number of features d of an observation."""
         return sum(field.width for field in self.fields)
 
-    @property
+    @cached_property
     def features(self) -> tuple[str, ...]:
         """Names of the d features; an array's are numbered, as in ``x.0``."""
         return tuple(column for field in self.fields for column in field.columns)
 
-    @property
+    @cached_property
     def kinds(self) -> tuple[str, ...]:
         """Kinds of the d features."""
         return tuple(field.kind for field in self.fields for _ in field.columns)
 
-    @property
+    @cached_property
     def scalar(self) -> bool:
         """Whether every field is a single plain number."""
         return all(field.size is None and field.read is None for field in self.fields)
 
-    @property
+    @cached_property
     def network(self) -> bool:
         """Whether a record is an edge between two vertices."""
         return self.fields[0].kind == "vertex"
 
-    @property
+    @cached_property
     def has_text(self) -> bool:
         """Whether records have a text that people may want to see."""
-        return any(field.kind == "text" for field in self.fields)
+        return bool(self.texts)
 
-    @property
+    @cached_property
     def has_only_text(self) -> bool:
         """Whether records have nothing but texts to be described by."""
-        return all(field.kind == "text" for field in self.fields)
+        return len(self.texts) == len(self.fields)
+
+    @cached_property
+    def texts(self) -> tuple[int, ...]:
+        """Places of the fields that are texts."""
+        return tuple(i for i, field in enumerate(self.fields) if field.kind == "text")
 
     @cached_property
     def scaling(self) -> "Scaling | None":
