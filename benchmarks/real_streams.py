@@ -1,0 +1,135 @@
+"""What a stream shows of real labelled tables by default, as somebody would run it on a file.
+
+    python -m benchmarks.real_streams                every table that is here: some minutes
+    python -m benchmarks.real_streams wine digits    these
+    python -m benchmarks.real_streams --write        and put the table into docs/real-streams.md
+
+Each table becomes a CSV file in an order drawn once, 6,000 rows at most. `weald init
+--from-sample`, `weald run` and `weald export` do the rest, without a single setting but that Redis
+is not asked.
+Adjusted Rand index of the clusters and of the groups that are shown when the file has ended.
+Seconds are wall time from the first command to the end of the run, kernels there.
+"""
+
+import argparse
+import csv
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from benchmarks.labelled_tables import TABLES, TUNED_ON, load
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "real-streams.md"
+MOST_ROWS = 6000
+WEALD = Path(sys.executable).with_name("weald")
+
+
+class Row(NamedTuple):
+    """What a stream shows of a table in the end."""
+
+    table: str
+    n: int
+    clusters: tuple[int, float]
+    groups: tuple[int, float]
+    seconds: float
+
+
+def _weald(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [WEALD, *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"weald {' '.join(arguments)}: {done.stderr}")
+    return done.stdout
+
+
+def row_of(name: str) -> Row | None:
+    """Run a stream over a table; None where it is not here."""
+    loaded = load(name)
+    if loaded is None:
+        print(f"{name}: not here, passed over", flush=True)
+        return None
+    values, labels = loaded
+    order = np.random.default_rng(0).permutation(len(values))[:MOST_ROWS]
+    values, labels = values[order], labels[order]
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        with (folder / "table.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["id", *(f"x{column}" for column in range(values.shape[1]))])
+            writer.writerows([f"row-{at}", *row] for at, row in enumerate(values.tolist()))
+        began = time.perf_counter()
+        _weald(folder, "init", "--from-sample", "table.csv")
+        _weald(folder, "run", "--set", "redis.enabled=false")
+        seconds = time.perf_counter() - began
+        shown = list(csv.DictReader(_weald(folder, "export", "assignments").splitlines()))
+    truth = labels[[int(each["key"].removeprefix("row-")) for each in shown]]
+    levels = []
+    for level in ("cluster", "group"):
+        found = [each[level] for each in shown]
+        levels.append((len(set(found)), float(adjusted_rand_score(truth, found))))
+    row = Row(name, len(shown), levels[0], levels[1], seconds)
+    print(
+        f"{name:16} {row.n:5}  clusters {row.clusters[0]:4} {row.clusters[1]:5.2f}  "
+        f"groups {row.groups[0]:4} {row.groups[1]:5.2f}  {seconds:5.1f} s",
+        flush=True,
+    )
+    return row
+
+
+def page(rows: Sequence[Row]) -> str:
+    """The document."""
+    lines = [
+        "# Real tables as streams",
+        "",
+        "Written by `python -m benchmarks.real_streams --write`: `weald init --from-sample`,",
+        "`weald run` and `weald export` on a file, without a setting. Adjusted Rand index with the",
+        "labels, and the number of clusters, when the file has ended; what fits show of the same",
+        "tables, beside peers, is on [another page](real-tables.md). Weald's rules were set on the",
+        "tables with a star.",
+        "",
+        "| table | records | clusters | groups | seconds |",
+        "|---|---|---|---|---|",
+    ]
+    for row in rows:
+        star = "\\*" if row.table in TUNED_ON else ""
+        levels = [f"{index:.2f} ({count})" for count, index in (row.clusters, row.groups)]
+        cells = [f"{row.table}{star}", str(row.n), *levels, f"{row.seconds:.0f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    for title, chosen in (
+        ("**mean**", list(rows)),
+        ("mean, no star", [row for row in rows if row.table not in TUNED_ON]),
+    ):
+        means = [
+            float(np.mean([getattr(row, level)[1] for row in chosen] or [np.nan]))
+            for level in ("clusters", "groups")
+        ]
+        lines.append(f"| {title} | | {means[0]:.2f} | {means[1]:.2f} | |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run what was asked for and print, or write, the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("tables", nargs="*", help="all by default")
+    parser.add_argument("--write", action="store_true", help="renew docs/real-streams.md")
+    asked = parser.parse_args()
+    found = [row_of(name) for name in asked.tables or TABLES]
+    rows = [row for row in found if row is not None]
+    told = page(rows)
+    print(told)
+    if asked.write:
+        PAGE.write_text(told, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
