@@ -2,13 +2,15 @@
 
     python -m benchmarks.calibration                 100 sets, some minutes
     python -m benchmarks.calibration --sets 200 --stream
+    python -m benchmarks.calibration --sets 8 --stream --rows 20000
 
 Each set is drawn from a Dirichlet process mixture of Gaussians with a base measure of its own: 300
-rows of three columns, of clusters that overlap. Weald is on its defaults, which do not know it.
-Three things are compared with the truth: whether two rows are together (against the draws' share),
-how much of a row's true cluster lies in the cluster that is shown (against `probability`), and
-whether one that is shown alone is alone (against its `probability`). The expected calibration error
-is the mean distance between what was said and what was true, over ten bins by size.
+rows (unless others are asked for) of three columns, of clusters that overlap. Weald is on its
+defaults, which do not know it. Three things are compared with the truth: whether two rows are
+together (against the draws' share), how much of a row's true cluster lies in the cluster that is
+shown (against `probability`), and whether one that is shown alone is alone (against its
+`probability`). The expected calibration error is the mean distance between what was said and what
+was true, over ten bins by size.
 """
 
 import argparse
@@ -39,18 +41,18 @@ class Said(NamedTuple):
     true: Values
 
 
-def drawn_set(rng: Generator) -> tuple[Values, Labels]:
-    """Rows (300, 3) and their clusters, from a mixture with its own alpha, kappa, nu and psi."""
+def drawn_set(rng: Generator, rows: int = ROWS) -> tuple[Values, Labels]:
+    """Rows (n, 3) and their clusters, from a mixture with its own alpha, kappa, nu and psi."""
     alpha, kappa = rng.gamma(3.0, 0.7), np.exp(rng.uniform(-3.5, -1.0))
     freedom = np.exp(rng.uniform(1.0, 4.0))
-    labels, counts = np.zeros(ROWS, dtype=np.int64), [1]
-    for row in range(1, ROWS):
+    labels, counts = np.zeros(rows, dtype=np.int64), [1]
+    for row in range(1, rows):
         weights = np.array([*counts, alpha])
         labels[row] = rng.choice(len(weights), p=weights / weights.sum())
         if labels[row] == len(counts):
             counts.append(0)
         counts[labels[row]] += 1
-    values = np.empty((ROWS, COLUMNS))
+    values = np.empty((rows, COLUMNS))
     for cluster in range(len(counts)):
         # Inverse Wishart with mean one: nu = freedom + d + 1.
         normal = rng.standard_normal((COLUMNS, int(np.ceil(freedom)) + COLUMNS + 1))
@@ -76,28 +78,30 @@ def offline(values: Values, seed: int) -> tuple[Labels, Values, list[Labels]]:
 
 
 def stream(values: Values, seed: int) -> tuple[Labels, Values, list[Labels]]:
-    """The same of a stream after its last publication."""
-    cadence = RefinementSettings(every_records=50, publish_every_records=ROWS)
+    """The same of a stream after its last publication; of few rows that is its only one."""
+    rows = len(values)
+    few = RefinementSettings(every_records=50, publish_every_records=ROWS)
     model = ModelSettings(family="gaussian", seed=seed)
-    shard = free_shard(model, cadence, values[:200])
-    told = shard.apply(values, 0.0).certainties[-1]
-    probability = np.full(ROWS, np.nan)
-    probability[told.seq - 1] = told.percent[0] / 100.0
+    shard = free_shard(model, few if rows == ROWS else RefinementSettings(), values[:200])
+    probability = np.full(rows, np.nan)
+    for done in (shard.apply(values, 0.0), shard.conclude(0.0)):
+        for told in done.certainties:
+            probability[told.seq - 1] = told.percent[0] / 100.0
     state = shard.state()
     lengths = state["draws.lengths"]
     draws = np.split(state["draws.labels"], np.cumsum(lengths)[:-1])
-    whole = [each.astype(np.int64) for each in draws if len(each) == ROWS]
+    whole = [each.astype(np.int64) for each in draws if len(each) == rows]
     return np.unique(shard.clusters, return_inverse=True)[1], probability, whole
 
 
-def judged(find: Find, n_sets: int) -> dict[str, Said]:
+def judged(find: Find, n_sets: int, rows: int = ROWS) -> dict[str, Said]:
     """Everything that was said of many sets, beside the truth."""
     found: dict[str, list[tuple[Values, Values]]] = {"pairs": [], "membership": [], "alone": []}
     for seed in range(n_sets):
         rng = np.random.default_rng(seed)
-        values, truth = drawn_set(rng)
+        values, truth = drawn_set(rng, rows)
         shown, probability, draws = find(values, seed)
-        one, other = rng.integers(0, ROWS, (2, PAIRS))
+        one, other = rng.integers(0, rows, (2, PAIRS))
         together = np.mean([each[one] == each[other] for each in draws], axis=0)
         apart = one != other
         found["pairs"].append((together[apart], (truth[one] == truth[other])[apart]))
@@ -106,8 +110,8 @@ def judged(find: Find, n_sets: int) -> dict[str, Said]:
         found["membership"].append((probability[~alone], true[~alone]))
         found["alone"].append((probability[alone], (np.bincount(truth)[truth] == 1)[alone]))
     return {
-        name: Said(*(np.concatenate(each).astype(np.float64) for each in zip(*rows, strict=True)))
-        for name, rows in found.items()
+        name: Said(*(np.concatenate(each).astype(np.float64) for each in zip(*sets, strict=True)))
+        for name, sets in found.items()
     }
 
 
@@ -133,9 +137,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sets", type=int, default=100)
+    parser.add_argument("--rows", type=int, default=ROWS, help="rows of each set")
     parser.add_argument("--stream", action="store_true", help="a stream in place of a fit")
     asked = parser.parse_args()
-    for name, said in judged(stream if asked.stream else offline, asked.sets).items():
+    find = stream if asked.stream else offline
+    for name, said in judged(find, asked.sets, asked.rows).items():
         print(f"{name}: expected calibration error {calibration_error(said):.3f}")
         for p, q, n in table(said):
             print(f"  said {p:.2f}  true {q:.2f}  of {n}")

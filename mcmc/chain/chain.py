@@ -50,6 +50,9 @@ from .window import Moved, WindowPosition
 __all__ = ["Chain", "Note", "Walk"]
 
 _FIRST_CAPACITY = 1024
+# Of all atoms, what Gibbs sampling redraws in a round. Draws between which few atoms were redrawn
+# agree without being sure.
+_REDRAWN = 0.5
 
 Arrays = dict[str, NDArray[Any]]
 P = TypeVar("P", bound=PartitionState[object])
@@ -218,7 +221,8 @@ class Chain(Holdings):
         walk = Walk(self._first_prior)
         if self.n_atoms:
             position, present = self._position(), self._present()
-            for _ in walk.rounds(self._rng, position, stream_kernels(kernels), rounds):
+            schedule = stream_kernels(kernels, _REDRAWN)
+            for _ in walk.rounds(self._rng, position, schedule, rounds):
                 self._company.note(present, position.labels())
                 if note is not None:
                     note(self._by_id(position.labels()))

@@ -27,11 +27,15 @@ def kernel(entry: Entry) -> Sampler[MixtureState]:
     return sampler(entry, _scan(_all), least=_scan(_any))
 
 
-def gibbs_on(limit: int) -> Sampler[MixtureState]:
-    """Collapsed Gibbs on at most ``limit`` atoms a sweep, drawn without regard to the partition."""
+def gibbs_on(limit: int, share: float = 0.0) -> Sampler[MixtureState]:
+    """Collapsed Gibbs on some atoms a sweep, drawn without regard to the partition.
+
+    They are ``limit`` many, or this share of all where that is more.
+    """
 
     def some(rng: Generator, n_atoms: int) -> NDArray[np.int64]:
-        drawn = rng.choice(n_atoms, size=min(n_atoms, limit), replace=False, shuffle=False)
+        visited = min(n_atoms, max(limit, int(share * n_atoms)))
+        drawn = rng.choice(n_atoms, size=visited, replace=False, shuffle=False)
         return np.asarray(drawn, dtype=np.int64)
 
     return Sampler("gibbs", "exact", ("gibbs",), _scan(some))

@@ -1,8 +1,7 @@
 """Which kernels refine a stream, by the writer or by workers: resolved, and refused in a sentence.
 
 A stream shows what one chain draws, for ever: its kernels are exact, need no other chain, and reach
-every partition. A sweep of Gibbs sampling is bounded, so that a round does not grow with the
-stream.
+every partition. A sweep of Gibbs sampling is of some atoms only, so that a round costs less.
 """
 
 from __future__ import annotations
@@ -44,12 +43,13 @@ def _streamed(names: str, kernels: Kernels[S]) -> list[Kernel[S]]:
     return found
 
 
-def stream_kernels(names: str) -> tuple[Kernel[Position], ...]:
+def stream_kernels(names: str, share: float = 0.0) -> tuple[Kernel[Position], ...]:
     """Kernels that refine a stream of a mixture, by a comma-joined list of names, in order.
 
+    Gibbs sampling redraws a thousand atoms a sweep, or this share of them where that is more.
     Raises ParameterError for an unknown one, and for one that no stream can have.
     """
-    bounded = gibbs_on(_GIBBS_ATOMS)
+    bounded = gibbs_on(_GIBBS_ATOMS, share)
     found = _streamed(names, KERNELS)
     return tuple(bounded if each.name == bounded.name else each for each in found)
 
