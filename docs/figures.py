@@ -2,12 +2,16 @@
 
 Run it from the root of the repository, without compilation, which takes longer than so few points:
 ``NUMBA_DISABLE_JIT=1 .venv/bin/python docs/figures.py``; names of kernels, and ``network-`` before
-those of networks, draw theirs alone.
+those of networks, draw theirs alone. ``kmeans`` and ``overview`` are drawn when they are asked for,
+compiled: ``.venv/bin/python docs/figures.py kmeans overview``.
 """
 
 import sys
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
+from runpy import run_path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
@@ -32,6 +36,8 @@ from weald.treecore.relational.network import Links, make_network
 FOLDER = Path(__file__).parent / "images"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e0a800", "#56b4e9", "#8c564b", "#7f6bd6")
 N, SWEEPS = 36, 40
+# Observations that are marked as least sure.
+LEAST_SURE = 2
 LIKE_THE_OTHERS: dict[str, Any] = {
     "learn_hyper": False,
     "iterations": SWEEPS,
@@ -77,9 +83,15 @@ def save(figure: Figure, name: str) -> None:
     figure.savefig(FOLDER / f"{name}.png", dpi=110, facecolor="#ffffff")
 
 
-def main(only: set[str]) -> None:
+def main(asked: set[str]) -> None:
     """Draw those of these kernels, or all."""
     FOLDER.mkdir(exist_ok=True)
+    for name, drawn in (("kmeans", beside_kmeans), ("overview", overview)):
+        if name in asked:
+            drawn()
+    only = asked - {"kmeans", "overview"}
+    if asked and not only:
+        return
     values = points()
     family = FAMILIES["gaussian"].build({}, values)
     prior = build_prior("dp", {"alpha": 1.0, "learn": False})
@@ -117,6 +129,76 @@ def main(only: set[str]) -> None:
     for name in NETWORK_KERNELS:
         if not only or f"network-{name}" in only:
             on_network(name)
+
+
+def overview() -> None:
+    """What becomes of observations: trees at once, draws of a chain, and what is shown."""
+    rng = np.random.default_rng(3)
+    centres = np.array([[0.0, 0.0], [3.4, 0.3], [1.6, 4.6]])[rng.integers(0, 3, 60)]
+    values = centres + rng.normal(size=(60, 2)) * 0.8
+    family = FAMILIES["gaussian"].build({}, values)
+    prior = build_prior("dp", {"alpha": 1.0, "learn": False})
+    forest = grow_forest(family, prior, atoms_of(family, values))
+    result = fit(
+        values,
+        FitSettings(family="gaussian", iterations=200, seed=1, keep_labels=True),
+        perf_counter,
+    )
+
+    figure = Figure(figsize=(9.6, 2.9), layout="constrained")
+    panels = figure.subplots(1, 4)
+    panels[0].scatter(*values.T, s=26, color="#6b7680")
+    panels[0].set(xticks=[], yticks=[])
+    scatter(panels[1], values, forest_labels(forest, len(values)))
+    scatter(panels[2], values, result.traces[0].labels[-1])
+    scatter(panels[3], values, result.labels)
+    for at in np.argsort(result.probability)[:LEAST_SURE].tolist():
+        panels[3].scatter(*values[at], s=110, facecolors="none", edgecolors="#1b1f24")
+        panels[3].annotate(
+            f"{result.probability[at]:.2f}",
+            values[at],
+            (7, 6),
+            textcoords="offset points",
+            fontsize=9,
+        )
+    titles = ("1 observations come", "2 trees: an answer at once", "3 one of many draws")
+    for panel, title in zip(panels, (*titles, "4 what is shown"), strict=True):
+        panel.set_title(title, fontsize=10)
+    save(figure, "overview")
+
+
+def beside_kmeans() -> None:
+    """The rows of kmeans.md, cut by k-means that is told their number, and by a fit."""
+    from sklearn.cluster import KMeans
+
+    page = (FOLDER.parent / "kmeans.md").read_text(encoding="utf-8")
+    block = page.partition("```python\n")[2].partition("```")[0]
+    with TemporaryDirectory() as folder, chdir(folder):
+        Path("rows.py").write_text(block, encoding="utf-8")
+        rows = run_path("rows.py")["rows"]
+    from weald import BayesianClusterer
+
+    told = KMeans(3, n_init=10, random_state=0).fit_predict((rows - rows.mean(0)) / rows.std(0))
+    figure = Figure(figsize=(8.4, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    for panel, labels, title in (
+        (left, told, "k-means, told that there are 3"),
+        (right, BayesianClusterer(random_state=0).fit(rows).labels_, "Weald, told nothing"),
+    ):
+        ids, sizes = np.unique(labels, return_counts=True)
+        for rank, cluster in enumerate(ids[np.argsort(-sizes)].tolist()):
+            panel.scatter(
+                *rows[labels == cluster].T,
+                s=14,
+                color=COLOURS[rank],
+                marker="os^"[rank % 3],
+                linewidths=0,
+            )
+        panel.set_title(title, fontsize=10)
+        panel.set_xlabel("km")
+        panel.tick_params(labelsize=8)
+    left.set_ylabel("minutes")
+    save(figure, "kmeans")
 
 
 Pane = Callable[[Axes, NDArray[np.int64]], None]
