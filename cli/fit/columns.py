@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Columns", "chosen_columns", "components_asked", "read_columns", "transformation_of"]
 
-_NAMES_SHOWN = 8
-
 
 class Columns(NamedTuple):
     """Names of columns as the file has them, and those whose logarithm is taken."""
@@ -52,18 +50,22 @@ def chosen_columns(
     # Families that see distances: what repeats in them counts twice, and tails are stretched.
     if family not in NUMERIC:
         return _with_logs(path, table, logs), Columns(table.names, list(logs))
-    from weald.mcmc.offline.preparation import informative_columns, skewed_columns
+    from weald.mcmc.offline.preparation import Informative, informative_columns, skewed_columns
+    from weald.stream.model.stored_transformation import listed
 
     names = table.names
     found = informative_columns(table.values)
     if found.kept.size == 0:
         # One place: nothing is left out, so that there is something to be told of it.
-        found = found._replace(kept=np.arange(len(names)), constant=[], repeated=[])
+        found = Informative(np.arange(len(names)), [], [], [])
     if found.constant:
-        note(f"columns of one value, left out: {_listed([names[c] for c in found.constant])}")
+        note(f"columns of one value, left out: {listed([names[c] for c in found.constant])}")
     if found.repeated:
         pairs = [f"{names[column]} (as {names[of]})" for column, of in found.repeated]
-        note(f"columns that repeat others, left out: {_listed(pairs)}")
+        note(f"columns that repeat others, left out: {listed(pairs)}")
+    if found.combined:
+        sums = [names[c] for c in found.combined]
+        note(f"columns that are sums of others, left out: {listed(sums)}")
     skewed = [names[c] for c in skewed_columns(table.values) if c in found.kept]
     if skewed := [name for name in skewed if name not in logs]:
         # The whole list: it is there to be copied.
@@ -127,8 +129,3 @@ def _with_logs(path: Path, table: Table, logs: Sequence[str]) -> Table:
         values[:, at] = np.log(values[:, at])
         names[at] = f"log {name}"
     return replace(table, values=values, names=names)
-
-
-def _listed(names: Sequence[str]) -> str:
-    rest = len(names) - _NAMES_SHOWN
-    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

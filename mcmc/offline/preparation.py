@@ -1,7 +1,8 @@
 """What the columns of a table say: nothing, what others say, or more by their logarithms.
 
-Columns with one value, and columns that repeat another but for their unit, say nothing and are
-left out.
+Columns with one value say nothing. What repeats another but for its unit, or is a sum of others
+(with any weights, and a constant), says what these say: it would count twice, and no cluster
+would have a covariance that can be inverted.
 """
 
 from typing import NamedTuple
@@ -9,22 +10,39 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Informative", "informative_columns", "skewed_columns"]
+from weald.treecore.family.gaussian.robust_spread import spread_of
+
+__all__ = ["Informative", "informative_columns", "skewed_columns", "without_absurd"]
 
 Values = NDArray[np.float64]
 
 _REPEATED = 1.0 - 1e-10
+_NOTHING_OWN, _ROWS_A_COLUMN, _OFTEN = 1e-10, 2, 10
 # Correlations of more columns than these are not looked at.
 _MOST_COMPARED = 2000
 _SKEWED = 2.0
+_ABSURD, _FEW_ABSURD = 30.0, 0.05
 
 
 class Informative(NamedTuple):
-    """Columns that say something, those of one value, and pairs (column, the one it repeats)."""
+    """Columns that say something, and others.
+
+    Attributes
+    ----------
+    kept:
+        Those that say something.
+    constant:
+        Those of one value.
+    repeated:
+        Pairs (column, the one it repeats).
+    combined:
+        Those that are sums of columns before them.
+    """
 
     kept: NDArray[np.int64]
     constant: list[int]
     repeated: list[tuple[int, int]]
+    combined: list[int]
 
 
 def informative_columns(values: Values) -> Informative:
@@ -35,12 +53,41 @@ def informative_columns(values: Values) -> Informative:
     varying = np.flatnonzero(most > least)
     constant = np.setdiff1d(np.arange(values.shape[1]), varying).tolist()
     repeated: list[tuple[int, int]] = []
+    combined: list[int] = []
     if 1 < varying.size <= _MOST_COMPARED and not np.isnan(values).any():
-        alike = np.abs(np.corrcoef(values[:, varying], rowvar=False)) > _REPEATED
-        first = alike.argmax(axis=1)
-        repeated = [(int(varying[at]), int(varying[of])) for at, of in enumerate(first) if of < at]
-    kept = np.setdiff1d(varying, [column for column, _ in repeated])
-    return Informative(kept, constant, repeated)
+        rows = without_absurd(values[:, varying])
+        # Two columns that are seldom anything but zero may well be so in the same few rows.
+        often = max(min(_OFTEN, len(rows) // 2), 1)
+        firm = np.flatnonzero((rows != np.median(rows, axis=0)).sum(axis=0) >= often)
+        compared = varying[firm]
+        unit = rows[:, firm] - rows[:, firm].mean(axis=0)
+        unit /= np.sqrt((unit**2).sum(axis=0))
+        first = (np.abs(unit.T @ unit) > _REPEATED).argmax(axis=1)
+        repeated = [
+            (int(compared[at]), int(compared[of])) for at, of in enumerate(first) if of < at
+        ]
+        others = np.flatnonzero(first >= np.arange(first.size))
+        # Few rows are a sum of many columns by chance.
+        if len(rows) >= _ROWS_A_COLUMN * others.size:
+            # What each column has that those before it do not.
+            own = np.diag(np.linalg.qr(unit[:, others], mode="r")) ** 2
+            combined = compared[others[own < _NOTHING_OWN]].tolist()
+    kept = np.setdiff1d(varying, [column for column, _ in repeated] + combined)
+    return Informative(kept, constant, repeated, combined)
+
+
+def without_absurd(values: Values) -> Values:
+    """Rows (n, d) without those few that are absurd: 30 spreads or more from a column's median.
+
+    One of them would say how far apart clusters lie, or make all columns alike. Where more than a
+    twentieth of the rows are so far away, that is what the data are like, and all stay.
+    """
+    if not len(values):
+        return values
+    reach = _ABSURD * spread_of(values)
+    with np.errstate(invalid="ignore"):
+        absurd = (np.abs(values - np.nanmedian(values, axis=0)) >= reach).any(axis=1)
+    return values if absurd.mean() > _FEW_ABSURD else values[~absurd]
 
 
 def skewed_columns(values: Values) -> NDArray[np.int64]:

@@ -19,6 +19,8 @@ from weald.mcmc.settings import FeatureSettings
 from weald.treecore.family import FeatureSummary, spec_of
 from weald.treecore.family.gaussian.robust_spread import spread_of, without_extremes
 
+from .preparation import Informative
+
 __all__ = ["FULL", "NUMERIC", "Transformation", "wants_components"]
 
 Values = NDArray[np.float64]
@@ -58,28 +60,40 @@ class Transformation(NamedTuple):
         Columns whose natural logarithm is taken first.
     length:
         Rows are then divided by their lengths, of which this is the middle one; 0 where not.
+    kept:
+        The columns (k) that say something: the others are not seen.
     mean, scale:
-        What is taken from each column (d), and what it is then divided by.
+        What is taken from each of these (k), and what it is then divided by.
     axes:
-        Orthonormal directions (d, q) along which that is seen, the one of most variance first;
-        None where all d columns are.
+        Orthonormal directions (k, q) along which that is seen, the one of most variance first;
+        None where all k columns are.
     rest:
-        Variance (d) that the divided columns have off the axes.
+        Variance (k) that the divided columns have off the axes.
     share:
         Share of the variance along the axes.
+    base, weights:
+        The other columns, in order, are ``base`` (d - k) and so much (d - k, k) of those kept.
     """
 
     logs: NDArray[np.int64]
     length: float
+    kept: NDArray[np.int64]
     mean: Values
     scale: Values
     axes: Values | None
     rest: Values
     share: float
+    base: Values
+    weights: Values
 
     @classmethod
     def learned(
-        cls, values: Values, asked: FeatureSettings, family: str, logs: Sequence[int] = ()
+        cls,
+        values: Values,
+        asked: FeatureSettings,
+        family: str,
+        logs: Sequence[int] = (),
+        found: Informative | None = None,
     ) -> Transformation | None:
         """What a sample (n, d) teaches; None where the family sees the columns as they are.
 
@@ -94,17 +108,23 @@ class Transformation(NamedTuple):
         family : str
         logs : sequence of int
             Columns whose logarithm is taken; they have numbers above 0 only.
+        found : Informative, optional
+            Which columns of the sample, after logarithms, say something; all by default.
         """
-        d = values.shape[1]
-        many = wants_components(asked, family, d)
-        if not (many or logs or asked.unit_length or asked.standardise is True):
-            return None
-        first = cls.plain(d)._replace(logs=np.array(logs, dtype=np.int64))
+        first = cls.plain(values.shape[1])._replace(logs=np.array(logs, dtype=np.int64))
         values = first.seen(values)
+        if found is not None and found.kept.size < values.shape[1]:
+            first = _without_others(first, values, found)
+        k = first.kept.size
+        many = wants_components(asked, family, k)
+        leaves_out = k < values.shape[1]
+        if not (many or logs or leaves_out or asked.unit_length or asked.standardise is True):
+            return None
         if asked.unit_length:
             lengths = np.sqrt(_squares(values))
             first = first._replace(length=float(np.median(lengths)) or 1.0)
             values = values / np.where(lengths > 0.0, lengths, 1.0)[:, None]
+        values = values[:, first.kept]
         if not many:
             if asked.standardise is not True:
                 return first
@@ -116,13 +136,20 @@ class Transformation(NamedTuple):
     @classmethod
     def plain(cls, n_columns: int) -> Transformation:
         """The one that changes nothing."""
-        zeros, ones = np.zeros(n_columns), np.ones(n_columns)
-        return cls(np.empty(0, dtype=np.int64), 0.0, zeros, ones, None, zeros, 1.0)
+        none, zeros, ones = np.empty(0), np.zeros(n_columns), np.ones(n_columns)
+        logs, kept = np.empty(0, dtype=np.int64), np.arange(n_columns)
+        weights = np.empty((0, n_columns))
+        return cls(logs, 0.0, kept, zeros, ones, None, zeros, 1.0, none, weights)
+
+    @property
+    def n_columns(self) -> int:
+        """Number d of columns that come in."""
+        return self.kept.size + self.base.size
 
     @property
     def width(self) -> int:
         """Number q of columns that the family sees."""
-        return self.mean.size if self.axes is None else int(self.axes.shape[1])
+        return self.kept.size if self.axes is None else int(self.axes.shape[1])
 
     def seen(self, values: Values) -> Values:
         """Observations (n, d) as the family sees them (n, q): each row by itself, to the last bit.
@@ -137,6 +164,8 @@ class Transformation(NamedTuple):
         if self.length > 0.0:
             lengths = np.sqrt(_squares(off))
             off /= np.where(lengths > 0.0, lengths, 1.0)[:, None]
+        if self.base.size:
+            off = np.ascontiguousarray(off[:, self.kept])
         off -= self.mean
         off /= self.scale
         return off if self.axes is None else _along(off, self.axes)
@@ -159,14 +188,20 @@ class Transformation(NamedTuple):
         variance = np.diag([(each.spread or 0.0) ** 2 for each in told])
         if spec_of(family).name == FULL and row[1] > 0.0:
             variance = _covariance(row, self.width)
-        if self.axes is None:
-            middle, spread = centre, np.sqrt(np.diag(variance))
-        else:
-            own = np.einsum("da,ab,db->d", self.axes, variance, self.axes)
-            middle, spread = self.axes @ centre, np.sqrt(np.maximum(own, 0.0) + self.rest)
+        kept, own = centre, np.diag(variance)
+        if self.axes is not None:
+            kept = self.axes @ centre
+            own = _along_both(self.axes, variance) + self.rest
+        middle, square = np.empty(self.n_columns), np.empty(self.n_columns)
+        middle[self.kept] = kept * self.scale + self.mean
+        square[self.kept] = own * self.scale**2
+        others = np.setdiff1d(np.arange(self.n_columns), self.kept)
+        middle[others] = self.base + self.weights @ middle[self.kept]
+        weights = self.weights * self.scale
+        through = weights if self.axes is None else weights @ self.axes
+        square[others] = _along_both(through, variance) + weights**2 @ self.rest
         length = self.length if self.length > 0.0 else 1.0
-        middle = (middle * self.scale + self.mean) * length
-        spread = spread * self.scale * length
+        middle, spread = middle * length, np.sqrt(np.maximum(square, 0.0)) * length
         low, high = middle - spread, middle + spread
         for ends in (middle, low, high):
             ends[self.logs] = np.exp(ends[self.logs])
@@ -186,38 +221,55 @@ class Transformation(NamedTuple):
             )
         if self.length > 0.0:
             parts.append("rows of unit length")
-        d = self.mean.size
+        d, k = self.n_columns, self.kept.size
+        of = f"{d} columns" if k == d else f"{k} of {d} columns"
         if self.axes is not None:
             share = f"{self.share:.0%}".replace("%", " %")
-            parts.append(f"{self.width} components of {d} columns, {share} of the variance")
+            parts.append(f"{self.width} components of {of}, {share} of the variance")
         elif (self.scale != 1.0).any():
-            parts.append(f"{d} columns standardised")
+            parts.append(f"{of} standardised")
+        elif k < d:
+            parts.append(of)
         return "; ".join(parts)
 
     def arrays(self) -> Arrays:
         """Named arrays of which `of_arrays` makes it again, bit for bit."""
-        told: Arrays = {
-            "logs": self.logs,
-            "length": np.array(self.length),
-            "mean": self.mean,
-            "scale": self.scale,
-            "rest": self.rest,
-            "share": np.array(self.share),
-        }
-        return told if self.axes is None else told | {"axes": self.axes}
+        told: Arrays = {name: np.asarray(part) for name, part in self._asdict().items()}
+        if self.axes is None:
+            del told["axes"]
+        return told
 
     @classmethod
     def of_arrays(cls, saved: Arrays) -> Transformation:
         """Undo `arrays`."""
-        return cls(
-            saved["logs"].astype(np.int64),
-            float(saved["length"]),
-            saved["mean"],
-            saved["scale"],
-            saved.get("axes"),
-            saved["rest"],
-            float(saved["share"]),
-        )
+        parts: dict[str, Any] = {name: saved.get(name) for name in cls._fields}
+        return cls(**parts)._replace(length=float(saved["length"]), share=float(saved["share"]))
+
+
+def _without_others(first: Transformation, values: Values, found: Informative) -> Transformation:
+    """The same with only the columns (n, d) seen that say something, and what the others are."""
+    kept, d = found.kept, values.shape[1]
+    others = np.setdiff1d(np.arange(d), kept)
+    weights = np.zeros((others.size, kept.size))
+    mean = values.mean(axis=0)
+    off = values - mean
+    combined = list(found.combined)
+    for column, of in found.repeated:
+        if of in found.combined:
+            combined.append(column)
+            continue
+        slope = off[:, column] @ off[:, of] / (off[:, of] @ off[:, of])
+        weights[others == column, np.searchsorted(kept, of)] = slope
+    if combined:
+        solved = np.linalg.lstsq(off[:, kept], off[:, combined], rcond=None)[0]
+        weights[np.searchsorted(others, combined)] = solved.T
+    plain = Transformation.plain(kept.size)
+    return plain._replace(
+        logs=first.logs,
+        kept=kept,
+        base=mean[others] - weights @ mean[kept],
+        weights=weights,
+    )
 
 
 def _turned(
@@ -277,6 +329,11 @@ def _along(off: Values, axes: Values) -> Values:
         for column, axis in zip(off[start : start + _BLOCK].T, axes, strict=True):
             total += column[:, None] * axis
     return found
+
+
+def _along_both(rows: Values, variance: Values) -> Values:
+    """Variances (m) along rows (m, q) of weights, of what has a covariance (q, q)."""
+    return np.asarray(((rows @ variance) * rows).sum(axis=1))
 
 
 def _covariance(row: Values, q: int) -> Values:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from weald.mcmc.chain.chain import Chain
 from weald.mcmc.offline.base_from_sample import base_from_sample
 from weald.mcmc.offline.family_choice import choose_family as better_family
-from weald.mcmc.offline.transformation import FULL
+from weald.mcmc.offline.preparation import without_absurd
+from weald.mcmc.offline.transformation import FULL, NUMERIC
 from weald.mcmc.relational.chain import NetworkChain
 from weald.mcmc.schedule.stream_kernels import kernels_of_networks, require_runnable
 from weald.mcmc.settings import FeatureSettings, FitSettings, ModelSettings, RefinementSettings
@@ -114,9 +115,11 @@ def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:
         When the settings name a family, a prior or a parameter that does not exist.
     """
     name, params = chosen_family(plan.model, plan.schema, plan.features)
-    learned = None
+    if name in NUMERIC:
+        sample = without_absurd(sample)
+    learned, words = None, None
     if plan.features.asks or not plan.model.params:
-        learned = learned_from(sample, plan.features, name, Schema.of(plan.schema))
+        learned, words = learned_from(sample, plan.features, name, Schema.of(plan.schema))
     if learned is not None:
         sample = learned.seen(sample)
         sample = sample[np.isfinite(sample).all(axis=1)]
@@ -129,8 +132,7 @@ def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:
     spec = _spec(plan, name, family_named(name).parameters(family))
     if learned is None:
         return spec
-    kept = packed(learned, plan.features)
-    return replace(spec, transformation=kept, seen_as=learned.in_words())
+    return replace(spec, transformation=packed(learned, plan.features), seen_as=words)
 
 
 def spec_on_record(plan: Plan, stored: StreamSpec) -> StreamSpec:
@@ -189,6 +191,8 @@ def free_shard(
         When the settings name a family, a prior or a parameter that does not exist.
     """
     name = "gaussian" if model.family == AUTO else model.family
+    if name in NUMERIC:
+        sample = without_absurd(sample)
     family = family_named(name).build(model.params, sample)
     prior = prior_of(model)
     if not model.params:

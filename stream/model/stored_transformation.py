@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from weald.mcmc.offline.preparation import Informative, informative_columns
 from weald.mcmc.offline.transformation import NUMERIC, Transformation, wants_components
 from weald.mcmc.settings import FeatureSettings
 from weald.storage.encoding.snapshot import decode, encode
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "learned_from",
+    "listed",
     "log_columns",
     "packed",
     "refuse_other_features",
@@ -31,6 +34,9 @@ __all__ = [
 # Of what the arrays mean; the layout of the bytes has a version of its own.
 _VERSION = 1
 _ASKED, _MEANING = "asked", "version"
+# Of fewer observations it is chance what columns say.
+_FEWEST_ROWS = 20
+_NAMES_SHOWN = 8
 
 
 def sees_components(asked: FeatureSettings, family: str, schema: Schema) -> bool:
@@ -74,16 +80,19 @@ def log_columns(asked: FeatureSettings, schema: Schema) -> list[int]:
 
 def learned_from(
     sample: NDArray[np.float64], asked: FeatureSettings, family: str, schema: Schema
-) -> Transformation | None:
-    """What the first observations (n, d) teach; None where the family sees them as they are.
+) -> tuple[Transformation, str] | tuple[None, None]:
+    """What the first observations (n, d) teach, and the words for it; None where nothing.
+
+    Unless all columns are asked for, those that say nothing have no influence: of one value, or
+    what others say. Lengths are of whole rows.
 
     Raises
     ------
     ParameterError
         When none of them has the logarithms that are asked for.
     """
-    if not _plain(schema):
-        return None
+    if family not in NUMERIC or not _plain(schema):
+        return None, None
     logs = log_columns(asked, schema)
     whole = sample[(sample[:, logs] > 0.0).all(axis=1)]
     if not len(whole):
@@ -91,7 +100,34 @@ def learned_from(
             f"features.log: none of the first {len(sample)} records has numbers above 0 in "
             f"{', '.join(asked.log)}"
         )
-    return Transformation.learned(whole, asked, family, logs)
+    found = None
+    if asked.components != "all" and not asked.unit_length and len(whole) >= _FEWEST_ROWS:
+        values = whole.copy()
+        values[:, logs] = np.log(values[:, logs])
+        found = informative_columns(values)
+        found = found if found.kept.size else None
+    learned = Transformation.learned(whole, asked, family, logs, found)
+    if learned is None:
+        return None, None
+    others = "" if found is None else _left_out(found, schema.features)
+    return learned, learned.in_words() + others
+
+
+def _left_out(found: Informative, names: Sequence[str]) -> str:
+    repeated = [f"{names[column]} (as {names[of]})" for column, of in found.repeated]
+    parts = (
+        ("of one value", [names[column] for column in found.constant]),
+        ("that repeat others", repeated),
+        ("that are sums of others", [names[column] for column in found.combined]),
+    )
+    told = [f"{what}: {listed(some)}" for what, some in parts if some]
+    return f"; without columns {', '.join(told)}" if told else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names of some, and how many more there are."""
+    rest = len(names) - _NAMES_SHOWN
+    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def packed(transformation: Transformation, asked: FeatureSettings) -> bytes:

@@ -3,7 +3,11 @@
 import numpy as np
 from numpy.random import Generator
 
-from weald.mcmc.offline.preparation import informative_columns, skewed_columns
+from weald.mcmc.offline.preparation import (
+    informative_columns,
+    skewed_columns,
+    without_absurd,
+)
 
 
 def test_columns_of_one_value_and_copies_say_nothing(rng: Generator) -> None:
@@ -14,7 +18,33 @@ def test_columns_of_one_value_and_copies_say_nothing(rng: Generator) -> None:
     found = informative_columns(table)
     assert found.constant == [0]
     assert found.repeated == [(3, 1)]
-    assert found.kept.tolist() == [1, 2, 4]
+    assert found.combined == [4]
+    assert found.kept.tolist() == [1, 2]
+
+
+def test_what_repeats_a_sum_is_told_and_few_rows_say_nothing_of_sums(rng: Generator) -> None:
+    x = rng.normal(size=(50, 3))
+    total = x @ [1.0, -2.0, 0.5] + 7.0
+    found = informative_columns(np.column_stack([x, total, 3.0 * total]))
+    assert (found.repeated, found.combined) == ([(4, 3)], [3])
+    assert found.kept.tolist() == [0, 1, 2]
+    assert informative_columns(rng.normal(size=(30, 40))).kept.size == 40
+
+
+def test_a_few_rows_in_common_are_no_repetition(rng: Generator) -> None:
+    x = rng.normal(size=(200, 3))
+    rare = np.zeros((200, 2))
+    rare[17:20] = 1.0
+    assert informative_columns(np.column_stack([x, rare])).kept.size == 5
+
+
+def test_an_absurd_row_makes_no_columns_alike(rng: Generator) -> None:
+    x = rng.normal(size=(100, 4))
+    x[7] = 1e9
+    assert informative_columns(x).kept.size == 4
+    assert len(without_absurd(x)) == 99
+    x[:10] = 1e9
+    assert len(without_absurd(x)) == 100
 
 
 def test_heavy_tails_are_seen_where_a_logarithm_mends_them(rng: Generator) -> None:

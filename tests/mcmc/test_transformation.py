@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.offline.preparation import informative_columns
 from weald.mcmc.offline.transformation import Transformation
 from weald.mcmc.settings import FeatureSettings
 from weald.treecore.family import FAMILIES
@@ -161,6 +163,34 @@ def test_descriptions_undo_logarithms_and_lengths(rng: Generator) -> None:
     row = totals_of_groups(family, seen, np.zeros(len(seen), dtype=np.int64), 1)[0]
     told = [float(each.centre) for each in found.describe(family, row, ["a", "b", "c"])]
     np.testing.assert_allclose(told, table.mean(axis=0), rtol=0.02)
+
+
+@pytest.mark.parametrize("components", ["auto", 5])
+def test_columns_that_say_nothing_are_told_from_the_others(
+    components: str | int, rng: Generator
+) -> None:
+    """Of one value, as another, and a sum of others: unseen, and described all the same."""
+    table = table_of(rng)[:, 1:8]
+    total = table[:, 0] - 2.0 * table[:, 3] + 5.0
+    others = [np.full(400, 9.0), 32.0 - 1.8 * table[:, 2], total, 3.0 * total]
+    table = np.column_stack([others[0], table, *others[1:]])
+    found = informative_columns(table)
+    asked = msgspec.convert({"components": components}, FeatureSettings)
+    one = Transformation.learned(table, asked, "gaussian", found=found)
+    assert one is not None
+    one = Transformation.of_arrays(one.arrays())
+    assert one.kept.tolist() == list(range(1, 8))
+    seen = one.seen(table)
+    changed = table.copy()
+    changed[:, [0, 8, 9, 10]] = rng.normal(size=(400, 4))
+    assert one.seen(changed).tobytes() == seen.tobytes()
+    family = FAMILIES["gaussian"].build({}, seen)
+    row = totals_of_groups(family, seen, np.zeros(400, dtype=np.int64), 1)[0]
+    told = one.describe(family, row, [f"x{at}" for at in range(11)])
+    centres = np.array([float(each.centre) for each in told])
+    spreads = np.array([each.spread or 0.0 for each in told])
+    np.testing.assert_allclose(centres, table.mean(axis=0), rtol=0.01)
+    np.testing.assert_allclose(spreads, table.std(axis=0), rtol=0.1, atol=1e-9)
 
 
 def test_what_has_no_logarithm_is_named(rng: Generator) -> None:

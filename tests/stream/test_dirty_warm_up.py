@@ -1,0 +1,128 @@
+"""What a first sample has of columns that say nothing, and of absurd records, spoils no stream."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.stream.scenario import NAME, new_store, outcome, plan_for, run, write_lines
+from weald.answers.stored_stream import StoredStream
+from weald.mcmc.estimate.agreement import adjusted_rand_index
+from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.storage.writing.store import SqlStore
+from weald.stream.settings import FieldSettings, SchemaSettings
+
+Values = NDArray[np.float64]
+
+N, ABSURD = 400, 5
+CADENCE = RefinementSettings(quiet_seconds=0.0, publish_every_seconds=0.0)
+
+
+@cache
+def clean() -> tuple[Values, NDArray[np.int64]]:
+    """Three kinds of four numbers that go together, two of which touch."""
+    draw = np.random.default_rng(0)
+    kind = draw.integers(3, size=N)
+    gap = 3.5
+    centres = np.array([[0.0, 0.0, 0.0, 0.0], [gap, gap / 3.0, -gap / 3.0, 0.0], [12, -6, 9, 6]])
+    shape = np.eye(4) + 0.5 * draw.normal(size=(4, 4))
+    return (centres[kind] + draw.normal(size=(N, 4))) @ shape, kind
+
+
+def streamed(folder: Path, values: Values, family: str = "auto") -> SqlStore:
+    folder.mkdir(exist_ok=True)
+    lines = [json.dumps({"id": f"{i}", "x": row}) for i, row in enumerate(values.tolist())]
+    schema = SchemaSettings(fields=(FieldSettings("x", size=values.shape[1]),), key="id")
+    plan = plan_for(write_lines(folder / "records.jsonl", lines))
+    store = new_store(folder)
+    run(
+        replace(plan, schema=schema, model=ModelSettings(family=family), refinement=CADENCE),
+        store,
+    )
+    return store
+
+
+def index_of(store: SqlStore) -> float:
+    """Index of the clusters, without the record that is made absurd."""
+    found = outcome(store)
+    rows = np.array([int(key or "") for key in found.keys])
+    kept = rows != ABSURD
+    return adjusted_rand_index(np.array(found.clusters)[kept], clean()[1][rows[kept]])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str], tuple[float, list[int]]]:
+    """What a family makes of the clean records."""
+
+    @cache
+    def made(family: str) -> tuple[float, list[int]]:
+        store = streamed(tmp_path_factory.mktemp(family), clean()[0], family)
+        assert store.status(NAME).seen_as is None
+        return index_of(store), outcome(store).clusters
+
+    return made
+
+
+def constant(values: Values) -> Values:
+    return np.full(len(values), 7.0)
+
+
+def repeated(values: Values) -> Values:
+    return 3.0 - 1000.0 * values[:, 1]
+
+
+def combined(values: Values) -> Values:
+    return values @ [1.0, 0.5, -2.0, 0.0]
+
+
+@pytest.mark.parametrize("family", ["gaussian", "diagonal"])
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (constant, "4 of 5 columns; without columns of one value: x.4"),
+        (repeated, "4 of 5 columns; without columns that repeat others: x.4 (as x.1)"),
+        (combined, "4 of 5 columns; without columns that are sums of others: x.4"),
+    ],
+)
+def test_columns_that_say_nothing_have_no_influence(
+    tmp_path: Path,
+    undisturbed: Callable[[str], tuple[float, list[int]]],
+    family: str,
+    column: Callable[[Values], Values],
+    words: str,
+) -> None:
+    index, clusters = undisturbed(family)
+    values = np.column_stack([clean()[0], column(clean()[0])])
+    store = streamed(tmp_path, values, family)
+    assert store.status(NAME).seen_as == words
+    assert outcome(store).clusters == clusters
+    assert index_of(store) == index
+    # They are described all the same.
+    (largest,) = store.clusters(NAME, limit=1)
+    inside = values[np.array(clusters) == largest.cluster]
+    told = StoredStream(store, NAME).describe(largest)
+    centres = [float(each.centre) for each in told]
+    np.testing.assert_allclose(centres, inside.mean(axis=0), rtol=1e-6, atol=1e-6)
+    if family == "gaussian":
+        spreads = [each.spread or 0.0 for each in told]
+        np.testing.assert_allclose(spreads, inside.std(axis=0), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("absurd", [[1e4], [1e9], [1e6] * 4], ids=str)
+def test_an_absurd_record_of_the_first_ones_spoils_no_base_measure(
+    tmp_path: Path, undisturbed: Callable[[str], tuple[float, list[int]]], absurd: list[float]
+) -> None:
+    """With it in the sample, two of three gaussian kinds were one: the index was .62."""
+    index, _ = undisturbed("gaussian")
+    values = clean()[0].copy()
+    values[ABSURD, : len(absurd)] = absurd
+    store = streamed(tmp_path, values, "gaussian")
+    assert index > 0.95
+    assert abs(index_of(store) - index) <= 0.02
