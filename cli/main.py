@@ -38,6 +38,7 @@ from .fit import command as fit
 from .http import command as serve
 from .look import command as look
 from .report import command as report
+from .service.allocation import give_arrays_back
 from .terminal.error_messages import translated
 from .terminal.output import note
 
@@ -123,6 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     SystemExit
         Always, with a code of ``ExitCode``.
     """
+    give_arrays_back()
     try:
         with translated():
             app(args=None if arguments is None else list(arguments), prog_name="weald")

@@ -1,5 +1,6 @@
 """A running stream: settings become objects, wired together.
 
+- ``allocation``: large arrays that are freed go back to the system at once.
 - ``embedded``: servers out of wheels, for a first look without installing any: a Kafka broker and
   a Redis.
 - ``live_metrics``: what a Weald that is running here tells of a stream through its metrics.
