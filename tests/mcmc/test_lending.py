@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from weald.mcmc.chain.chain import Chain
 from weald.mcmc.leases.lease_work import Returned, work
 from weald.mcmc.leases.leases import Budget, Lease
+from weald.mcmc.leases.outstanding import Lending, merged_labels
 from weald.treecore.family import FAMILIES
 from weald.treecore.prior import build_prior
 from weald.treecore.prior.sequential import canonical_labels
@@ -60,6 +61,19 @@ def test_a_round_with_arrivals_and_removals(rng: Generator) -> None:
     # A chain that was saved while the leases were out takes them back in the same way.
     after.adopt([(x.atoms, y.labels) for x, y in zip(lent, returns, strict=True)])
     np.testing.assert_array_equal(after.labels, chain.labels)
+
+
+def test_arrivals_and_what_has_gone_keep_no_returned_label() -> None:
+    lending = Lending()
+    lending.insert(np.array([5, 6]))
+    # One arrival goes again, and so do two atoms that are out; the place of one is taken anew.
+    lending.remove(np.array([5, 2, 3]))
+    lending.insert(np.array([2]))
+    assert (list(lending.arrived), lending.gone) == ([6, 2], {2, 3})
+    labels = np.array([0, 0, 2, -1, 1, -1, 2])
+    returns = [(np.array([0, 1, 2, 3]), np.array([0, 1, 1, 2]))]
+    # The fourth was in no lease that came back; arrivals are drawn anew once all are in place.
+    assert merged_labels(lending, labels, returns).tolist() == [0, 1, -1, -1, 2, -1, -1]
 
 
 def test_the_same_lease_gives_the_same_answer(rng: Generator) -> None:

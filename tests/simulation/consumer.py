@@ -72,6 +72,7 @@ class _Consumer:
         self._generation = -1
         self._closed = False
         self._rejoin = False
+        self._met_about: int | None = None
         self._polled_at = scheduler.now
         self._polls: list[float] = []
         self._known: tuple[str | None, int] = (None, 0)
@@ -239,9 +240,9 @@ class _Consumer:
                 self._lose()
             return
         if now - self._known_at > _METADATA_SECONDS:
-            before = self._known[1]
             self._refresh()
-            self._rejoin |= self._known[1] != before
+        # Whatever it was that asked: the meeting was about other partitions.
+        self._rejoin |= self._met_about not in (None, self._known[1])
         if self._member is None:
             self._member = group.enter(self._strategy[0])
             self._rejoin = True
@@ -252,7 +253,7 @@ class _Consumer:
         if member.given is not None and member.given[0] > self._generation:
             self._take(*member.given)
         if (self._rejoin and not group.joining) or (group.joining and not member.joined):
-            self._rejoin = False
+            self._rejoin, self._met_about = False, self._known[1]
             group.join(self._member, self._strategy[0].metadata([self._broker.name]), self._cluster)
 
     def _lose(self) -> None:
@@ -266,7 +267,8 @@ class _Consumer:
     def _take(self, generation: int, assignment: Any) -> None:
         given = {TopicPartition(each.topic, each.partition) for each in assignment.partitions()}
         revoked, added = set(self._positions) - given, given - set(self._positions)
-        self._generation = generation
+        # As kafka-python does at the end of a meeting, whatever was asked for meanwhile.
+        self._generation, self._rejoin = generation, False
         if revoked:
             for place in revoked:
                 del self._positions[place]

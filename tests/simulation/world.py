@@ -27,6 +27,7 @@ from .virtual_time import virtual_time
 __all__ = ["World"]
 
 _HEAL_SECONDS, _CALM_SECONDS = 240.0, 4.0
+_REMAKING_SECONDS = 0.06
 
 
 class World:
@@ -176,6 +177,9 @@ class World:
 
     def _recreate(self, event: Event) -> None:
         self.broker.recreate()
+        # Nobody deletes a topic, makes it anew and writes it in less (`_SAME_TOPIC_SECONDS`).
+        now = self.scheduler.now
+        self.broker.away_until = max(self.broker.away_until, now + _REMAKING_SECONDS)
         self.history.replaced = True
         self._append(Event(event.at, "append", event.target, 3 * event.amount))
 

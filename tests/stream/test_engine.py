@@ -33,6 +33,7 @@ from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
 from weald.stream.errors import ReplayDiverged, TooManyDeadLetters
 from weald.stream.record.decode import LARGEST
+from weald.stream.record.record import Message
 from weald.stream.source.file_source import FileSource
 from weald.stream.source.source import Change, owned_by
 
@@ -299,6 +300,75 @@ def test_a_fence_of_the_same_group_or_of_a_person_is_no_conflict(
     source = OfGroup(plan.stream)
     Engine(plan, source, store, watch=Hook(interfere)).run()
     assert outcome(store) == undisturbed
+
+
+class Counted(OfGroup):
+    """Likewise, under a generation and an identity that a test sets."""
+
+    counted, name = 7, "first"
+    engine: Engine
+    polls = 0
+
+    def generation(self) -> int:
+        return self.counted
+
+    def member_id(self) -> str:
+        return owned_by(self.name, self.group)
+
+    def poll(self, timeout_s: float) -> list[Message]:
+        self.polls += 1
+        if self.polls == 200:
+            self.engine.stop()
+        return super().poll(timeout_s)
+
+
+def test_a_group_that_counts_from_the_start_is_believed_after_a_while(
+    tmp_path: Path, undisturbed: Outcome
+) -> None:
+    store = new_store(tmp_path)
+    plan = plan_for(records_file(tmp_path, N))
+
+    def run_under(generation: int, before: Callable[[str, int], None]) -> None:
+        source = Counted(plan.stream)
+        source.counted = generation
+        source.engine = Engine(plan, source, store, watch=Hook(before))
+        source.engine.run()
+
+    with pytest.raises(KilledError):
+        run_under(7, killer("commit", 4))
+    run_under(1, lambda *_: None)
+    assert outcome(store) == undisturbed
+    assert store.position(NAME).generation == 1
+
+
+def test_a_member_that_was_lost_and_taken_in_again_begins_a_new_tenure(
+    tmp_path: Path, undisturbed: Outcome
+) -> None:
+    """Both may be heard of at once, and in between another may have written."""
+    store = new_store(tmp_path)
+    plan = plan_for(records_file(tmp_path, N))
+
+    def interfere(name: str, nth: int) -> None:
+        if (name, nth) == ("commit", 4):
+            source.name = "second"
+            places = tuple(source.assignment())
+            source._changes += [Change("lost", places), Change("assigned", places)]
+
+    source = Counted(plan.stream)
+    source.engine = Engine(plan, source, store, watch=Hook(interfere))
+    source.engine.run()
+    assert outcome(store) == undisturbed
+    assert store.position(NAME).owner == owned_by("second", "ours")
+
+
+def test_new_settings_hold_from_a_start_on(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    run(plan_for(records_file(tmp_path, 200, N)), store)
+    later = plan_for(records_file(tmp_path, N))
+    cadence = msgspec.structs.replace(later.refinement, publish_every_records=50, every_records=50)
+    run(dataclasses.replace(later, refinement=cadence), store)
+    shown = [row.seq for row in store.publications(NAME) if row.seq > 200]
+    assert shown[:3] == [250, 300, 350]
 
 
 LIMITED = msgspec.structs.replace(SCHEMA, max_bytes=200)

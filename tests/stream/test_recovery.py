@@ -23,6 +23,7 @@ from weald.storage.encoding.snapshot import decode, encode
 from weald.storage.errors import SnapshotCorrupt
 from weald.storage.settings import RetentionSettings
 from weald.storage.writing.store import SqlStore
+from weald.stream.errors import ReplayDiverged
 from weald.stream.model.model import Plan
 from weald.stream.recovery import recovery
 
@@ -93,6 +94,23 @@ def test_without_any_usable_snapshot_everything_is_replayed(
         damage(tmp_path, info.number, "layout")
     run(plan, store)
     assert outcome(store) == undisturbed
+
+
+def test_rows_that_sql_has_lost_stop_a_start(tmp_path: Path) -> None:
+    plan = plan_for(records_file(tmp_path, N), snapshot_records=10_000)
+    store = killed(plan, tmp_path, 5)
+    with sqlite3.connect(tmp_path / "weald.db") as database:
+        database.execute("DELETE FROM observations WHERE seq = (SELECT max(seq) FROM observations)")
+    with pytest.raises(ReplayDiverged, match="not all that came after"):
+        run(plan, store)
+
+
+def test_a_start_that_finds_nothing_new_writes_nothing(tmp_path: Path) -> None:
+    plan, store = plan_for(records_file(tmp_path, N)), new_store(tmp_path)
+    run(plan, store)
+    epoch, made = store.position(NAME).epoch, store.snapshots(NAME)
+    run(plan, store)
+    assert (store.position(NAME).epoch, store.snapshots(NAME)) == (epoch, made)
 
 
 def test_a_replay_that_diverges_adopts_what_sql_shows(
