@@ -9,7 +9,7 @@ elsewhere. (``answers.md``, section 2; ridgelines and dips are kin: Hennig 2010,
 Analysis and Classification 4.)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,14 +24,15 @@ __all__ = ["means_of", "members_of", "points_of", "valleys", "within_clusters"]
 
 Values = NDArray[np.float64]
 Labels = NDArray[np.int64]
-# Where on the line the members of two clusters are.
-Projections = Callable[[int, int], tuple[Values, Values]]
+# Where on the line of two clusters their members are: of one cluster, and each of some others.
+Projections = Callable[[int, Labels], Iterator[tuple[Values, Values]]]
 
 _STEPS = 41
 # Valleys are looked for between a cluster and so many nearest others: those beyond are apart.
 _NEAREST = 30
 # A pair's covariance is shrunk as if that within all clusters had been seen so often a feature.
 _SHRINKAGE = 3.0
+_TINY = float(np.finfo(float).tiny)
 _SPHERICAL = 0.1
 # Observations that have been seen at the least density as at the lesser median, before any are.
 _SEEN = 5.0
@@ -91,8 +92,11 @@ def valleys(
     found = np.full((k, k), np.nan) if known is None else known.copy()
     np.fill_diagonal(found, 1.0)
     for a in range(k):
-        for b in np.flatnonzero(np.isnan(found[a, :a])).tolist():
-            found[a, b] = found[b, a] = _valley(*project(a, b)) if near[a, b] else 0.0
+        others = np.flatnonzero(np.isnan(found[a, :a]))
+        found[a, others] = found[others, a] = 0.0
+        others = others[near[a, others]]
+        for b, (low, high) in zip(others.tolist(), project(a, others), strict=True):
+            found[a, b] = found[b, a] = _valley(low, high)
     return found
 
 
@@ -114,23 +118,42 @@ def _by_discriminant(points: Values, owner: Labels, k: int) -> tuple[Projections
     total = moments[0][2].sum(axis=0) + moments[1][2].sum(axis=0)
     within, weight = within_clusters(total, n - 2.0 * k), _SHRINKAGE * d
     inside = [np.flatnonzero(owner == each) for each in range(k)]
+    here = [[half[each] == side for side in (0, 1)] for each in inside]
+    parts = [
+        [points[each[chosen]] for chosen in sides] for each, sides in zip(inside, here, strict=True)
+    ]
 
-    def project(a: int, b: int) -> tuple[Values, Values]:
-        found = tuple(np.empty(inside[each].size) for each in (a, b))
-        for side, (counts, means, scatter) in enumerate(reversed(moments)):
-            seen = max(counts[a] + counts[b] - 2.0, 1.0)
-            covariance = (scatter[a] + scatter[b] + weight * within) / (seen + weight)
-            step = means[b] - means[a]
-            line = np.linalg.solve(covariance, step)
-            # Both halves are measured from one mean, by the distance to the other.
-            line /= max(float(step @ line), np.finfo(float).tiny)
-            for each, out in zip((a, b), found, strict=True):
-                here = half[inside[each]] == side
-                out[here] = (points[inside[each][here]] - means[a]) @ line
-        return found[0], found[1]
+    def project(a: int, others: Labels) -> Iterator[tuple[Values, Values]]:
+        lines = [_lines(each, a, others, weight * within, weight) for each in reversed(moments)]
+        starts = [means[a] for _, means, _ in reversed(moments)]
+        own = [part - start for part, start in zip(parts[a], starts, strict=True)]
+        for place, b in enumerate(others.tolist()):
+            low, high = np.empty(inside[a].size), np.empty(inside[b].size)
+            for side in (0, 1):
+                line = lines[side][place]
+                low[here[a][side]] = own[side] @ line
+                high[here[b][side]] = (parts[b][side] - starts[side]) @ line
+            yield low, high
 
     means = np.linalg.solve(np.linalg.cholesky(within), means_of(points, owner, k).T).T
     return project, cdist(means, means)
+
+
+def _lines(
+    moments: tuple[Values, Values, Values], a: int, others: Labels, prior: Values, weight: float
+) -> Values:
+    """Fisher's discriminants (b, d) between cluster ``a`` and others (b), of length 1 from a to b.
+
+    ``prior`` (d, d) is added to the scatter of both, as if seen ``weight`` times.
+    """
+    counts, means, scatter = moments
+    seen = np.maximum(counts[a] + counts[others] - 2.0, 1.0) + weight
+    covariances = (scatter[a] + scatter[others] + prior) / seen[:, None, None]
+    steps = means[others] - means[a]
+    lines = np.linalg.solve(covariances, steps[:, :, None])[:, :, 0]
+    # Both halves are measured from one mean, by the distance to the other.
+    lengths = [max(float(step @ line), _TINY) for step, line in zip(steps, lines, strict=True)]
+    return np.asarray(lines / np.array(lengths).reshape(-1, 1), dtype=np.float64)
 
 
 def _moments(points: Values, owner: Labels, k: int) -> tuple[Values, Values, Values]:
@@ -152,9 +175,10 @@ def _by_predictive(family: Any, rows: Values, owner: Labels, k: int) -> tuple[Pr
         density[own] = log_predictives(family, rows[own], totals)
     starts = np.searchsorted(owner, np.arange(k + 1))
 
-    def project(a: int, b: int) -> tuple[Values, Values]:
-        ratio = density[:, b] - density[:, a]
-        return ratio[starts[a] : starts[a + 1]], ratio[starts[b] : starts[b + 1]]
+    def project(a: int, others: Labels) -> Iterator[tuple[Values, Values]]:
+        for b in others.tolist():
+            ratio = density[:, b] - density[:, a]
+            yield ratio[starts[a] : starts[a + 1]], ratio[starts[b] : starts[b + 1]]
 
     # Nats that a cluster's members lose, on the mean, when another predicts them.
     mean = means_of(density, owner, k)
