@@ -370,7 +370,9 @@ const explore = (data) => {
       if (narrowed) line.textContent += `; ${plural(members.length)} of them found`;
       facts.append(link.nextElementSibling.cloneNode(true));
     } else if (!narrowed) {
-      line.textContent += `. Choose a group, a point of the map, or a bar below to see what is in it.`;
+      const ways = [grouped ? "a group" : "a cluster", ...(located.length ? ["a point of the map"] : []),
+        ...(data.columns.length ? ["a bar below"] : [])];
+      line.textContent += `. Choose ${ways.join(" or ")} to see what is in it.`;
     }
     $("count").textContent = members.length === n ? plural(n) : `${plural(members.length)} of ${n.toLocaleString("en")}`;
     d3.select("#chips").selectAll("button").data(chips()).join("button").attr("type", "button")
