@@ -18,7 +18,7 @@ from .table import open_text
 if TYPE_CHECKING:
     from weald.stream.record.formats import Format
 
-__all__ = ["numbered_records", "propose", "records_of"]
+__all__ = ["numbered_records", "propose", "records_of", "refuse_semicolons"]
 
 LOOKED_AT = 1000
 
@@ -31,11 +31,27 @@ def propose(path: Path) -> Proposal:
     NotFoundError, UsageError
         If there is no such file, or no record in it that can be read.
     """
+    refuse_semicolons(path)
     records = list(itertools.islice(records_of(path), LOOKED_AT))
     try:
         return proposed(records, str(path))
     except SchemaError as error:
         raise UsageError(str(error)) from error
+
+
+def refuse_semicolons(path: Path) -> None:
+    """Raise UsageError for a CSV file whose cells are parted by semicolons: no stream reads it."""
+    if not path.name.removesuffix(".gz").lower().endswith(".csv") or not path.is_file():
+        return
+    with open_text(path) as lines:
+        header = next(lines, "")
+    if ";" in header and "," not in header:
+        raise UsageError(
+            f"{path}: its cells seem to be parted by semicolons, and a stream reads commas (tabs "
+            "in .tsv)",
+            next_step="write it with commas; `weald look` and `weald fit` without --config read "
+            "it as it is",
+        )
 
 
 def records_of(path: Path, separators: str = ",") -> Iterator[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import chain
@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from weald.cli.errors import NotFoundError, NotReadyError, UsageError
+from weald.stream.record.field_inference import MOST_ODD
+
+from .refusals import Refusal, tell_refused
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SUFFIXES", "Table", "load_table", "open_text"]
+__all__ = ["SUFFIXES", "Table", "checked", "load_table", "open_text", "selected"]
 
 SUFFIXES = (".npy", ".npz", ".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
 
@@ -37,12 +40,29 @@ class Table:
         Columns that hold no numbers.
     truth : int[n] or None
         Labels that came along (``y`` of an ``.npz``): never used for fitting, only compared with.
+    rows : int[n] or None
+        Place of each row in the file, from 0, where some were refused.
+    slips : sequence of (int, str, Refusal)
+        Cells of columns of numbers that are none: the place of the row, the column, and what
+        people are told.
     """
 
     values: Any
     names: list[str]
     left_out: list[str]
     truth: NDArray[np.int64] | None = None
+    rows: NDArray[np.int64] | None = None
+    slips: Sequence[tuple[int, str, Refusal]] = ()
+
+    def without(self, refused: Sequence[int]) -> Table:
+        """All rows but these places."""
+        import numpy as np
+
+        if not refused:
+            return self
+        kept = np.ones(self.values.shape[0], dtype=bool)
+        kept[list(refused)] = False
+        return replace(self, values=self.values[kept], rows=np.flatnonzero(kept))
 
 
 def load_table(
@@ -88,8 +108,10 @@ def load_table(
         raise UsageError(f"{path}: cannot tell what it is; expected one of {', '.join(SUFFIXES)}")
     if not keep_sparse and not _is_dense(table):
         table = replace(table, values=table.values.toarray())
-    chosen = table if columns is None else _select(path, table, columns)
-    return _checked(path, chosen, missing=missing)
+    chosen = table if columns is None else selected(path, table, columns)
+    slips = [slip for slip in chosen.slips if slip[1] in chosen.names]
+    tell_refused(path, [refusal for _, _, refusal in slips], table.values.shape[0])
+    return checked(path, chosen.without([row for row, _, _ in slips]), missing=missing)
 
 
 def _from_numpy(path: Path) -> Table:
@@ -175,17 +197,20 @@ def _from_csv(path: Path) -> Table:
         first = lines.readline()
         # What stands between most of the cells of the first line, a comma where there is but one.
         delimiter = max(",;\t", key=first.count)
-        rows = [row for row in csv.reader(chain([first], lines), delimiter=delimiter) if row]
-    if not rows:
+        reader = csv.reader(chain([first], lines), delimiter=delimiter)
+        numbered = [(reader.line_num, row) for row in reader if row]
+    if not numbered:
         raise UsageError(f"{path}: no rows")
+    rows = [row for _, row in numbered]
     # A first row in which nothing is a number is a header.
     named = not any(_is_number(cell) for cell in rows[0])
     names = rows[0] if named else _numbered(len(rows[0]))
     body = rows[1:] if named else rows
-    for number, row in enumerate(body, start=2 if named else 1):
+    numbers = [number for number, _ in numbered[len(rows) - len(body) :]]
+    for number, row in zip(numbers, body, strict=True):
         if len(row) != len(names):
             raise UsageError(f"{path}: line {number} has {len(row)} cells, expected {len(names)}")
-    return _by_columns(path, names, body)
+    return _by_columns(path, names, body, numbers)
 
 
 def _from_jsonl(path: Path) -> Table:
@@ -193,12 +218,12 @@ def _from_jsonl(path: Path) -> Table:
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
-                records.append(_record(path, number, line))
+                records.append((number, _record(path, number, line)))
     if not records:
         raise UsageError(f"{path}: no records")
-    names = list(records[0])
-    rows = [[record.get(name, "") for name in names] for record in records]
-    return _by_columns(path, names, rows)
+    names = list(records[0][1])
+    rows = [[record.get(name, "") for name in names] for _, record in records]
+    return _by_columns(path, names, rows, [number for number, _ in records])
 
 
 def _record(path: Path, number: int, line: str) -> dict[str, Any]:
@@ -222,32 +247,47 @@ def _from_parquet(path: Path) -> Table:
             f"{path}: reading Parquet needs pyarrow", next_step="pip install pyarrow"
         ) from error
     table = parquet.read_table(path)
-    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
-    return _by_columns(path, list(table.column_names), [list(row) for row in rows])
+    rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return _by_columns(path, list(table.column_names), rows, range(1, len(rows) + 1))
 
 
-def _by_columns(path: Path, names: list[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """Keep the columns whose every filled cell is a number."""
+def _by_columns(
+    path: Path, names: list[str], rows: Sequence[Sequence[Any]], lines: Sequence[int]
+) -> Table:
+    """Keep the columns of numbers, with those few of their cells that are none as slips."""
     import numpy as np
 
     columns = list(zip(*rows, strict=True))
-    numeric = [j for j, column in enumerate(columns) if _is_numeric(column)]
-    left_out = [name + _why(columns[j]) for j, name in enumerate(names) if j not in numeric]
+    odd = [[at for at, cell in enumerate(column) if _is_odd(cell)] for column in columns]
+    numeric = [j for j, column in enumerate(columns) if _is_numeric(column, len(odd[j]))]
+    left_out = [name + _why(columns[j], odd[j]) for j, name in enumerate(names) if j not in numeric]
     if not numeric:
         raise UsageError(f"{path}: no column holds numbers only; found {', '.join(names)}")
     values = np.full((len(rows), len(numeric)), np.nan)
+    slips = []
     for index, j in enumerate(numeric):
-        values[:, index] = [float(cell) if _filled(cell) else np.nan for cell in columns[j]]
-    return Table(values, [names[j] for j in numeric], left_out)
+        slipped = set(odd[j])
+        values[:, index] = [
+            np.nan if at in slipped or not _filled(cell) else float(cell)
+            for at, cell in enumerate(columns[j])
+        ]
+        for at in odd[j]:
+            detail = f"column {names[j]!r} should be a number, is {columns[j][at]!r}"
+            slips.append((at, names[j], Refusal(lines[at], detail)))
+    table = Table(values, [names[j] for j in numeric], left_out)
+    return replace(table, slips=sorted(slips))
 
 
-def _why(column: Sequence[object]) -> str:
+def _why(column: Sequence[object], odd: Sequence[int]) -> str:
     """The first cell that is no number, where most of them are: it may be a slip."""
-    odd = [(row, cell) for row, cell in enumerate(column) if _filled(cell) and not _is_number(cell)]
     if 2 * len(odd) > len(column) or not odd:
         return ""
-    row, cell = odd[0]
-    return f" (in record {row + 1} it is {cell!r}, one of {len(odd)} that are no numbers)"
+    cell = column[odd[0]]
+    return f" (in record {odd[0] + 1} it is {cell!r}, one of {len(odd)} that are no numbers)"
+
+
+def _is_odd(cell: object) -> bool:
+    return _filled(cell) and not _is_number(cell)
 
 
 def _filled(cell: object) -> bool:
@@ -264,12 +304,13 @@ def _is_number(cell: object) -> bool:
     return True
 
 
-def _is_numeric(column: Iterable[object]) -> bool:
-    filled = [cell for cell in column if _filled(cell)]
-    return bool(filled) and all(map(_is_number, filled))
+def _is_numeric(column: Sequence[object], n_odd: int) -> bool:
+    n_filled = sum(map(_filled, column))
+    return n_filled > n_odd and n_odd <= MOST_ODD * n_filled
 
 
-def _select(path: Path, table: Table, columns: Sequence[str]) -> Table:
+def selected(path: Path, table: Table, columns: Sequence[str]) -> Table:
+    """These columns of a table, in this order; raises UsageError where one is not there."""
     missing = [name for name in columns if name not in table.names]
     if missing:
         raise UsageError(
@@ -277,10 +318,11 @@ def _select(path: Path, table: Table, columns: Sequence[str]) -> Table:
             f"there are {', '.join(table.names)}"
         )
     order = [table.names.index(name) for name in columns]
-    return Table(table.values[:, order], list(columns), table.left_out, table.truth)
+    return replace(table, values=table.values[:, order], names=list(columns))
 
 
-def _checked(path: Path, table: Table, *, missing: bool) -> Table:
+def checked(path: Path, table: Table, *, missing: bool) -> Table:
+    """The table; raises UsageError where it has no rows, or a value that no family takes."""
     import numpy as np
 
     if _is_dense(table):
@@ -291,8 +333,9 @@ def _checked(path: Path, table: Table, *, missing: bool) -> Table:
         bad = np.column_stack([held.row, held.col])[~np.isfinite(held.data)]
     if len(bad):
         row, column = bad[0]
+        place = row if table.rows is None else table.rows[row]
         raise UsageError(
-            f"{path}: {len(bad)} values are missing or not finite, the first in row {row + 1}, "
+            f"{path}: {len(bad)} values are missing or not finite, the first in row {place + 1}, "
             f"column {table.names[column]}; drop such rows or choose other columns",
             next_step="weald fit --family diagonal (which takes missing values), or --columns "
             "NAME,NAME ...",

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from weald.cli.errors import UsageError
-from weald.cli.files.table import Table, load_table
+from weald.cli.files.table import Table
 from weald.cli.terminal.output import note
 
 if TYPE_CHECKING:
     from weald.mcmc.offline.transformation import Transformation
     from weald.mcmc.settings import FeatureSettings
 
-__all__ = ["Columns", "chosen_columns", "components_asked", "read_columns", "transformation_of"]
+__all__ = ["Columns", "chosen_columns", "components_asked", "transformation_of", "with_logs"]
 
 
 class Columns(NamedTuple):
@@ -25,11 +25,6 @@ class Columns(NamedTuple):
 
     names: list[str]
     logs: list[str]
-
-
-def read_columns(path: Path, columns: Columns, *, missing: bool = False) -> Table:
-    """The columns of a file, in their order; raises UsageError where one cannot be had."""
-    return _with_logs(path, load_table(path, columns.names, missing=missing), columns.logs)
 
 
 def chosen_columns(
@@ -49,7 +44,7 @@ def chosen_columns(
 
     # Families that see distances: what repeats in them counts twice, and tails are stretched.
     if family not in NUMERIC:
-        return _with_logs(path, table, logs), Columns(table.names, list(logs))
+        return with_logs(path, table, logs), Columns(table.names, list(logs))
     from weald.mcmc.offline.preparation import Informative, informative_columns, skewed_columns
     from weald.stream.model.stored_transformation import listed
 
@@ -73,7 +68,7 @@ def chosen_columns(
     kept = [names[column] for column in found.kept]
     table = replace(table, values=np.ascontiguousarray(table.values[:, found.kept]), names=kept)
     columns = Columns(kept, [name for name in logs if name in kept])
-    return _with_logs(path, table, columns.logs), columns
+    return with_logs(path, table, columns.logs), columns
 
 
 def components_asked(text: str) -> Literal["auto", "all"] | int:
@@ -107,14 +102,27 @@ def transformation_of(table: Table, family: str, asked: FeatureSettings) -> Tran
             raise UsageError(f"{given[0]}: values are missing, and every row has to be whole")
         if wants_components(asked, family, len(table.names)):
             return None
-    found = Transformation.learned(table.values, asked, family)
+    found = Transformation.learned(table.values, asked, family, _logs_of(table, asked))
     if found is not None:
         end = " (--components all: as they are)" if found.axes is not None else ""
         note(f"seen by the family: {found.in_words()}{end}")
     return found
 
 
-def _with_logs(path: Path, table: Table, logs: Sequence[str]) -> Table:
+def _logs_of(table: Table, asked: FeatureSettings) -> list[int]:
+    """Columns whose logarithm ``features.log`` asks for; raises UsageError where one has none."""
+    places = []
+    for name in asked.log:
+        if name not in table.names:
+            raise UsageError(f"features.log: there is no {name}, but {', '.join(table.names)}")
+        places.append(table.names.index(name))
+        if not (table.values[:, places[-1]] > 0.0).all():
+            raise UsageError(f"features.log: {name} is not above 0 in every row")
+    return places
+
+
+def with_logs(path: Path, table: Table, logs: Sequence[str]) -> Table:
+    """The table with the logarithms of these columns; raises UsageError where one has none."""
     if not logs:
         return table
     values, names = table.values.copy(), list(table.names)

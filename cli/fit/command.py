@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,11 +15,15 @@ import typer
 
 from weald.cli.errors import UsageError, writing
 from weald.cli.terminal.options import Output, Wide, example
-from weald.cli.terminal.output import Form, note
+from weald.cli.terminal.output import Form
 from weald.mcmc.schedule.registry import kernel_names
 
 if TYPE_CHECKING:
+    from weald.cli.config.settings import Settings
     from weald.mcmc.offline.fit import FitSettings
+    from weald.mcmc.settings import FeatureSettings
+
+    from .columns import Columns
 
 __all__ = ["add_to", "parse_parameters"]
 
@@ -42,6 +48,7 @@ def add_to(app: typer.Typer) -> None:
             "weald fit points.npy --param kappa=0.01 --param psi=0.5 --prior nggp --sigma 0.3",
             "weald fit points.npz --kernel gibbs,tgmcmc --chains 4 --trace trace.npz --output json",
             "weald fit train.csv --chains 4 --test test.csv",
+            "weald fit yesterday.jsonl --config weald.toml",
             "weald fit friends.csv --family irm --picture blocks.png --hide 0.1 --out blocks.csv",
             "weald fit flights.graphml --family irm --param directed=true --links links.csv",
         )
@@ -64,8 +71,9 @@ def fit(
             "--family",
             metavar="NAME",
             help="Likelihood of a cluster: gaussian, diagonal, bernoulli, categorical, poisson, "
-            "multinomial, mixed; irm for networks; auto takes gaussian or diagonal, whichever "
-            "predicts held-out rows better. All but gaussian and multinomial take missing values.",
+            "multinomial, mixed; irm for networks; auto goes by the kinds of columns, and for "
+            "numbers takes gaussian or diagonal, whichever predicts held-out rows better. All but "
+            "gaussian and multinomial take missing values.",
         ),
     ] = "auto",
     param: Annotated[
@@ -78,17 +86,21 @@ def fit(
         ),
     ] = None,
     prior: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--prior", metavar="NAME", help="Prior of the partition: dp, pitman-yor, nggp, mfm."
+            "--prior",
+            metavar="NAME",
+            help="Prior of the partition: dp (the default), pitman-yor, nggp, mfm, emm.",
+            show_default=False,
         ),
-    ] = "dp",
+    ] = None,
     prior_param: Annotated[
         list[str] | None,
         typer.Option(
             "--prior-param",
             metavar="K=V",
-            help="A parameter of the prior, such as gamma and mean of mfm; repeat for more.",
+            help="A parameter of the prior: gamma, law and mean of mfm, n_entities of emm; repeat "
+            "for more.",
         ),
     ] = None,
     alpha: Annotated[
@@ -140,9 +152,21 @@ def fit(
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Same seed, same result.")] = 0,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="Read the file as the stream of this weald.toml would, with its [schema], family "
+            "and prior.",
+        ),
+    ] = None,
     columns: Annotated[
         str | None,
-        typer.Option("--columns", metavar="NAME[,NAME...]", help="Columns of numbers to use."),
+        typer.Option(
+            "--columns", metavar="NAME[,NAME...]", help="Columns of numbers to use, as they stand."
+        ),
     ] = None,
     log: Annotated[
         str | None,
@@ -242,6 +266,12 @@ def fit(
     The diagnostics tell whether the chains agree: R-hat should be below 1.01, the effective sample
     sizes some hundreds. A chain that predicts rows clearly worse than the best has no say.
 
+    The columns of a table are taken for what `weald init` would take them for, and it is said:
+    numbers as they stand where there is nothing else, else numbers, counts, flags, categories,
+    times and texts together. Identifiers are left out, empty cells are gaps. With --config the
+    file is read as that stream would read it. A row with a value that cannot be read is refused
+    and told, with its line; the rest is fitted.
+
     Without --iterations or --seconds each chain runs for 100 sweeps. Rows count from 0.
 
     With --family irm the file is a network and its vertices are clustered (infinite relational
@@ -252,17 +282,23 @@ def fit(
     """
     if iterations is not None and seconds is not None:
         raise UsageError("give --iterations or --seconds, not both")
-    from weald.mcmc.offline.fit import SPARSE_FAMILY, FitSettings
+    from weald.mcmc.offline.fit import FitSettings
 
+    _refuse_unknown_family(family)
+    configured = _configured(config, columns or log or family == NETWORK_FAMILY)
     given = {"alpha": alpha, "sigma": sigma, "discount": discount}
+    prior_params = {
+        **{name: value for name, value in given.items() if value is not None},
+        **parse_parameters(prior_param or [], "--prior-param"),
+    }
+    if prior is None and configured is not None:
+        prior_params = {**configured.model.prior_params, **prior_params}
+        prior = configured.model.prior
     settings = FitSettings(
         family=family,
         params=parse_parameters(param or []),
-        prior=prior,
-        prior_params={
-            **{name: value for name, value in given.items() if value is not None},
-            **parse_parameters(prior_param or [], "--prior-param"),
-        },
+        prior=prior or "dp",
+        prior_params=prior_params,
         learn_hyper=learn_hyper,
         learn_base=learn_base,
         kernels=tuple(name.strip() for name in kernel.split(",")),
@@ -284,50 +320,95 @@ def fit(
         return
     if hide or links is not None or picture is not None:
         raise UsageError("--hide, --links and --picture are for networks: --family irm")
-    from weald.answers.fit_diagnostics import held_out_density
-    from weald.cli.files.table import load_table
-    from weald.mcmc.offline.family_choice import FULL
     from weald.mcmc.settings import FeatureSettings
-    from weald.treecore.family import spec_of
 
-    from .columns import chosen_columns, components_asked, read_columns, transformation_of
-    from .outputs import Fitted, groups_of, tell, write_assignments, write_trace
-    from .sampling import sample, settled
+    from .columns import Columns, components_asked
 
-    shown, valley = _level(level)
-    wanted = columns.split(",") if columns else None
-    missing = family not in (SPARSE_FAMILY, FULL)
-    loaded = load_table(data, wanted, keep_sparse=family == SPARSE_FAMILY, missing=missing)
-    if loaded.left_out:
-        note(f"columns without numbers, left out: {', '.join(loaded.left_out)}")
-    table, names = chosen_columns(data, loaded, family, log.split(",") if log else ())
     asked = FeatureSettings(
         unit_length=unit_length,
         standardise="auto" if standardise is None else standardise,
         components=components_asked(components),
     )
-    learned = transformation_of(table, family, asked)
+    chosen = Columns(*(text.split(",") if text else [] for text in (columns, log)))
+    files = (out, trace, test)
+    _fit_rows(data, settings, (chosen, asked, configured), files, chains, level, output)
+
+
+def _fit_rows(
+    data: Path,
+    settings: FitSettings,
+    seeing: tuple[Columns, FeatureSettings, Settings | None],
+    files: tuple[Path | None, Path | None, Path | None],
+    chains: int | None,
+    level: str,
+    form: Form,
+) -> None:
+    from weald.answers.fit_diagnostics import held_out_density
+    from weald.mcmc.offline.family_choice import FULL
+    from weald.mcmc.offline.fit import SPARSE_FAMILY
+    from weald.mcmc.settings import FeatureSettings
+    from weald.treecore.family import spec_of
+
+    from .columns import transformation_of
+    from .outputs import Fitted, groups_of, tell, write_assignments, write_trace
+    from .reading import read, read_again
+    from .sampling import sample, settled
+
+    shown, valley = _level(level)
+    (columns, asked, configured), (out, trace, test) = seeing, files
+    if configured is not None and asked == FeatureSettings():
+        asked = configured.features
+    reading = read(data, settings, columns, configured)
+    table = reading.table
+    settings = replace(
+        settings, family=reading.family, params={**reading.params, **settings.params}
+    )
+    learned = transformation_of(table, settings.family, asked)
     seen = table.values if learned is None else learned.seen(table.values)
     settings, choice = settled(seen, settings, chains)
     result = sample(seen, settings)
     groups = groups_of(seen, result, valley)
     with writing(out, trace):
         if out is not None:
-            write_assignments(out, result, groups)
+            write_assignments(out, result, groups, table.rows)
         if trace is not None:
             params = spec_of(result.family).parameters(result.family)
-            write_trace(trace, result, settings, names.names, params, learned, logs=names.logs)
+            names, logs = reading.columns
+            more = {"logs": logs, "manner": reading.manner and reading.manner._asdict()}
+            write_trace(trace, result, settings, names, params, learned, **more)
     held_out = None
     if test is not None:
-        others = read_columns(test, names, missing=missing).values
+        missing = settings.family not in (SPARSE_FAMILY, FULL)
+        others = read_again(test, reading.manner, reading.columns, missing=missing).values
         others = others if learned is None else learned.seen(others)
         held_out = held_out_density(seen, others, result)
     tell(
-        Fitted(table, seen, learned, settings, result, groups, valley, choice),
+        Fitted(table, seen, learned, settings, result, groups, valley, choice, reading.schema),
         shown,
-        output,
+        form,
         held_out,
     )
+
+
+def _refuse_unknown_family(name: str) -> None:
+    from weald.treecore.family import FAMILIES
+
+    known = ["auto", *FAMILIES, NETWORK_FAMILY]
+    if name not in known:
+        near = get_close_matches(name.lower(), known, 1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(f"there is no family {name!r}: {meant}choose among {', '.join(known)}")
+
+
+def _configured(config: Path | None, otherwise: object) -> Settings | None:
+    """The settings of a stream, unless the command line says ``otherwise`` what columns are."""
+    if config is None:
+        return None
+    if otherwise:
+        raise UsageError("--config says what columns are: it goes without --columns, --log and irm")
+    from weald.cli.config.settings import load
+
+    return load(config).settings
 
 
 def _fit_network(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from weald.mcmc.offline.family_choice import Choice
     from weald.mcmc.offline.fit import ChainTrace, FitResult, FitSettings
     from weald.mcmc.offline.transformation import Transformation
+    from weald.stream.record.schema import Schema
 
 __all__ = [
     "KERNEL_COLUMNS",
@@ -81,6 +82,8 @@ class Fitted(NamedTuple):
         Of density; what is deeper parts groups.
     choice:
         The family with the reason for it, where it was chosen and not given.
+    schema:
+        What made the features, where they are told as they came in.
     """
 
     table: Table
@@ -91,6 +94,14 @@ class Fitted(NamedTuple):
     groups: NDArray[np.int64]
     valley: float
     choice: Choice | None = None
+    schema: Schema | None = None
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of what is told of clusters."""
+        from weald.stream.record.originals import original_names
+
+        return self.table.names if self.schema is None else original_names(self.schema)
 
 
 def groups_of(seen: Any, result: FitResult, valley: float) -> NDArray[np.int64]:
@@ -106,13 +117,16 @@ def tell(fitted: Fitted, level: str, form: Form, held_out: dict[str, float] | No
     ``level`` is what a table shows: clusters, groups or both; ``held_out`` is what predicting
     other rows gave.
     """
-    table, summary = fitted.table, _summary(fitted)
+    summary = _summary(fitted)
     if held_out is not None:
         summary["held_out"] = held_out
     if form is not Form.table:
         write_record(summary, form)
         return
-    features = [Column(name, name, "right", spread_text, gives_way=1) for name in table.names]
+    # Under keys of their own: a feature may be called "size".
+    features = [
+        Column(f"feature {name}", name, "right", spread_text, gives_way=1) for name in fitted.names
+    ]
     shown = {
         k: v for k, v in summary.items() if k not in ("params", "hyper", "verdict", "log_joint")
     }
@@ -120,7 +134,10 @@ def tell(fitted: Fitted, level: str, form: Form, held_out: dict[str, float] | No
     for at, reason in enumerate(summary["verdict"]["reasons"]):
         shown[f"reason {at + 1}"] = reason
     for name in ("groups", "clusters"):
-        rows = [{**row, **row["features"]} for row in summary[name][:CLUSTERS_SHOWN]]
+        rows = [
+            {**row, **{f"feature {each}": told for each, told in row["features"].items()}}
+            for row in summary[name][:CLUSTERS_SHOWN]
+        ]
         shown[name] = rows if level in (name, "both") else None
     shown = {name: value for name, value in shown.items() if value is not None}
     sizes = [Column("group", "group", "right"), Column("size", "size", "right")]
@@ -139,17 +156,23 @@ def tell(fitted: Fitted, level: str, form: Form, held_out: dict[str, float] | No
     write_record(shown, form, tables=tables)
 
 
-def write_assignments(path: Path, result: FitResult, groups: NDArray[np.int64]) -> None:
+def write_assignments(
+    path: Path,
+    result: FitResult,
+    groups: NDArray[np.int64],
+    rows: NDArray[np.int64] | None = None,
+) -> None:
     """Write ``row,cluster,group,probability,stability``, one line for each row of the data.
 
-    ``groups`` (k) are those of the clusters.
+    ``groups`` (k) are those of the clusters, ``rows`` (n) where the rows were, if some were
+    refused.
     """
-    columns = (result.labels, groups[result.labels], result.probability, result.stability)
+    places = np.arange(result.labels.size) if rows is None else rows
+    columns = (places, result.labels, groups[result.labels], result.probability, result.stability)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("row", "cluster", "group", "probability", "stability"))
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        writer.writerows((index, *row) for index, row in enumerate(rows))
+        writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def write_trace(
@@ -338,12 +361,16 @@ def _rows(fitted: Fitted, labels: NDArray[np.int64], name: str) -> list[dict[str
     if fitted.transformation is not None:
         # In the units of the file, feature by feature.
         family = FAMILIES["diagonal"].build({}, table.values)
+    from weald.stream.record.originals import original_summaries
+
     spec = spec_of(family)
     sizes = np.bincount(labels)
     totals = totals_of_groups(family, table.values, labels, sizes.size)
     rows = []
     for each in np.argsort(-sizes, kind="stable").tolist():
         features = spec.describe(family, totals[each], table.names)
+        if fitted.schema is not None:
+            features = original_summaries(fitted.schema, features)
         told = {feature.name: asdict(feature) for feature in features}
         rows.append({name: each, "size": int(sizes[each]), "features": told})
     return rows

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from weald.answers.report_data import Chains, NetworkSubject, Sampled, Subject
 from weald.cli.errors import NotFoundError, UsageError
-from weald.cli.fit.columns import Columns, read_columns
+from weald.cli.fit.columns import Columns
+from weald.cli.fit.reading import Manner, read_again
 
 __all__ = ["subject_of_fit"]
 
@@ -101,7 +102,9 @@ def _observations(
     from weald.treecore.family.totals import add_observations, empty_totals
     from weald.treecore.prior import build_prior
 
-    table = read_columns(data, Columns(about["features"], about.get("logs", [])), missing=True)
+    manner = None if about.get("manner") is None else Manner(**about["manner"])
+    columns = Columns(about["features"], about.get("logs", []))
+    table = read_again(data, manner, columns, missing=True)
     learned = None
     if arrays := taken_from(saved, SEEN):
         learned = Transformation.of_arrays(arrays)
@@ -118,6 +121,7 @@ def _observations(
     names = [str(name) for name in saved["hyper_names"]]
     prior = build_prior(about["prior"], about["prior_params"])
     kept = slice(0, limit)
+    places = np.arange(len(clusters)) if table.rows is None else table.rows
     return Subject(
         title=f"{len(ids)} clusters of {len(clusters)} observations",
         subtitle=f"fit of {data.name}, family {about['family']}, prior {about['prior']}",
@@ -128,7 +132,7 @@ def _observations(
         },
         names=table.names,
         values=table.values[kept],
-        keys=[f"row {row}" for row in range(len(clusters))][kept],
+        keys=[f"row {row}" for row in places.tolist()][kept],
         clusters=clusters[kept],
         predictive=Predictive.of(
             family, prior, np.arange(len(ids), dtype=np.int64), totals, learned
@@ -137,6 +141,7 @@ def _observations(
         draws=_draws(labels, saved["n_iterations"])[:, kept],
         chains=_chains(saved, names),
         moves=_moves(saved),
+        schema=manner.compiled() if manner is not None and manner.kinds else None,
     )
 
 

@@ -10,9 +10,12 @@ from datetime import datetime, time
 from math import isfinite
 from typing import Any, NamedTuple
 
-__all__ = ["MOST_EMPTY", "Verdict", "as_category", "judged"]
+__all__ = ["MOST_EMPTY", "MOST_ODD", "Verdict", "as_category", "judged"]
 
 MOST_EMPTY = 0.1
+# Of a column of numbers, cells that are none: slips, for which a record is refused.
+MOST_ODD = 0.1
+LONGEST_SHOWN = 40
 # Of texts with at most so many different values, each is a level of its own.
 MOST_LEVELS = 50
 LEAST_REPEATS = 3
@@ -22,6 +25,7 @@ LEAST_WORDS = 3
 SKEWED = 50.0
 # Fewer that follow each other may do so by chance.
 LEAST_COUNTED = 10
+MOSTLY = 0.9
 # Of a field that is known to be a category.
 MOST_STATED_LEVELS = 1000
 # The last letters of nan, inf and infinity, in any case.
@@ -94,9 +98,14 @@ def _judged(name: str, filled: Sequence[Any]) -> Verdict:
         return Verdict({"size": size}, f"a vector of {size} numbers")
     if all(isinstance(value, bool) or str(value).lower() in _FLAGS for value in filled):
         return Verdict({"kind": "flag"}, "a flag: yes or no")
-    numbers = _numbers(filled)
-    if numbers is not None:
-        return _number(name, numbers)
+    numbers, odd = _numbers(filled)
+    if len(odd) <= len(filled) * MOST_ODD:
+        verdict = _number(name, numbers)
+        if not odd or verdict.settings is None:
+            return verdict
+        slip = f"{str(odd[0])[:LONGEST_SHOWN]!r}"
+        told = f"{verdict.reason}; no number in {len(odd)} of {len(filled)} records, as {slip}"
+        return verdict._replace(reason=told)
     texts = [str(value) for value in filled]
     return _moment(texts) or _category(texts) or _text(texts)
 
@@ -144,18 +153,23 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _numbers(filled: Sequence[Any]) -> list[float] | None:
-    try:
-        return [float(value) for value in filled if not isinstance(value, bool)]
-    except (TypeError, ValueError):
-        return None
+def _numbers(filled: Sequence[Any]) -> tuple[list[float], list[Any]]:
+    """Numbers among the values, and those that are none."""
+    numbers, odd = [], []
+    for value in filled:
+        try:
+            numbers.append(float("" if isinstance(value, bool) else value))
+        except (TypeError, ValueError):
+            odd.append(value)
+    return numbers, odd
 
 
 def _number(name: str, numbers: Sequence[float]) -> Verdict:
     whole = all(number >= 0 and number == int(number) for number in numbers)
-    if len(numbers) >= LEAST_COUNTED and all(
-        later == number + 1 for number, later in itertools.pairwise(numbers)
-    ):
+    steps = [later - number for number, later in itertools.pairwise(numbers)]
+    # A record that cannot be read leaves a step out.
+    in_order = whole and steps and min(steps) >= 1 and steps.count(1) >= MOSTLY * len(steps)
+    if len(numbers) >= LEAST_COUNTED and in_order:
         return Verdict(None, "left out: numbers the records one by one")
     # Half the length, sorted: the statistics module would take as long to load as all commands.
     middle, largest = sorted(numbers)[len(numbers) // 2], max(numbers)

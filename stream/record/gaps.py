@@ -13,35 +13,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .decode import LARGEST
-from .refused import Refused
+from .refused import Refused, cut
 from .schema import Field, Schema
 
 __all__ = ["rows_with_gaps"]
 
 
-def rows_with_gaps(schema: Schema, records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+Odd = list[tuple[int, str]]
+
+
+def rows_with_gaps(
+    schema: Schema, records: Sequence[Mapping[str, Any]], odd: Odd | None = None
+) -> NDArray[np.float64]:
     """Return observations (n, d) of records, whose nested fields are named by their dotted paths.
 
     A missing text has no words; every other missing value is NaN.
+
+    Parameters
+    ----------
+    schema : Schema
+    records : sequence of mapping
+    odd : list of (int, str), optional
+        Where values that cannot be read are told of: the record's place, and why.
     """
-    parts = [_columns(field, records) for field in schema.fields]
+    odd = [] if odd is None else odd
+    parts = [_columns(field, records, odd) for field in schema.fields]
     values = np.concatenate(parts, axis=1)
     values[~(np.abs(values) <= LARGEST)] = np.nan
     return values if schema.scaling is None else schema.scaling(values)
 
 
-def _columns(field: Field, records: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+def _columns(field: Field, records: Sequence[Mapping[str, Any]], odd: Odd) -> NDArray[np.float64]:
     nothing = 0.0 if field.kind == "text" else np.nan
     values = np.full((len(records), field.width), nothing)
     path = ".".join(field.path)
-    for row, record in zip(values, records, strict=True):
+    for at, (row, record) in enumerate(zip(values, records, strict=True)):
         value = record.get(path)
         if value is None or value == "":
             continue
         try:
             row[:] = _numbers(value, field) if field.read is None else field.read(value)
-        except (Refused, TypeError, ValueError):
+        except (Refused, TypeError, ValueError) as error:
             row[:] = nothing
+            expected = "a number" if field.size is None else f"{field.size} numbers"
+            detail = f"field {field.name!r} should be {expected}, is {cut(repr(value))}"
+            odd.append((at, error.detail if isinstance(error, Refused) else detail))
     return values
 
 

@@ -190,9 +190,107 @@ def test_semicolons_and_a_slip_in_a_column(weald: Command) -> None:
     rows = [f"{a:.3f};{b:.3f};{c:.3f}" for a, b, c in rng.normal(size=(N, 3))]
     rows[7] = "0.1;0.2;n/a"
     Path("t.csv").write_text("\n".join(["a;b;c", *rows]))
-    result = weald("fit", "t.csv", *QUICK, "--output", "json")
-    assert json.loads(result.out)["n_features"] == 2
-    assert "c (in record 8 it is 'n/a', one of 1 that are no numbers)" in result.err
+    for chosen in ((), ("--columns", "a,b,c")):
+        result = weald("fit", "t.csv", *QUICK, *chosen, "--out", "o.csv", "--output", "json")
+        answer = json.loads(result.out)
+        assert (answer["n_features"], answer["n_observations"]) == (3, N - 1)
+        assert "t.csv: 1 of 90 rows was refused, the rest is fitted" in result.err
+        assert "line 9: " in result.err
+        assert "'c' should be a number, is 'n/a'" in result.err
+        assert rows_of(Path("o.csv")) == [*range(7), *range(8, N)]
+    # A column that is not asked for refuses nobody.
+    assert "refused" not in weald("fit", "t.csv", *QUICK, "--columns", "a,b").err
+
+
+def rows_of(path: Path) -> list[int]:
+    """Rows that have a line in what ``--out`` wrote."""
+    return [int(line.split(",")[0]) for line in path.read_text().splitlines()[1:]]
+
+
+# The parts of the orders, in order, which other tests compile as well.
+COUNTRIES, KINDS = ("NO", "SE", "DK"), 3
+
+
+def orders(path: Path, rng: np.random.Generator) -> Path:
+    """Orders of three kinds with a key, gaps, a slip, and a row that has a cell too many."""
+    kind = rng.integers(0, KINDS, N)
+    size = np.array([1.0, 6.0, 15.0])[kind] + rng.normal(0.0, 0.3, N)
+    lines = [
+        f"o{i},{'' if i % 20 == 3 else size[i]},{COUNTRIES[kind[i]]},{'yes' if kind[i] else 'no'}"
+        for i in range(N)
+    ]
+    lines[9] = "o9,oops,NO,no"
+    lines[12] += ",more"
+    path.write_text("\n".join(["id,size,country,express", *lines]) + "\n")
+    return path
+
+
+def test_a_table_is_taken_for_what_its_columns_are(
+    clean: Path, weald: Command, rng: np.random.Generator
+) -> None:
+    path = orders(clean / "orders.csv", rng)
+    files = ("--trace", "t.npz", "--out", "o.csv", "--test", "orders.csv")
+    result = weald("fit", str(path), *QUICK, "--chains", "1", *files, "--output", "json")
+    assert result.code == 0, result.err
+    for told in (
+        "id: key, by its name and values",
+        "size: a number; no number in 1 of 84 records, as 'oops'; empty in 5 of 89 records",
+        "country: a category: 3 values that repeat",
+        "express: a flag: yes or no in every record",
+        "2 of 90 rows were refused, the rest is fitted",
+        "line 11: field 'size' should be a number, is 'oops'",
+        "line 14: more cells than the header",
+    ):
+        assert told in result.err
+    answer = json.loads(result.out)
+    assert (answer["family"], answer["n_observations"]) == ("mixed", N - 2)
+    features = [row["features"] for row in answer["clusters"]]
+    assert {each["country"]["centre"] for each in features} <= set(COUNTRIES)
+    assert rows_of(Path("o.csv")) == [*range(9), 10, 11, *range(13, N)]
+    assert answer["held_out"]["n"] == N - 2
+    assert weald("report", str(path), "--trace", "t.npz", "--out", "r.html").code == 0
+    # A feature that is called "size" does not take the place of the clusters' sizes.
+    table = weald("fit", str(path), *QUICK, "--chains", "1", "--wide").out
+    assert "kind=" not in table
+    numbers = weald("fit", str(path), *QUICK, "--family", "diagonal", "--output", "json")
+    assert json.loads(numbers.out)["n_features"] == 1
+    assert "country: left out: family diagonal takes numbers; it is a category" in numbers.err
+
+
+def test_a_file_is_read_as_its_stream_would(
+    clean: Path, weald: Command, rng: np.random.Generator
+) -> None:
+    (clean / "weald.toml").write_text(
+        '[schema]\nfields = [{ name = "size" }, '
+        '{ name = "n", path = "of.n", scale = "log", spread = 2.0 }]\n'
+        'key = "id"\n[model]\nfamily = "diagonal"\nprior = "mfm"\nprior_params = { mean = 4.0 }\n'
+    )
+    records = [
+        {"id": i, "size": float(size), "of": {"n": 10 * (i % 5)}, "other": "x"}
+        for i, size in enumerate(rng.normal(size=40))
+    ]
+    records[3]["size"] = None
+    del records[5]["id"]
+    text = "\n".join(json.dumps(each) for each in records)
+    (clean / "day.jsonl").write_text(text + "\n\n{oops\n")
+    args = ("fit", "day.jsonl", *QUICK, "--config", "weald.toml", "--output", "json")
+    result = weald(*args)
+    assert result.code == 0, result.err
+    answer = json.loads(result.out)
+    assert (answer["family"], answer["prior"], answer["n_observations"]) == ("diagonal", "mfm", 38)
+    assert "3 of 41 rows were refused" in result.err
+    for told in ("line 4: field 'size'", "line 6: field 'id' is missing", "line 42: "):
+        assert told in result.err
+    # In the file's own units, of which the fit saw logarithms.
+    features = [row["features"]["n"]["centre"] for row in answer["clusters"]]
+    assert all(0.0 <= centre <= 40.0 for centre in features)
+    assert max(features) > 5.0
+    assert json.loads(weald(*args, "--prior", "dp").out)["prior"] == "dp"
+    (clean / "day.csv").write_text("id;size\n1;2.0\n")
+    refused = weald("fit", "day.csv", "--config", "weald.toml")
+    assert refused.code == ExitCode.USAGE
+    assert "parted by semicolons" in refused.err
+    assert "parted by semicolons" in weald("init", "new", "--from-sample", "day.csv").err
 
 
 def test_a_prior_takes_its_parameters(points: Path, weald: Command) -> None:
@@ -268,6 +366,8 @@ def test_columns_of_a_csv(clean: Path, weald: Command, rng: np.random.Generator)
     [
         ("--kernel nonesuch", "no kernel 'nonesuch': choose among"),
         ("--family nonesuch", "no family 'nonesuch': choose among"),
+        ("--family gausian", "no family 'gausian': did you mean gaussian?"),
+        ("--config here --columns x1", "goes without --columns"),
         ("--prior nonesuch", "no prior 'nonesuch': choose among"),
         ("--init sideways", "sideways"),
         ("--param kappa", "expected NAME=VALUE"),

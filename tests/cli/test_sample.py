@@ -147,6 +147,16 @@ def test_gaps_are_counted_and_what_is_not_finite_is_one(tmp_path: Path) -> None:
     ]
 
 
+def test_a_slip_in_a_column_of_numbers_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    cells = ["oops", *(f"{i * 7 % 11}.5" for i in range(59))]
+    path.write_text("x,y\n" + "".join(f"{cell},{i + i // 40}\n" for i, cell in enumerate(cells)))
+    assert propose(path).reasons == [
+        "x: a number; no number in 1 of 60 records, as 'oops'",
+        "y: left out: numbers the records one by one",
+    ]
+
+
 def test_a_date_has_a_place_in_the_week_only(tmp_path: Path) -> None:
     records: list[object] = [{"due": f"2026-01-{1 + i % 28:02}", "x": i % 5} for i in range(30)]
     proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))

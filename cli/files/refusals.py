@@ -1,0 +1,40 @@
+"""Rows of a file that cannot be read: refused and told, as a stream's dead letters are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from weald.cli.terminal.output import note
+
+__all__ = ["Refusal", "tell_refused"]
+
+_SHOWN = 5
+
+
+class Refusal(NamedTuple):
+    """One row that was refused.
+
+    Attributes
+    ----------
+    line:
+        Its line in the file, from 1; of columnar files its row.
+    detail:
+        Which field, and why.
+    """
+
+    line: int
+    detail: str
+
+
+def tell_refused(path: Path, refused: Sequence[Refusal], n_rows: int) -> None:
+    """Say how many of ``n_rows`` were refused, and the first of them."""
+    if not refused:
+        return
+    was = "was" if len(refused) == 1 else "were"
+    note(f"{path}: {len(refused)} of {n_rows} rows {was} refused, the rest is fitted")
+    for each in refused[:_SHOWN]:
+        note(f"  line {each.line}: {each.detail}")
+    if len(refused) > _SHOWN:
+        note(f"  and {len(refused) - _SHOWN} more")

@@ -1,0 +1,363 @@
+"""A file as a fit reads it: through a declared schema, through one that is proposed, or as numbers.
+
+What a stream would set aside is refused and told: the rest is fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from weald.cli.errors import UsageError
+from weald.cli.files.refusals import Refusal, tell_refused
+from weald.cli.files.sample import numbered_records, refuse_semicolons
+from weald.cli.files.table import Table, checked, load_table, open_text, selected
+from weald.cli.terminal.output import note
+from weald.stream.errors import SchemaError
+from weald.stream.record.proposal import Proposal, proposed
+
+from .columns import Columns, chosen_columns, with_logs
+
+if TYPE_CHECKING:
+    from weald.cli.config.settings import Settings
+    from weald.mcmc.settings import FitSettings
+    from weald.stream.record.formats import Format
+    from weald.stream.record.schema import Schema
+
+__all__ = ["Manner", "Reading", "read", "read_again"]
+
+# A column with more gaps than that is left out, as by a look.
+MOST_EMPTY = 0.9
+# Records by which it is known that a file holds numbers only.
+HEAD = 10_000
+SPARSE = "multinomial"
+SEPARATORS = ",;\t"
+# Files whose columns have names.
+_NAMED = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow", ".arrows", ".feather", ".avro")
+# What these take is told by the kinds of columns; the others take a matrix as it is.
+_OF_NUMBERS = frozenset({"auto", "gaussian", "diagonal"})
+_BY_KINDS = frozenset({"auto", "mixed", "categorical"})
+
+
+class Manner(NamedTuple):
+    """How a file was read, so that another may be read alike.
+
+    Attributes
+    ----------
+    schema:
+        As ``[schema]`` has it.
+    strict:
+        Whether a record with a gap is refused, as by a stream, or has a gap.
+    kinds:
+        Whether columns are what the schema says, or numbers as they stand.
+    """
+
+    schema: dict[str, Any]
+    strict: bool
+    kinds: bool
+
+    def compiled(self) -> Schema:
+        """The schema, compiled."""
+        return _compiled(self.schema)
+
+
+class Reading(NamedTuple):
+    """Rows of a file, how they were read, and the family and its parameters that go with that.
+
+    ``columns`` are what the rows' features are called where another file is read alike.
+    """
+
+    table: Table
+    columns: Columns
+    manner: Manner | None
+    family: str
+    params: Mapping[str, Any]
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema, where it says what features are of."""
+        by_kinds = self.manner is not None and self.manner.kinds
+        return self.manner.compiled() if self.manner is not None and by_kinds else None
+
+
+def read(
+    path: Path, settings: FitSettings, columns: Columns, configured: Settings | None
+) -> Reading:
+    """Read a file as the configured stream would, or by columns of numbers, or as it suggests.
+
+    Parameters
+    ----------
+    path : Path
+    settings : FitSettings
+        Whose family is "auto" where none was asked for.
+    columns : Columns
+        Those that were asked for, none for all, and those whose logarithm is taken.
+    configured : Settings or None
+
+    Raises
+    ------
+    NotFoundError, UsageError
+        If there is no such file, or nothing in it that the family takes.
+    """
+    family = settings.family
+    if configured is not None:
+        return _configured(path, configured, family)
+    if columns.names or columns.logs:
+        loaded = _numbers(path, columns.names or None, family)
+        return _of_numbers(path, loaded, None, settings, columns.logs)
+    return _proposed(path, settings)
+
+
+def _configured(path: Path, settings: Settings, family: str) -> Reading:
+    import msgspec
+
+    from weald.stream.model.model import chosen_family
+
+    refuse_semicolons(path)
+    manner = Manner(msgspec.to_builtins(settings.schema), strict=True, kinds=True)
+    if manner.compiled().network:
+        raise UsageError(
+            f"the schema is of a network: weald fit {path} --family irm reads its edges"
+        )
+    table = _strictly(path, manner)
+    params: Mapping[str, Any] = {}
+    if family == "auto":
+        family, params = chosen_family(settings.model, settings.schema, settings.features)
+    return Reading(table, Columns(table.names, []), manner, family, params)
+
+
+def _of_numbers(
+    path: Path, table: Table, manner: Manner | None, settings: FitSettings, logs: Sequence[str] = ()
+) -> Reading:
+    """Columns of numbers that tell something, with logarithms of some."""
+    table, columns = chosen_columns(path, table, settings.family, logs)
+    return Reading(table, columns, manner, settings.family, {})
+
+
+def _numbers(path: Path, columns: Sequence[str] | None, family: str) -> Table:
+    loaded = load_table(
+        path, columns, keep_sparse=family == SPARSE, missing=family not in ("gaussian", SPARSE)
+    )
+    if loaded.left_out:
+        note(f"columns without numbers, left out: {', '.join(loaded.left_out)}")
+    return loaded
+
+
+def _proposed(path: Path, settings: FitSettings) -> Reading:
+    """Read a file through the schema that its records suggest, and say so.
+
+    Where all columns are numbers, or the family takes nothing else, they are taken as they stand.
+    """
+    from weald.stream.model.family_choice import family_of_rows
+
+    family = settings.family
+    by_kinds = family in _BY_KINDS and not settings.params
+    proposal = None
+    if (by_kinds or family in _OF_NUMBERS) and not _is_matrix(path):
+        proposal = _proposal(path, HEAD)
+    if proposal is None:
+        return _of_numbers(path, _numbers(path, None, family), None, settings)
+    plain = [_named(each) for each in proposal.fields if _is_plain(each)]
+    if not by_kinds or len(plain) == len(proposal.fields):
+        _tell(proposal, plain, family)
+        if not plain:
+            raise UsageError(f"{path}: no column holds numbers, and family {family} takes no other")
+        numbers = [{"name": each["name"]} for each in plain]
+        manner = Manner({"fields": numbers}, strict=False, kinds=False)
+        table = checked(path, _with_gaps(path, manner), missing=family != "gaussian")
+        return _of_numbers(path, table, manner, settings)
+    # All of the file: a level may come late.
+    proposal = _proposal(path, None) or proposal
+    _tell(proposal, None, family)
+    fields = [_named(each) for each in proposal.fields]
+    manner = Manner({"fields": fields}, strict=False, kinds=True)
+    table = checked(path, _with_gaps(path, manner), missing=True)
+    family, params = family_of_rows(manner.compiled(), table.values, family)
+    return Reading(table, Columns(table.names, []), manner, family, params)
+
+
+def read_again(path: Path, manner: Manner | None, columns: Columns, *, missing: bool) -> Table:
+    """Read a file in the manner in which one was read: these features, in this order.
+
+    Raises
+    ------
+    UsageError
+        If one of them cannot be had, or a value is missing and must not be.
+    """
+    if manner is None:
+        table = load_table(path, columns.names, missing=missing)
+    else:
+        whole = _strictly(path, manner) if manner.strict else _with_gaps(path, manner)
+        table = checked(path, selected(path, whole, columns.names), missing=missing)
+    return with_logs(path, table, columns.logs)
+
+
+def _compiled(settings: Mapping[str, Any], *, text: bool = True) -> Schema:
+    import msgspec
+
+    from weald.stream.record.schema import Schema
+    from weald.stream.settings import SchemaSettings
+
+    return Schema.of(msgspec.convert(settings, SchemaSettings), text=text)
+
+
+def _named(field: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a field by its path in the record, whose parts are joined already."""
+    if isinstance(field, str):
+        return {"name": field}
+    return {"name": field["path"], **{key: each for key, each in field.items() if key != "path"}}
+
+
+def _is_plain(field: str | Mapping[str, Any]) -> bool:
+    """Whether a field is a single number, be it a count or one that has a logarithm."""
+    if isinstance(field, str):
+        return True
+    return field.get("kind", "number") in ("number", "count") and "size" not in field
+
+
+def _tell(proposal: Proposal, plain: Sequence[Mapping[str, Any]] | None, family: str) -> None:
+    """Say what columns are taken for; ``plain`` are those that are taken as they stand."""
+    as_they_stand = {each["name"]: len(each) > 1 for each in plain or ()}
+    declared = {each if isinstance(each, str) else each["path"] for each in proposal.fields}
+    for reason in proposal.reasons:
+        name, _, why = reason.partition(": ")
+        if as_they_stand.get(name):
+            why = f"a number as it stands; for a stream {why}"
+        elif plain is not None and name in declared and name not in as_they_stand:
+            takes = "gaussian" if family == "auto" else family
+            why = f"left out: family {takes} takes numbers; it is {why}"
+        note(f"  {name}: {why}")
+
+
+def _proposal(path: Path, n_records: int | None) -> Proposal | None:
+    """What the first records suggest, or None where nothing can be had from them."""
+    rows, _ = _records(path, n_records)
+    try:
+        return proposed([record for _, record in rows], str(path), most_empty=MOST_EMPTY)
+    except SchemaError:
+        return None
+
+
+def _is_matrix(path: Path) -> bool:
+    """Whether a file's columns have no names: an array, lists, or a table without a header."""
+    name = path.name.lower().removesuffix(".gz")
+    if not name.endswith(_NAMED) or not path.is_file():
+        return True
+    if not name.endswith((".csv", ".tsv", ".jsonl")):
+        return False
+    with open_text(path) as lines:
+        first = next((line for line in lines if line.strip()), "")
+    if name.endswith(".jsonl"):
+        return not first.lstrip().startswith("{")
+    separator = max(SEPARATORS, key=first.count)
+    return any(map(_is_number, first.strip().split(separator))) or not first
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _format_of(path: Path) -> Format:
+    from weald.stream.record.formats import format_of
+    from weald.stream.settings import StreamSettings
+
+    return format_of(StreamSettings(source="file", path=str(path)))
+
+
+Row = tuple[int, Mapping[str, Any]]
+
+
+def _records(path: Path, n_records: int | None = None) -> tuple[list[Row], list[Refusal]]:
+    """Records with their lines, and rows of a table that have other cells than its header."""
+    form = _format_of(path)
+    rows: list[Row] = []
+    refused = []
+    for line, record in islice(numbered_records(path, SEPARATORS, form), n_records):
+        if form == "csv" and (None in record or None in record.values()):
+            few = None not in record
+            refused.append(Refusal(line, f"{'fewer' if few else 'more'} cells than the header"))
+        else:
+            rows.append((line, record))
+    return rows, refused
+
+
+def _with_gaps(path: Path, manner: Manner) -> Table:
+    """Rows with gaps where nothing stands; those with something that cannot be read are refused."""
+    from weald.stream.record.gaps import Odd, rows_with_gaps
+
+    rows, refused = _records(path)
+    schema = manner.compiled()
+    odd: Odd = []
+    values = rows_with_gaps(schema, [record for _, record in rows], odd)
+    first = dict(reversed(odd))
+    told = [*refused, *(Refusal(rows[at][0], detail) for at, detail in first.items())]
+    tell_refused(path, sorted(told), len(rows) + len(refused))
+    lines = np.array([line for line, _ in rows], dtype=np.int64)
+    kept = np.ones(len(rows), dtype=bool)
+    kept[list(first)] = False
+    # Among all rows of the file, those that have other cells than the header included.
+    every = np.sort(np.concatenate([lines, [each.line for each in refused]]).astype(np.int64))
+    places = np.searchsorted(every, lines[kept])
+    return Table(values[kept], list(schema.features), [], rows=places)
+
+
+def _strictly(path: Path, manner: Manner) -> Table:
+    """Rows as a stream decodes them; what it would set aside is refused."""
+    import msgspec
+
+    from weald.stream.record.decode import NUMBER_BYTES, decode
+    from weald.stream.record.formats import schema_for
+    from weald.stream.settings import SchemaSettings, StreamSettings
+    from weald.stream.source.file_source import FileSource
+
+    declared = msgspec.convert(manner.schema, SchemaSettings)
+    stream = StreamSettings(source="file", path=str(path))
+    schema = schema_for(stream, declared)
+    source = FileSource(stream, declared.max_bytes, NUMBER_BYTES * schema.dimension)
+    source.seek({})
+    parts, places, letters = [], [], []
+    try:
+        while not source.exhausted:
+            batch, refused = decode(source.poll(0.0), schema)
+            parts.append(batch.values)
+            places.append(batch.offset)
+            letters += refused
+    finally:
+        source.close()
+    values = np.concatenate(parts) if parts else np.empty((0, schema.dimension))
+    if letters:
+        lines = list(islice(_lines(path), letters[-1].offset + 1))
+        told = [Refusal(lines[each.offset], each.detail) for each in letters]
+        tell_refused(path, told, len(values) + len(letters))
+    if len(values) == 0:
+        raise UsageError(
+            f"{path}: no record is as the schema of the configuration says",
+            next_step=f"weald init --from-sample {path}    proposes one",
+        )
+    return Table(values, list(schema.features), [], rows=np.concatenate(places))
+
+
+def _lines(path: Path) -> Iterator[int]:
+    """Line of each record, from 1; of columnar files its row."""
+    import csv
+    from itertools import count
+
+    form = _format_of(path)
+    if form not in ("csv", "jsonl", "lines"):
+        yield from count(1)
+        return
+    with open_text(path, "replace") as lines:
+        if form == "csv":
+            reader = csv.reader(lines, delimiter="\t" if ".tsv" in path.name else ",")
+            next(reader, None)
+            yield from (reader.line_num for row in reader if row)
+        else:
+            yield from (number for number, line in enumerate(lines, start=1) if line.strip())
