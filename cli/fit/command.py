@@ -99,14 +99,16 @@ def fit(
         typer.Option(
             "--prior-param",
             metavar="K=V",
-            help="A parameter of the prior: gamma, law and mean of mfm, n_entities of emm; repeat "
-            "for more.",
+            help="A parameter of the prior: gamma and mean of mfm, mu, sigma and kmax of emm; "
+            "repeat for more.",
         ),
     ] = None,
     alpha: Annotated[
         float | None, typer.Option("--alpha", help="Concentration, at the start if it is learned.")
     ] = None,
-    sigma: Annotated[float | None, typer.Option("--sigma", help="Index of nggp.")] = None,
+    sigma: Annotated[
+        float | None, typer.Option("--sigma", help="Index of nggp, spread of log K of emm.")
+    ] = None,
     discount: Annotated[
         float | None, typer.Option("--discount", help="Discount of pitman-yor.")
     ] = None,

@@ -79,12 +79,13 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
     params : dict, optional
         Its hyperparameters; what is not given comes from the data.
     prior : str
-        Prior of the partition: dp, pitman-yor, nggp, mfm.
+        Prior of the partition: dp, pitman-yor, nggp, mfm, emm.
     prior_params : dict, optional
         Its parameters, such as ``{"gamma": 1.0}``.
     alpha, discount, sigma : float, optional
         Parameters of the prior by their own names, for searches: the concentration, the discount
-        of pitman-yor and the index of nggp. Where they are learned they are the start.
+        of pitman-yor and the index of nggp (of emm the spread of log K). Where they are learned
+        they are the start.
     learn_hyper : bool
         Whether the prior's parameters are learned.
     kernels : str

@@ -47,7 +47,7 @@ class OnlineBayesianClusterer(base.Clusterer):
     params
         Its hyperparameters; what is not given comes from the first observations.
     prior
-        Prior of the partition: dp, pitman-yor, nggp, mfm.
+        Prior of the partition: dp, pitman-yor, nggp, mfm, emm.
     prior_params
         Its parameters, such as ``{"gamma": 1.0}``.
     alpha, discount, sigma

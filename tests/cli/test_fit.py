@@ -10,6 +10,8 @@ import pytest
 from weald.cli.errors import ExitCode, UsageError
 from weald.cli.fit.command import parse_parameters
 from weald.mcmc.estimate.agreement import adjusted_rand_index
+from weald.treecore.family import FAMILIES
+from weald.treecore.prior import PRIORS
 
 from .conftest import Command
 
@@ -298,6 +300,13 @@ def test_a_prior_takes_its_parameters(points: Path, weald: Command) -> None:
     answer = json.loads(weald("fit", str(points), *QUICK, *args, "json").out)
     assert answer["prior"] == "mfm"
     assert answer["n_clusters"] == 3
+    args = ("--prior", "emm", "--sigma", "0.5", "--prior-param", "kmax=20", "--prior-param")
+    answer = json.loads(weald("fit", str(points), *QUICK, *args, "mu=1.5", "--output", "json").out)
+    assert (answer["prior"], answer["n_clusters"]) == ("emm", 3)
+    assert answer["hyper"]["sigma"] == 0.5
+    told = " ".join(weald("fit", "--help").out.split())
+    assert all(name in told for name in (*PRIORS, *FAMILIES))
+    assert "gamma and mean of mfm, mu, sigma and kmax of emm" in told
     refused = weald("fit", str(points), *QUICK, "--prior", "mfm", "--prior-param", "gamma")
     assert "--prior-param gamma: expected NAME=VALUE" in refused.err
 
