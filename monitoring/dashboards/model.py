@@ -29,9 +29,9 @@ _CLUSTERS = Row(
         ),
         Panel(
             "Certainty of what is shown",
-            "Membership: mean share of the chain's recent draws in which an observation is with "
-            "most of its cluster. Stability: mean share of its cluster that it is with. A fall "
-            "says that the chain is torn between partitions.",
+            "Membership: how much of an observation's block lies in its cluster, averaged over "
+            "the chain's recent draws. Stability: mean share of its cluster that it is with. A "
+            "fall says that the chain is torn between partitions.",
             "percentunit",
             [
                 Query(

@@ -76,8 +76,8 @@ _ANSWERS = Row(
         ),
         Panel(
             "How sure",
-            "Mean share of the chain's recent draws in which an observation is with most of its "
-            "cluster.",
+            "How much of an observation's block lies in its cluster, averaged over the chain's "
+            "recent draws.",
             "percentunit",
             [Query(largest("weald_membership_probability_ratio", "stream"), "{{stream}}")],
             kind="stat",
