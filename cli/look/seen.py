@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["seen_of"]
 
+# Share of a column's spread from which the step of its grid is coarse.
+COARSE = 0.1
+
 
 def seen_of(rows: Rows, seed: int) -> tuple[NDArray[np.float64], FitSettings]:
     """Return what is fitted (n, q), and a family that takes it, by kinds of columns and gaps."""
@@ -30,7 +33,24 @@ def seen_of(rows: Rows, seed: int) -> tuple[NDArray[np.float64], FitSettings]:
         table = Table(seen, list(schema.features), [])
         learned = transformation_of(table, settings.family, FeatureSettings())
         seen = seen if learned is None else learned.seen(seen)
-    return seen, settings
+    return _as_finely_as_known(seen, settings), settings
+
+
+def _as_finely_as_known(seen: NDArray[np.float64], settings: FitSettings) -> NDArray[np.float64]:
+    """Numbers on a coarse grid beside other kinds moved within it, as a fit moves numbers alone.
+
+    Small whole numbers would be clusters of their own else, each as narrow as can be.
+    """
+    from weald.mcmc.offline.resolution import within_resolution
+
+    finely = seen.copy()
+    for part in settings.params.get("parts", ()):
+        if part["family"] in ("gaussian", "diagonal"):
+            own = seen[:, part["columns"]]
+            moved = within_resolution(own)
+            coarse = 2.0 * np.nanmax(np.abs(moved - own), axis=0) > COARSE * np.nanstd(own, axis=0)
+            finely[:, part["columns"]] = np.where(coarse, moved, own)
+    return finely
 
 
 def _along_components(rows: Rows) -> tuple[Schema, NDArray[np.float64]]:

@@ -342,3 +342,22 @@ def test_lists_of_numbers_of_one_length_are_vectors(values: list[Any], told: obj
         assert verdict.settings == told
     else:
         assert verdict == (None, f"left out: {told}")
+
+
+def test_small_whole_numbers_beside_other_kinds_are_no_kinds_of_their_own(
+    weald: Command, clean: Path, rng: np.random.Generator
+) -> None:
+    """Orders of two kinds, of which one to eight items were bought."""
+    kind = rng.integers(0, 2, 2 * N)
+    rows = [
+        {
+            "price": round(float(rng.normal((20.0, 60.0)[k], 5.0)), 2),
+            "items": int(1 + rng.poisson((1.0, 2.0)[k])),
+            "country": rng.choice(["Norway", "Chile"], p=[(0.8, 0.3)[k], (0.2, 0.7)[k]]),
+        }
+        for k in kind.tolist()
+    ]
+    write(clean / "items.csv", rows)
+    found = looked(weald, "items.csv", "--no-page")
+    sizes = [row["size"] for row in found["groups"] if row["size"] > 10]
+    assert sizes == pytest.approx(sorted(np.bincount(kind))[::-1], abs=5)
