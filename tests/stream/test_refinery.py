@@ -22,6 +22,7 @@ from tests.stream.scenario import (
     records_file,
     values_of,
 )
+from weald.mcmc.settings import FeatureSettings
 from weald.storage.commit.commit import LeaseRow
 from weald.storage.errors import StorageUnavailable
 from weald.storage.redis.lease_queue import LeaseQueue, WorkerRow
@@ -73,6 +74,7 @@ class Plane:
         memory: MemorySettings | None = None,
         source_of: Callable[[StreamSettings], FileSource] = FileSource,
         quiet_seconds: float = 0.0,
+        features: FeatureSettings | None = None,
     ) -> Engine:
         def hook(name: str, count: int) -> None:
             before(name, count)
@@ -84,6 +86,7 @@ class Plane:
         plan = plan_for(self.path, batch_records=40, snapshot_records=300, diverged="stop")
         mode = msgspec.structs.replace(plan.refinement, mode="workers", quiet_seconds=quiet_seconds)
         plan = replace(plan, refinement=mode, memory=memory or MemorySettings())
+        plan = replace(plan, features=features or FeatureSettings())
         watch = Hook(hook)
         source = source_of(plan.stream)
         engine = Engine(plan, source, self.store, watch=watch)
@@ -196,6 +199,22 @@ def test_a_killed_writer_replays_what_workers_did(plane: Plane, step: str, count
     assert_exactly_once(plane.store, N)
     assert plane.outcomes().get("adopted", 0) >= 2
     assert len(plane.store.leases(NAME, outcome="offered")) <= 2
+
+
+def test_workers_refine_what_the_family_sees(plane: Plane) -> None:
+    """Their atoms are transformed, the rows that a replay reads are not."""
+    asked = FeatureSettings(standardise=True, components=1)
+
+    def kill(name: str, count: int) -> None:
+        if (name, count) == ("commit", 9):
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        plane.run(before=kill, features=asked)
+    plane.run(features=asked)
+    assert_exactly_once(plane.store, N)
+    assert plane.outcomes()["adopted"] > 4
+    assert {row.statistics.size for row in plane.store.clusters(NAME)} == {4}
 
 
 def test_again_from_the_beginning(plane: Plane) -> None:
