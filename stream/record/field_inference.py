@@ -33,6 +33,7 @@ _ENDS_OF_NOT_FINITE = frozenset("nfy")
 _SAID_OF_ALL = ("a number", "a flag: yes or no")
 _FLAGS = frozenset({"true", "false", "yes", "no"})
 _COUNTS = re.compile(r"(^|_)(n|num|count|counts|total|hits|requests|errors|retries|bytes)(_|$)")
+_IDENTIFIER = re.compile(r"((^|[._ -])(id|ID|uuid|guid)|[a-z](Id|ID))$")
 
 
 class Verdict(NamedTuple):
@@ -171,6 +172,8 @@ def _number(name: str, numbers: Sequence[float]) -> Verdict:
     in_order = whole and steps and min(steps) >= 1 and steps.count(1) >= MOSTLY * len(steps)
     if len(numbers) >= LEAST_COUNTED and in_order:
         return Verdict(None, "left out: numbers the records one by one")
+    if whole and _IDENTIFIER.search(name) and len(set(numbers)) == len(numbers) >= LEAST_COUNTED:
+        return Verdict(None, "left out: an identifier, by its name, different in every record")
     # Half the length, sorted: the statistics module would take as long to load as all commands.
     middle, largest = sorted(numbers)[len(numbers) // 2], max(numbers)
     last = name.rpartition(".")[2].lower()

@@ -157,6 +157,22 @@ def test_a_slip_in_a_column_of_numbers_is_told(tmp_path: Path) -> None:
     ]
 
 
+def test_an_identifier_is_no_number(tmp_path: Path) -> None:
+    records: list[object] = [
+        {
+            "customer_id": 7919 * i % 10007,
+            "orderId": 31 * i % 997,
+            "paid": i * 7 % 11,
+            "grid": 3 * i,
+        }
+        for i in range(1, 40)
+    ]
+    proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
+    assert proposal.fields == ["paid", "grid"]
+    told = "left out: an identifier, by its name, different in every record"
+    assert proposal.reasons[:2] == [f"customer_id: {told}", f"orderId: {told}"]
+
+
 def test_a_date_has_a_place_in_the_week_only(tmp_path: Path) -> None:
     records: list[object] = [{"due": f"2026-01-{1 + i % 28:02}", "x": i % 5} for i in range(30)]
     proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
