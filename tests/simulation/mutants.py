@@ -31,7 +31,7 @@ from typing import Any
 
 from .scenario import Scenario, scenario_of
 
-__all__ = ["Mutant", "mutants", "notices"]
+__all__ = ["BEGIN", "END", "Mutant", "mutants", "notices"]
 
 ROOT = Path(__file__).parents[2]
 LIST = Path(__file__).with_name("mutants.toml")

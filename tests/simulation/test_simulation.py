@@ -6,6 +6,7 @@ Simulations run in a process of their own: they replace the clock.
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.simulation.chain import CoinChain
-from tests.simulation.mutants import Mutant, mutants
+from tests.simulation.mutants import BEGIN, END, Mutant, mutants
 from tests.simulation.redis_store import Commands, RedisStore
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +66,26 @@ def test_broken_lines_are_found() -> None:
     )
     found = [line.split("\t")[:2] for line in done.stdout.splitlines() if "\t" in line]
     assert found == [[str(number), "simulation"] for number in BREAKAGES], done.stdout + done.stderr
+
+
+def test_the_score_in_the_document_is_of_the_mutants_that_are_listed() -> None:
+    text = (ROOT / "docs" / "guarantees.md").read_text()
+    score = text[text.index(BEGIN) : text.index(END)]
+    told = {
+        name: list(map(int, counts))
+        for name, *counts in re.findall(
+            r"^\| ([a-z ]+) " + r"\| (\d+) " * 5 + r"\|$", score, re.MULTILINE
+        )
+    }
+    listed = Counter(each.group for each in mutants())
+    assert {name: sum(counts) for name, counts in told.items()} == {
+        **listed,
+        "all": listed.total(),
+    }
+    _, _, equivalent, survive, not_judged = told["all"]
+    assert (survive, not_judged) == (0, 0)
+    assert equivalent == sum(bool(each.remark) for each in mutants())
+    assert all(each.remark in score for each in mutants())
 
 
 @pytest.mark.parametrize("mutant", mutants(), ids=lambda each: str(each.number))
