@@ -61,7 +61,6 @@ LONG: dict[str, Bounds] = {
     "two snapshots": {
         "ROUNDS": 1,
         "SAVES": 1,
-        "REBALANCES": 1,
         "COMMANDS": 2,
         "KINDS": CREATE | DROP,
         "RETENTION": 1,
