@@ -122,23 +122,30 @@ def divide_or_join(
     i, j = pair
     partition = state.partition
     first, second = partition.label[i], partition.label[j]
+    # The atoms that may change sides, in an order that neither direction of the move depends on.
     n = gather_anchored(state, i, j)
     put_in_order(rng, state, n)
     state.order[n] = i
     state.order[n + 1] = j
+    # Likelihoods that couple all blocks: the ratio is of whole posteriors, before and after.
     log_ratio = -log_target(state, model)
+    # From here both directions do the same until the last scan: the launch state forgets how the
+    # atoms were divided, so that its own probability cancels (section 2.3).
     leave_all(state, model, notes, n + 2)
     sides = (new_block(state), -1)
     put_in(state, model, i, sides[0])
     sides = (sides[0], new_block(state))
     put_in(state, model, j, sides[1])
     _launch(rng, state, model, common, pair, sides, n)
+    # The last scan alone is the proposal; those before it only make the launch state a good one.
     log_q = 0.0
     for scan in range(scans + 1):
         log_q = 0.0
         for at in range(n):
             v = state.order[at]
             forced = -1
+            # A merge needs the probability of the split that would undo it: each atom is forced to
+            # the side that it came from.
             if scan == scans and first != second:
                 forced = 1 if notes.before[v] == second else 0
             take_out(state, model, v)
@@ -146,6 +153,7 @@ def divide_or_join(
     if first == second:
         info = decide(rng, SPLIT, log_ratio + log_target(state, model) - log_q)
     else:
+        # The forced scan has rebuilt the present two blocks; the merged one is made of them.
         join(state, model, n + 2, sides[1], sides[0])
         info = decide(rng, MERGE, log_ratio + log_target(state, model) + log_q)
     if not info.accepted:

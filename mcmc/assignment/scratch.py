@@ -146,10 +146,12 @@ def cut(notes: Notes, common: Labels, order: Labels, second: int) -> int:
     """
     n, largest, n_pieces = order.shape[0], 0, 0
     for at in range(n):
+        # Two pieces for each label: one in the block of i, one in that of j.
         notes.n_in_piece[2 * common[order[at]]] = 0
         notes.n_in_piece[2 * common[order[at]] + 1] = 0
         notes.tally[at] = 0
     notes.tally[n] = notes.tally[n + 1] = 0
+    # Linked from the back, so that each list begins with its first atom by the order.
     for at in range(n - 1, -1, -1):
         v = order[at]
         if notes.inside[v]:
@@ -165,6 +167,7 @@ def cut(notes: Notes, common: Labels, order: Labels, second: int) -> int:
         if notes.inside[v] and notes.first_of[notes.piece[v]] == v:
             notes.tally[largest - notes.n_in_piece[notes.piece[v]] + 1] += 1
             n_pieces += 1
+    # Running sums: where the pieces of each size begin.
     for size in range(1, largest + 1):
         notes.tally[size] += notes.tally[size - 1]
     for at in range(n):

@@ -73,6 +73,7 @@ def _move(rng: Generator, state: BlockState, model: Model, notes: Notes, leader:
     """
     partition = state.partition
     own = partition.label[leader]
+    # The piece: atoms of the leader's set that share its block now.
     n, v = 0, leader
     while v != _NONE:
         if partition.label[v] == own:
@@ -81,11 +82,14 @@ def _move(rng: Generator, state: BlockState, model: Model, notes: Notes, leader:
         v = notes.following[v]
     if n == 1:
         return -1
+    # Taken out whole, a block is gone, and going to a new one is staying.
     whole = n == partition.n_members[own]
     for at in range(n):
         take_out(state, model, state.members[at])
     set_aside(state, model, state.members, n)
     k = log_weights_everywhere(state, model)
+    # Blocks with another piece of the set are closed: entered, both would be one piece, and the way
+    # back would be another draw.
     v = leader
     while v != _NONE:
         if partition.label[v] >= 0:

@@ -113,6 +113,8 @@ def _place_narrowly(
     forced = -1
     if goal.shape[0] > 0:
         forced = 0 if goal[v] == goal[pair[0]] else (1 if goal[v] == goal[pair[1]] else 2)
+    # Equation 17: the last original atom of a block that insiders have joined stays, without a
+    # draw, since otherwise two paths would lead to one state.
     if notes.n_original[own] == 1 and partition.n_members[own] > 1:
         return -inf if forced in (0, 1) else 0.0
     take_out(state, model, v)
@@ -198,10 +200,12 @@ def _walk(
     """
     i, j = pair
     begin(state, notes, order, pair)
+    # By the blocks that the walk starts from: the walk back cuts its own.
     second = notes.own[j]
     n_pieces = cut(notes, common, order, second) if walk.guided else 0
     if goal.shape[0] > 0 and not claim_homes(state, notes, goal, order, pair):
         return -inf
+    # Step 1: what divides or joins i and j; everything after it only finds a place for the others.
     blocks = _settle_pair(state, model, notes, order, pair)
     if goal.shape[0] > 0:
         notes.home[goal[i]] = blocks[0]
@@ -210,11 +214,13 @@ def _walk(
         _put_piece(state, model, notes, i, blocks[0])
         _put_piece(state, model, notes, j, blocks[1])
     log_t = 0.0
+    # Step 2: the other pieces whole, largest first; each one's first atom settles.
     if walk.whole:
         for at in range(n_pieces):
             piece = notes.pieces[at]
             if piece not in (notes.piece[i], notes.piece[j]):
                 log_t += _place_piece(rng, state, model, notes, goal, piece)
+    # Step 3: every other atom in turn. Those that came with a piece are drawn once more, alone.
     for at in range(order.shape[0]):
         v = order[at]
         if notes.standing[v] == SETTLED:
@@ -258,10 +264,12 @@ def reconfigure(
     log_ratio += log_target(state, model)
     for at in range(live.shape[0]):
         notes.after[live[at]] = partition.label[live[at]]
+    # The same walk from the proposal, each choice forced so that the start is reached.
     log_back = _walk(rng, state, model, notes, walk, common, pair, order, notes.before)
     info = decide(rng, move, log_ratio + log_back)
     if info.accepted:
         go_to(state, model, notes.after, live, notes.home)
+    # A walk that found no way back stopped half way; one that did has arrived at the start.
     elif log_back == -inf:
         go_to(state, model, notes.before, live, notes.home)
     return info

@@ -150,28 +150,35 @@ def step(
     total = partition.size[c]
     n, rest_in_window = _candidates(guide, pieces, v, w, c)
     has_rest = total > count
+    # What is left of the block has no atom in the window, so that it would be no candidate for the
+    # way back: such an index moves nothing.
     if has_rest and not rest_in_window:
         return Info(_NULL, 0.0, 0)
 
+    # Candidates stand in this order: the blocks listed, a new one (n), the own block (n + 1).
     weights = pieces.log_weights
     n_others = partition.n_blocks[0] if has_rest else partition.n_blocks[0] - 1
     weights[n] = log_new_block(seating, n_others) + log_size(seating, count)
+    # A part that is a whole node of the guide has its marginal there already.
     if pieces.pure[v] != _NONE:
         weights[n] += guide.log_marginal[v]
     else:
         weights[n] += log_marginal(model.family, pieces.part_rows, PART, model.work)
     rest = 0.0
+    # What the part adds where it is: the whole block against the block without it.
     if has_rest:
         copy_row(pieces.part_rows, REST, partition.rows, c)
         subtract_row(pieces.part_rows, REST, pieces.part_rows, PART)
         rest = log_marginal(model.family, pieces.part_rows, REST, model.work)
         weights[n + 1] = log_growth(seating, total - count, count)
         weights[n + 1] += block_log_marginal(model, partition, c) - rest
+    # Weighed last, against the weight of staying: what is beyond notice beside it is not computed.
     _weigh_joins(model, pieces, v, n, count, weights[n + 1] if has_rest else weights[n])
 
     chosen = choose(rng, weights, n + 2 if has_rest else n + 1)
     if chosen == n + 1 or (chosen == n and not has_rest):
         return Info(_CONDITIONAL, 0.0, 1)
+    # A draw from the full conditional: accepted as it is.
     target = open_block(partition) if chosen == n else pieces.order[chosen]
     carry_part(guide, pieces, v, c, target, count)
     if has_rest:

@@ -98,7 +98,8 @@ def _weigh(
 
     ``log_weights`` has them, and so has ``part_d``, which no draw overwrites.
     """
-    partition, seating, weights = pieces.partition, model.seating, pieces.log_weights
+    partition, seating = pieces.partition, model.seating
+    weights, weights_kept = pieces.log_weights, pieces.part_d
     before = partition.n_blocks[0] - n_new
     count = guide.size[leaf]
     weights[n_new] = log_new_block(seating, n_others + n_new) + log_size(seating, count)
@@ -112,7 +113,7 @@ def _weigh(
     total = 0.0
     for j in range(n_new + 1):
         total += exp(weights[j] - largest)
-        pieces.part_d[j] = weights[j]
+        weights_kept[j] = weights[j]
     return largest + log(total)
 
 
@@ -128,20 +129,27 @@ def _allocate(
     coins for it, which are thrown as it falls.
     """
     partition, forced = pieces.partition, gain < inf
+    opened_for, weights_kept = pieces.tally, pieces.part_d
     stride = wide_stride(n)
     log_q, survives = 0.0, min(gain, 0.0)
+    # In long strides from a drawn place: neighbours in the guide are alike, and blocks that begin
+    # with all atoms of one region would take a form that the others do not fit.
     at, n_new = below(rng, n), 0
     for _ in range(n):
         leaf = pieces.found[at]
         log_total = _weigh(guide, pieces, model, leaf, n_others, n_new)
+        # The join's reverse: each atom goes where it is, and a block counts as opened when the
+        # first of its atoms comes.
         if forced:
             block = pieces.pure[leaf]
-            if pieces.tally[block] == _NONE:
-                pieces.tally[block] = n_new
-            chosen = pieces.tally[block]
+            if opened_for[block] == _NONE:
+                opened_for[block] = n_new
+            chosen = opened_for[block]
         else:
             chosen = choose(rng, pieces.log_weights, n_new + 1)
-        log_q += pieces.part_d[chosen] - log_total
+        log_q += weights_kept[chosen] - log_total
+        # The acceptance coin is thrown piece by piece, as the bound on the ratio falls: the product
+        # of the pieces is the probability of acceptance, and a hopeless allocation ends early.
         left = min(gain + log_q, 0.0)
         if not survives_fall(rng, survives, left):
             return log_q, n_new, False
@@ -166,6 +174,7 @@ def _join(
     partition, seating = pieces.partition, model.seating
     n_blocks = partition.n_blocks[0]
     clear_row(pieces.part_rows, _UNION)
+    # What the join gains before the allocation's probability, which can only lower the ratio.
     count = 0
     gain = seating.log_blocks[n_blocks - n + 1] - seating.log_blocks[n_blocks] + LOG_SCATTERS
     for at in range(n):
@@ -176,10 +185,12 @@ def _join(
         gain -= log_size(seating, partition.size[k]) + block_log_marginal(model, partition, k)
     marginal = log_marginal(model.family, pieces.part_rows, _UNION, model.work)
     gain += log_size(seating, count) + marginal
+    # The first piece of the acceptance coin, before anything is allocated.
     if not coin(rng, exp(min(gain, 0.0))):
         return Info(_MERGE, gain, 0)
     n_leaves = _list_leaves(guide, pieces, v, stamp)
     log_q, n_new, survives = _allocate(rng, guide, pieces, model, n_leaves, n_blocks - n, gain)
+    # The allocation was a rehearsal of the reverse move: its blocks go.
     close_last_blocks(partition, n_new)
     if not survives:
         return Info(_MERGE, gain + log_q, 0)
@@ -226,6 +237,7 @@ def _scatter(
     if not changes or not coin(rng, exp(min(ratio, 0.0))):
         close_last_blocks(partition, n_new)
         return Info(_SPLIT, ratio, 0) if changes else Info(_NULL, 0.0, 0)
+    # Only now are pieces of the guide changed: up to here the blocks stood beside the old one.
     stamp = new_epoch(pieces)
     pieces.marked[own] = stamp
     for at in range(n_leaves):

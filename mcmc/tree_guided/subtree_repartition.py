@@ -32,7 +32,7 @@ _NULL, _CONDITIONAL = 0, 3
 @inner
 def stamp_inner_blocks(guide: Guide, pieces: Pieces, v: int) -> tuple[int, int]:
     """Stamp the blocks that lie entirely under v; returns their number and the stamp."""
-    partition = pieces.partition
+    partition, n_seen = pieces.partition, pieces.tally
     seen = new_epoch(pieces)
     inner = new_epoch(pieces)
     n_inner = 0
@@ -44,9 +44,9 @@ def stamp_inner_blocks(guide: Guide, pieces: Pieces, v: int) -> tuple[int, int]:
             return 0, inner
         if pieces.marked[block] < seen:
             pieces.marked[block] = seen
-            pieces.tally[block] = 0
-        pieces.tally[block] += guide.size[u]
-        if pieces.tally[block] == partition.size[block]:
+            n_seen[block] = 0
+        n_seen[block] += guide.size[u]
+        if n_seen[block] == partition.size[block]:
             pieces.marked[block] = inner
             n_inner += 1
         u = next_piece(pieces, u + guide.n_nodes[u], end)
@@ -58,6 +58,8 @@ def _combine(guide: Guide, pieces: Pieces, model: Model, u: int, n_rows: int) ->
     """Part of U under the mixed node u from its children's; returns the next free scratch row."""
     left, right = u + 1, right_child(guide, u)
     part_of, label = pieces.part_of, pieces.part_label
+    # A node with atoms of U on one side only is no node of the restricted tree: its child stands
+    # for it.
     if label[left] == _EMPTY or label[right] == _EMPTY:
         only = right if label[left] == _EMPTY else left
         part_of[u] = part_of[only]
@@ -66,6 +68,7 @@ def _combine(guide: Guide, pieces: Pieces, model: Model, u: int, n_rows: int) ->
         pieces.part_marginal[u] = pieces.part_marginal[only]
         pieces.part_potential[u] = pieces.part_potential[only]
         return n_rows
+    # Sums of both sides; those of a part that is a whole guide node are in the guide's own rows.
     for part in range(2):
         child = left if part == 0 else right
         row = part_of[child]
@@ -83,6 +86,8 @@ def _combine(guide: Guide, pieces: Pieces, model: Model, u: int, n_rows: int) ->
     count = pieces.part_count[left] + pieces.part_count[right]
     pieces.part_count[u] = count
     pieces.part_marginal[u] = log_marginal(model.family, pieces.part_rows, n_rows, model.work)
+    # log phi = log(e^together + e^apart) and d = apart / together, as for the whole guide (section
+    # 2).
     together = log_hypothesis(model, count, pieces.part_marginal[u])
     d = pieces.part_potential[left] + pieces.part_potential[right] - together
     pieces.part_d[u] = d
@@ -100,12 +105,14 @@ def _restrict(guide: Guide, pieces: Pieces, model: Model, v: int, inner: int) ->
     partition, label = pieces.partition, pieces.part_label
     n_found = 0
     n = 0
+    # Nodes above the pieces and the pieces themselves, parents first.
     u, end = v, v + guide.n_nodes[v]
     while u < end:
         pieces.found[n] = u
         n += 1
         u += 1 if pieces.pure[u] == _NONE else guide.n_nodes[u]
     n_rows = 0
+    # Backwards children come before their parents.
     for at in range(n - 1, -1, -1):
         u = pieces.found[at]
         block = pieces.pure[u]
@@ -123,6 +130,8 @@ def _restrict(guide: Guide, pieces: Pieces, model: Model, v: int, inner: int) ->
         else:
             label[u] = _EMPTY
             new_node = False
+        # A block is a node of the restricted tree where all of its observations are in one part;
+        # above that, a node that one child stands for would count it twice.
         if new_node and label[u] >= 0:
             n_found += pieces.part_count[u] == partition.size[label[u]]
     return n_found
@@ -138,6 +147,7 @@ def _redraw(rng: Generator, guide: Guide, pieces: Pieces, v: int) -> int:
         n_waiting -= 1
         u = order[n_waiting]
         inside_piece = pieces.pure[u] != _NONE
+        # Strictly inside a piece nothing was restricted: the guide's own d holds there.
         if not inside_piece:
             left, right = u + 1, right_child(guide, u)
             if label[left] == _EMPTY or label[right] == _EMPTY:
@@ -147,6 +157,7 @@ def _redraw(rng: Generator, guide: Guide, pieces: Pieces, v: int) -> int:
         whole = guide.n_leaves[u] == 1
         if not whole:
             d = guide.log_dissimilarity[u] if inside_piece else pieces.part_d[u]
+            # d is p(apart) / p(together): this is the posterior probability of one block.
             whole = coin(rng, 1.0 / (1.0 + exp(d)))
         if whole:
             pieces.found[n_drawn] = u
@@ -161,7 +172,7 @@ def _redraw(rng: Generator, guide: Guide, pieces: Pieces, v: int) -> int:
 @inner
 def _apply(guide: Guide, pieces: Pieces, n_drawn: int, inner: int) -> None:
     """Make each listed node's part of U a block, leaving alone those that already are one."""
-    partition = pieces.partition
+    partition, closing = pieces.partition, pieces.tally
     n_old = 0
     for at in range(n_drawn):
         u = pieces.found[at]
@@ -179,10 +190,11 @@ def _apply(guide: Guide, pieces: Pieces, n_drawn: int, inner: int) -> None:
     for at in range(partition.n_blocks[0]):
         k = partition.slots[at]
         if pieces.marked[k] == inner:
-            pieces.tally[n_old] = k
+            closing[n_old] = k
             n_old += 1
     for at in range(n_drawn):
         u = pieces.found[at]
+        # New blocks take their sums from a guide node or a scratch row, without a pass over atoms.
         if pieces.order[at] != _NONE:
             continue
         k = open_block(partition)
@@ -196,11 +208,12 @@ def _apply(guide: Guide, pieces: Pieces, n_drawn: int, inner: int) -> None:
                 pieces, k, pieces.part_rows, row, pieces.part_count[u], pieces.part_marginal[u]
             )
         move_part(guide, pieces, u, inner, k)
+    # Pieces are made maximal after all have moved: what was just coalesced must not be moved again.
     for at in range(n_drawn):
         if pieces.order[at] < _NONE:
             coalesce(guide, pieces, pieces.found[at])
     for at in range(n_old):
-        close_block(partition, pieces.tally[at])
+        close_block(partition, closing[at])
 
 
 @inner

@@ -139,7 +139,9 @@ def _split(rng: Generator, model: Model, trees: Trees, c: int, log_q: float) -> 
         return Info(NULL, 0.0, 0)
     at, log_p = sample_subtree(rng, trees, c, 2, _NONE)
     log_q += log_p
+    # On a copy, since the old tree comes back if the proposal is refused.
     v = copy_tree(trees, c, at)[1]
+    # The subtree's two children become clusters; the path up to the root falls apart.
     left, right = forest.left[v], forest.right[v]
     forest.parent[left], forest.parent[right] = _NONE, _NONE
     add_root(forest, left)
@@ -149,10 +151,12 @@ def _split(rng: Generator, model: Model, trees: Trees, c: int, log_q: float) -> 
         other = forest.right[above] if forest.left[above] == v else forest.left[above]
         forest.parent[other] = _NONE
         free_node(forest, v)
+        # Equation 12: each of what hung beside the path finds a new cluster by its own draw.
         log_q += stochastic_insert(rng, model, trees, first, other)
         v = above
     free_node(forest, v)
 
+    # Equation 11 for the way back; as published, the trees themselves have no term.
     ratio = _log_gather(model, trees, c, first) - log_q - _log_block(model, trees, c)
     for made in range(first, forest.n_roots[0]):
         ratio += _log_block(model, trees, forest.roots[made])
@@ -251,6 +255,7 @@ def _redraw_leaf(rng: Generator, model: Model, trees: Trees, atom: int) -> bool:
     for at in range(n_blocks):
         root = forest.roots[at]
         with_x, marginal = forest.size[root] + size, forest.log_marginal[root]
+        # Its own cluster is weighed without the leaf; a leaf that is alone weighs as a new cluster.
         if root == own:
             if own == x:
                 trees.log_weights[at] = new
@@ -266,6 +271,7 @@ def _redraw_leaf(rng: Generator, model: Model, trees: Trees, atom: int) -> bool:
             gain = union - marginal
         gain += log_growth(seating, with_x - size, size)
         trees.log_weights[at] = gain
+    # A leaf that is alone has its place among the roots, so that there is no other new one.
     trees.log_weights[n_choices - 1] = new if own != x else trees.log_weights[n_choices - 1]
     chosen = choose(rng, trees.log_weights, n_choices)
     target = forest.roots[chosen] if chosen < n_blocks else _NONE

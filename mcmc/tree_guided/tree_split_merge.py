@@ -159,6 +159,8 @@ def _gather_parts(guide: Guide, pieces: Pieces, n: int, stamp: int) -> bool:
         while u < end:
             block = pieces.pure[u]
             if pieces.marked[block] == stamp:
+                # A part in both blocks could not have been allocated so: no split leads back here,
+                # and the merge has probability 0 (section 6.2).
                 if pieces.part_label[v] != _NONE and pieces.part_label[v] != block:
                     return False
                 pieces.part_label[v] = block
@@ -210,21 +212,24 @@ def _allocate(
     whose log ratio is the sum of this probability and ``gain`` has survived the coins for it, which
     are thrown as it falls.
     """
+    # Both sides begin with the part that holds their anchor, which no draw has put there.
+    side_of = pieces.tally
     sizes_i, sizes_j = 0, 0
     marginal_i, marginal_j = 0.0, 0.0
     for at in range(n):
         v = pieces.order[at]
-        if pieces.tally[v] == 1:
+        if side_of[v] == 1:
             marginal_i = _start_side(guide, pieces, model, _SIDE_I, v)
             sizes_i = pieces.part_count[v]
-        elif pieces.tally[v] == 2:
+        elif side_of[v] == 2:
             marginal_j = _start_side(guide, pieces, model, _SIDE_J, v)
             sizes_j = pieces.part_count[v]
+    # Then each part by what the sides make of it, the prior's growth included.
     log_q, survives = 0.0, min(gain, 0.0)
     seating = model.seating
     for at in range(n):
         v = pieces.order[at]
-        if pieces.tally[v] != 0:
+        if side_of[v] != 0:
             continue
         count = pieces.part_count[v]
         with_i = _marginal_with(guide, pieces, model, _SIDE_I, v)
@@ -239,17 +244,18 @@ def _allocate(
         log_j = log_i + difference
         to_j = not coin(rng, exp(log_i)) if forced_j == _NONE else pieces.part_label[v] == forced_j
         if to_j:
-            pieces.tally[v] = 2
+            side_of[v] = 2
             _grow_side(guide, pieces, _SIDE_J, v)
             marginal_j = with_j
             sizes_j += count
             log_q += log_j
         else:
-            pieces.tally[v] = 1
+            side_of[v] = 1
             _grow_side(guide, pieces, _SIDE_I, v)
             marginal_i = with_i
             sizes_i += count
             log_q += log_i
+        # The acceptance coin of a merge, thrown piece by piece as the bound on its ratio falls.
         left = min(gain + log_q, 0.0)
         if not survives_fall(rng, survives, left):
             return log_q, marginal_i, marginal_j, sizes_i, sizes_j, False
@@ -260,13 +266,14 @@ def _allocate(
 @inner
 def _move_side(guide: Guide, pieces: Pieces, n: int, side: int, target: int, stamp: int) -> None:
     """Move every part on the given side to block ``target``, then make pieces maximal again."""
+    side_of = pieces.tally
     for at in range(n):
         v = pieces.order[at]
-        if pieces.tally[v] == side:
+        if side_of[v] == side:
             move_part(guide, pieces, v, stamp, target)
     for at in range(n):
         v = pieces.order[at]
-        if pieces.tally[v] == side:
+        if side_of[v] == side:
             coalesce(guide, pieces, v)
 
 
@@ -330,6 +337,7 @@ def step(
         gain += favour
         if not coin(rng, exp(min(gain, 0.0))):
             return Info(_MERGE, gain, 0)
+    # One stamp for both blocks: from here on the move sees their union, as its reverse does.
     stamp = new_epoch(pieces)
     pieces.marked[a] = stamp
     pieces.marked[b] = stamp
@@ -339,15 +347,18 @@ def step(
     n = _frontier(rng, guide, pieces, node_i, node_j, cap, stamp)
     if not _gather_parts(guide, pieces, n, stamp):
         return Info(_NULL, 0.0, 0)
+    side_of = pieces.tally
     for at in range(n):
         v = pieces.order[at]
         end = v + guide.n_nodes[v]
-        pieces.tally[v] = 1 if v <= node_i < end else (2 if v <= node_j < end else 0)
+        # Sides: 1 has i, 2 has j, 0 is not allocated yet.
+        side_of[v] = 1 if v <= node_i < end else (2 if v <= node_j < end else 0)
     _order(pieces, n, cap)
     log_q, marginal_i, marginal_j, size_i, size_j, survives = _allocate(
         rng, guide, pieces, model, n, _NONE if a == b else b, gain
     )
 
+    # Split and merge share what is above; a split's ratio needs the sides' final sizes.
     if a == b:
         sides = ((size_i, marginal_i), (size_j, marginal_j))
         return _split(rng, guide, pieces, model, n, a, sides, log_q + favour)
@@ -355,6 +366,7 @@ def step(
         return Info(_MERGE, gain + log_q, 0)
     copy_row(pieces.part_rows, _SIDE_I, partition.rows, a)
     add_row(pieces.part_rows, _SIDE_I, partition.rows, b)
+    # Block a stays and takes side j: its own pieces, without the stamp, are not moved.
     pieces.marked[a] = 0
     _move_side(guide, pieces, n, 2, a, stamp)
     set_block(pieces, a, pieces.part_rows, _SIDE_I, size_i + size_j, union)

@@ -123,6 +123,8 @@ def grow_tree(
     for at in range(n - 1):
         v = inner[at]
         a, b = start[at], stop[at]
+        # Items are reordered in place: each side is a stretch of them, so that two bounds stand for
+        # it.
         middle = a + _divide(model, forest, items[a:b], sides)
         for part in range(2):
             low = a if part == 0 else middle
@@ -138,6 +140,7 @@ def grow_tree(
                 forest.left[v] = child
             else:
                 forest.right[v] = child
+    # Children have higher places than their parents: backwards, sums are there when they are asked.
     for at in range(n - 2, -1, -1):
         refresh_node(model, forest, inner[at])
 

@@ -211,6 +211,8 @@ def collapse(
     for at in range(nodes.shape[0]):
         v = nodes[at]
         start[at] = n
+        # Down the tree without recursion: its leaves are written down, its nodes freed but for the
+        # top.
         pending[0] = v
         n_pending = 1
         while n_pending > 0:
@@ -226,6 +228,7 @@ def collapse(
                 n_pending += 2
             if u != v:
                 free_node(forest, u)
+        # By size, then id: what stands for all does not depend on the tree's form.
         stays = start[at]
         for j in range(start[at] + 1, n):
             larger = atoms.size[members[j]] - atoms.size[members[stays]]

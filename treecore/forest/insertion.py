@@ -175,6 +175,7 @@ def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
         if root == _NONE:
             add_root(forest, tree)
             continue
+        # A single observation goes down by predictive tables; a tree needs marginals of sums.
         by_tables = extends_cheaply(model.family) and is_single(forest.rows, tree)
         if rule == PUBLISHED:
             top = _NONE
@@ -189,6 +190,8 @@ def insert_tree(model: Model, forest: Forest, x: int, rule: int) -> int:
         else:
             single = tree if by_tables else _NONE
             violated = restore_path(model, forest, node, beside, single, top)
+        # Where d has gone above one the tree comes apart, and what hung beside the path waits to be
+        # inserted anew.
         if violated != _NONE and cuts < CUT_BUDGET:
             cuts += 1
             n_waiting = _cut(forest, violated, n_waiting)

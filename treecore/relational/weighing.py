@@ -126,6 +126,8 @@ def log_fusion(
     """Log likelihood ratio of merging two blocks."""
     if ties.crowded[0]:
         return 0.0
+    # Only pairs of blocks with the first or the second change: those with each other block, and
+    # those inside both.
     total, hidden = ties.total, ties.hidden
     directed = network.directed[0] == 1
     size = partition.n_members[first] + partition.n_members[second]
@@ -147,6 +149,7 @@ def log_fusion(
                 n_pairs - hidden[k, first] - hidden[k, second],
             )
         value -= _log_tie(network, ties, first, k) + _log_tie(network, ties, second, k)
+    # What was between the two is inside now.
     inside = total[first, first] + total[second, second] + total[first, second]
     concealed = hidden[first, first] + hidden[second, second] + hidden[first, second]
     if directed:
