@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from weald.storage.queries.base import ClusterRow, ObservationRow
     from weald.stream.record.originals import Original
 
-    from .prediction import Predictive
+    from .prediction import PublishedPredictive
     from .stored_stream import StoredStream
 
 __all__ = ["Portraits"]
@@ -135,11 +135,11 @@ class Portraits:
         )
 
     @cached_property
-    def predictive(self) -> Predictive:
+    def predictive(self) -> PublishedPredictive:
         """The published clusters, ready to be asked."""
-        from .prediction import Predictive
+        from .prediction import PublishedPredictive
 
-        return Predictive.of(self._state)
+        return PublishedPredictive.of(self._state)
 
     def surprise(self, members: Sequence[ObservationRow]) -> NDArray[np.float64]:
         """Return minus the log predictive density of each observation under the whole mixture."""

@@ -1,6 +1,6 @@
 """Why a question has no answer, and what to do about it."""
 
-__all__ = ["AnswerError", "NotReadyError", "UnsuitableError"]
+__all__ = ["AnswerError", "NoAnswerYetError", "UnsuitableError"]
 
 
 class AnswerError(Exception):
@@ -19,7 +19,7 @@ class AnswerError(Exception):
         self.next_step = next_step
 
 
-class NotReadyError(AnswerError):
+class NoAnswerYetError(AnswerError):
     """There is nothing to answer from yet."""
 
 

@@ -12,23 +12,23 @@ from scipy.special import logsumexp
 from weald.mcmc.estimate import predictive
 from weald.treecore.prior import PartitionPrior, build_prior
 
-from .errors import NotReadyError
+from .errors import NoAnswerYetError
 
 if TYPE_CHECKING:
     from .stored_stream import StoredStream
 
-__all__ = ["Predictive"]
+__all__ = ["PublishedPredictive"]
 
 
 @dataclass(frozen=True)
-class Predictive:
+class PublishedPredictive:
     """The published clusters of a stream, ready to be asked, and the prior that weighs them."""
 
     clusters: predictive.Predictive
     prior: PartitionPrior
 
     @classmethod
-    def of(cls, state: StoredStream) -> Predictive:
+    def of(cls, state: StoredStream) -> PublishedPredictive:
         """Read the published clusters of a stream.
 
         Raises
@@ -38,7 +38,7 @@ class Predictive:
         """
         found = state.reader.clusters(state.stream)
         if not found:
-            raise NotReadyError(
+            raise NoAnswerYetError(
                 f"stream {state.stream} has no clusters yet", next_step="weald status"
             )
         ids = np.array([each.cluster for each in found], dtype=np.int64)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .timeline import Timeline
 
-__all__ = ["BUCKET", "Chains", "NetworkSubject", "Sampled", "Shown", "Subject"]
+__all__ = ["BUCKET", "Chains", "NetworkSubject", "PublishedPartition", "Sampled", "Subject"]
 
 Labels = NDArray[np.int64]
 # Name of one of the counts that a text was hashed to.
@@ -30,7 +30,7 @@ BUCKET = re.compile(r"\.\d+$")
 
 
 @dataclass(frozen=True)
-class Shown:
+class PublishedPartition:
     """The partition as one publication showed it.
 
     Parameters
@@ -136,7 +136,7 @@ class Subject(Sampled):
     values: NDArray[np.float64]
     predictive: Predictive
     prior: PartitionPrior
-    history: Sequence[Shown] = ()
+    history: Sequence[PublishedPartition] = ()
     events: Sequence[Mapping[str, Any]] = ()
     schema: Schema | None = None
     groups: Mapping[int, int] = field(default_factory=dict)

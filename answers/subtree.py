@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import NotReadyError
+from .errors import NoAnswerYetError
 from .numbers import number
 
 if TYPE_CHECKING:
     from .stored_stream import StoredStream
 
-__all__ = ["Forest", "Part", "parts_of"]
+__all__ = ["SnapshotForest", "TreePart", "parts_of"]
 
 Ids = NDArray[np.int64]
 LOOKED_AT = 20
@@ -24,7 +24,7 @@ FEATURES_TOLD = 4
 
 
 @dataclass(frozen=True)
-class Part:
+class TreePart:
     """A node that holds members of the cluster on both of its sides, or is not looked into.
 
     Parameters
@@ -42,7 +42,7 @@ class Part:
     leaf: bool
 
 
-class Forest:
+class SnapshotForest:
     """The trees of a snapshot, over the observations that have a leaf of their own in it.
 
     Parameters
@@ -61,7 +61,7 @@ class Forest:
         self.last_seq = int(arrays["shown"][3])
 
     @classmethod
-    def of(cls, state: StoredStream) -> Forest:
+    def of(cls, state: StoredStream) -> SnapshotForest:
         """Take the newest snapshot of a stream.
 
         Raises
@@ -72,7 +72,7 @@ class Forest:
         state.require_values("edges and hang on no tree")
         snapshot = state.reader.newest_snapshot(state.stream)
         if snapshot is None:
-            raise NotReadyError(
+            raise NoAnswerYetError(
                 f"stream {state.stream} has no snapshot yet, and trees are kept there",
                 next_step="weald status    says when the next one is due",
             )
@@ -104,7 +104,7 @@ class Forest:
             node = int(self.parent[node])
         return sizes[::-1]
 
-    def parts(self, members: Sequence[int], n_parts: int) -> list[Part]:
+    def parts(self, members: Sequence[int], n_parts: int) -> list[TreePart]:
         """Cut the trees over these observations, always the largest part, into ``n_parts``.
 
         Returns them with the nodes between, from the top down and the larger side first.
@@ -121,11 +121,11 @@ class Forest:
             cut.add(largest)
             pieces.remove(largest)
             pieces += [tree.down(child) for child in tree.children(largest)]
-        told: list[Part] = []
+        told: list[TreePart] = []
         pending = [(tree.down(node), 0) for node in reversed(tops)]
         while pending:
             node, depth = pending.pop()
-            told.append(Part(depth, tree.members(node), leaf=node not in cut))
+            told.append(TreePart(depth, tree.members(node), leaf=node not in cut))
             if node in cut:
                 below = sorted(tree.children(node), key=lambda child: tree.count[child])
                 pending += [(tree.down(child), depth + 1) for child in below]
@@ -135,7 +135,7 @@ class Forest:
 class _Restricted:
     """The forest with only some of its observations."""
 
-    def __init__(self, forest: Forest, seqs: Ids) -> None:
+    def __init__(self, forest: SnapshotForest, seqs: Ids) -> None:
         self._forest = forest
         self.count: dict[int, int] = {}
         self._seq: dict[int, int] = {}
@@ -177,8 +177,8 @@ def parts_of(state: StoredStream, cluster: int, n_parts: int) -> list[dict[str, 
     if state.network:
         return []
     try:
-        forest = Forest.of(state)
-    except NotReadyError:
+        forest = SnapshotForest.of(state)
+    except NoAnswerYetError:
         return []
     members = state.reader.member_seqs(state.stream, cluster)
     parts = [part for part in forest.parts(members, n_parts) if part.leaf]
@@ -186,7 +186,7 @@ def parts_of(state: StoredStream, cluster: int, n_parts: int) -> list[dict[str, 
     return sorted(told, key=lambda row: -row["size"])
 
 
-def part_record(state: StoredStream, part: Part) -> dict[str, Any]:
+def part_record(state: StoredStream, part: TreePart) -> dict[str, Any]:
     """Return one part as a row: how many it has, and what its newest observations are like."""
     newest = part.members[-LOOKED_AT:].tolist()
     observed = state.reader.observed(state.stream, newest)

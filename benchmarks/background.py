@@ -143,7 +143,7 @@ def fitted(seen: Values, others: Values, seed: int, width: float | None) -> Foun
         for _ in range(2):
             n_background = scan(rng, state, model, log_background, n_background, prior.alpha)
             live = np.flatnonzero(state.partition.label[:n] >= 0)
-            sams.sweep(rng, state, model, sams.Plan(20), live, make_tally())
+            sams.sweep(rng, state, model, sams.SamsPlan(20), live, make_tally())
         labels = numbered(state.partition.label[:n])
         if 2 * sweep < SWEEPS:
             continue

@@ -32,21 +32,21 @@ from weald.storage.settings import StorageSettings
 from weald.storage.sql.migrate import upgrade
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
-from weald.stream.model.batch_outcome import Applied
-from weald.stream.model.model import Plan, new_shard, spec_from_sample
+from weald.stream.model.batch_outcome import BatchOutcome
+from weald.stream.model.model import StreamConfig, new_shard, spec_from_sample
 from weald.stream.record.pending_batch import Held
 from weald.stream.record.record import Message
 from weald.stream.settings import FieldSettings, KafkaSettings, SchemaSettings, StreamSettings
 from weald.stream.source.file_source import FileSource
 from weald.stream.source.kafka_source import KafkaSource
 from weald.stream.source.source import Source
-from weald.stream.telemetry.telemetry import Watch
+from weald.stream.telemetry.telemetry import Telemetry
 
 Values = NDArray[np.float64]
 Pace = Literal["counted", "yielding"]
 
 
-class Laps(Watch):
+class Laps(Telemetry):
     """Adds up the seconds of each step."""
 
     def __init__(self) -> None:
@@ -54,7 +54,9 @@ class Laps(Watch):
         self.seconds: dict[str, float] = {}
         self.caught_up = 0.0
 
-    def committed(self, commit: BatchCommit, held: Held, applied: Applied, *, timed: bool) -> None:
+    def committed(
+        self, commit: BatchCommit, held: Held, applied: BatchOutcome, *, timed: bool
+    ) -> None:
         """Note when the last record was committed."""
         super().committed(commit, held, applied, timed=timed)
         if len(held):
@@ -112,11 +114,11 @@ def encoded(values: Values) -> list[bytes]:
     ]
 
 
-def plan_for(d: int, stream: StreamSettings, seed: int = 0, pace: Pace = "counted") -> Plan:
+def plan_for(d: int, stream: StreamSettings, seed: int = 0, pace: Pace = "counted") -> StreamConfig:
     """The default model over d numbers."""
     fields = tuple(FieldSettings(f"x{j}") for j in range(d))
     schema = SchemaSettings(fields=fields, key="id")
-    return Plan(stream, schema, ModelSettings(seed=seed), RefinementSettings(pace=pace))
+    return StreamConfig(stream, schema, ModelSettings(seed=seed), RefinementSettings(pace=pace))
 
 
 def model_run(values: Values) -> tuple[float, str]:
@@ -129,7 +131,7 @@ def model_run(values: Values) -> tuple[float, str]:
     return time.perf_counter() - began, laps.told()
 
 
-def engine_run(plan: Plan, source: Source, folder: str, n: int) -> tuple[float, str]:
+def engine_run(plan: StreamConfig, source: Source, folder: str, n: int) -> tuple[float, str]:
     """The whole engine into SQLite; the clock starts with the first records."""
     settings = StorageSettings(url=f"sqlite:///{folder}/weald.db")
     upgrade(settings)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.offline.start import atoms_of, forest_labels, plant_atoms
 from weald.treecore.family import FAMILIES
@@ -184,7 +184,7 @@ def chain_line(n: int, d: int, k: int) -> str:
     """The same with the draw of a block for each arrival, as a stream has it."""
     values, _ = mixture(n, d, k)
     family = FAMILIES["gaussian"].build({}, values)
-    chain = Chain.start(family, PRIOR, seed=0)
+    chain = MixtureChain.start(family, PRIOR, seed=0)
     batches = np.array_split(values, max(1, n // 1000))
     spent = microseconds(lambda: [chain.insert(batch) for batch in batches], n)
     return f"{n:>9}{d:>4}{k:>5}{spent:10.2f} with a Gibbs draw, {chain.n_blocks} blocks"

@@ -39,7 +39,7 @@ from weald.storage.settings import StorageSettings
 from weald.storage.sql.migrate import upgrade
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
-from weald.stream.model.model import Plan
+from weald.stream.model.model import StreamConfig
 from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
 from weald.stream.source.file_source import FileSource
 
@@ -87,7 +87,7 @@ def by_weald(lines: Sequence[str]) -> Labels:
         storage = StorageSettings(url=f"sqlite:///{folder}/weald.db")
         upgrade(storage)
         with SqlStore(storage) as store:
-            plan = Plan(stream, schema, ModelSettings(), RefinementSettings())
+            plan = StreamConfig(stream, schema, ModelSettings(), RefinementSettings())
             Engine(plan, FileSource(stream), store).run()
             block = store.observations(stream.name, 0, len(lines))
     assert block is not None

@@ -30,24 +30,24 @@ N = 100
 STEPS = 20_000
 
 KERNELS: dict[str, tuple[Any, Any]] = {
-    "rsm": (rsm.sweep, rsm.Plan(STEPS)),
-    "rgsm (0,1,0)": (rgsm.sweep, rgsm.Plan(0, STEPS, 0)),
-    "rgsm (5,1,0)": (rgsm.sweep, rgsm.Plan(5, STEPS, 0)),
-    "rgsm (1,1,0) anchored": (rgsm.sweep, rgsm.Plan(1, STEPS, 0, rgsm.ANCHORED)),
-    "sams": (sams.sweep, sams.Plan(STEPS)),
-    "dm": (dm.sweep, dm.Plan(STEPS)),
-    "sdds": (sdds.sweep, sdds.Plan(STEPS)),
-    "sdds (a)": (sdds.sweep, sdds.Plan(STEPS, 1.0)),
-    "sdds (b)": (sdds.sweep, sdds.Plan(STEPS, 0.0)),
-    "ss": (ss.sweep, ss.Plan(STEPS)),
-    "rm": (rm.sweep, rm.Plan(STEPS)),
+    "rsm": (rsm.sweep, rsm.RsmPlan(STEPS)),
+    "rgsm (0,1,0)": (rgsm.sweep, rgsm.RgsmPlan(0, STEPS, 0)),
+    "rgsm (5,1,0)": (rgsm.sweep, rgsm.RgsmPlan(5, STEPS, 0)),
+    "rgsm (1,1,0) anchored": (rgsm.sweep, rgsm.RgsmPlan(1, STEPS, 0, rgsm.ANCHORED)),
+    "sams": (sams.sweep, sams.SamsPlan(STEPS)),
+    "dm": (dm.sweep, dm.DmPlan(STEPS)),
+    "sdds": (sdds.sweep, sdds.SddsPlan(STEPS)),
+    "sdds (a)": (sdds.sweep, sdds.SddsPlan(STEPS, 1.0)),
+    "sdds (b)": (sdds.sweep, sdds.SddsPlan(STEPS, 0.0)),
+    "ss": (ss.sweep, ss.SsPlan(STEPS)),
+    "rm": (rm.sweep, rm.RmPlan(STEPS)),
 }
 
 ENTITY_PLANS = {
-    "sdds": sdds.Plan(STEPS),
-    "ss": ss.Plan(STEPS),
-    "rgsm (5,1,0)": rgsm.Plan(5, STEPS),
-    "rm": rm.Plan(STEPS),
+    "sdds": sdds.SddsPlan(STEPS),
+    "ss": ss.SsPlan(STEPS),
+    "rgsm (5,1,0)": rgsm.RgsmPlan(5, STEPS),
+    "rm": rm.RmPlan(STEPS),
 }
 
 

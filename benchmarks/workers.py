@@ -106,18 +106,18 @@ def _write(run: Run, ready: Any) -> None:
     from weald.storage.writing.store import SqlStore
     from weald.stream.engine.coordinator import Refinery
     from weald.stream.engine.engine import Engine
-    from weald.stream.model.model import Plan
+    from weald.stream.model.model import StreamConfig
     from weald.stream.source.kafka_source import KafkaSource
-    from weald.stream.telemetry.telemetry import Watch
+    from weald.stream.telemetry.telemetry import Telemetry
 
     compile_kernels(FAMILY)
     settings = _settings(run)
-    plan = Plan(*(settings[name] for name in ("stream", "schema", "model", "refinement")))
+    plan = StreamConfig(*(settings[name] for name in ("stream", "schema", "model", "refinement")))
     log_joints: list[tuple[float, int, float]] = []
     latencies: list[float] = []
     done = threading.Event()
 
-    class Told(Watch):
+    class Told(Telemetry):
         def phase(self, phase: str, assigned: int) -> None:
             super().phase(phase, assigned)
             if assigned:
@@ -226,11 +226,11 @@ def _run(run: Run, values: Values, rate: float) -> tuple[float, list[Any], list[
 def level(values: Values) -> float:
     """What a long chain on these observations rarely falls below: mean less two deviations."""
     from weald.mcmc.settings import ModelSettings, RefinementSettings
-    from weald.stream.model.model import Plan, new_shard, spec_from_sample
+    from weald.stream.model.model import StreamConfig, new_shard, spec_from_sample
     from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
 
     fields = tuple(FieldSettings(f"x{j}") for j in range(values.shape[1]))
-    plan = Plan(
+    plan = StreamConfig(
         StreamSettings(name="level"),
         SchemaSettings(fields=fields, key="id"),
         ModelSettings(seed=1, family=FAMILY),

@@ -265,3 +265,13 @@ def test_every_third_party_import_is_declared() -> None:
     libraries = {module.partition(".")[0] for path in FILES for module in imported_modules(path)}
     unknown = libraries - names - set(sys.stdlib_module_names) - {"weald"}
     assert not unknown, "imported but not declared in pyproject.toml"
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    """Two classes of one name are two concepts that a reader takes for one."""
+    places: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in nodes_of(path):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: at for name, at in places.items() if len(at) > 1} == {}

@@ -75,7 +75,7 @@ def chain(
 ) -> dict[str, float]:
     """One run of a sampler: its autocorrelation times, rates and cost."""
     rng = source(*key, *scans)
-    plan, live = rgsm.Plan(*scans), np.arange(N, dtype=np.int64)
+    plan, live = rgsm.RgsmPlan(*scans), np.arange(N, dtype=np.int64)
     state, model = position.flat(), position.model
     tally = make_tally()
     rows, spent = np.empty((iterations, 3)), 0.0

@@ -61,14 +61,14 @@ CASES = ((100, 5), (200, 5), (500, 5), (500, 1), (500, 10), (500, 20))
 # Two plans of one sampler, of which each step takes one; the smart split is the first one's, and
 # the smart merge the second one's.
 SAMPLERS: dict[str, tuple[Any, Any]] = {
-    "SDDS": (sdds.Plan(1, 1.0), sdds.Plan(1, 0.0)),
+    "SDDS": (sdds.SddsPlan(1, 1.0), sdds.SddsPlan(1, 0.0)),
     "SDDS printed": (
-        sdds.Plan(1, 1.0, paper_selection()),
-        sdds.Plan(1, 0.0, paper_selection()),
+        sdds.SddsPlan(1, 1.0, paper_selection()),
+        sdds.SddsPlan(1, 0.0, paper_selection()),
     ),
-    "SS": (ss.Plan(), ss.Plan()),
-    "RGSM": (rgsm.Plan(5, 1, 1), rgsm.Plan(5, 1, 1)),
-    "RM": (rm.Plan(), rm.Plan()),
+    "SS": (ss.SsPlan(), ss.SsPlan()),
+    "RGSM": (rgsm.RgsmPlan(5, 1, 1), rgsm.RgsmPlan(5, 1, 1)),
+    "RM": (rm.RmPlan(), rm.RmPlan()),
 }
 # Figure 5 and the text beside it: splits and merges accepted in percent, milliseconds a step.
 FIGURE_5: dict[tuple[str, int], tuple[float | None, float | None, float | None]] = {

@@ -83,7 +83,7 @@ def sub_split_merge(limit: int) -> Sampler[Position]:
     def sweep(rng: Generator, position: Position) -> NDArray[np.float64]:
         live = np.arange(position.n_atoms, dtype=np.int64)
         tally = make_tally()
-        rgsm.sweep(rng, position.flat(), position.model, rgsm.Plan(5, 1, 0), live, tally)
+        rgsm.sweep(rng, position.flat(), position.model, rgsm.RgsmPlan(5, 1, 0), live, tally)
         visits.sweep(rng, position)
         return moves_of(tally)
 

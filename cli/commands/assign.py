@@ -132,13 +132,13 @@ def _weighed(state: StoredStream, found: list[Any], top: int) -> Iterator[dict[s
     import numpy as np
     from scipy.special import logsumexp
 
-    from weald.answers.prediction import Predictive
-    from weald.answers.subtree import Forest
+    from weald.answers.prediction import PublishedPredictive
+    from weald.answers.subtree import SnapshotForest
     from weald.cli.errors import NotReadyError
 
-    clusters = Predictive.of(state).clusters
+    clusters = PublishedPredictive.of(state).clusters
     try:
-        forest = Forest.of(state)
+        forest = SnapshotForest.of(state)
     except NotReadyError:
         forest = None
     log_joint = clusters.log_joint(np.stack([each.values for each in found]))

@@ -16,7 +16,7 @@ from weald.cli.errors import ConflictError, UsageError
 from weald.cli.files.sample import propose
 from weald.cli.terminal.options import example
 from weald.cli.terminal.output import note
-from weald.stream.record.proposal import Proposal, declared
+from weald.stream.record.proposal import SchemaProposal, declared
 
 if TYPE_CHECKING:
     from weald.stream.record.schema import Schema
@@ -142,7 +142,7 @@ def init(
             f"  {many} numbers are seen along principal components, learned from the first records"
         )
     choices = Choices(
-        Proposal(proposal.fields, key or proposal.key, time or proposal.time, []),
+        SchemaProposal(proposal.fields, key or proposal.key, time or proposal.time, []),
         stream={"name": name, **_source(sample, topic, home)},
         kafka={"bootstrap_servers": bootstrap_servers, "topic": topic or "events"},
         # A file is looked at where there may be no server at all.
@@ -155,9 +155,9 @@ def init(
     note(f"Next: weald doctor{where}; weald run{where}")
 
 
-def _proposal(sample: Path | None, fields: str | None) -> Proposal:
+def _proposal(sample: Path | None, fields: str | None) -> SchemaProposal:
     if fields is not None:
-        return Proposal([*map(str.strip, fields.split(","))], None, None, [])
+        return SchemaProposal([*map(str.strip, fields.split(","))], None, None, [])
     if sample is None:
         raise UsageError(
             "a schema needs the names of the numbers in a record",
@@ -181,7 +181,7 @@ class Choices:
 
     Parameters
     ----------
-    schema : Proposal
+    schema : SchemaProposal
     stream : mapping of str to object
         ``name``, ``source``, and more settings of that section.
     kafka : mapping of str to str
@@ -192,7 +192,7 @@ class Choices:
         Whether statistics are published.
     """
 
-    schema: Proposal
+    schema: SchemaProposal
     stream: Mapping[str, Any]
     kafka: Mapping[str, str]
     model: Mapping[str, Any] = field(default_factory=dict)

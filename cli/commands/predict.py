@@ -102,9 +102,9 @@ def predict(
 
 
 def _predict(state: StoredStream, data: str) -> tuple[list[dict[str, Any]], list[DeadLetter]]:
-    from weald.answers.prediction import Predictive
+    from weald.answers.prediction import PublishedPredictive
 
-    predictive = Predictive.of(state)
+    predictive = PublishedPredictive.of(state)
     rows: list[dict[str, Any]] = []
     refused: list[DeadLetter] = []
     for batch, keys, letters in _batches(state, data):

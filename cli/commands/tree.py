@@ -50,7 +50,7 @@ def tree(
     depends on all other blocks, so that no tree of vertices could guide anything. Of a network
     `weald cluster ID` shows who is in a block, and `weald predict` how probable edges are.
     """
-    from weald.answers.subtree import Forest, part_record
+    from weald.answers.subtree import SnapshotForest, part_record
     from weald.cli.terminal.opened import reading
 
     with reading(config, set_, stream) as state:
@@ -60,7 +60,7 @@ def tree(
                 f"stream {state.stream} has no observations in a cluster {cluster_id} now",
                 next_step="weald clusters    lists those it has",
             )
-        forest = Forest.of(state)
+        forest = SnapshotForest.of(state)
         rows: list[dict[str, Any]] = [
             {**part_record(state, part), "leaf": part.leaf} for part in forest.parts(members, parts)
         ]

@@ -51,7 +51,7 @@ def compile_kernels(family: str) -> float:
     """Run everything that the engine runs on a small sample; return the seconds it took."""
     import numpy as np
 
-    from weald.mcmc.chain.chain import Chain
+    from weald.mcmc.chain.chain import MixtureChain
     from weald.mcmc.leases.lease_work import work
     from weald.mcmc.leases.leases import Budget
     from weald.treecore.family import FAMILIES
@@ -60,7 +60,7 @@ def compile_kernels(family: str) -> float:
     start = time.perf_counter()
     sample = np.random.default_rng(0).integers(0, 2, size=(24, 2)).astype(np.float64)
     sample += np.arange(24)[:, None] % 3
-    chain = Chain.start(FAMILIES[family].build({}, sample), build_prior("dp", {}), seed=0)
+    chain = MixtureChain.start(FAMILIES[family].build({}, sample), build_prior("dp", {}), seed=0)
     chain.insert(sample)
     chain.refine()
     lent = chain.lend(np.random.default_rng(0), 1, Budget("tgmcmc,gibbs", 1, 0))

@@ -31,7 +31,7 @@ __all__ = ["add_to", "next_commands"]
 DEFAULT = Path("weald-demo")
 
 
-class Choice(StrEnum):
+class DemoChoice(StrEnum):
     """The bundled streams."""
 
     earthquakes = "earthquakes"
@@ -52,14 +52,14 @@ def add_to(app: typer.Typer) -> None:
 def demo(
     *,
     stream: Annotated[
-        Choice,
+        DemoChoice,
         typer.Option(
             "--stream",
             "-s",
             help="earthquakes: a week of them, worldwide (USGS). flights: departures from New "
             "York City in two months.",
         ),
-    ] = Choice.earthquakes,
+    ] = DemoChoice.earthquakes,
     home: Annotated[
         Path, typer.Option("--home", metavar="DIR", help="Folder for what the demo leaves behind.")
     ] = DEFAULT,

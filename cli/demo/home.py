@@ -8,7 +8,7 @@ from pathlib import Path
 from weald.cli.commands.init import Choices, configuration
 from weald.cli.config.settings import FILE_NAME
 from weald.cli.errors import ConflictError
-from weald.stream.record.proposal import Proposal
+from weald.stream.record.proposal import SchemaProposal
 
 from .streams import BundledStream
 
@@ -53,7 +53,7 @@ class Home:
         """
         self._clear()
         self.folder.mkdir(parents=True, exist_ok=True)
-        schema = Proposal([feature.name for feature in stream.features], "id", "time", [])
+        schema = SchemaProposal([feature.name for feature in stream.features], "id", "time", [])
         choices = Choices(
             schema,
             stream={"name": stream.name, "source": "kafka", **stream.stream},

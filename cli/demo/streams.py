@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["STREAMS", "BundledStream", "Feature", "Record", "Window"]
+__all__ = ["STREAMS", "BundledStream", "DemoFeature", "Record", "Window"]
 
 Row = Mapping[str, str]
 Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Feature:
+class DemoFeature:
     """One number of an observation: its name in the record, and how people read it.
 
     Parameters
@@ -69,7 +69,7 @@ class BundledStream:
     title: str
     resource: str
     to_record: Callable[[Row], Record]
-    features: tuple[Feature, ...]
+    features: tuple[DemoFeature, ...]
     plane: tuple[str, str]
     windows: tuple[Window, ...]
     places: Callable[[Record], tuple[str, ...]]
@@ -140,10 +140,10 @@ STREAMS = {
             resource="earthquakes.csv.gz",
             to_record=_earthquake,
             features=(
-                Feature("longitude", "longitude °"),
-                Feature("latitude", "latitude °"),
-                Feature("depth_km", "depth km"),
-                Feature("magnitude", "magnitude"),
+                DemoFeature("longitude", "longitude °"),
+                DemoFeature("latitude", "latitude °"),
+                DemoFeature("depth_km", "depth km"),
+                DemoFeature("magnitude", "magnitude"),
             ),
             plane=("longitude", "latitude"),
             windows=(
@@ -166,10 +166,10 @@ STREAMS = {
             resource="flights.csv.gz",
             to_record=_flight,
             features=(
-                Feature("hour", "hour"),
-                Feature("distance", "distance mi"),
-                Feature("dep_delay", "departure delay min"),
-                Feature("arr_delay", "arrival delay min"),
+                DemoFeature("hour", "hour"),
+                DemoFeature("distance", "distance mi"),
+                DemoFeature("dep_delay", "departure delay min"),
+                DemoFeature("arr_delay", "arrival delay min"),
             ),
             plane=("distance", "arr_delay"),
             windows=(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from weald.cli.errors import NotFoundError, UsageError
 from weald.stream.errors import SchemaError
-from weald.stream.record.proposal import Proposal, proposed
+from weald.stream.record.proposal import SchemaProposal, proposed
 
 from .table import open_text
 
@@ -23,7 +23,7 @@ __all__ = ["numbered_records", "propose", "records_of", "refuse_semicolons"]
 LOOKED_AT = 1000
 
 
-def propose(path: Path) -> Proposal:
+def propose(path: Path) -> SchemaProposal:
     """Propose a schema for the records of a file in any of a stream's formats.
 
     Raises

@@ -18,7 +18,7 @@ from weald.cli.files.sample import numbered_records, refuse_semicolons
 from weald.cli.files.table import Table, checked, load_table, open_text, selected
 from weald.cli.terminal.output import note
 from weald.stream.errors import SchemaError
-from weald.stream.record.proposal import Proposal, proposed
+from weald.stream.record.proposal import SchemaProposal, proposed
 
 from .columns import Columns, chosen_columns, with_logs
 
@@ -219,7 +219,7 @@ def _is_plain(field: str | Mapping[str, Any]) -> bool:
     return field.get("kind", "number") in ("number", "count") and "size" not in field
 
 
-def _tell(proposal: Proposal, plain: Sequence[Mapping[str, Any]] | None, family: str) -> None:
+def _tell(proposal: SchemaProposal, plain: Sequence[Mapping[str, Any]] | None, family: str) -> None:
     """Say what columns are taken for; ``plain`` are those that are taken as they stand."""
     as_they_stand = {each["name"]: len(each) > 1 for each in plain or ()}
     declared = {each if isinstance(each, str) else each["path"] for each in proposal.fields}
@@ -233,7 +233,7 @@ def _tell(proposal: Proposal, plain: Sequence[Mapping[str, Any]] | None, family:
         note(f"  {name}: {why}")
 
 
-def _proposal(path: Path, n_records: int | None) -> Proposal | None:
+def _proposal(path: Path, n_records: int | None) -> SchemaProposal | None:
     """What the first records suggest, or None where nothing can be had from them."""
     rows, _ = _records(path, n_records)
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from weald.answers.prediction import Predictive
+from weald.answers.prediction import PublishedPredictive
 from weald.answers.projection import plane_of
 from weald.answers.records import cluster_record, group_records, lineage_record
 from weald.cli.commands.assign import row_of
@@ -184,7 +184,7 @@ def predictions_of(state: StoredStream, question: Question) -> Predictions:
     declared = msgspec.convert(state.spec.schema, SchemaSettings)
     schema = Schema.of(msgspec.structs.replace(declared, key=None, time=None))
     batch, letters = decode(_messages(question.records), schema)
-    answers = Predictive.of(state)(batch.values) if len(batch) else []
+    answers = PublishedPredictive.of(state)(batch.values) if len(batch) else []
     items = [
         {"row": row, **answer} for row, answer in zip(batch.offset.tolist(), answers, strict=True)
     ]

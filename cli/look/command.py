@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from weald.mcmc.offline.fit import FitResult
 
     from .found import Found
-    from .rows import Rows
+    from .rows import FileRows
 
 __all__ = ["add_to"]
 
@@ -106,7 +106,7 @@ def look(
     note(f"{time.monotonic() - began:.0f} s in all")
 
 
-def _fitted(rows: Rows, began: float, seconds: float, seed: int) -> tuple[Any, FitResult]:
+def _fitted(rows: FileRows, began: float, seconds: float, seed: int) -> tuple[Any, FitResult]:
     """What the family sees of the rows (n, q), and a fit of it in what is left of the time."""
     from dataclasses import replace
 
@@ -123,7 +123,7 @@ def _fitted(rows: Rows, began: float, seconds: float, seed: int) -> tuple[Any, F
     return seen, sample(seen, replace(settings, seconds=each, iterations=None))
 
 
-def _tell(rows: Rows, found: Found, verdict: dict[str, Any], settled: str, form: Form) -> None:
+def _tell(rows: FileRows, found: Found, verdict: dict[str, Any], settled: str, form: Form) -> None:
     summary: dict[str, Any] = {
         "rows": rows.n_read,
         "rows_looked_at": len(rows.keys),
@@ -161,7 +161,7 @@ def _tell(rows: Rows, found: Found, verdict: dict[str, Any], settled: str, form:
 
 
 def _write_page(
-    rows: Rows, seen: Any, fitted: tuple[FitResult, Found], trust: Trust, out: Path
+    rows: FileRows, seen: Any, fitted: tuple[FitResult, Found], trust: Trust, out: Path
 ) -> None:
     from weald.cli.report.command import write_explorer
     from weald.cli.terminal.progress import step

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from weald.answers.report_data import Sampled
     from weald.mcmc.offline.fit import FitResult
 
-    from .rows import Rows
+    from .rows import FileRows
 
 __all__ = ["Found", "exploration_of", "found_in", "sampled_of"]
 
@@ -44,7 +44,7 @@ class Found(NamedTuple):
     group_sentences: list[Sequence[Sentence]]
 
 
-def found_in(rows: Rows, result: FitResult, groups: NDArray[np.int64]) -> Found:
+def found_in(rows: FileRows, result: FitResult, groups: NDArray[np.int64]) -> Found:
     """Describe the clusters of a fit of ``rows``, and the groups (k) that these make."""
     cluster, group = _by_size(result.labels), _by_size(groups[result.labels])
     cluster_sentences, group_sentences = _sentences(rows, cluster), _sentences(rows, group)
@@ -66,7 +66,7 @@ def _by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     return numbered
 
 
-def _sentences(rows: Rows, parts: NDArray[np.int64]) -> list[Sequence[Sentence]]:
+def _sentences(rows: FileRows, parts: NDArray[np.int64]) -> list[Sequence[Sentence]]:
     """What sets each part apart; texts it is clustered by are told by what they have in common."""
     inside = [parts == part for part in range(1, int(parts.max()) + 1)]
     if rows.schema.has_text:
@@ -78,7 +78,7 @@ def _sentences(rows: Rows, parts: NDArray[np.int64]) -> list[Sequence[Sentence]]
 
 
 def _described(
-    rows: Rows,
+    rows: FileRows,
     result: FitResult,
     explained: tuple[NDArray[np.int64], list[Sequence[Sentence]]],
     name: str,
@@ -104,14 +104,14 @@ def _described(
     return found
 
 
-def _template(rows: Rows, inside: NDArray[np.bool_]) -> str:
+def _template(rows: FileRows, inside: NDArray[np.bool_]) -> str:
     from weald.stream.record.words import template
 
     return template([rows.texts[at] for at in np.flatnonzero(inside)[:200].tolist()])
 
 
 def exploration_of(
-    rows: Rows, seen: NDArray[np.float64], result: FitResult, found: Found
+    rows: FileRows, seen: NDArray[np.float64], result: FitResult, found: Found
 ) -> Exploration:
     """Return what the page lets people explore; ``seen`` (n, q) is what the family saw."""
     from weald.answers.exploration import Exploration
@@ -137,7 +137,7 @@ def exploration_of(
 
 
 def _parts(
-    rows: Rows,
+    rows: FileRows,
     kind: str,
     described: list[dict[str, Any]],
     sentences: list[Sequence[Sentence]],
@@ -158,7 +158,7 @@ def _parts(
     ]
 
 
-def sampled_of(rows: Rows, result: FitResult, found: Found) -> Sampled:
+def sampled_of(rows: FileRows, result: FitResult, found: Found) -> Sampled:
     """Return the headlines of the page, and what was followed while sampling."""
     from weald.answers.report_data import Chains, Sampled
     from weald.cli.fit.outputs import kernel_rows

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from weald.cli.errors import UsageError
 from weald.cli.files.folder import records_in
 from weald.cli.terminal.output import note
-from weald.stream.record.proposal import Proposal, declared, proposed
+from weald.stream.record.proposal import SchemaProposal, declared, proposed
 
 if TYPE_CHECKING:
     from weald.stream.record.originals import Original
     from weald.stream.record.schema import Schema
 
-__all__ = ["Rows", "read_rows"]
+__all__ = ["FileRows", "read_rows"]
 
 # Rows that are read, and of these those that are fitted.
 MOST_READ, MOST_FITTED = 1_000_000, 10_000
@@ -36,7 +36,7 @@ MOST_EMPTY = 0.9
 Record = Mapping[str, Any]
 
 
-class Rows(NamedTuple):
+class FileRows(NamedTuple):
     """Rows of a file, or of all files of a folder.
 
     Attributes
@@ -74,7 +74,7 @@ class _Drawn(NamedTuple):
     n_read: int
 
 
-def read_rows(data: str, seed: int) -> Rows:
+def read_rows(data: str, seed: int) -> FileRows:
     """Read a file, a folder, or standard input for ``-``, infer its schema, and say so.
 
     Raises
@@ -101,7 +101,7 @@ def _spooled(folder: Path) -> Path:
     return path
 
 
-def _rows(path: Path, name: str, seed: int) -> Rows:
+def _rows(path: Path, name: str, seed: int) -> FileRows:
     from weald.stream.record.gaps import rows_with_gaps
     from weald.stream.record.originals import Original, originals_of
 
@@ -136,7 +136,7 @@ def _rows(path: Path, name: str, seed: int) -> Rows:
     if whole and len(set(files)) > 1:
         columns.append(Original("file", "category", np.array(files, dtype=object)))
     keys = [f"{file}:{line}" if whole else f"row {line}" for file, line, _ in drawn.rows]
-    return Rows(
+    return FileRows(
         name,
         drawn.n_read,
         keys,
@@ -180,14 +180,14 @@ def _read(path: Path) -> Iterable[tuple[str, int, Record]]:
         yield file, at if alone else line, _without_gaps(record)
 
 
-def _proposal(drawn: _Drawn, records: Sequence[Record], name: str) -> Proposal:
+def _proposal(drawn: _Drawn, records: Sequence[Record], name: str) -> SchemaProposal:
     proposal = proposed(records, name, most_empty=MOST_EMPTY)
     if drawn.n_read > len(records):
         # Numbers that follow each other do so in the file's order only.
         head = proposed(drawn.head, name, most_empty=MOST_EMPTY, needed=False)
         counted = {reason.partition(":")[0] for reason in head.reasons if "one by one" in reason}
         fields = [each for each in proposal.fields if declared(each)["name"] not in counted]
-        proposal = Proposal(fields, proposal.key, proposal.time, proposal.reasons)
+        proposal = SchemaProposal(fields, proposal.key, proposal.time, proposal.reasons)
     for reason in proposal.reasons:
         note(f"  {reason}")
     return proposal
@@ -209,7 +209,7 @@ def _without_gaps(record: Record) -> Record:
     }
 
 
-def _texts(proposal: Proposal, records: Sequence[Record], *, vectors: bool) -> list[str]:
+def _texts(proposal: SchemaProposal, records: Sequence[Record], *, vectors: bool) -> list[str]:
     """Texts of the rows; beside a long vector also names, which are nothing to cluster by."""
     fields = [declared(each) for each in proposal.fields]
     paths = [each.get("path", each["name"]) for each in fields if each.get("kind") == "text"]

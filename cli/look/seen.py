@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from weald.mcmc.offline.fit import FitSettings
     from weald.stream.record.schema import Schema
 
-    from .rows import Rows
+    from .rows import FileRows
 
 __all__ = ["seen_of"]
 
@@ -21,7 +21,7 @@ __all__ = ["seen_of"]
 COARSE = 0.1
 
 
-def seen_of(rows: Rows, seed: int) -> tuple[NDArray[np.float64], FitSettings]:
+def seen_of(rows: FileRows, seed: int) -> tuple[NDArray[np.float64], FitSettings]:
     """Return what is fitted (n, q), and a family that takes it, by kinds of columns and gaps."""
     schema, seen = _along_components(rows)
     settings = _settings(schema, seen, seed)
@@ -53,7 +53,7 @@ def _as_finely_as_known(seen: NDArray[np.float64], settings: FitSettings) -> NDA
     return finely
 
 
-def _along_components(rows: Rows) -> tuple[Schema, NDArray[np.float64]]:
+def _along_components(rows: FileRows) -> tuple[Schema, NDArray[np.float64]]:
     """Every long vector by its principal components; a row without the vector has none of them."""
     import msgspec
 

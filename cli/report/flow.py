@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.report_data import Shown
+from weald.answers.report_data import PublishedPartition
 
 from .theme import COLOURS, Theme
 
-__all__ = ["Block", "Flow", "Ribbon", "draw_flow", "flow_of"]
+__all__ = ["Block", "FlowPicture", "Ribbon", "draw_flow", "flow_of"]
 
 OTHERS = -2
 NOT_YET = -1
@@ -47,7 +47,7 @@ class Ribbon:
 
 
 @dataclass(frozen=True)
-class Flow:
+class FlowPicture:
     """Everything that is drawn.
 
     Parameters
@@ -64,7 +64,7 @@ class Flow:
     ribbons: list[Ribbon]
 
 
-def flow_of(history: Sequence[Shown], named: Sequence[int]) -> Flow:
+def flow_of(history: Sequence[PublishedPartition], named: Sequence[int]) -> FlowPicture:
     """Stack each publication's clusters, and count what went where.
 
     Parameters
@@ -95,7 +95,7 @@ def flow_of(history: Sequence[Shown], named: Sequence[int]) -> Flow:
             ribbons.append(Ribbon(c, a, b, left[a], right[b], n))
             left[a] += n
             right[b] += n
-    return Flow([shown.title for shown in history], order, blocks, ribbons)
+    return FlowPicture([shown.title for shown in history], order, blocks, ribbons)
 
 
 def _merged(clusters: NDArray[np.int64], named: Sequence[int]) -> NDArray[np.int64]:
@@ -114,7 +114,7 @@ def _stacked(column: int, clusters: NDArray[np.int64], places: dict[int, int]) -
     return blocks
 
 
-def draw_flow(panel: Any, flow: Flow, theme: Theme) -> None:
+def draw_flow(panel: Any, flow: FlowPicture, theme: Theme) -> None:
     """Draw on matplotlib axes."""
     colour = {cluster: COLOURS[i % len(COLOURS)] for i, cluster in enumerate(flow.named)}
     colour[OTHERS] = theme.faint

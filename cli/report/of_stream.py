@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from weald.answers.contrast import Portraits
 from weald.answers.exploration import Exploration, Part, exploration_of
-from weald.answers.prediction import Predictive
+from weald.answers.prediction import PublishedPredictive
 from weald.answers.projection import Plane
 from weald.answers.records import lineage_record
-from weald.answers.report_data import Chains, NetworkSubject, Sampled, Shown, Subject
+from weald.answers.report_data import Chains, NetworkSubject, PublishedPartition, Sampled, Subject
 from weald.answers.timeline import timeline_of_stream
 from weald.cli.errors import NotReadyError
 
@@ -149,7 +149,7 @@ def _drawn(state: StoredStream, atoms: NDArray[np.int64]) -> NDArray[np.int64]:
 def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Subject:
     """``drawn`` is whether pictures are made of it, which need more than the page's explorer."""
     reader, stream = state.reader, state.stream
-    found = Predictive.of(state)
+    found = PublishedPredictive.of(state)
     status = reader.status(stream)
     first = max(0, reader.position(stream).next_seq - 1 - limit)
     blocks = _blocks(state, first)
@@ -247,7 +247,7 @@ def _history(
     seq: NDArray[np.int64],
     now: NDArray[np.int64],
     changes: NDArray[np.int64],
-) -> list[Shown]:
+) -> list[PublishedPartition]:
     """Undo changes, newest first, until each publication is shown again."""
     if not publications:
         return []
@@ -263,7 +263,7 @@ def _history(
         then[place[here][::-1]] = later[here][::-1, 2]
         then[seq > publication.seq] = NOT_YET
         if (then != NOT_YET).any():
-            shown.append(Shown(str(publication.number), then))
+            shown.append(PublishedPartition(str(publication.number), then))
     return shown
 
 

@@ -31,8 +31,8 @@ from weald.storage.writing.store import SqlReader, SqlStore
 from weald.stream.dead_letters.kafka_topic import KafkaDeadLetters
 from weald.stream.engine.coordinator import Refinery
 from weald.stream.engine.engine import Engine
-from weald.stream.engine.sinks import Outlets
-from weald.stream.model.model import Plan, prior_of
+from weald.stream.engine.sinks import Sinks
+from weald.stream.model.model import StreamConfig, prior_of
 from weald.stream.record.decode import NUMBER_BYTES
 from weald.stream.record.formats import schema_for
 from weald.stream.record.record import Reason
@@ -40,7 +40,7 @@ from weald.stream.source.file_source import FileSource
 from weald.stream.source.kafka_source import KafkaSource
 from weald.stream.source.retry import Backoff
 from weald.stream.telemetry.outages import Outages
-from weald.stream.telemetry.telemetry import Watch
+from weald.stream.telemetry.telemetry import Telemetry
 
 from . import embedded
 
@@ -183,7 +183,7 @@ def service(settings: Settings, source: Source, *, next_port: bool = False) -> I
         storage = settings.storage
         store = waiting_for_sql(storage.url, lambda: SqlStore(storage))
         open_things.callback(store.close)
-        outlets = Outlets()
+        outlets = Sinks()
         if settings.redis.enabled:
             outlets.statistics = open_things.enter_context(RedisStatistics(settings.redis))
         if stream.source == "kafka" and stream.dead_letter_topic:
@@ -199,7 +199,7 @@ def service(settings: Settings, source: Source, *, next_port: bool = False) -> I
             exporter = _exporter(settings.monitoring, metrics, health, tries)
             url = f"{open_things.enter_context(exporter).url}/metrics"
         schema = schema_for(stream, settings.schema)
-        plan = Plan(
+        plan = StreamConfig(
             stream,
             settings.schema,
             settings.model,
@@ -208,7 +208,7 @@ def service(settings: Settings, source: Source, *, next_port: bool = False) -> I
             settings.memory,
             settings.features,
         )
-        watch = Watch(metrics, health)
+        watch = Telemetry(metrics, health)
         engine = Engine(plan, source, store, outlets, watch, schema)
         if settings.refinement.mode == "workers":
             _let_workers_refine(settings, engine, store, watch, open_things)
@@ -216,7 +216,7 @@ def service(settings: Settings, source: Source, *, next_port: bool = False) -> I
 
 
 def _let_workers_refine(
-    settings: Settings, engine: Engine, store: SqlStore, watch: Watch, open_things: ExitStack
+    settings: Settings, engine: Engine, store: SqlStore, watch: Telemetry, open_things: ExitStack
 ) -> None:
     require_runnable(settings.workers.kernels, prior_of(settings.model))
     if not settings.redis.enabled:

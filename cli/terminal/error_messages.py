@@ -40,7 +40,7 @@ _MEANING: dict[tuple[str, str], tuple[type[CommandError], str | None]] = {
         "compare [schema] in weald.toml with a record of the topic",
     ),
     ("weald.stream.errors", "StreamError"): (CommandError, DOCTOR),
-    ("weald.answers.errors", "NotReadyError"): (NotReadyError, None),
+    ("weald.answers.errors", "NoAnswerYetError"): (NotReadyError, None),
     ("weald.answers.errors", "UnsuitableError"): (UsageError, None),
     ("weald.treecore.errors", "ParameterError"): (UsageError, None),
     ("weald.treecore.errors", "ObservationError"): (UsageError, None),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from weald.mcmc.contract import Kernel, PartitionState
 from weald.mcmc.gibbs.gibbs import sweep as gibbs_sweep
 from weald.mcmc.leases.leases import Budget, coin_groups, concurrency, make_lease
-from weald.mcmc.leases.outstanding import Lending, Lent, merged_labels
+from weald.mcmc.leases.outstanding import Lent, OutstandingLeases, merged_labels
 from weald.mcmc.schedule.kernel_report import KernelReport, Refinement
 from weald.mcmc.schedule.ledger import Ledger
 from weald.mcmc.schedule.stream_kernels import stream_kernels
@@ -33,7 +33,7 @@ from weald.treecore.prior import PartitionPrior, build_prior
 
 from .arrival import arrive, depart, joint_weights, log_alone
 from .atom_ids import AtomIds
-from .co_occurrence import Company
+from .co_occurrence import CoOccurrence
 from .growing import (
     empty_state,
     forest_arrays,
@@ -47,7 +47,7 @@ from .holdings import Holdings
 from .position import Position
 from .window import Moved, WindowPosition
 
-__all__ = ["Chain", "Note", "Walk"]
+__all__ = ["MixtureChain", "Note", "RefinementRun"]
 
 _FIRST_CAPACITY = 1024
 # Of all atoms, what Gibbs sampling redraws in a round. Draws between which few atoms were redrawn
@@ -60,7 +60,7 @@ P = TypeVar("P", bound=PartitionState[object])
 Note = Callable[[NDArray[np.int64]], None]
 
 
-class Walk:
+class RefinementRun:
     """A refinement under way; its clock starts when it is made.
 
     Parameters
@@ -97,7 +97,7 @@ class Walk:
         return Refinement(self._before, after, n_blocks, reports, seconds)
 
 
-class Chain(Holdings):
+class MixtureChain(Holdings):
     """One chain; see the module. Made by :meth:`start` or :meth:`restore`."""
 
     def __init__(self, family: Any, prior: PartitionPrior, rng: Generator) -> None:
@@ -114,9 +114,9 @@ class Chain(Holdings):
         self._n_features = spec.draw(family, prior_row, Generator(PCG64(0)), 1).shape[1]
         self._state = empty_state(family, _FIRST_CAPACITY)
         self._forest = empty_forest(family, _FIRST_CAPACITY)
-        self._company = Company()
+        self._company = CoOccurrence()
         self._doubt = np.zeros(_FIRST_CAPACITY)
-        self._lending: Lending | None = None
+        self._lending: OutstandingLeases | None = None
 
     @classmethod
     def start(cls, family: Any, prior: PartitionPrior, *, seed: int) -> Self:
@@ -218,7 +218,7 @@ class Chain(Holdings):
         ``note`` is told the draw that each round ends in: the block of every atom by its id, -1
         for an id that none has.
         """
-        walk = Walk(self._first_prior)
+        walk = RefinementRun(self._first_prior)
         if self.n_atoms:
             position, present = self._position(), self._present()
             schedule = stream_kernels(kernels, _REDRAWN)
@@ -233,8 +233,8 @@ class Chain(Holdings):
     def refine_in_windows(self, rounds: int, moved: Moved) -> Refinement:
         """Rounds of hyperparameter updates and Gibbs sampling on a window of the atoms, in place.
 
-        What a round costs does not depend on how many atoms there are. `Company` is told nothing:
-        a window is no sweep. ``moved`` is told what each round moved.
+        What a round costs does not depend on how many atoms there are. `CoOccurrence` is told
+        nothing: a window is no sweep. ``moved`` is told what each round moved.
         """
         began, n_steps = time.perf_counter(), 0
         before = after = 0.0
@@ -259,7 +259,7 @@ class Chain(Holdings):
         """
         position = self._position()
         guide = self._freeze(position.model)
-        self._lending = Lending()
+        self._lending = OutstandingLeases()
         labels, present = position.labels(), self._present()
         n_leases = concurrency(self.prior, self.n_observations, n_leases)
         lent = []
@@ -275,7 +275,7 @@ class Chain(Holdings):
     def note_lent(self) -> None:
         """Replay :meth:`lend`, as far as the chain itself is concerned."""
         self._freeze(self._position().model)
-        self._lending = Lending()
+        self._lending = OutstandingLeases()
 
     def forget_lent(self) -> None:
         """Go on as if nothing had been lent."""
@@ -380,11 +380,11 @@ class Chain(Holdings):
         chain = cls(family, build_prior(*about["prior"]), Generator(bits))
         chain._first_prior = build_prior(*about["first_prior"])
         chain._ids = AtomIds(about["end"], saved["free"])
-        chain._lending = Lending.restore(saved)
+        chain._lending = OutstandingLeases.restore(saved)
         forest_model = chain._model(chain._first_prior, 0)
         chain._forest = restored_forest(family, forest_model, taken_from(saved, "forest_"))
         chain._state = restored_state(family, chain._forest, taken_from(saved, "state_"))
         room = chain._state.atoms.size.shape[0]
         chain._doubt = np.pad(saved["doubt"], (0, room - saved["doubt"].shape[0]))
-        chain._company = Company.restore(taken_from(saved, "company_"))
+        chain._company = CoOccurrence.restore(taken_from(saved, "company_"))
         return chain

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SPELL", "Company"]
+__all__ = ["SPELL", "CoOccurrence"]
 
 SPELL = 200
 
@@ -32,7 +32,7 @@ def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return mixed
 
 
-class Company:
+class CoOccurrence:
     """Fingerprints by atom id; ids of atoms that left keep theirs until they are given again."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Company:
         }
 
     @classmethod
-    def restore(cls, state: Arrays) -> "Company":
+    def restore(cls, state: Arrays) -> "CoOccurrence":
         """Undo `state`."""
         company = cls()
         company._prints, company._met = state["prints"], state["met"]

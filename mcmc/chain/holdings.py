@@ -1,7 +1,7 @@
 """What a chain holds: atoms, the forest over them, their partition; and making less of it.
 
-A base of :class:`~weald.mcmc.chain.chain.Chain`, which moves the partition. Here are the questions
-about it, and what forgets or compacts: nothing here draws a random number.
+A base of :class:`~weald.mcmc.chain.chain.MixtureChain`, which moves the partition. Here are the
+questions about it, and what forgets or compacts: nothing here draws a random number.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from weald.treecore.statistics.rows import Rows
 
 from .arrival import replace_block
 from .atom_ids import AtomIds
-from .co_occurrence import Company
+from .co_occurrence import CoOccurrence
 from .compacting import Compaction, compact, numbered_pairs
 from .growing import enlarged_state, fade
 
@@ -35,7 +35,7 @@ class Holdings:
     _ids: AtomIds
     _state: State
     _forest: Forest
-    _company: Company
+    _company: CoOccurrence
     _doubt: NDArray[np.float64]
 
     @property

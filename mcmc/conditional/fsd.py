@@ -22,16 +22,16 @@ from weald.treecore.partition.partition import Atoms, Model
 
 from .labels import Labels, block_sums, compact, draw_labels, require_dense
 
-__all__ = ["Plan", "kernel", "sweep"]
+__all__ = ["FsdPlan", "kernel", "sweep"]
 
 
-class Plan(NamedTuple):
+class FsdPlan(NamedTuple):
     """``components``: of the finite model."""
 
     components: int = 100
 
 
-def sweep(rng: Generator, atoms: Atoms, labels: Labels, model: Model, plan: Plan) -> Labels:
+def sweep(rng: Generator, atoms: Atoms, labels: Labels, model: Model, plan: FsdPlan) -> Labels:
     """Redraw weights, parameters and all labels (n); returns labels 0 to k - 1.
 
     Raises ParameterError for another prior than the Dirichlet process, and where the partition has
@@ -58,4 +58,4 @@ def sweep(rng: Generator, atoms: Atoms, labels: Labels, model: Model, plan: Plan
 
 def kernel(entry: Entry) -> Sampler[MixtureState]:
     """The kernel, as the registry names it."""
-    return redraws(entry, partial(sweep, plan=Plan()))
+    return redraws(entry, partial(sweep, plan=FsdPlan()))

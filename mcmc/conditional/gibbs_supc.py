@@ -27,16 +27,18 @@ from weald.treecore.partition.partition import Atoms, Model
 
 from .labels import Labels, compact
 
-__all__ = ["Plan", "kernel", "sweep"]
+__all__ = ["GibbsSupcPlan", "kernel", "sweep"]
 
 
-class Plan(NamedTuple):
+class GibbsSupcPlan(NamedTuple):
     """``groups``: super-clusters drawn for each sweep."""
 
     groups: int = 4
 
 
-def sweep(rng: Generator, atoms: Atoms, labels: Labels, model: Model, plan: Plan) -> Labels:
+def sweep(
+    rng: Generator, atoms: Atoms, labels: Labels, model: Model, plan: GibbsSupcPlan
+) -> Labels:
     """Scan all atoms (n), group by group; returns labels 0 to k - 1.
 
     Raises ParameterError for a prior that is not of product form.
@@ -70,4 +72,4 @@ def _some(atoms: Atoms, chosen: Any) -> Atoms:
 
 def kernel(entry: Entry) -> Sampler[MixtureState]:
     """The kernel, as the registry names it."""
-    return redraws(entry, partial(sweep, plan=Plan()))
+    return redraws(entry, partial(sweep, plan=GibbsSupcPlan()))

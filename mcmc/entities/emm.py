@@ -190,8 +190,10 @@ def _smart_merge(rng: Generator, state: State, model: Model, rule: int, entities
     return settle_fusion(rng, state, entities, pair, ratio)
 
 
-@implements(propose, sdds.Plan)
-def _sdds(plan: sdds.Plan, rng: Generator, state: State, model: Model, entities: Entities) -> Info:
+@implements(propose, sdds.SddsPlan)
+def _sdds(
+    plan: sdds.SddsPlan, rng: Generator, state: State, model: Model, entities: Entities
+) -> Info:
     smart = coin(rng, plan.smart_splits)
     if coin(rng, 0.5):
         if smart:
@@ -204,8 +206,8 @@ def _sdds(plan: sdds.Plan, rng: Generator, state: State, model: Model, entities:
     return _smart_merge(rng, state, model, plan.selection.merge, entities)
 
 
-@implements(propose, ss.Plan)
-def _ss(plan: ss.Plan, rng: Generator, state: State, model: Model, entities: Entities) -> Info:
+@implements(propose, ss.SsPlan)
+def _ss(plan: ss.SsPlan, rng: Generator, state: State, model: Model, entities: Entities) -> Info:
     selection, partition = plan.selection, state.partition
     if coin(rng, 0.5):
         k = _draw_smartly(rng, state, model, selection, entities)
@@ -223,8 +225,8 @@ def _ss(plan: ss.Plan, rng: Generator, state: State, model: Model, entities: Ent
     return _fuse_undivided(rng, state, model, entities, pair, gain)
 
 
-@implements(propose, rm.Plan)
-def _rm(plan: rm.Plan, rng: Generator, state: State, model: Model, entities: Entities) -> Info:
+@implements(propose, rm.RmPlan)
+def _rm(plan: rm.RmPlan, rng: Generator, state: State, model: Model, entities: Entities) -> Info:
     partition, n_entities = state.partition, entities.number[0]
     first = draw_entity(rng, partition, entities)
     second = draw_entity(rng, partition, entities)
@@ -254,8 +256,10 @@ def _rm(plan: rm.Plan, rng: Generator, state: State, model: Model, entities: Ent
     return settle_fusion(rng, state, entities, pair, ratio)
 
 
-@implements(propose, rgsm.Plan)
-def _rgsm(plan: rgsm.Plan, rng: Generator, state: State, model: Model, entities: Entities) -> Info:
+@implements(propose, rgsm.RgsmPlan)
+def _rgsm(
+    plan: rgsm.RgsmPlan, rng: Generator, state: State, model: Model, entities: Entities
+) -> Info:
     partition = state.partition
     if entities.live.shape[0] < 2:
         return null_move()

@@ -57,7 +57,7 @@ def _pair_kernel(lease: Lease) -> Kernel[MixtureState]:
 
     def sweep(rng: Generator, at: MixtureState) -> Tally:
         tally = make_tally()
-        plan, anchors = sams.Plan(), lease.anchors
+        plan, anchors = sams.SamsPlan(), lease.anchors
         at.run(rng, lambda state: sams.sweep(rng, state, at.model, plan, anchors, tally))
         return moves_of(tally)
 

@@ -20,7 +20,7 @@ from weald.treecore.prior.sequential import canonical_labels
 
 from .leases import Lease
 
-__all__ = ["Lending", "Lent", "merged_labels"]
+__all__ = ["Lent", "OutstandingLeases", "merged_labels"]
 
 Ids = NDArray[np.int64]
 
@@ -33,7 +33,7 @@ class Lent(NamedTuple):
 
 
 @dataclass
-class Lending:
+class OutstandingLeases:
     """Atoms that came, in their order, and older ones that went since the leases were given out."""
 
     arrived: dict[int, None] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Lending:
         }
 
     @classmethod
-    def restore(cls, saved: dict[str, NDArray[Any]]) -> "Lending | None":
+    def restore(cls, saved: dict[str, NDArray[Any]]) -> "OutstandingLeases | None":
         """Undo :meth:`arrays`; None where nothing was out."""
         if "lent_arrived" not in saved:
             return None
@@ -67,7 +67,9 @@ class Lending:
         return cls(arrived, set(saved["lent_gone"].tolist()))
 
 
-def merged_labels(lending: Lending, labels: Ids, returns: Sequence[tuple[Ids, Ids]]) -> Ids:
+def merged_labels(
+    lending: OutstandingLeases, labels: Ids, returns: Sequence[tuple[Ids, Ids]]
+) -> Ids:
     """Labels by atom id once returned partitions are in place; -1 for arrivals and gaps.
 
     Parameters

@@ -197,7 +197,7 @@ def sample(
     still from then on: the draws that count are those of kernels whose adaptation has ceased.
     ``progress`` is told the share that is done.
     """
-    recorders = [_Recorder(settings, position) for position, _ in chains]
+    recorders = [_TraceRecorder(settings, position) for position, _ in chains]
     middle = (len(chains) + 1) // 2
     halves = (range(middle), range(middle, len(chains)))
     guided = any(kernel.guided for kernel in kernels)
@@ -341,7 +341,7 @@ def _compile(
     position.log_joint()
 
 
-class _Recorder:
+class _TraceRecorder:
     """Collects a chain's trace."""
 
     def __init__(self, settings: FitSettings, position: PartitionState[object]) -> None:

@@ -41,18 +41,18 @@ from weald.treecore.partition.partition import Model
 from .guided import guided
 from .reference_partitions import Guides
 
-__all__ = ["PLAN", "Plan", "kernel", "sweep"]
+__all__ = ["PLAN", "AccordPlan", "kernel", "sweep"]
 
 _NONE = -1
 
 
-class Plan(NamedTuple):
+class AccordPlan(NamedTuple):
     """``sets``: 0 for those of the first guide, 1 the second, 2 both, 3 one of these at random."""
 
     sets: int = 3
 
 
-PLAN = Plan()
+PLAN = AccordPlan()
 
 
 @inner
@@ -108,7 +108,7 @@ def sweep(
     rng: Generator,
     state: BlockState,
     model: Model,
-    plan: Plan,
+    plan: AccordPlan,
     guides: Guides,
     notes: Notes,
     live: NDArray[np.int64],

@@ -28,21 +28,21 @@ from weald.treecore.partition.partition import Model
 from .guided import guided
 from .reference_partitions import Guides, draw_disagreement
 
-__all__ = ["PLAN", "Plan", "kernel", "sweep"]
+__all__ = ["PLAN", "BsmPlan", "kernel", "sweep"]
 
 
-class Plan(NamedTuple):
+class BsmPlan(NamedTuple):
     """``scans``: restricted Gibbs scans of the launch (L)."""
 
     scans: int = 5
 
 
-PLAN = Plan()
+PLAN = BsmPlan()
 
 
 @inner
 def _step(
-    rng: Generator, state: BlockState, model: Model, plan: Plan, guides: Guides, notes: Notes
+    rng: Generator, state: BlockState, model: Model, plan: BsmPlan, guides: Guides, notes: Notes
 ) -> Info:
     if guides.apart[guides.apart.shape[0] - 1] == 0.0:
         return null_move()
@@ -55,7 +55,7 @@ def sweep(
     rng: Generator,
     state: BlockState,
     model: Model,
-    plan: Plan,
+    plan: BsmPlan,
     guides: Guides,
     notes: Notes,
     live: NDArray[np.int64],  # noqa: ARG001 - the signature of the other guided kernels
@@ -69,4 +69,4 @@ def sweep(
 
 def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
     """The kernel, as the registry names it."""
-    return guided(entry, sweep, PLAN, Plan(scans=0))
+    return guided(entry, sweep, PLAN, BsmPlan(scans=0))

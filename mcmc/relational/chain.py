@@ -1,7 +1,7 @@
 """One chain over a network that comes edge by edge: insert, forget, refine, save, restore.
 
-The counterpart of :class:`~weald.mcmc.chain.chain.Chain` where the atoms are vertices and the
-records are edges. Rows come in with :meth:`NetworkChain.insert`: an edge between two vertices,
+The counterpart of :class:`~weald.mcmc.chain.chain.MixtureChain` where the atoms are vertices and
+the records are edges. Rows come in with :meth:`NetworkChain.insert`: an edge between two vertices,
 named by the numbers of their own rows, and right behind it one row for each of the two that is new.
 A vertex's block is one draw from its conditional given all that is there at that moment.
 
@@ -18,7 +18,7 @@ from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.chain.atom_ids import AtomIds
-from weald.mcmc.chain.chain import Note, Walk
+from weald.mcmc.chain.chain import Note, RefinementRun
 from weald.mcmc.chain.growing import taken_from, under
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.mcmc.schedule.stream_kernels import kernels_of_networks
@@ -243,7 +243,7 @@ class NetworkChain:
         self, rounds: int = 1, note: Note | None = None, kernels: str = "auto"
     ) -> Refinement:
         """Rounds of hyperparameter updates and every kernel, as of any chain."""
-        walk, schedule = Walk(self._first_prior), kernels_of_networks(kernels)
+        walk, schedule = RefinementRun(self._first_prior), kernels_of_networks(kernels)
         if self.n_atoms:
             present = self._present()
             position = self._position(present)

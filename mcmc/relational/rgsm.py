@@ -24,10 +24,10 @@ from weald.treecore.partition.partition import Model
 
 from .vertices import VertexState
 
-__all__ = ["Plan", "kernel", "sweep"]
+__all__ = ["NetworkRgsmPlan", "kernel", "sweep"]
 
 
-class Plan(NamedTuple):
+class NetworkRgsmPlan(NamedTuple):
     """``scans`` (t) and ``proposals`` (m)."""
 
     scans: int = 5
@@ -39,7 +39,7 @@ def sweep(
     rng: Generator,
     state: VertexState,
     model: Model,
-    plan: Plan,
+    plan: NetworkRgsmPlan,
     notes: Notes,
     live: NDArray[np.int64],
     tally: NDArray[np.float64],
@@ -55,4 +55,4 @@ def sweep(
 
 def kernel(entry: Entry) -> Sampler[PartitionState[VertexState]]:
     """The kernel, as the registry names it."""
-    return in_place(entry, sweep, Plan(), Plan(scans=0))
+    return in_place(entry, sweep, NetworkRgsmPlan(), NetworkRgsmPlan(scans=0))

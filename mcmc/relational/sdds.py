@@ -28,7 +28,7 @@ from weald.mcmc.assignment.restricted_gibbs import join, leave_all, put_in_order
 from weald.mcmc.assignment.scratch import Notes
 from weald.mcmc.contract import Entry, PartitionState
 from weald.mcmc.split_merge.proposal import decide, draw_blocks, gather_blocks, null_move
-from weald.mcmc.split_merge.sdds import Plan
+from weald.mcmc.split_merge.sdds import SddsPlan
 from weald.mcmc.split_merge.selection import Selection, split_score
 from weald.mcmc.state.atom_state import MERGE, SPLIT, Info, record
 from weald.mcmc.sweeps import Sampler
@@ -41,7 +41,7 @@ from weald.treecore.relational.weighing import log_block, log_fusion
 
 from .vertices import VertexState
 
-__all__ = ["Plan", "kernel", "sweep"]
+__all__ = ["SddsPlan", "kernel", "sweep"]
 
 
 @inner
@@ -244,7 +244,7 @@ def _smart_merge(rng: Generator, state: VertexState, model: Model, notes: Notes)
 
 
 @inner
-def _step(rng: Generator, state: VertexState, model: Model, notes: Notes, plan: Plan) -> Info:
+def _step(rng: Generator, state: VertexState, model: Model, notes: Notes, plan: SddsPlan) -> Info:
     smart = coin(rng, plan.smart_splits)
     if coin(rng, 0.5):
         if smart:
@@ -262,7 +262,7 @@ def sweep(
     rng: Generator,
     state: VertexState,
     model: Model,
-    plan: Plan,
+    plan: SddsPlan,
     notes: Notes,
     live: NDArray[np.int64],
     tally: NDArray[np.float64],
@@ -277,4 +277,4 @@ def sweep(
 
 def kernel(entry: Entry) -> Sampler[PartitionState[VertexState]]:
     """The kernel, as the registry names it."""
-    return in_place(entry, sweep, Plan(), Plan())
+    return in_place(entry, sweep, SddsPlan(), SddsPlan())

@@ -36,13 +36,13 @@ from .proposal import (
 )
 from .trial_split import drop_sides, join_side, open_sides, slot_at
 
-__all__ = ["Plan", "draw_urn_sides", "kernel", "log_urn", "step", "sweep"]
+__all__ = ["DmPlan", "draw_urn_sides", "kernel", "log_urn", "step", "sweep"]
 
 # A sweep costs a few passes over the atoms whichever kernel makes it, so that names compare.
 _PROPOSALS = 5
 
 
-class Plan(NamedTuple):
+class DmPlan(NamedTuple):
     """``proposals``: steps a sweep; ``a``: both parameters of u's Beta law (paper: alpha / 2)."""
 
     proposals: int = 1
@@ -95,7 +95,7 @@ def _merge(rng: Generator, state: State, model: Model, a: float) -> Info:
 
 
 @inner
-def step(rng: Generator, state: State, model: Model, plan: Plan) -> Info:
+def step(rng: Generator, state: State, model: Model, plan: DmPlan) -> Info:
     """Propose a split or a merge; there must be a block."""
     if coin(rng, 0.5):
         return _split(rng, state, model, plan.a)
@@ -107,7 +107,7 @@ def sweep(
     rng: Generator,
     state: State,
     model: Model,
-    plan: Plan,
+    plan: DmPlan,
     live: NDArray[np.int64],
     tally: NDArray[np.float64],
 ) -> None:
@@ -121,4 +121,4 @@ def sweep(
 
 def kernel(entry: Entry) -> Sampler[MixtureState]:
     """The kernel, as the registry names it."""
-    return proposals(entry, sweep, Plan(_PROPOSALS), Plan())
+    return proposals(entry, sweep, DmPlan(_PROPOSALS), DmPlan())

@@ -42,13 +42,13 @@ from .proposal import (
 )
 from .trial_split import block_of, join_side, open_sides, rescan, side_slot
 
-__all__ = ["ANCHORED", "FAIR", "Plan", "divide", "kernel", "step", "sweep"]
+__all__ = ["ANCHORED", "FAIR", "RgsmPlan", "divide", "kernel", "step", "sweep"]
 
 FAIR = 0
 ANCHORED = 1
 
 
-class Plan(NamedTuple):
+class RgsmPlan(NamedTuple):
     """``scans`` (t), ``proposals`` (m) and ``gibbs`` (g); ``launch`` is FAIR or ANCHORED."""
 
     scans: int = 5
@@ -79,7 +79,7 @@ def divide(
     rng: Generator,
     state: State,
     model: Model,
-    plan: Plan,
+    plan: RgsmPlan,
     anchors: tuple[int, int],
     gain: float,
 ) -> tuple[int, float]:
@@ -103,7 +103,9 @@ def divide(
 
 
 @inner
-def step(rng: Generator, state: State, model: Model, plan: Plan, anchors: tuple[int, int]) -> Info:
+def step(
+    rng: Generator, state: State, model: Model, plan: RgsmPlan, anchors: tuple[int, int]
+) -> Info:
     """Propose to separate or to join the blocks of two different atoms.
 
     How the anchors are chosen must not depend on the partition; near neighbours, say, are allowed.
@@ -127,7 +129,7 @@ def sweep(
     rng: Generator,
     state: State,
     model: Model,
-    plan: Plan,
+    plan: RgsmPlan,
     live: NDArray[np.int64],
     tally: NDArray[np.float64],
 ) -> None:
@@ -142,4 +144,4 @@ def sweep(
 
 def kernel(entry: Entry) -> Sampler[MixtureState]:
     """The kernel, as the registry names it."""
-    return proposals(entry, sweep, Plan(), Plan(scans=0, gibbs=0))
+    return proposals(entry, sweep, RgsmPlan(), RgsmPlan(scans=0, gibbs=0))

@@ -41,7 +41,7 @@ from .trial_split import drop_sides, join_side, open_sides, side_slot, slot_at
 __all__ = [
     "HALF",
     "UNIFORM",
-    "Plan",
+    "RmPlan",
     "draw_sides",
     "kernel",
     "log_assignment",
@@ -57,7 +57,7 @@ HALF = 1
 _PROPOSALS = 5
 
 
-class Plan(NamedTuple):
+class RmPlan(NamedTuple):
     """``proposals``: steps a sweep; ``share``: p is UNIFORM or HALF."""
 
     proposals: int = 1
@@ -112,7 +112,7 @@ def _split(rng: Generator, state: State, model: Model, share: int, k: int) -> In
 
 
 @inner
-def step(rng: Generator, state: State, model: Model, plan: Plan) -> Info:
+def step(rng: Generator, state: State, model: Model, plan: RmPlan) -> Info:
     """Propose to mix a pair of blocks; there must be a block."""
     partition = state.partition
     n_blocks = partition.n_blocks[0]
@@ -140,7 +140,7 @@ def sweep(
     rng: Generator,
     state: State,
     model: Model,
-    plan: Plan,
+    plan: RmPlan,
     live: NDArray[np.int64],
     tally: NDArray[np.float64],
 ) -> None:
@@ -154,4 +154,4 @@ def sweep(
 
 def kernel(entry: Entry) -> Sampler[MixtureState]:
     """The kernel, as the registry names it."""
-    return proposals(entry, sweep, Plan(_PROPOSALS), Plan())
+    return proposals(entry, sweep, RmPlan(_PROPOSALS), RmPlan())

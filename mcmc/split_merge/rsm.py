@@ -34,13 +34,13 @@ from .proposal import (
 )
 from .trial_split import block_of, join_side, open_sides
 
-__all__ = ["Plan", "kernel", "step", "sweep"]
+__all__ = ["RsmPlan", "kernel", "step", "sweep"]
 
 # A sweep costs a few passes over the atoms whichever kernel makes it, so that names compare.
 _PROPOSALS = 5
 
 
-class Plan(NamedTuple):
+class RsmPlan(NamedTuple):
     """``proposals``: steps a sweep."""
 
     proposals: int = 1
@@ -73,7 +73,7 @@ def sweep(
     rng: Generator,
     state: State,
     model: Model,
-    plan: Plan,
+    plan: RsmPlan,
     live: NDArray[np.int64],
     tally: NDArray[np.float64],
 ) -> None:
@@ -88,4 +88,4 @@ def sweep(
 
 def kernel(entry: Entry) -> Sampler[MixtureState]:
     """The kernel, as the registry names it."""
-    return proposals(entry, sweep, Plan(_PROPOSALS), Plan())
+    return proposals(entry, sweep, RsmPlan(_PROPOSALS), RsmPlan())

@@ -38,13 +38,13 @@ from .proposal import (
 )
 from .trial_split import allocate, block_of, join_side, open_sides
 
-__all__ = ["Plan", "kernel", "step", "sweep"]
+__all__ = ["SamsPlan", "kernel", "step", "sweep"]
 
 # Most merges are refused early: a sweep of so many costs a few passes, as other kernels' do.
 _PROPOSALS = 20
 
 
-class Plan(NamedTuple):
+class SamsPlan(NamedTuple):
     """``proposals``: steps a sweep; ``near``: the share of them with anchors near each other."""
 
     proposals: int = 1
@@ -81,7 +81,7 @@ def sweep(
     rng: Generator,
     state: State,
     model: Model,
-    plan: Plan,
+    plan: SamsPlan,
     live: NDArray[np.int64],
     tally: NDArray[np.float64],
 ) -> None:
@@ -101,4 +101,4 @@ def sweep(
 
 def kernel(entry: Entry) -> Sampler[MixtureState]:
     """The kernel, as the registry names it."""
-    return proposals(entry, sweep, Plan(_PROPOSALS), Plan())
+    return proposals(entry, sweep, SamsPlan(_PROPOSALS), SamsPlan())

@@ -7,7 +7,7 @@ from the data alone. Exact and irreducible alone, at the same cost.
 from weald.mcmc.contract import Entry, MixtureState
 from weald.mcmc.sweeps import Sampler, proposals
 
-from .sams import Plan, sweep
+from .sams import SamsPlan, sweep
 
 __all__ = ["kernel"]
 
@@ -17,4 +17,4 @@ _PROPOSALS = 20
 
 def kernel(entry: Entry) -> Sampler[MixtureState]:
     """The kernel, as the registry names it."""
-    return proposals(entry, sweep, Plan(_PROPOSALS, 0.5), Plan(1, 0.5), near=True)
+    return proposals(entry, sweep, SamsPlan(_PROPOSALS, 0.5), SamsPlan(1, 0.5), near=True)

@@ -55,7 +55,7 @@ from .selection import (
 from .trial_split import allocate, drop_sides, join_side, open_sides, side_slot, slot_at
 
 __all__ = [
-    "Plan",
+    "SddsPlan",
     "allocate_blocks",
     "dumb_merge",
     "dumb_split",
@@ -71,7 +71,7 @@ __all__ = [
 _PROPOSALS = 20
 
 
-class Plan(NamedTuple):
+class SddsPlan(NamedTuple):
     """``proposals``: steps a sweep; ``smart_splits``: share of pair (a), 1 or 0 for one alone."""
 
     proposals: int = 1
@@ -175,7 +175,7 @@ def smart_merge(rng: Generator, state: State, model: Model, selection: Selection
 
 
 @inner
-def step(rng: Generator, state: State, model: Model, plan: Plan) -> Info:
+def step(rng: Generator, state: State, model: Model, plan: SddsPlan) -> Info:
     """Propose one move of one of the pairs; there must be a block."""
     smart = coin(rng, plan.smart_splits)
     if coin(rng, 0.5):
@@ -194,7 +194,7 @@ def sweep(
     rng: Generator,
     state: State,
     model: Model,
-    plan: Plan,
+    plan: SddsPlan,
     live: NDArray[np.int64],
     tally: NDArray[np.float64],
 ) -> None:
@@ -208,4 +208,4 @@ def sweep(
 
 def kernel(entry: Entry) -> Sampler[MixtureState]:
     """The kernel, as the registry names it."""
-    return proposals(entry, sweep, Plan(_PROPOSALS), Plan())
+    return proposals(entry, sweep, SddsPlan(_PROPOSALS), SddsPlan())

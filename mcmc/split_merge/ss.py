@@ -44,13 +44,13 @@ from .selection import (
 )
 from .trial_split import drop_sides, side_slot, slot_at
 
-__all__ = ["Plan", "kernel", "step", "sweep"]
+__all__ = ["SsPlan", "kernel", "step", "sweep"]
 
 # Most merges are refused early: a sweep of so many costs a few passes, as other kernels' do.
 _PROPOSALS = 20
 
 
-class Plan(NamedTuple):
+class SsPlan(NamedTuple):
     """``proposals``: steps a sweep."""
 
     proposals: int = 1
@@ -93,7 +93,7 @@ def _merge(rng: Generator, state: State, model: Model, selection: Selection) -> 
 
 
 @inner
-def step(rng: Generator, state: State, model: Model, plan: Plan) -> Info:
+def step(rng: Generator, state: State, model: Model, plan: SsPlan) -> Info:
     """Propose a split or a merge; there must be a block."""
     if coin(rng, 0.5):
         return _split(rng, state, model, plan.selection)
@@ -105,7 +105,7 @@ def sweep(
     rng: Generator,
     state: State,
     model: Model,
-    plan: Plan,
+    plan: SsPlan,
     live: NDArray[np.int64],
     tally: NDArray[np.float64],
 ) -> None:
@@ -119,4 +119,4 @@ def sweep(
 
 def kernel(entry: Entry) -> Sampler[MixtureState]:
     """The kernel, as the registry names it."""
-    return proposals(entry, sweep, Plan(_PROPOSALS), Plan())
+    return proposals(entry, sweep, SsPlan(_PROPOSALS), SsPlan())

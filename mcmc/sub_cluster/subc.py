@@ -46,9 +46,9 @@ from weald.treecore.partition.partition import Atoms, Model
 from weald.treecore.prior.base import Seating
 
 __all__ = [
-    "Plan",
     "Proposal",
     "Sides",
+    "SubcPlan",
     "drawn_sides",
     "kernel",
     "launched",
@@ -63,7 +63,7 @@ __all__ = [
 _SIDE_SHAPE = 0.5
 
 
-class Plan(NamedTuple):
+class SubcPlan(NamedTuple):
     """``proposals`` split-merge steps a sweep, each with ``launch`` launching sweeps."""
 
     proposals: int = 5
@@ -180,7 +180,7 @@ def propose(
     atoms: tuple[Matrix, NDArray[np.int64]],
     labels: Labels,
     model: Model,
-    plan: Plan,
+    plan: SubcPlan,
     anchors: tuple[int, int],
 ) -> Proposal:
     """Launch for the blocks of two different anchors. ``atoms`` are their rows and sizes."""
@@ -197,7 +197,12 @@ def propose(
 
 
 def split_merge(
-    rng: Generator, atoms: Atoms, labels: Labels, model: Model, plan: Plan, anchors: tuple[int, int]
+    rng: Generator,
+    atoms: Atoms,
+    labels: Labels,
+    model: Model,
+    plan: SubcPlan,
+    anchors: tuple[int, int],
 ) -> tuple[Labels, Info]:
     """Propose to separate or to join the blocks of the two anchors, which must differ.
 
@@ -222,7 +227,7 @@ def split_merge(
 
 
 def sweep(
-    rng: Generator, atoms: Atoms, labels: Labels, model: Model, plan: Plan
+    rng: Generator, atoms: Atoms, labels: Labels, model: Model, plan: SubcPlan
 ) -> tuple[Labels, list[Info]]:
     """One restricted sweep, then ``plan.proposals`` split-merge steps with uniform anchors."""
     labels = restricted_gibbs(rng, atoms, compact(labels), model)
@@ -239,7 +244,7 @@ def kernel(entry: Entry) -> Sampler[MixtureState]:
     """The kernel, as the registry names it."""
 
     def run(rng: Generator, at: MixtureState) -> Tally:
-        labels, infos = sweep(rng, at.atoms, at.labels(), at.model, Plan())
+        labels, infos = sweep(rng, at.atoms, at.labels(), at.model, SubcPlan())
         at.set_labels(labels)
         tally = make_tally()
         for info in infos:

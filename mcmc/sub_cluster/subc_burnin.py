@@ -36,7 +36,15 @@ from weald.mcmc.sweeps import Sampler, Tally, sampler
 from weald.treecore.family.parameter_draws import draw_parameters
 from weald.treecore.partition.partition import Atoms, Model
 
-__all__ = ["Plan", "SubClusters", "begin", "keeping_sub_clusters", "kernel", "renumbered", "sweep"]
+__all__ = [
+    "SubClusters",
+    "SubcBurninPlan",
+    "begin",
+    "keeping_sub_clusters",
+    "kernel",
+    "renumbered",
+    "sweep",
+]
 
 
 class SubClusters(NamedTuple):
@@ -61,7 +69,7 @@ class SubClusters(NamedTuple):
     falling: NDArray[np.int64]
 
 
-class Plan(NamedTuple):
+class SubcBurninPlan(NamedTuple):
     """When a block may be split, and what may meet.
 
     Attributes
@@ -109,7 +117,7 @@ def _begin_sides(
 
 
 def sweep(
-    rng: Generator, atoms: Atoms, state: SubClusters, model: Model, plan: Plan
+    rng: Generator, atoms: Atoms, state: SubClusters, model: Model, plan: SubcBurninPlan
 ) -> tuple[SubClusters, int]:
     """Parameters, labels, splits and merges; and how many of the last two."""
     state, groups = _gibbs(rng, atoms, state, model, grouped=plan.grouped)
@@ -245,10 +253,10 @@ def _merges(
 
 def kernel(entry: Entry) -> Sampler[MixtureState]:
     """The kernel, as the registry names it."""
-    return keeping_sub_clusters(entry, Plan())
+    return keeping_sub_clusters(entry, SubcBurninPlan())
 
 
-def keeping_sub_clusters(entry: Entry, plan: Plan) -> Sampler[MixtureState]:
+def keeping_sub_clusters(entry: Entry, plan: SubcBurninPlan) -> Sampler[MixtureState]:
     """Kernel that keeps sub-clusters as long as nobody else moves the blocks."""
 
     def run(rng: Generator, at: MixtureState) -> Tally:

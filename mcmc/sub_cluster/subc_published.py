@@ -11,12 +11,12 @@ section 4, E12 to E16.
 from weald.mcmc.contract import Entry, MixtureState
 from weald.mcmc.sweeps import Sampler
 
-from .subc_burnin import Plan, keeping_sub_clusters
+from .subc_burnin import SubcBurninPlan, keeping_sub_clusters
 
 __all__ = ["PLAN", "kernel"]
 
 # For :func:`weald.mcmc.sub_cluster.subc_burnin.sweep`.
-PLAN = Plan(age=None, grouped=False)
+PLAN = SubcBurninPlan(age=None, grouped=False)
 
 
 def kernel(entry: Entry) -> Sampler[MixtureState]:

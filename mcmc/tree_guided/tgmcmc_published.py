@@ -53,14 +53,14 @@ from .cluster_trees import (
     stochastic_insert,
 )
 
-__all__ = ["PARTS", "PLAN", "Plan", "kernel", "sweep"]
+__all__ = ["PARTS", "PLAN", "PublishedTgmcmcPlan", "kernel", "sweep"]
 
 PARTS = ("global", "local")
 _NONE = -1
 _LOWEST_RATIO = -1000.0
 
 
-class Plan(NamedTuple):
+class PublishedTgmcmcPlan(NamedTuple):
     """``moves`` global moves a sweep, then a local one at ``depth`` nested subtrees a cluster."""
 
     moves: int = 20
@@ -68,7 +68,7 @@ class Plan(NamedTuple):
 
 
 # As the paper has it.
-PLAN = Plan()
+PLAN = PublishedTgmcmcPlan()
 
 
 @inner
@@ -316,7 +316,11 @@ def local_sweep(
 
 @compiled
 def sweep(
-    rng: Generator, model: Model, trees: Trees, plan: Plan, tally: NDArray[np.float64]
+    rng: Generator,
+    model: Model,
+    trees: Trees,
+    plan: PublishedTgmcmcPlan,
+    tally: NDArray[np.float64],
 ) -> None:
     """``plan.moves`` global moves and a local sweep; ``tally`` (2, 3) gains a row for each part."""
     model, trees = by_reference(model), by_reference(trees)

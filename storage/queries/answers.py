@@ -13,16 +13,16 @@ from weald.storage.commit.log_marks import LogMark
 __all__ = [
     "LedgerRow",
     "ObservationRow",
-    "Position",
     "Shown",
     "SnapshotInfo",
+    "StreamPosition",
     "StreamStatus",
     "Sureness",
 ]
 
 
 @dataclass(frozen=True)
-class Position:
+class StreamPosition:
     """Where a stream stands: what a new owner continues from.
 
     Attributes

@@ -30,9 +30,9 @@ from weald.storage.commit.commit import (
 from .answers import (
     LedgerRow,
     ObservationRow,
-    Position,
     Shown,
     SnapshotInfo,
+    StreamPosition,
     StreamStatus,
 )
 
@@ -53,7 +53,6 @@ __all__ = [
     "ObservationBlock",
     "ObservationRow",
     "OffsetAdvance",
-    "Position",
     "PublicationRow",
     "Reassignment",
     "Rewind",
@@ -61,6 +60,7 @@ __all__ = [
     "Shown",
     "Snapshot",
     "SnapshotInfo",
+    "StreamPosition",
     "StreamSpec",
     "StreamStatus",
     "Unbundled",

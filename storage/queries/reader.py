@@ -35,9 +35,9 @@ from . import assignments, dead_letters, history, overview, replay, trends
 from .answers import (
     LedgerRow,
     ObservationRow,
-    Position,
     Shown,
     SnapshotInfo,
+    StreamPosition,
     StreamStatus,
     Sureness,
 )
@@ -129,7 +129,7 @@ class SqlReader:
             row = connection.execute(sa.select(streams).where(streams.c.id == stream_id)).one()
         return spec_of(row)
 
-    def position(self, stream: str) -> Position:
+    def position(self, stream: str) -> StreamPosition:
         """Return where the stream stands, without claiming it."""
         with self._of(stream) as (connection, stream_id):
             return fence.position(connection, stream_id)

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from weald.storage.commit.commit import BatchCommit
 from weald.storage.commit.log_marks import LogMark
 from weald.storage.errors import Fenced, StreamNotFound
-from weald.storage.queries.answers import Position
+from weald.storage.queries.answers import StreamPosition
 from weald.storage.sql.schema import offsets, streams
 
 __all__ = ["Turn", "claim", "position", "take_turn"]
@@ -33,7 +33,7 @@ class Turn(NamedTuple):
 
 def claim(
     connection: sa.Connection, stream: str, owner: str, generation: int, *, takeover: bool
-) -> Position:
+) -> StreamPosition:
     """Make ``owner`` the only one whose commits pass, and return where it goes on from.
 
     Raises
@@ -61,11 +61,11 @@ def claim(
     )
 
 
-def position(connection: sa.Connection, stream_id: int) -> Position:
+def position(connection: sa.Connection, stream_id: int) -> StreamPosition:
     """Return where the stream stands."""
     row = connection.execute(sa.select(streams).where(streams.c.id == stream_id)).one()
     sources = connection.execute(sa.select(offsets).where(offsets.c.stream_id == stream_id)).all()
-    return Position(
+    return StreamPosition(
         epoch=row.epoch,
         next_seq=row.next_seq,
         generation=row.generation,

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from weald.storage.commit.commit import BatchCommit, Rewind, Snapshot, StreamSpec
 from weald.storage.errors import StreamConflict
-from weald.storage.queries.answers import Position
+from weald.storage.queries.answers import StreamPosition
 from weald.storage.queries.base import Letters
 from weald.storage.queries.dead_letters import purge, request_replay
 from weald.storage.queries.reader import SqlReader, spec_of
@@ -75,7 +75,7 @@ class SqlStore(SqlReader):
 
     def claim(
         self, stream: str, owner: str, generation: int, *, takeover: bool = False
-    ) -> Position:
+    ) -> StreamPosition:
         """Make ``owner`` the only process whose commits are accepted; return where to go on from.
 
         Parameters

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from weald.storage.commit.commit import DeadLetterRow
-from weald.stream.model.model import Plan
+from weald.stream.model.model import StreamConfig
 from weald.stream.record.decode import decode
 from weald.stream.record.pending_batch import Held, message_of
 from weald.stream.record.record import TopicPartition
@@ -32,13 +32,13 @@ class SecondChances:
 
     Parameters
     ----------
-    plan : Plan
+    plan : StreamConfig
     schema : Schema
         By which the records are decoded now.
     store : SqlStore
     """
 
-    def __init__(self, plan: Plan, schema: Schema, store: SqlStore) -> None:
+    def __init__(self, plan: StreamConfig, schema: Schema, store: SqlStore) -> None:
         self._plan = plan
         self._schema = schema
         self._store = store

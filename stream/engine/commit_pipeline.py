@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from weald.stream.model.batch_outcome import Applied
+from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.record.pending_batch import Held
-from weald.stream.source.retry import Patience
+from weald.stream.source.retry import RetryPolicy
 from weald.stream.source.source import Source
-from weald.stream.telemetry.telemetry import Watch
+from weald.stream.telemetry.telemetry import Telemetry
 
-from .sinks import Outlets
+from .sinks import Sinks
 from .writer import Writer
 
 if TYPE_CHECKING:
@@ -27,13 +27,18 @@ class Delivery:
     ----------
     source : Source
     store : SqlStore
-    outlets : Outlets
-    patience : Patience
-    watch : Watch
+    outlets : Sinks
+    patience : RetryPolicy
+    watch : Telemetry
     """
 
     def __init__(
-        self, source: Source, store: SqlStore, outlets: Outlets, patience: Patience, watch: Watch
+        self,
+        source: Source,
+        store: SqlStore,
+        outlets: Sinks,
+        patience: RetryPolicy,
+        watch: Telemetry,
     ) -> None:
         self._source = source
         self._store = store
@@ -44,11 +49,13 @@ class Delivery:
     def introduce(self, writer: Writer) -> None:
         """Tell SQL of logs that have changed, and show what the stream holds."""
         if writer.replaces_logs:
-            self.deliver(writer, Held(), Applied(), save=True)
+            self.deliver(writer, Held(), BatchOutcome(), save=True)
         if writer.spec is not None:
             self._outlets.show_all(writer.spec.name, self._store, self._watch)
 
-    def deliver(self, writer: Writer, held: Held, applied: Applied, *, save: bool = False) -> None:
+    def deliver(
+        self, writer: Writer, held: Held, applied: BatchOutcome, *, save: bool = False
+    ) -> None:
         """Write everything in one transaction, with a snapshot when one is due or asked for.
 
         Raises

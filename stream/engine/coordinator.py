@@ -29,11 +29,11 @@ from weald.storage.commit.commit import AdoptionRow, LeaseRow
 from weald.storage.encoding.snapshot import decode, encode
 from weald.storage.errors import SnapshotCorrupt, StorageUnavailable
 from weald.storage.redis.lease_queue import LeaseItem, LeaseQueue, LeaseReturn
-from weald.stream.model.batch_outcome import Applied
+from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.lease_rounds import packed
 from weald.stream.model.shard import Shard
 from weald.stream.source.retry import Backoff
-from weald.stream.telemetry.telemetry import Watch
+from weald.stream.telemetry.telemetry import Telemetry
 from weald.stream.worker.settings import WorkersSettings
 
 from .writer import Writer
@@ -85,7 +85,7 @@ class Refinery:
     settings : WorkersSettings
     queue : LeaseQueue
     store : SqlStore
-    watch : Watch
+    watch : Telemetry
     clock : callable
         Wall clock in epoch seconds, written on leases; it decides nothing.
     """
@@ -95,7 +95,7 @@ class Refinery:
         settings: WorkersSettings,
         queue: LeaseQueue,
         store: SqlStore,
-        watch: Watch,
+        watch: Telemetry,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings = settings
@@ -142,7 +142,7 @@ class Refinery:
 
     def turn(
         self, writer: Writer, *, behind: bool = False, show: bool = False, begin: bool = True
-    ) -> Applied | None:
+    ) -> BatchOutcome | None:
         """Look what came back; return what is to be committed, if anything is.
 
         Parameters
@@ -185,7 +185,7 @@ class Refinery:
         self._away_until = time.monotonic() + self._backoff.delay()
         self._watch.away("redis", str(error))
 
-    def _take_over(self, writer: Writer, shard: Shard, stream: str) -> Applied | None:
+    def _take_over(self, writer: Writer, shard: Shard, stream: str) -> BatchOutcome | None:
         """Close what the writer before left open: its memory of it is gone."""
         shard.forget_lent()
         left = self._store.leases(stream, outcome="offered")
@@ -200,9 +200,11 @@ class Refinery:
             self._rest(error)
         now = self._clock()
         self._watch.leases("abandoned", len(left))
-        return Applied(leases=[replace(row, outcome="abandoned", closed_at=now) for row in left])
+        return BatchOutcome(
+            leases=[replace(row, outcome="abandoned", closed_at=now) for row in left]
+        )
 
-    def _take_back(self, shard: Shard, *, show: bool) -> Applied | None:
+    def _take_back(self, shard: Shard, *, show: bool) -> BatchOutcome | None:
         out = self._out
         if out is None:
             return None
@@ -222,8 +224,8 @@ class Refinery:
     # Beginning.
 
     def _begin(
-        self, writer: Writer, shard: Shard, applied: Applied | None, *, behind: bool
-    ) -> Applied | None:
+        self, writer: Writer, shard: Shard, applied: BatchOutcome | None, *, behind: bool
+    ) -> BatchOutcome | None:
         alive = self._alive()
         self._watch.workers(alive)
         if alive == 0 or shard.seq == 0:
@@ -240,7 +242,7 @@ class Refinery:
         token = writer.epoch + 1
         leases = {(self._last, number, token): each for number, each in enumerate(lent)}
         self._out = _Out(self._last, leases, self._clock())
-        applied = applied or Applied()
+        applied = applied or BatchOutcome()
         applied.leases += [
             LeaseRow(
                 round_number=key[0],
@@ -311,7 +313,7 @@ class Refinery:
             out.given_up.update(dict.fromkeys(out.open, "expired"))
             self._queue.withdraw([key for key, why in out.given_up.items() if why == "expired"])
 
-    def _adopt(self, out: _Out, shard: Shard) -> Applied:
+    def _adopt(self, out: _Out, shard: Shard) -> BatchOutcome:
         self._out = None
         now = self._clock()
         returns = [(out.leases[key].atoms, back.labels) for key, (_, back) in out.returned.items()]
@@ -331,7 +333,7 @@ class Refinery:
         refinement = replace(
             refinement, kernels=added(each for answer in answers for each in answer.kernels)
         )
-        applied = Applied(adoptions=[row])
+        applied = BatchOutcome(adoptions=[row])
         applied.refined(refinement, self._settings.sweeps, shard.seq, shard.roster.n_observations)
         outcomes: dict[Key, tuple[str, str | None]] = {
             key: ("adopted", worker) for key, (worker, _) in out.returned.items()

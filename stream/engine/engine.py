@@ -16,24 +16,24 @@ from weald.storage.errors import Fenced
 from weald.stream.dead_letters.dead_letter import DeadLetterLimit, too_many
 from weald.stream.dead_letters.replay import SecondChances
 from weald.stream.errors import Rebalanced
-from weald.stream.model.batch_outcome import Applied
-from weald.stream.model.model import Plan
+from weald.stream.model.batch_outcome import BatchOutcome
+from weald.stream.model.model import StreamConfig
 from weald.stream.record.decode import decode
 from weald.stream.record.formats import schema_for
 from weald.stream.record.pending_batch import Held, fresh
 from weald.stream.record.record import Message, Reason
 from weald.stream.record.schema import Schema
 from weald.stream.source.recognition import Decision
-from weald.stream.source.retry import Patience
+from weald.stream.source.retry import RetryPolicy
 from weald.stream.source.source import Source
-from weald.stream.telemetry.telemetry import Watch
+from weald.stream.telemetry.telemetry import Telemetry
 
 from .commit_pipeline import Delivery
 from .coordinator import Refinery
 from .overdue import Overdue
 from .ownership import Ownership
 from .quiet import Quiet
-from .sinks import Outlets
+from .sinks import Sinks
 from .writer import Writer
 from .yielding import Yielding
 
@@ -51,7 +51,7 @@ class Engine:
 
     Parameters
     ----------
-    plan : Plan
+    plan : StreamConfig
     source : Source
         Closed when `run` returns.
     store : SqlStore
@@ -65,22 +65,22 @@ class Engine:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: StreamConfig,
         source: Source,
         store: SqlStore,
-        outlets: Outlets | None = None,
-        watch: Watch | None = None,
+        outlets: Sinks | None = None,
+        watch: Telemetry | None = None,
         schema: Schema | None = None,
     ) -> None:
         reasons = [str(reason) for reason in Reason]
         self._plan = plan
         self._source = source
-        self._watch = watch or Watch(Metrics(plan.stream.name, reasons=reasons), Health())
+        self._watch = watch or Telemetry(Metrics(plan.stream.name, reasons=reasons), Health())
         self._schema = schema or schema_for(plan.stream, plan.schema)
         self._limit = DeadLetterLimit(plan.stream.dead_letter_share, plan.stream.dead_letter_window)
-        self._patience = Patience(source, self._watch, lambda: self._stopping)
+        self._patience = RetryPolicy(source, self._watch, lambda: self._stopping)
         self._ownership = Ownership(plan, source, store, self._patience, self._watch)
-        self._delivery = Delivery(source, store, outlets or Outlets(), self._patience, self._watch)
+        self._delivery = Delivery(source, store, outlets or Sinks(), self._patience, self._watch)
         self._chances = SecondChances(plan, self._schema, store)
         self._held = Held()
         self._refinery: Refinery | None = None
@@ -206,7 +206,7 @@ class Engine:
             if silent and applied.refinements:
                 self._quiet.refined(applied.refinements[-1].log_joint_after)
 
-    def _out_of_turn(self, writer: Writer) -> Applied:
+    def _out_of_turn(self, writer: Writer) -> BatchOutcome:
         applied = writer.go_on(time.time(), self._watch.step)
         if self._yielding is not None:
             self._yielding.made_up(applied.refinements[-1])
@@ -295,6 +295,6 @@ class Engine:
         if writer is None or not writer.unsaved:
             return
         try:
-            self._delivery.deliver(writer, Held(), Applied(), save=True)
+            self._delivery.deliver(writer, Held(), BatchOutcome(), save=True)
         except (Fenced, Rebalanced) as lost:
             self._ownership.drop(lost)

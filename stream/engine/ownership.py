@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from weald.storage.errors import Fenced, StreamConflict
 from weald.stream.errors import Rebalanced
-from weald.stream.model.model import Plan
+from weald.stream.model.model import StreamConfig
 from weald.stream.source.recognition import Decision
-from weald.stream.source.retry import Patience
+from weald.stream.source.retry import RetryPolicy
 from weald.stream.source.source import Change, Source, group_of
-from weald.stream.telemetry.telemetry import Watch
+from weald.stream.telemetry.telemetry import Telemetry
 
 from .writer import Claim, Writer
 
@@ -35,15 +35,20 @@ class Ownership:
 
     Parameters
     ----------
-    plan : Plan
+    plan : StreamConfig
     source : Source
     store : SqlStore
-    patience : Patience
-    watch : Watch
+    patience : RetryPolicy
+    watch : Telemetry
     """
 
     def __init__(
-        self, plan: Plan, source: Source, store: SqlStore, patience: Patience, watch: Watch
+        self,
+        plan: StreamConfig,
+        source: Source,
+        store: SqlStore,
+        patience: RetryPolicy,
+        watch: Telemetry,
     ) -> None:
         self._plan = plan
         self._source = source

@@ -14,12 +14,12 @@ from weald.storage.errors import StorageUnavailable
 from weald.storage.redis.statistics import Outcome
 from weald.stream.dead_letters.dead_letter import DeadLetterOutlet
 from weald.stream.source.retry import Backoff
-from weald.stream.telemetry.telemetry import Watch
+from weald.stream.telemetry.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from weald.storage.queries.reader import SqlReader
 
-__all__ = ["Outlets", "Statistics"]
+__all__ = ["Sinks", "Statistics"]
 
 # As often as Prometheus looks, or so.
 MEASURED_EVERY_SECONDS = 15.0
@@ -39,7 +39,7 @@ class Statistics(Protocol):
 
 
 @dataclass
-class Outlets:
+class Sinks:
     """Redis and the dead-letter topic, each of which may be missing.
 
     Parameters
@@ -72,7 +72,7 @@ class Outlets:
         if self.dead_letters is not None and letters:
             self.dead_letters.send(letters)
 
-    def show(self, commit: BatchCommit, reader: SqlReader, watch: Watch) -> None:
+    def show(self, commit: BatchCommit, reader: SqlReader, watch: Telemetry) -> None:
         """Show the commit's statistics; when Redis is away go on without it.
 
         What is missed meanwhile is a gap that the next success closes from SQL. After a failure
@@ -91,7 +91,7 @@ class Outlets:
                 if (size := statistics.n_bytes(commit.stream)) is not None:
                     watch.metrics.redis_size(size)
 
-    def show_all(self, stream: str, reader: SqlReader, watch: Watch) -> None:
+    def show_all(self, stream: str, reader: SqlReader, watch: Telemetry) -> None:
         """Show everything from SQL: a former owner may have died before it could."""
         statistics = self.statistics
         if statistics is not None:
@@ -99,7 +99,7 @@ class Outlets:
                 statistics.rebuild(stream, reader)
 
     @contextmanager
-    def _forgiven(self, watch: Watch) -> Iterator[None]:
+    def _forgiven(self, watch: Telemetry) -> Iterator[None]:
         try:
             yield
         except StorageUnavailable as error:

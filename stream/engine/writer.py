@@ -19,9 +19,15 @@ from weald.storage.errors import Fenced, StorageUnavailable, StreamNotFound
 from weald.storage.queries.answers import SnapshotInfo
 from weald.storage.sql.failpoints import failpoint
 from weald.stream.errors import ReplayDiverged
-from weald.stream.model.batch_outcome import Applied
+from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.compacted_atoms import Archive
-from weald.stream.model.model import Plan, new_shard, spec_from_sample, spec_on_record, unfit
+from weald.stream.model.model import (
+    StreamConfig,
+    new_shard,
+    spec_from_sample,
+    spec_on_record,
+    unfit,
+)
 from weald.stream.model.shard import Shard
 from weald.stream.record.pending_batch import Held
 from weald.stream.record.record import DeadLetter, TopicPartition
@@ -62,12 +68,12 @@ class Writer:
 
     Parameters
     ----------
-    plan : Plan
+    plan : StreamConfig
     store : SqlStore
     claim : Claim
     """
 
-    def __init__(self, plan: Plan, store: SqlStore, claim: Claim) -> None:
+    def __init__(self, plan: StreamConfig, store: SqlStore, claim: Claim) -> None:
         self._plan = plan
         self._store = store
         self._claim = claim
@@ -262,7 +268,7 @@ class Writer:
             return []
         return held.refuse(unfit(self._spec, held.batch.values))
 
-    def apply(self, held: Held, now: float, step: Step, *, last: bool = False) -> Applied:
+    def apply(self, held: Held, now: float, step: Step, *, last: bool = False) -> BatchOutcome:
         """Insert what is held into the model.
 
         Parameters
@@ -276,7 +282,7 @@ class Writer:
             The source has ended: refine and publish out of turn.
         """
         shard = self._model()
-        applied = Applied()
+        applied = BatchOutcome()
         if len(held):
             rows, applied = shard.digest(held.batch, now, step, held.replaces)
             held.spread(rows)
@@ -284,12 +290,12 @@ class Writer:
             applied.extend(shard.conclude(now, step))
         return applied
 
-    def go_on(self, now: float, step: Step) -> Applied:
+    def go_on(self, now: float, step: Step) -> BatchOutcome:
         """Refine and publish out of turn, while nothing comes."""
         return self._model().go_on(now, step)
 
     def commit_of(
-        self, held: Held, applied: Applied, generation: int, snapshot: Snapshot | None
+        self, held: Held, applied: BatchOutcome, generation: int, snapshot: Snapshot | None
     ) -> BatchCommit:
         """Put together what one transaction writes."""
         shard, claim = self._model(), self._claim

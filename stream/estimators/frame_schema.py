@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.stream.errors import SchemaError
-from weald.stream.record.field_inference import Verdict, as_category
+from weald.stream.record.field_inference import FieldProposal, as_category
 from weald.stream.record.gaps import rows_with_gaps
 from weald.stream.record.proposal import proposed
 from weald.stream.record.schema import Schema
@@ -83,7 +83,7 @@ class FrameSchema(NamedTuple):
             raise ObservationError(str(error)) from error
 
     @classmethod
-    def _inferred(cls, records: Sequence[Record], stated: Mapping[str, Verdict]) -> Self:
+    def _inferred(cls, records: Sequence[Record], stated: Mapping[str, FieldProposal]) -> Self:
         proposal = proposed(records, "the data frame", most_empty=MOST_EMPTY, stated=stated)
         named = [
             {"name": each} if isinstance(each, str) else {"name": each["path"], **_but_path(each)}

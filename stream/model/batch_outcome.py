@@ -18,13 +18,13 @@ from weald.storage.commit.commit import (
 from weald.storage.commit.refinement_rows import AdoptionRow, LeaseRow
 from weald.stream.publication.publication import LineageEvent
 
-__all__ = ["Applied"]
+__all__ = ["BatchOutcome"]
 
 Ids = NDArray[np.int64]
 
 
 @dataclass
-class Applied:
+class BatchOutcome:
     """What happened while observations were applied: the contents of a commit.
 
     Parameters
@@ -63,7 +63,7 @@ class Applied:
         self.n_refined.append(n_held)
         self.rounds += _rounds_of(seq, refinement)
 
-    def extend(self, later: "Applied") -> None:
+    def extend(self, later: "BatchOutcome") -> None:
         """Append what happened later."""
         for name, happened in vars(later).items():
             getattr(self, name).extend(happened)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.stream.settings import MemorySettings
-from weald.stream.tables.atom_table import Roster
+from weald.stream.tables.atom_table import AtomTable
 
 __all__ = ["LEAST_WEIGHT", "REPLACED_RECORDS", "Forgetting", "load_memory", "saved_memory"]
 
@@ -41,7 +41,7 @@ class Forgetting:
         self._clock = -np.inf
         self._replaced: Ids = np.empty(0, dtype=np.int64)
 
-    def advance(self, roster: Roster, seq: int) -> float:
+    def advance(self, roster: AtomTable, seq: int) -> float:
         """Go on to observation number `seq`; returns by what factor all weights shrink."""
         recent = roster.time[: roster.end][roster.seq[: roster.end] > self._seq]
         return self.go_on(seq, recent, seq - self._seq)
@@ -93,12 +93,12 @@ class Forgetting:
         window = self.settings.window_seconds
         return -np.inf if window is None else self._clock - window
 
-    def leaving(self, roster: Roster, weights: NDArray[np.float64]) -> Ids:
+    def leaving(self, roster: AtomTable, weights: NDArray[np.float64]) -> Ids:
         """Atoms that leave.
 
         Parameters
         ----------
-        roster : Roster
+        roster : AtomTable
         weights : ndarray of float64, shape (n,)
             What each atom that is present weighs now.
         """

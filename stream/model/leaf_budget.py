@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.chain import MixtureChain
 from weald.storage.commit.commit import Bundled, Unbundled
-from weald.stream.tables.atom_table import Roster
+from weald.stream.tables.atom_table import AtomTable
 from weald.treecore.errors import ParameterError
 
 from .compacted_atoms import Archive
@@ -50,7 +50,7 @@ class Bounding:
             )
 
     def compact(
-        self, chain: Chain, roster: Roster, publication: int, budget: int, room: int
+        self, chain: MixtureChain, roster: AtomTable, publication: int, budget: int, room: int
     ) -> tuple[list[Bundled], Ids]:
         """Make fewer atoms, so that there is room for so many more within the budget.
 
@@ -84,7 +84,7 @@ class Bounding:
         return made, np.concatenate([np.empty(0, dtype=np.int64), *gone])
 
     def expand(
-        self, chain: Chain, roster: Roster, archive: Archive, budget: int, seen: Seen
+        self, chain: MixtureChain, roster: AtomTable, archive: Archive, budget: int, seen: Seen
     ) -> tuple[list[Unbundled], Ids]:
         """Put back the observations of torn atoms, the smallest first, as far as there is room.
 

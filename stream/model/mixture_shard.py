@@ -7,7 +7,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.leases.leases import Budget
 from weald.mcmc.leases.outstanding import Lent
 from weald.mcmc.schedule.kernel_report import Refinement
@@ -17,8 +17,8 @@ from weald.stream.publication.publication import births
 from weald.stream.record.record import Batch
 from weald.stream.telemetry.steps import Step
 
-from .batch_outcome import Applied
-from .rows import Rows
+from .batch_outcome import BatchOutcome
+from .rows import IncomingRows
 from .shard import Arrays, Ids, Shard
 
 __all__ = ["FEW_ATOMS", "MixtureShard"]
@@ -30,16 +30,16 @@ FEW_ATOMS = 5000
 class MixtureShard(Shard):
     """One mixture's model in memory; see :class:`~weald.stream.model.shard.Shard`."""
 
-    chain: Chain
+    chain: MixtureChain
 
     @classmethod
-    def chain_of(cls, saved: Arrays) -> Chain:
+    def chain_of(cls, saved: Arrays) -> MixtureChain:
         """The chain whose state this is."""
-        return Chain.restore(saved)
+        return MixtureChain.restore(saved)
 
     def digest(
         self, batch: Batch, now: float, step: Step, replaces: Ids | None = None
-    ) -> tuple[Batch, Applied]:
+    ) -> tuple[Batch, BatchOutcome]:
         """Apply decoded records, each of which is a row."""
         times = batch.event_time
         return batch, self.apply(batch.values, now, step, times=times, replaces=replaces)
@@ -66,14 +66,14 @@ class MixtureShard(Shard):
         self.chain.forget_lent()
         super().forget_lent()
 
-    def remove(self, seqs: Ids, applied: Applied, now: float) -> None:
+    def remove(self, seqs: Ids, applied: BatchOutcome, now: float) -> None:
         """Take observations out of the model, by number; those that are not there are passed over.
 
         What happened is added to `applied`. Clusters without any left are retired.
         """
         self._leave(self.roster.atoms_of(seqs), applied, now)
 
-    def _insert(self, rows: Rows, now: float, applied: Applied) -> None:
+    def _insert(self, rows: IncomingRows, now: float, applied: BatchOutcome) -> None:
         values, times, _ = rows
         arrivals = self._homes()
         atoms = self.chain.insert(self._seen(values))
@@ -92,7 +92,7 @@ class MixtureShard(Shard):
         """Observations (n, d) as the family sees them (n, q)."""
         return values if self.transformation is None else self.transformation.seen(values)
 
-    def _forget(self, applied: Applied, now: float) -> None:
+    def _forget(self, applied: BatchOutcome, now: float) -> None:
         """Let time pass: weights shrink, and what is too old or weighs too little leaves."""
         self.remove(self.forgetting.take_replaced(), applied, now)
         if not self.forgetting.settings.forgets:
@@ -105,7 +105,7 @@ class MixtureShard(Shard):
             self.chain.fade(factor)
             self._regroup(set(self.roster.cluster[self.roster.present].tolist()))
 
-    def _leave(self, atoms: Ids, applied: Applied, now: float) -> None:
+    def _leave(self, atoms: Ids, applied: BatchOutcome, now: float) -> None:
         if len(atoms) == 0:
             return
         atoms = atoms[np.argsort(self.roster.seq[atoms])]
@@ -120,7 +120,7 @@ class MixtureShard(Shard):
     def _few(self) -> bool:
         return self.chain.n_atoms <= FEW_ATOMS
 
-    def _refine_in_between(self, applied: Applied) -> None:
+    def _refine_in_between(self, applied: BatchOutcome) -> None:
         """Refine in windows; arrivals follow the blocks of what they moved."""
         homes, roster, rounds = self._homes(), self.roster, self.cadence.rounds
         refinement = self.chain.refine_in_windows(
@@ -131,7 +131,7 @@ class MixtureShard(Shard):
         )
         applied.refined(refinement, rounds, self.seq, roster.n_observations)
 
-    def _compact(self, applied: Applied) -> None:
+    def _compact(self, applied: BatchOutcome) -> None:
         """Make room for the observations until the next refinement."""
         budget, room = self.forgetting.settings.leaf_budget, self.cadence.every_records
         if budget is None or self.chain.n_atoms + room <= budget:
@@ -142,7 +142,7 @@ class MixtureShard(Shard):
         if (archive := self.archive) is not None:
             archive.bundled(made)
 
-    def _expand(self, applied: Applied) -> None:
+    def _expand(self, applied: BatchOutcome) -> None:
         """Take apart again what no longer looks like one."""
         budget = self.forgetting.settings.leaf_budget
         if budget is None or self.archive is None:

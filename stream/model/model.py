@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.offline.base_from_sample import base_from_sample
 from weald.mcmc.offline.family_choice import choose_family as better_family
 from weald.mcmc.offline.preparation import without_absurd
@@ -40,7 +40,7 @@ from .stored_transformation import (
 )
 
 __all__ = [
-    "Plan",
+    "StreamConfig",
     "chosen_family",
     "free_shard",
     "new_shard",
@@ -59,7 +59,7 @@ AUTO = "auto"
 
 
 @dataclass(frozen=True)
-class Plan:
+class StreamConfig:
     """Everything that the settings say of a stream.
 
     Parameters
@@ -100,12 +100,12 @@ class Plan:
             require_runnable(self.refinement.kernels, prior_of(self.model))
 
 
-def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:
+def spec_from_sample(plan: StreamConfig, sample: NDArray[np.float64]) -> StreamSpec:
     """Say what a new stream is; hyperparameters that the settings leave open follow the sample.
 
     Parameters
     ----------
-    plan : Plan
+    plan : StreamConfig
     sample : ndarray of float64, shape (n, d)
         The first observations, as many as the warm-up asks for.
 
@@ -135,7 +135,7 @@ def spec_from_sample(plan: Plan, sample: NDArray[np.float64]) -> StreamSpec:
     return replace(spec, transformation=packed(learned, plan.features), seen_as=words)
 
 
-def spec_on_record(plan: Plan, stored: StreamSpec) -> StreamSpec:
+def spec_on_record(plan: StreamConfig, stored: StreamSpec) -> StreamSpec:
     """Say what the settings make of a stored stream: the same, unless somebody changed them."""
     refuse_other_features(plan.features, stored)
     learned = transformation_of(stored)
@@ -164,7 +164,7 @@ def new_shard(
     if spec.family == IRM.name:
         network = NetworkChain.start(family, prior, seed=spec.seed)
         return NetworkShard(network, family, cadence, memory)
-    shard = MixtureShard(Chain.start(family, prior, seed=spec.seed), family, cadence, memory)
+    shard = MixtureShard(MixtureChain.start(family, prior, seed=spec.seed), family, cadence, memory)
     shard.transformation = transformation_of(spec)
     return shard
 
@@ -197,7 +197,7 @@ def free_shard(
     prior = prior_of(model)
     if not model.params:
         family = base_from_sample(family, prior, sample)
-    return MixtureShard(Chain.start(family, prior, seed=model.seed), family, cadence, memory)
+    return MixtureShard(MixtureChain.start(family, prior, seed=model.seed), family, cadence, memory)
 
 
 def prior_of(model: ModelSettings) -> PartitionPrior:
@@ -273,7 +273,7 @@ def _better_along_components(seen: NDArray[np.float64], seed: int) -> str:
     return choice.family
 
 
-def _spec(plan: Plan, family: str, family_params: dict[str, Any]) -> StreamSpec:
+def _spec(plan: StreamConfig, family: str, family_params: dict[str, Any]) -> StreamSpec:
     if family == IRM.name and plan.stream.duplicate_keys != "allow":
         raise ParameterError(
             "stream.duplicate_keys: records of a network have no keys. An edge that has come "

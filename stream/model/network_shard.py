@@ -23,9 +23,9 @@ from weald.treecore.errors import ParameterError
 from weald.treecore.family.interface.base import Family
 from weald.treecore.relational.family import DEGREE, VertexTotals
 
-from .batch_outcome import Applied
+from .batch_outcome import BatchOutcome
 from .forgetting import LEAST_WEIGHT
-from .rows import Rows
+from .rows import IncomingRows
 from .shard import Arrays, Shard
 
 __all__ = ["NetworkShard"]
@@ -105,9 +105,9 @@ class NetworkShard(Shard):
         now: float,
         step: Step,
         replaces: NDArray[np.int64] | None = None,  # noqa: ARG002 - no edge replaces another
-    ) -> tuple[Batch, Applied]:
+    ) -> tuple[Batch, BatchOutcome]:
         """Apply records of edges; returns the rows that they became, and what happened."""
-        applied, pieces, at = Applied(), [], 0
+        applied, pieces, at = BatchOutcome(), [], 0
         every = self.cadence.every_records
         while at < len(batch):
             # Which vertices are known may change at a refinement: no further than that.
@@ -140,7 +140,7 @@ class NetworkShard(Shard):
             n_pairs /= 2.0
         return float(links.weight[between].sum()), n_pairs
 
-    def remove(self, seqs: NDArray[np.int64], applied: Applied, now: float) -> None:
+    def remove(self, seqs: NDArray[np.int64], applied: BatchOutcome, now: float) -> None:
         """Take edges out of the model, by number, and vertices that have none left."""
         gone = np.isin(self.chain.edge_moments()[0], seqs)
         if gone.any():
@@ -168,7 +168,7 @@ class NetworkShard(Shard):
         """Edges and vertices, each of which is a row."""
         return self.roster.n_observations + self.chain.n_edges
 
-    def _insert(self, rows: Rows, now: float, applied: Applied) -> None:
+    def _insert(self, rows: IncomingRows, now: float, applied: BatchOutcome) -> None:
         arrivals = self._homes()
         old = self.roster.present
         before = self.chain.degrees[old]
@@ -193,7 +193,7 @@ class NetworkShard(Shard):
             grown[:, DEGREE] = more[more != 0]
             self.table.add(self.roster.cluster[old[more != 0]], grown, self.publication)
 
-    def _forget(self, applied: Applied, now: float) -> None:
+    def _forget(self, applied: BatchOutcome, now: float) -> None:
         """Let time pass: edges fade, or leave, and vertices that have none left."""
         settings = self.forgetting.settings
         if not settings.forgets:
@@ -214,13 +214,13 @@ class NetworkShard(Shard):
         if gone.any():
             self._lose(gone, applied, now)
 
-    def _compact(self, applied: Applied) -> None:
+    def _compact(self, applied: BatchOutcome) -> None:
         """Vertices are not compacted: each has edges of its own."""
 
-    def _expand(self, applied: Applied) -> None:
+    def _expand(self, applied: BatchOutcome) -> None:
         """Nothing was compacted."""
 
-    def _lose(self, gone: NDArray[np.bool_], applied: Applied, now: float) -> None:
+    def _lose(self, gone: NDArray[np.bool_], applied: BatchOutcome, now: float) -> None:
         touched = set(self.roster.cluster[self.roster.present].tolist())
         seqs, atoms = self.chain.remove_edges(gone)
         vertices = self.roster.seq[atoms]

@@ -28,23 +28,23 @@ from weald.mcmc.settings import RefinementSettings
 from weald.storage.commit.commit import Certainty, PublicationRow
 from weald.stream.publication.arrival_router import Arrivals
 from weald.stream.publication.certainty import RecentDraws
-from weald.stream.publication.groups import Groups
+from weald.stream.publication.groups import PublishedGroups
 from weald.stream.publication.publication import LineageEvent, Moment, Published, publish
 from weald.stream.record.record import Batch
 from weald.stream.settings import MemorySettings
-from weald.stream.tables.atom_table import Roster
+from weald.stream.tables.atom_table import AtomTable
 from weald.stream.tables.cluster_table import ClusterTable
 from weald.stream.telemetry.steps import Step, untimed
 from weald.treecore.family.interface.base import Family
 
-from .batch_outcome import Applied
+from .batch_outcome import BatchOutcome
 from .cadence import cadence_of, cadence_row
 from .compacted_atoms import Archive
 from .forgetting import REPLACED_RECORDS, Forgetting
 from .leaf_budget import Bounding
 from .lease_rounds import LeaseRounds
 from .pace import COUNTED, Pace
-from .rows import Rows
+from .rows import IncomingRows
 
 __all__ = ["Arrays", "Shard"]
 
@@ -96,7 +96,7 @@ class Shard(ABC):
     ) -> None:
         self.chain = chain
         self.table = ClusterTable(family)
-        self.roster = Roster()
+        self.roster = AtomTable()
         self.forgetting = Forgetting(memory or MemorySettings())
         self.settle(cadence, self.forgetting.settings)
         self.bounding = Bounding()
@@ -106,7 +106,7 @@ class Shard(ABC):
         self.transformation: Transformation | None = None
         self.expanded = False
         self._draws = RecentDraws()
-        self.groups = Groups()
+        self.groups = PublishedGroups()
         self.seq = 0
         self._arrivals: Arrivals | None = None
         self.publication = 0
@@ -141,7 +141,7 @@ class Shard(ABC):
         times: NDArray[np.float64] | None = None,
         replaces: Ids | None = None,
         keys: Sequence[str | None] = (),
-    ) -> Applied:
+    ) -> BatchOutcome:
         """Insert observations, refining and publishing where their numbers say so.
 
         Parameters
@@ -159,8 +159,8 @@ class Shard(ABC):
         keys : sequence of str or None, length n, optional
             Names of vertices, where the rows are those of a network.
         """
-        applied = Applied()
-        rows = Rows(values, np.zeros(len(values)) if times is None else times, keys)
+        applied = BatchOutcome()
+        rows = IncomingRows(values, np.zeros(len(values)) if times is None else times, keys)
         replaces = np.zeros(len(values), dtype=np.int64) if replaces is None else replaces
         turns = [self.cadence.every_records]
         if self.forgetting.replacing or replaces.any():
@@ -189,23 +189,23 @@ class Shard(ABC):
                     self._compact(applied)
         return applied
 
-    def conclude(self, now: float, step: Step = untimed) -> Applied:
+    def conclude(self, now: float, step: Step = untimed) -> BatchOutcome:
         """Refine and publish what is not published yet, at the end of a finite source.
 
         Where workers refine, the chain is published as it stands: the forest, which guides inline
         refinement, may have been tidied up for a round that SQL never heard of.
         """
         if not self.unpublished:
-            return Applied()
+            return BatchOutcome()
         self.forget_lent()
         return self.go_on(now, step)
 
-    def go_on(self, now: float, step: Step = untimed) -> Applied:
+    def go_on(self, now: float, step: Step = untimed) -> BatchOutcome:
         """Refine and publish out of turn.
 
         Replay does the same where SQL holds a publication that is out of turn.
         """
-        applied = Applied()
+        applied = BatchOutcome()
         with step("refine"):
             self._forget(applied, now)
             if self.cadence.mode == "inline":
@@ -292,8 +292,8 @@ class Shard(ABC):
         shard = cls(cls.chain_of(taken_from(state, CHAIN)), family, cadence)
         shard.table = ClusterTable.restore(shard.table.family, taken_from(state, TABLE))
         shard._draws = RecentDraws.restore(taken_from(state, DRAWS))
-        shard.groups = Groups.restore(taken_from(state, GROUPS))
-        shard.roster = Roster.restore(taken_from(state, ROSTER))
+        shard.groups = PublishedGroups.restore(taken_from(state, GROUPS))
+        shard.roster = AtomTable.restore(taken_from(state, ROSTER))
         shard.forgetting = Forgetting.restore(taken_from(state, MEMORY))
         shard.rounds = LeaseRounds(*state["lease_rounds"].tolist())
         # An earlier Weald put nothing off.
@@ -321,7 +321,7 @@ class Shard(ABC):
         cluster, rows = self.roster.cluster[atoms], self.chain.atom_rows(atoms)
         return self.table.regroup(clusters, cluster, rows, self.publication)
 
-    def _refine_in_turn(self, applied: Applied) -> None:
+    def _refine_in_turn(self, applied: BatchOutcome) -> None:
         """Refine, or put it off where records come first."""
         publishing = self._publication_due
         whole = self._few or publishing
@@ -336,7 +336,7 @@ class Shard(ABC):
             self._refine_in_between(applied)
         self.pace.refined(applied.refinements[-1].seconds)
 
-    def _refine(self, applied: Applied, *, publishing: bool) -> None:
+    def _refine(self, applied: BatchOutcome, *, publishing: bool) -> None:
         """Refine with all kernels on all atoms, and keep the draws.
 
         Before a publication there are as many rounds as make up the draws that it is told from:
@@ -351,11 +351,11 @@ class Shard(ABC):
         self._arrivals = None
         applied.refined(refinement, rounds, self.seq, self.roster.n_observations)
 
-    def _refine_in_between(self, applied: Applied) -> None:
+    def _refine_in_between(self, applied: BatchOutcome) -> None:
         """Refine at a cost that does not depend on how many atoms there are."""
         raise NotImplementedError  # nobody asks where there are few
 
-    def _publish(self, applied: Applied, now: float) -> None:
+    def _publish(self, applied: BatchOutcome, now: float) -> None:
         """Show the partition that the newest draws support.
 
         Where workers refine, or records come first, there need not be a refinement just before.
@@ -410,7 +410,7 @@ class Shard(ABC):
     @abstractmethod
     def digest(
         self, batch: Batch, now: float, step: Step, replaces: Ids | None = None
-    ) -> tuple[Batch, Applied]:
+    ) -> tuple[Batch, BatchOutcome]:
         """Apply decoded records; returns the rows that they became, and what happened."""
         ...
 
@@ -431,7 +431,7 @@ class Shard(ABC):
         self.rounds.abandon()
 
     @abstractmethod
-    def remove(self, seqs: Ids, applied: Applied, now: float) -> None:
+    def remove(self, seqs: Ids, applied: BatchOutcome, now: float) -> None:
         """Take observations out of the model, by number; those that are not there are passed over.
 
         What happened is added to `applied`. Clusters without any left are retired.
@@ -445,20 +445,20 @@ class Shard(ABC):
         ...
 
     @abstractmethod
-    def _insert(self, rows: Rows, now: float, applied: Applied) -> None:
+    def _insert(self, rows: IncomingRows, now: float, applied: BatchOutcome) -> None:
         """Take rows in, and give each the cluster that its block is shown in."""
 
     @abstractmethod
-    def _forget(self, applied: Applied, now: float) -> None:
+    def _forget(self, applied: BatchOutcome, now: float) -> None:
         """Let time pass: weights shrink, and what is too old or weighs too little leaves."""
         ...
 
     @abstractmethod
-    def _compact(self, applied: Applied) -> None:
+    def _compact(self, applied: BatchOutcome) -> None:
         """Make room for the observations until the next refinement."""
 
     @abstractmethod
-    def _expand(self, applied: Applied) -> None:
+    def _expand(self, applied: BatchOutcome) -> None:
         """Take apart again what no longer looks like one."""
 
     def _warnings(self) -> list[str] | None:

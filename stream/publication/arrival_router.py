@@ -9,7 +9,7 @@ whether it was restarted in between.
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.stream.tables.atom_table import Roster
+from weald.stream.tables.atom_table import AtomTable
 from weald.stream.tables.contingency import numbered, overlaps
 
 __all__ = ["Arrivals"]
@@ -56,7 +56,7 @@ class Arrivals:
         self._next_cluster = next_cluster
 
     @classmethod
-    def settled(cls, slots: Ids, roster: Roster, next_cluster: int) -> "Arrivals":
+    def settled(cls, slots: Ids, roster: AtomTable, next_cluster: int) -> "Arrivals":
         """Where the blocks' arrivals go, by the block slot of every atom by its id (n)."""
         present = roster.present
         return cls(slots[present], roster.cluster[present], next_cluster, roster.size[present])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from weald.mcmc.estimate.consensus import consensus_partition
 from weald.storage.commit.commit import Certainty
-from weald.stream.tables.atom_table import Roster
+from weald.stream.tables.atom_table import AtomTable
 from weald.stream.tables.contingency import numbered, overlaps
 from weald.treecore.prior.sequential import canonical_labels
 
@@ -87,7 +87,7 @@ class RecentDraws:
         """Whether each draw was made when nearly all that is held now had come."""
         return [seq - after <= _MOST_UNSEEN * held for after in self._after]
 
-    def best(self, roster: Roster, labels: NDArray[np.integer], seq: int, held: int) -> Ids:
+    def best(self, roster: AtomTable, labels: NDArray[np.integer], seq: int, held: int) -> Ids:
         """Partition (n) of the roster's atoms that the draws support, or what is shown now.
 
         ``labels`` are the chain's own blocks by atom id; ``seq`` records have come, of which the
@@ -110,7 +110,7 @@ class RecentDraws:
             filled, "vi", [shown], weight=sizes, starts=1, most_work=_MOST_WORK
         )
 
-    def certainty(self, roster: Roster) -> Certainty:
+    def certainty(self, roster: AtomTable) -> Certainty:
         """Judge the published partition, and return what changed since the last call."""
         atoms = roster.present
         clusters, sizes = roster.cluster[atoms], roster.size[atoms]

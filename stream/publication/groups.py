@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from weald.mcmc.estimate.groups import group_tree_of_rows
 from weald.mcmc.estimate.valleys import members_of
-from weald.stream.tables.atom_table import Roster
+from weald.stream.tables.atom_table import AtomTable
 from weald.stream.tables.contingency import numbered, overlaps
 
 from .publication import match
 
-__all__ = ["Groups"]
+__all__ = ["PublishedGroups"]
 
 Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
@@ -29,7 +29,7 @@ _MEMBERS = 100
 _CHANGED = 0.25
 
 
-class Groups:
+class PublishedGroups:
     """Group of each published cluster, and the valleys from which they were told.
 
     Attributes
@@ -52,7 +52,7 @@ class Groups:
     def publish(
         self,
         family: Any,
-        roster: Roster,
+        roster: AtomTable,
         rows_of: Callable[[Ids], NDArray[np.float64]],
         moved: Ids,
     ) -> None:
@@ -61,7 +61,7 @@ class Groups:
         Parameters
         ----------
         family : NamedTuple
-        roster : Roster
+        roster : AtomTable
         rows_of : callable
             Statistics (n, m) of atoms (n).
         moved : ndarray of int64
@@ -93,7 +93,7 @@ class Groups:
         }
 
     @classmethod
-    def restore(cls, state: Arrays) -> "Groups":
+    def restore(cls, state: Arrays) -> "PublishedGroups":
         """Undo `state`; nothing where a stream was saved before there were groups."""
         groups = cls()
         if state:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from weald.mcmc.estimate.evidence import Gain, gain_in_density, left_out_densities_of_rows
 from weald.mcmc.estimate.verdict import verdict_of
-from weald.stream.tables.atom_table import Roster
+from weald.stream.tables.atom_table import AtomTable
 from weald.stream.tables.contingency import numbered
 
 __all__ = ["warnings_of"]
@@ -21,14 +21,14 @@ _ASKED = 200
 
 
 def warnings_of(
-    family: Any, roster: Roster, rows_of: Callable[[Ids], Rows], totals_of: Callable[[Ids], Rows]
+    family: Any, roster: AtomTable, rows_of: Callable[[Ids], Rows], totals_of: Callable[[Ids], Rows]
 ) -> list[str]:
     """Reasons not to believe the partition that is shown, each with what to try.
 
     Parameters
     ----------
     family : NamedTuple
-    roster : Roster
+    roster : AtomTable
     rows_of, totals_of : callable
         Statistics of atoms (n, m), and of clusters (k, m), by their ids.
     """

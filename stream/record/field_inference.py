@@ -10,7 +10,7 @@ from datetime import datetime, time
 from math import isfinite
 from typing import Any, NamedTuple
 
-__all__ = ["MOST_EMPTY", "MOST_ODD", "Verdict", "as_category", "judged"]
+__all__ = ["MOST_EMPTY", "MOST_ODD", "FieldProposal", "as_category", "judged"]
 
 MOST_EMPTY = 0.1
 # Of a column of numbers, cells that are none: slips, for which a record is refused.
@@ -36,14 +36,14 @@ _COUNTS = re.compile(r"(^|_)(n|num|count|counts|total|hits|requests|errors|retri
 _IDENTIFIER = re.compile(r"((^|[._ -])(id|ID|uuid|guid)|[a-z](Id|ID))$")
 
 
-class Verdict(NamedTuple):
+class FieldProposal(NamedTuple):
     """Settings of the field beyond its path, None for one that is left out, and the reason."""
 
     settings: dict[str, Any] | None
     reason: str
 
 
-def judged(name: str, values: Sequence[Any], most_empty: float = MOST_EMPTY) -> Verdict:
+def judged(name: str, values: Sequence[Any], most_empty: float = MOST_EMPTY) -> FieldProposal:
     """Judge one field by its name and its values.
 
     Parameters
@@ -58,11 +58,11 @@ def judged(name: str, values: Sequence[Any], most_empty: float = MOST_EMPTY) -> 
     filled = [value for value in values if _is_filled(value)]
     problem = _problem(filled, len(values), most_empty)
     if problem is not None:
-        return Verdict(None, f"left out: {problem}")
+        return FieldProposal(None, f"left out: {problem}")
     return _with_gaps(_judged(name, filled), len(values) - len(filled), len(values))
 
 
-def as_category(values: Sequence[str | None]) -> Verdict:
+def as_category(values: Sequence[str | None]) -> FieldProposal:
     """Judge a field that is known to be a category, however many levels it has.
 
     Parameters
@@ -77,7 +77,7 @@ def as_category(values: Sequence[str | None]) -> Verdict:
     else:
         problem = "the same in every record" if len(counts) == 1 else ""
     if problem:
-        return Verdict(None, f"left out: {problem if filled else 'empty in every record'}")
+        return FieldProposal(None, f"left out: {problem if filled else 'empty in every record'}")
     return _with_gaps(_levels(counts), len(values) - len(filled), len(values))
 
 
@@ -93,12 +93,12 @@ def _is_filled(value: Any) -> bool:
         return True
 
 
-def _judged(name: str, filled: Sequence[Any]) -> Verdict:
+def _judged(name: str, filled: Sequence[Any]) -> FieldProposal:
     if isinstance(filled[0], list):
         size = len(filled[0])
-        return Verdict({"size": size}, f"a vector of {size} numbers")
+        return FieldProposal({"size": size}, f"a vector of {size} numbers")
     if all(isinstance(value, bool) or str(value).lower() in _FLAGS for value in filled):
-        return Verdict({"kind": "flag"}, "a flag: yes or no")
+        return FieldProposal({"kind": "flag"}, "a flag: yes or no")
     numbers, odd = _numbers(filled)
     if len(odd) <= len(filled) * MOST_ODD:
         verdict = _number(name, numbers)
@@ -111,7 +111,7 @@ def _judged(name: str, filled: Sequence[Any]) -> Verdict:
     return _moment(texts) or _category(texts) or _text(texts)
 
 
-def _with_gaps(verdict: Verdict, n_empty: int, n_records: int) -> Verdict:
+def _with_gaps(verdict: FieldProposal, n_empty: int, n_records: int) -> FieldProposal:
     """The verdict with how many records have no value, or that all have one."""
     if verdict.settings is None:
         return verdict
@@ -165,54 +165,60 @@ def _numbers(filled: Sequence[Any]) -> tuple[list[float], list[Any]]:
     return numbers, odd
 
 
-def _number(name: str, numbers: Sequence[float]) -> Verdict:
+def _number(name: str, numbers: Sequence[float]) -> FieldProposal:
     whole = all(number >= 0 and number == int(number) for number in numbers)
     steps = [later - number for number, later in itertools.pairwise(numbers)]
     # A record that cannot be read leaves a step out.
     in_order = whole and steps and min(steps) >= 1 and steps.count(1) >= MOSTLY * len(steps)
     if len(numbers) >= LEAST_COUNTED and in_order:
-        return Verdict(None, "left out: numbers the records one by one")
+        return FieldProposal(None, "left out: numbers the records one by one")
     if whole and _IDENTIFIER.search(name) and len(set(numbers)) == len(numbers) >= LEAST_COUNTED:
-        return Verdict(None, "left out: an identifier, by its name, different in every record")
+        return FieldProposal(
+            None, "left out: an identifier, by its name, different in every record"
+        )
     # Half the length, sorted: the statistics module would take as long to load as all commands.
     middle, largest = sorted(numbers)[len(numbers) // 2], max(numbers)
     last = name.rpartition(".")[2].lower()
     if min(numbers) >= 0 and largest > SKEWED * max(middle, 1e-300) and largest > SKEWED:
         times = f"{largest / middle:.0f} times" if middle else "far above"
-        return Verdict(
+        return FieldProposal(
             {"scale": "log"}, f"a number, by its logarithm: the largest is {times} the median"
         )
     if whole and _COUNTS.search(last):
-        return Verdict({"kind": "count"}, "a count: whole, from 0, and named like one")
-    return Verdict({}, "a number")
+        return FieldProposal({"kind": "count"}, "a count: whole, from 0, and named like one")
+    return FieldProposal({}, "a number")
 
 
-def _moment(texts: Sequence[str]) -> Verdict | None:
+def _moment(texts: Sequence[str]) -> FieldProposal | None:
     try:
         moments = [datetime.fromisoformat(text) for text in texts]
     except ValueError:
         return None
     if all(moment.time() == time() for moment in moments):
-        return Verdict({"kind": "time", "periods": ["week"]}, "a date: its place in the week")
-    return Verdict({"kind": "time"}, "a time: its place in the day and in the week")
+        return FieldProposal({"kind": "time", "periods": ["week"]}, "a date: its place in the week")
+    return FieldProposal({"kind": "time"}, "a time: its place in the day and in the week")
 
 
-def _category(texts: Sequence[str]) -> Verdict | None:
+def _category(texts: Sequence[str]) -> FieldProposal | None:
     counts = Counter(texts)
     if len(counts) > MOST_LEVELS or len(texts) < LEAST_REPEATS * len(counts):
         return None
     return _levels(counts)
 
 
-def _levels(counts: Counter[str]) -> Verdict:
+def _levels(counts: Counter[str]) -> FieldProposal:
     levels = [level for level, _ in counts.most_common()]
-    return Verdict(
+    return FieldProposal(
         {"kind": "category", "values": levels}, f"a category: {len(levels)} values that repeat"
     )
 
 
-def _text(texts: Sequence[str]) -> Verdict:
+def _text(texts: Sequence[str]) -> FieldProposal:
     words = sum(len(text.split()) for text in texts) / len(texts)
     if words >= LEAST_WORDS:
-        return Verdict({"kind": "text"}, f"a text: {words:.0f} words a record, as hashed counts")
-    return Verdict(None, f"left out: names, {len(set(texts))} different in {len(texts)} records")
+        return FieldProposal(
+            {"kind": "text"}, f"a text: {words:.0f} words a record, as hashed counts"
+        )
+    return FieldProposal(
+        None, f"left out: names, {len(set(texts))} different in {len(texts)} records"
+    )

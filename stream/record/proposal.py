@@ -8,9 +8,9 @@ from typing import Any
 
 from weald.stream.errors import SchemaError
 
-from .field_inference import MOST_EMPTY, Verdict, judged
+from .field_inference import MOST_EMPTY, FieldProposal, judged
 
-__all__ = ["Proposal", "declared", "proposed"]
+__all__ = ["SchemaProposal", "declared", "proposed"]
 
 TIME_NAMES = ("time", "timestamp", "ts", "event_time", "created_at", "date", "datetime")
 KEY_NAMES = ("id", "key", "uuid", "event_id")
@@ -19,7 +19,7 @@ LEAST_EPOCH = 1e8
 
 
 @dataclass(frozen=True)
-class Proposal:
+class SchemaProposal:
     """A schema that fits the sample.
 
     Parameters
@@ -44,8 +44,8 @@ def proposed(
     *,
     most_empty: float = MOST_EMPTY,
     needed: bool = True,
-    stated: Mapping[str, Verdict] | None = None,
-) -> Proposal:
+    stated: Mapping[str, FieldProposal] | None = None,
+) -> SchemaProposal:
     """Propose a schema for records whose nested fields are named by their dotted paths.
 
     Parameters
@@ -89,7 +89,7 @@ def proposed(
         reasons.append(f"{path}: {verdict.reason}")
     if needed and not fields:
         raise SchemaError(f"{name}: no field holds anything to cluster by")
-    return Proposal(fields, key, time, reasons)
+    return SchemaProposal(fields, key, time, reasons)
 
 
 def declared(field: str | Mapping[str, Any]) -> dict[str, Any]:

@@ -18,9 +18,9 @@ import numpy as np
 from weald.mcmc.settings import RefinementSettings
 from weald.storage.commit.commit import BatchCommit, LeaseRow, Rewind, Snapshot
 from weald.storage.errors import Fenced, SnapshotCorrupt, StreamConflict
-from weald.storage.queries.answers import Position
+from weald.storage.queries.answers import StreamPosition
 from weald.stream.errors import ReplayDiverged
-from weald.stream.model.batch_outcome import Applied
+from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.network_shard import NetworkShard
 from weald.stream.model.shard import Shard
 from weald.stream.record.record import TopicPartition
@@ -180,7 +180,7 @@ def _put_back(stream: str) -> StreamConflict:
     )
 
 
-def _standing(store: SqlStore, stream: str) -> tuple[Position, LeaseRow | None]:
+def _standing(store: SqlStore, stream: str) -> tuple[StreamPosition, LeaseRow | None]:
     """Where the stream stands, and a lease of the round that is out there."""
     while True:
         position = store.position(stream)
@@ -373,4 +373,4 @@ def _let_go(store: SqlReader, stream: str, shard: Shard) -> None:
         for row in store.observed(stream, seqs[start : start + COMPARED_RECORDS])
         if row.left_seq is not None
     ]
-    shard.remove(np.array(left, dtype=np.int64), Applied(), 0.0)
+    shard.remove(np.array(left, dtype=np.int64), BatchOutcome(), 0.0)

@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 _SAME_TOPIC_SECONDS = 0.05
 
 
-class _Recorder(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped base
+class _RebalanceRecorder(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped base
     def __init__(self, assignor: SingleWriterAssignor) -> None:
         self.changes: deque[Change] = deque()
         self._assignor = assignor
@@ -84,7 +84,7 @@ class KafkaSource:
     def __init__(self, settings: KafkaSettings, stream: str, batch_records: int = 500) -> None:
         assignor = SingleWriterAssignor()
         self._settings = settings
-        self._recorder = _Recorder(assignor)
+        self._recorder = _RebalanceRecorder(assignor)
         self._paused = False
         self._client = f"weald-{stream}"
         self._group = settings.group or self._client

@@ -8,11 +8,11 @@ from typing import TypeVar
 from weald.storage.errors import StorageUnavailable
 from weald.stream.errors import Rebalanced, SourceUnavailable
 from weald.stream.record.record import Message
-from weald.stream.telemetry.telemetry import Watch
+from weald.stream.telemetry.telemetry import Telemetry
 
 from .source import Source
 
-__all__ = ["Backoff", "Patience"]
+__all__ = ["Backoff", "RetryPolicy"]
 
 T = TypeVar("T")
 
@@ -43,19 +43,19 @@ class Backoff:
         self._next = self._first
 
 
-class Patience:
+class RetryPolicy:
     """Repeats an operation until it succeeds, while the group still hears of this process.
 
     Parameters
     ----------
     source : Source
         Paused in between, and polled, so that its broker does not take the partitions away.
-    watch : Watch
+    watch : Telemetry
     stopping : callable
         Whether the process has been told to stop; then the failure is final.
     """
 
-    def __init__(self, source: Source, watch: Watch, stopping: Callable[[], bool]) -> None:
+    def __init__(self, source: Source, watch: Telemetry, stopping: Callable[[], bool]) -> None:
         self._source = source
         self._watch = watch
         self._stopping = stopping

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from weald.storage.commit.commit import Reassignment
 
-__all__ = ["Roster"]
+__all__ = ["AtomTable"]
 
 Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
@@ -16,7 +16,7 @@ _COLUMNS = {"seq": np.int64, "time": np.float64, "cluster": np.int64, "size": np
 _FIRST_ROOM = 1024
 
 
-class Roster:
+class AtomTable:
     """One row an atom that is there.
 
     Attributes
@@ -99,7 +99,7 @@ class Roster:
         return {name: getattr(self, name)[: self.end].copy() for name in _COLUMNS}
 
     @classmethod
-    def restore(cls, state: Arrays) -> "Roster":
+    def restore(cls, state: Arrays) -> "AtomTable":
         """Undo `state`."""
         roster = cls()
         roster.end = len(state["seq"])

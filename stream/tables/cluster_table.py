@@ -10,7 +10,7 @@ from weald.storage.commit.commit import ClusterRow
 from weald.treecore.family.totals import add_rows, empty_totals, log_marginals
 from weald.treecore.statistics.rows import Rows
 
-from .columns import Column
+from .columns import GrowingArray
 
 __all__ = ["ClusterTable"]
 
@@ -32,7 +32,7 @@ class ClusterTable:
 
     def __init__(self, family: Any) -> None:
         self.family = family
-        self._totals = Column(empty_totals(family, 0))
+        self._totals = GrowingArray(empty_totals(family, 0))
         self._slots: dict[int, int] = {}
         self._born: dict[int, int] = {}
         self._free: list[int] = []
@@ -109,7 +109,7 @@ class ClusterTable:
         born : mapping of int to int
             For each cluster the publication when it was born.
         """
-        self._totals = Column(empty_totals(self.family, 0))
+        self._totals = GrowingArray(empty_totals(self.family, 0))
         self._slots, self._free, self._retired = {}, [], []
         self.add(clusters, rows, 0)
         self._born = {cluster: born.get(cluster, 0) for cluster in self._slots}
@@ -175,7 +175,7 @@ class ClusterTable:
     def restore(cls, family: Any, state: Arrays) -> "ClusterTable":
         """Undo `state`."""
         table = cls(family)
-        table._totals = Column(state["totals"])
+        table._totals = GrowingArray(state["totals"])
         table._slots = {cluster: i for i, cluster in enumerate(state["ids"].tolist())}
         table._born = dict(zip(state["ids"].tolist(), state["born"].tolist(), strict=True))
         return table

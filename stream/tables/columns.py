@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Column"]
+__all__ = ["GrowingArray"]
 
 
-class Column:
+class GrowingArray:
     """A growing array; the first axis grows.
 
     Parameters

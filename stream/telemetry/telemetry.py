@@ -14,7 +14,7 @@ from weald.monitoring.metrics import Metrics
 from weald.storage.commit.commit import BatchCommit, PublicationRow, Reassignment
 from weald.storage.sql.failpoints import failpoint
 from weald.stream.engine.writer import Writer
-from weald.stream.model.batch_outcome import Applied
+from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.shard import Shard
 from weald.stream.record.pending_batch import Held
 from weald.stream.record.record import TopicPartition
@@ -23,7 +23,7 @@ from .mixing import Mixing
 from .novelty import Novelty
 from .outages import SECONDS_A_LINE, Outages
 
-__all__ = ["Watch"]
+__all__ = ["Telemetry"]
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 UNTIMED = frozenset({"dead_letters", "courtesy"})
 
 
-class Watch:
+class Telemetry:
     """Tells metrics and health what the engine does; every method takes what already exists.
 
     Parameters
@@ -115,7 +115,9 @@ class Watch:
         if scores is not None:
             self.metrics.scored(*scores)
 
-    def committed(self, commit: BatchCommit, held: Held, applied: Applied, *, timed: bool) -> None:
+    def committed(
+        self, commit: BatchCommit, held: Held, applied: BatchOutcome, *, timed: bool
+    ) -> None:
         """Count everything that one commit carried.
 
         Parameters
@@ -123,7 +125,7 @@ class Watch:
         commit : BatchCommit
         held : Held
             The records behind it.
-        applied : Applied
+        applied : BatchOutcome
             What the model made of them.
         timed : bool
             Whether records tell their own time.
@@ -144,7 +146,7 @@ class Watch:
         self._modelled(applied)
         self.health.satisfied("sql", "the last transaction went through")
 
-    def _modelled(self, applied: Applied) -> None:
+    def _modelled(self, applied: BatchOutcome) -> None:
         refinements = zip(applied.refinements, applied.n_rounds, applied.n_refined, strict=True)
         for refinement, rounds, n in refinements:
             log_joint = refinement.log_joint_after

@@ -283,7 +283,7 @@ def test_predict_answers_and_changes_nothing(weald: Command, tmp_path: Path) -> 
 
 @pytest.mark.usefixtures("weald")
 def test_predict_weighs_clusters_by_the_prior_that_was_learned() -> None:
-    from weald.answers.prediction import Predictive
+    from weald.answers.prediction import PublishedPredictive
     from weald.cli.terminal.opened import reading
     from weald.treecore.prior import build_prior
 
@@ -292,7 +292,7 @@ def test_predict_weighs_clusters_by_the_prior_that_was_learned() -> None:
         assert learned["alpha"] != state.spec.prior_params["alpha"]
         sizes = np.array([row.n_observations for row in state.reader.clusters(state.stream)])
         expected = build_prior("dp", learned).log_predictive(sizes)
-        np.testing.assert_array_equal(Predictive.of(state).clusters.log_weights, expected)
+        np.testing.assert_array_equal(PublishedPredictive.of(state).clusters.log_weights, expected)
 
 
 def test_predict_reads_csv_and_says_what_it_refuses(weald: Command, tmp_path: Path) -> None:

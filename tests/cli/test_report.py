@@ -13,7 +13,7 @@ from tests.servers.devtools import driven
 from weald.answers.cluster_relations import co_clustering, linkage_of
 from weald.answers.exploration import exploration_of
 from weald.answers.projection import plane_of
-from weald.answers.report_data import Shown, Subject
+from weald.answers.report_data import PublishedPartition, Subject
 from weald.cli.errors import ExitCode
 from weald.cli.report.flow import OTHERS, flow_of
 from weald.cli.report.of_stream import subject_of_stream
@@ -51,7 +51,7 @@ def test_a_flow_loses_and_invents_nobody(rng: np.random.Generator) -> None:
     for column in range(4):
         clusters = np.where(rng.random(400) < 0.3, rng.integers(1, 15, size=400), clusters)
         there = np.arange(400) < 100 * (column + 1)
-        history.append(Shown(str(column), np.where(there, clusters, -1)))
+        history.append(PublishedPartition(str(column), np.where(there, clusters, -1)))
     named = list(range(1, 9))
     flow = flow_of(history, named)
     for column, shown in enumerate(history):

@@ -9,7 +9,7 @@ import pytest
 from weald.cli.commands.init import Choices, configuration
 from weald.cli.errors import UsageError
 from weald.cli.files.sample import propose
-from weald.stream.record.proposal import Proposal
+from weald.stream.record.proposal import SchemaProposal
 
 
 def write_jsonl(path: Path, records: list[object]) -> Path:
@@ -61,7 +61,7 @@ def test_nothing_usable_is_a_usage_error(tmp_path: Path) -> None:
 def test_the_configuration_is_toml_whatever_the_names() -> None:
     odd = 'we"ird\\name\x7f\n'
     choices = Choices(
-        Proposal([odd, "a.b"], odd, None, []),
+        SchemaProposal([odd, "a.b"], odd, None, []),
         stream={"name": "s", "source": "file", "path": 'C:\\x"y.csv'},
         kafka={"bootstrap_servers": "h:1", "topic": "t"},
         model={"params.psi": [[1.0, 0.0], [0.0, 2.5]]},

@@ -24,14 +24,14 @@ from weald.storage.sql.failpoints import arm
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine import yielding
 from weald.stream.engine.engine import Engine
-from weald.stream.engine.sinks import Outlets
-from weald.stream.model.model import Plan
+from weald.stream.engine.sinks import Sinks
+from weald.stream.model.model import StreamConfig
 from weald.stream.record.record import Message, Reason, TopicPartition
 from weald.stream.settings import KafkaSettings
 from weald.stream.source.file_source import FileSource
 from weald.stream.source.kafka_source import KafkaSource
 from weald.stream.source.source import Source
-from weald.stream.telemetry.telemetry import Watch
+from weald.stream.telemetry.telemetry import Telemetry
 
 __all__ = ["Run", "Topic", "aside", "forked", "write"]
 
@@ -47,7 +47,7 @@ class Run:
 
     Parameters
     ----------
-    plan : Plan
+    plan : StreamConfig
     database : str
         URL.
     log : Path
@@ -58,7 +58,7 @@ class Run:
         Offset after the last record of each of the topic's partitions.
     """
 
-    plan: Plan
+    plan: StreamConfig
     database: str
     log: Path
     kafka: KafkaSettings | None
@@ -175,6 +175,6 @@ def write(run: Run, order: str) -> None:
         topic = KafkaSource(kafka, plan.stream.name, plan.stream.batch_records)
         source = Topic(topic, run.ends)
     settings = StorageSettings(url=run.database, busy_timeout_seconds=10.0)
-    watch = Watch(Metrics(plan.stream.name, reasons=[str(each) for each in Reason]), Health())
+    watch = Telemetry(Metrics(plan.stream.name, reasons=[str(each) for each in Reason]), Health())
     with SqlStore(settings) as store:
-        Engine(plan, source, store, Outlets(), watch).run()
+        Engine(plan, source, store, Sinks(), watch).run()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from weald.mcmc.settings import RefinementSettings
 from weald.storage.commit.commit import ClusterRow, ObservationBlock, Reassignment
 from weald.storage.writing.store import SqlReader
-from weald.stream.model.batch_outcome import Applied
+from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import new_shard
 from weald.stream.model.pace import Remembered
@@ -167,9 +167,9 @@ def _model(reader: SqlReader, stream: str, sent: Expected) -> list[str]:
     return wrong + _snapshot(reader, stream, calm)
 
 
-def undisturbed(reader: SqlReader, stream: str, sent: Expected) -> tuple[Shard, Applied]:
+def undisturbed(reader: SqlReader, stream: str, sent: Expected) -> tuple[Shard, BatchOutcome]:
     """Run the stream's observations through a model of their own, from the first to the last."""
-    shard, told = new_shard(reader.spec(stream), sent.cadence, sent.memory), Applied()
+    shard, told = new_shard(reader.spec(stream), sent.cadence, sent.memory), BatchOutcome()
     if sent.shed is not None:
         told.extend(shard.apply(sent.shed.values, 0.0, times=sent.shed.times))
     elif sent.cadence.pace == "yielding":
@@ -184,8 +184,8 @@ def undisturbed(reader: SqlReader, stream: str, sent: Expected) -> tuple[Shard, 
     return shard, told
 
 
-def _remembered(reader: SqlReader, stream: str, shard: Shard) -> Applied:
-    told = Applied()
+def _remembered(reader: SqlReader, stream: str, shard: Shard) -> BatchOutcome:
+    told = BatchOutcome()
     shard.pace = Remembered(reader.postponed(stream, 0))
     for publication in reader.publications(stream):
         while shard.seq < publication.seq:
@@ -197,7 +197,7 @@ def _remembered(reader: SqlReader, stream: str, shard: Shard) -> Applied:
     return told
 
 
-def _last_clusters(told: Applied) -> NDArray[np.int64]:
+def _last_clusters(told: BatchOutcome) -> NDArray[np.int64]:
     """The cluster of each observation that came, also of those that have left."""
     clusters = np.concatenate(told.clusters)
     for change in told.reassigned:
@@ -206,7 +206,7 @@ def _last_clusters(told: Applied) -> NDArray[np.int64]:
     return clusters
 
 
-def _departed(told: Applied, first: int) -> dict[int, int]:
+def _departed(told: BatchOutcome, first: int) -> dict[int, int]:
     departed = ((seq, each.after_seq) for each in told.departures for seq in each.seq.tolist())
     return {seq: after for seq, after in departed if seq >= first}
 

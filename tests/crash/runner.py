@@ -19,8 +19,8 @@ from weald.storage.sql.failpoints import arm
 from weald.storage.writing.store import SqlStore
 from weald.stream.dead_letters.kafka_topic import KafkaDeadLetters
 from weald.stream.engine.engine import Engine
-from weald.stream.engine.sinks import Outlets
-from weald.stream.model.model import Plan
+from weald.stream.engine.sinks import Sinks
+from weald.stream.model.model import StreamConfig
 from weald.stream.settings import KafkaSettings, StreamSettings
 from weald.stream.source.file_source import FileSource
 from weald.stream.source.kafka_source import KafkaSource
@@ -60,7 +60,7 @@ def main() -> None:
 
     if orders.step:
         arm(f"{orders.step}:{orders.count}")
-    outlets = Outlets()
+    outlets = Sinks()
     source: FileSource | KafkaSource
     if orders.stream.source == "kafka":
         source = KafkaSource(orders.kafka, NAME, orders.stream.batch_records)
@@ -68,9 +68,9 @@ def main() -> None:
     else:
         source = FileSource(orders.stream)
     store = SqlStore(StorageSettings(url=orders.database, busy_timeout_seconds=5.0))
-    plan = Plan(orders.stream, SCHEMA, MODEL, CADENCE)
+    plan = StreamConfig(orders.stream, SCHEMA, MODEL, CADENCE)
     if orders.edges:
-        plan = Plan(orders.stream, network.SCHEMA, network.MODEL, network.CADENCE)
+        plan = StreamConfig(orders.stream, network.SCHEMA, network.MODEL, network.CADENCE)
     engine = Engine(plan, source, store, outlets)
     signal.signal(signal.SIGTERM, lambda *_: engine.stop())
     engine.run()

@@ -21,7 +21,7 @@ from tests.servers.server import Server
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.storage.settings import RetentionSettings, StorageSettings
 from weald.storage.sql.migrate import upgrade
-from weald.stream.model.model import Plan
+from weald.stream.model.model import StreamConfig
 from weald.stream.settings import (
     FieldSettings,
     KafkaSettings,
@@ -126,7 +126,7 @@ def opened(place: Place, n_records: int, name: str, kind: str = "whole") -> tupl
     cadence = msgspec.structs.replace(CADENCE, pace=pace)
     sheds = kind == "shedding" and place.source == "file"
     retention = RETENTION if sheds else RetentionSettings()
-    plan = Plan(stream, SCHEMA, MODEL, cadence, retention, memory)
+    plan = StreamConfig(stream, SCHEMA, MODEL, cadence, retention, memory)
     kafka = None if place.source == "file" else _kafka(place, name)
     database = _database(place, name)
     ends = _send(sent, stream.path, kafka)

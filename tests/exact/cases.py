@@ -55,14 +55,14 @@ GIBBS_WINDOW = Kernel(_gibbs_window, 2)
 # One form of each kernel, for the product with all families and priors.
 KERNELS = {
     "gibbs": Kernel(_gibbs_step),
-    "rsm": Kernel(rsm.sweep, rsm.Plan()),
-    "rgsm": Kernel(rgsm.sweep, rgsm.Plan(scans=0, gibbs=0)),
-    "sams": Kernel(sams.sweep, sams.Plan()),
-    "dm": Kernel(dm.sweep, dm.Plan()),
-    "sdds-a": Kernel(sdds.sweep, sdds.Plan(smart_splits=1.0)),
-    "sdds-b": Kernel(sdds.sweep, sdds.Plan(smart_splits=0.0)),
-    "ss": Kernel(ss.sweep, ss.Plan()),
-    "rm": Kernel(rm.sweep, rm.Plan()),
+    "rsm": Kernel(rsm.sweep, rsm.RsmPlan()),
+    "rgsm": Kernel(rgsm.sweep, rgsm.RgsmPlan(scans=0, gibbs=0)),
+    "sams": Kernel(sams.sweep, sams.SamsPlan()),
+    "dm": Kernel(dm.sweep, dm.DmPlan()),
+    "sdds-a": Kernel(sdds.sweep, sdds.SddsPlan(smart_splits=1.0)),
+    "sdds-b": Kernel(sdds.sweep, sdds.SddsPlan(smart_splits=0.0)),
+    "ss": Kernel(ss.sweep, ss.SsPlan()),
+    "rm": Kernel(rm.sweep, rm.RmPlan()),
 }
 
 # Gibbs at one given atom.
@@ -70,17 +70,17 @@ GIBBS_AT = [Kernel(_gibbs_step, i) for i in range(5)]
 
 # Other forms of the kernels.
 FORMS = {
-    "rgsm-1": Kernel(rgsm.sweep, rgsm.Plan(scans=1, gibbs=0)),
-    "rgsm-anchored": Kernel(rgsm.sweep, rgsm.Plan(0, 1, 0, rgsm.ANCHORED)),
-    "sams-near": Kernel(sams.sweep, sams.Plan(1, 0.5)),
-    "sdds": Kernel(sdds.sweep, sdds.Plan()),
-    "sdds-a-per-nat": Kernel(sdds.sweep, sdds.Plan(1, 1.0, Selection(floor=0.0))),
-    "sdds-a-equal": Kernel(sdds.sweep, sdds.Plan(1, 1.0, Selection(EQUAL))),
-    "sdds-a-tempered": Kernel(sdds.sweep, sdds.Plan(1, 1.0, Selection(TEMPERED, tau=0.5))),
-    "sdds-a-paper": Kernel(sdds.sweep, sdds.Plan(1, 1.0, paper_selection())),
-    "sdds-b-paper": Kernel(sdds.sweep, sdds.Plan(1, 0.0, paper_selection())),
-    "ss-paper": Kernel(ss.sweep, ss.Plan(1, Selection(TEMPERED, floor=0.0))),
-    "rm-half": Kernel(rm.sweep, rm.Plan(share=rm.HALF)),
+    "rgsm-1": Kernel(rgsm.sweep, rgsm.RgsmPlan(scans=1, gibbs=0)),
+    "rgsm-anchored": Kernel(rgsm.sweep, rgsm.RgsmPlan(0, 1, 0, rgsm.ANCHORED)),
+    "sams-near": Kernel(sams.sweep, sams.SamsPlan(1, 0.5)),
+    "sdds": Kernel(sdds.sweep, sdds.SddsPlan()),
+    "sdds-a-per-nat": Kernel(sdds.sweep, sdds.SddsPlan(1, 1.0, Selection(floor=0.0))),
+    "sdds-a-equal": Kernel(sdds.sweep, sdds.SddsPlan(1, 1.0, Selection(EQUAL))),
+    "sdds-a-tempered": Kernel(sdds.sweep, sdds.SddsPlan(1, 1.0, Selection(TEMPERED, tau=0.5))),
+    "sdds-a-paper": Kernel(sdds.sweep, sdds.SddsPlan(1, 1.0, paper_selection())),
+    "sdds-b-paper": Kernel(sdds.sweep, sdds.SddsPlan(1, 0.0, paper_selection())),
+    "ss-paper": Kernel(ss.sweep, ss.SsPlan(1, Selection(TEMPERED, floor=0.0))),
+    "rm-half": Kernel(rm.sweep, rm.RmPlan(share=rm.HALF)),
 }
 
 BERN5 = np.array([[1, 1, 0], [1, 1, 1], [0, 0, 1], [0, 1, 1], [1, 0, 0]], dtype=np.float64)

@@ -214,18 +214,18 @@ def guided(sweep: Callable[..., None], plan: Any, guides: Guides) -> Step:
 
 PLAIN: dict[str, Step] = {
     "gibbs": gibbs_at(),
-    "rgsm": plain(rgsm.sweep, rgsm.Plan(0)),
-    "rgsm-1": plain(rgsm.sweep, rgsm.Plan(1)),
-    "sdds-a": plain(sdds.sweep, sdds.Plan(1, 1.0)),
-    "sdds-b": plain(sdds.sweep, sdds.Plan(1, 0.0)),
+    "rgsm": plain(rgsm.sweep, rgsm.NetworkRgsmPlan(0)),
+    "rgsm-1": plain(rgsm.sweep, rgsm.NetworkRgsmPlan(1)),
+    "sdds-a": plain(sdds.sweep, sdds.SddsPlan(1, 1.0)),
+    "sdds-b": plain(sdds.sweep, sdds.SddsPlan(1, 0.0)),
     "srm": plain(srm.sweep, srm.PLAN),
 }
 GUIDED: dict[str, tuple[Callable[..., None], Any]] = {
     "accord": (accord.sweep, accord.PLAN),
     "arm": (arm.sweep, arm.PLAN),
     "sarm": (sarm.sweep, sarm.PLAN),
-    "bsm": (bsm.sweep, bsm.Plan(0)),
-    "bsm-1": (bsm.sweep, bsm.Plan(1)),
+    "bsm": (bsm.sweep, bsm.BsmPlan(0)),
+    "bsm-1": (bsm.sweep, bsm.BsmPlan(1)),
 }
 # Pairs of guides: crossing, nested, nearly alike, alike on no pair.
 GUIDES = {

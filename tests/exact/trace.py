@@ -97,10 +97,10 @@ RUNS: dict[str, Callable[[], NDArray[np.float64]]] = {
     **{f"{k} gaussian": partial(trace, v, "gaussian") for k, v in (KERNELS | FORMS).items()},
     **{f"{k} bernoulli": partial(trace, KERNELS[k], "bernoulli") for k in ("gibbs", "sams")},
     **{name: partial(trace_registered, name) for name in REGISTERED},
-    "sdds emm": partial(trace_entities, sdds.Plan()),
-    "ss emm": partial(trace_entities, ss.Plan()),
-    "rm emm": partial(trace_entities, rm.Plan()),
-    "rgsm emm": partial(trace_entities, rgsm.Plan()),
+    "sdds emm": partial(trace_entities, sdds.SddsPlan()),
+    "ss emm": partial(trace_entities, ss.SsPlan()),
+    "rm emm": partial(trace_entities, rm.RmPlan()),
+    "rgsm emm": partial(trace_entities, rgsm.RgsmPlan()),
 }
 
 

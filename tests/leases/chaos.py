@@ -53,9 +53,9 @@ from weald.stream.engine.coordinator import Refinery
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.writer import Claim, Writer
 from weald.stream.model.mixture_shard import MixtureShard
-from weald.stream.model.model import Plan
+from weald.stream.model.model import StreamConfig
 from weald.stream.source.file_source import FileSource
-from weald.stream.telemetry.telemetry import Watch
+from weald.stream.telemetry.telemetry import Telemetry
 from weald.stream.worker.settings import WorkersSettings
 from weald.stream.worker.worker import Worker, worker_name
 
@@ -102,7 +102,7 @@ class Copying(LeaseQueue):
         self._client.xadd(COPIES, fields)
 
 
-class Paced(Watch):
+class Paced(Telemetry):
     """Waits after each batch, and lets itself be bound to die at a step."""
 
     def __init__(self, order: Path) -> None:
@@ -142,7 +142,7 @@ class Scene:
         path = records_file(self.folder, N_RECORDS)
         plan = plan_for(path, batch_records=20, snapshot_records=150, diverged="stop")
         mode = msgspec.structs.replace(plan.refinement, mode="workers")
-        self.plan: Plan = replace(plan, refinement=mode)
+        self.plan: StreamConfig = replace(plan, refinement=mode)
         new_store(self.folder).close()
         self.redis_url = f"redis://127.0.0.1:{self.server.port}/0"
         self.redis = redis.Redis.from_url(self.redis_url)

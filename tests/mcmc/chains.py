@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.treecore.invariants import Broken, forest_faults, partition_faults
-from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.chain import MixtureChain
 from weald.treecore.family import FAMILIES
 from weald.treecore.prior import build_prior
 
@@ -29,13 +29,13 @@ def clumps(seed: int, n: int, k: int = 5) -> Values:
     return centres[rng.integers(k, size=n)] + rng.normal(size=(n, 2))
 
 
-def started(prior: str, values: Values, seed: int = 1) -> Chain:
+def started(prior: str, values: Values, seed: int = 1) -> MixtureChain:
     """An empty chain whose family is made for these observations."""
     family = FAMILIES["gaussian"].build({}, values)
-    return Chain.start(family, build_prior(*PRIORS[prior]), seed=seed)
+    return MixtureChain.start(family, build_prior(*PRIORS[prior]), seed=seed)
 
 
-def chain_faults(chain: Chain) -> Broken:
+def chain_faults(chain: MixtureChain) -> Broken:
     """What is broken in the forest and the partition of a chain."""
     forest_model = chain._model(chain._first_prior, 0)
     model = chain._model(chain.prior, 0)
@@ -44,7 +44,7 @@ def chain_faults(chain: Chain) -> Broken:
     return broken | partition_faults(model, state.atoms, state.partition)
 
 
-def same(one: Chain, other: Chain) -> bool:
+def same(one: MixtureChain, other: MixtureChain) -> bool:
     """Whether two chains stand at the same point, bit for bit."""
     a, b = one.state(), other.state()
     # Arrays have room to spare, more or less of it.

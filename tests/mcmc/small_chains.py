@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.exact.enumeration import Shape, partitions
-from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.chain import MixtureChain
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.interface.base import log_marginal, observe, statistics_width
 from weald.treecore.prior import build_prior
@@ -20,15 +20,17 @@ Values = NDArray[np.float64]
 GAUSS_1 = np.array([[-1.3], [-1.0], [0.2], [0.9], [1.6]])
 
 
-def small_chain(values: Values, prior: tuple[str, dict[str, Any]] | None = None) -> Chain:
+def small_chain(values: Values, prior: tuple[str, dict[str, Any]] | None = None) -> MixtureChain:
     """An empty chain under the spec's example's family, by default of a Dirichlet process."""
     parameters = {"mean": [0.0], "kappa": 0.5, "nu": 3.0, "psi": [[1.0]]}
     family = FAMILIES["gaussian"].build(parameters, values)
     name, values_of_prior = prior or ("dp", {"alpha": 1.0, "learn": False})
-    return Chain.start(family, build_prior(name, values_of_prior), seed=5)
+    return MixtureChain.start(family, build_prior(name, values_of_prior), seed=5)
 
 
-def posterior(chain: Chain, values: Values, weights: Values | None = None) -> dict[Shape, float]:
+def posterior(
+    chain: MixtureChain, values: Values, weights: Values | None = None
+) -> dict[Shape, float]:
     """Probability of every partition of observations (n, d) that weigh so much (n)."""
     shapes = partitions(values.shape[0])
     weigh = np.ones(values.shape[0]) if weights is None else weights
@@ -37,7 +39,9 @@ def posterior(chain: Chain, values: Values, weights: Values | None = None) -> di
     return dict(zip(shapes, p.tolist(), strict=True))
 
 
-def _log_joint(chain: Chain, values: Values, weights: Values, shape: NDArray[np.int64]) -> float:
+def _log_joint(
+    chain: MixtureChain, values: Values, weights: Values, shape: NDArray[np.int64]
+) -> float:
     total = chain.prior.log_probability(np.bincount(shape))
     rows = np.zeros((2, statistics_width(chain.family)))
     for block in range(int(shape.max()) + 1):
@@ -51,7 +55,7 @@ def _log_joint(chain: Chain, values: Values, weights: Values, shape: NDArray[np.
 
 
 def total_variation(
-    chain: Chain, places: list[int], expected: dict[Shape, float], n: int
+    chain: MixtureChain, places: list[int], expected: dict[Shape, float], n: int
 ) -> tuple[float, float]:
     """How far n refinements' partitions are from what is expected, and what chance alone makes.
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import type_command
-from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.contract import Claim, Entry
 from weald.mcmc.schedule import registry
 from weald.mcmc.schedule.stream_kernels import stream_kernels
@@ -56,7 +56,9 @@ def test_a_stream_refuses_it_for_what_it_claims(monkeypatch: pytest.MonkeyPatch)
 def test_ledgers_and_metrics_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     add(monkeypatch, "exact")  # or no stream would have it
     values = np.random.default_rng(4).normal(size=(40, 2))
-    chain = Chain.start(FAMILIES["gaussian"].build({}, values), build_prior("dp", {}), seed=1)
+    chain = MixtureChain.start(
+        FAMILIES["gaussian"].build({}, values), build_prior("dp", {}), seed=1
+    )
     chain.insert(values)
     done = chain.refine(3, kernels="gibbs,merge-only")
     (report,) = [report for report in done.kernels if report.name == "merge-only"]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.mcmc.chains import PRIORS, chain_faults, clumps, same, started
 from tests.treecore.invariants import describe
-from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.offline.fit import FitSettings, run_chain
 from weald.treecore.errors import ObservationError
@@ -22,7 +22,7 @@ REFINED = (30, 60)
 cuts = st.lists(st.integers(1, N - 1), max_size=8, unique=True).map(sorted)
 
 
-def run(chain: Chain, values: np.ndarray, cut_at: list[int], first: int = 0) -> Chain:
+def run(chain: MixtureChain, values: np.ndarray, cut_at: list[int], first: int = 0) -> MixtureChain:
     """Insert the observations from ``first`` on, in batches that end at the cuts."""
     n = values.shape[0]
     for end in (end for end in sorted({*cut_at, *REFINED, n}) if first < end <= n):
@@ -53,7 +53,7 @@ def test_restored_anywhere(prior: str, at: int, seed: int) -> None:
     whole = run(started(prior, values), values, [at] if at else [])
     stopped = run(started(prior, values), values[:at], []) if at else started(prior, values)
     # A refinement that was due at the very end has been made before the snapshot.
-    restored = Chain.restore(stopped.state())
+    restored = MixtureChain.restore(stopped.state())
     assert same(stopped, restored)
     assert describe(chain_faults(restored)) == []
     assert same(whole, run(restored, values, [], at))
@@ -122,7 +122,7 @@ def test_a_density_that_is_no_number_reaches_no_kernel() -> None:
     values = clumps(5, 8) * 1e155
     parameters = {"mean": 0.0, "kappa": 0.5, "psi": 1e307}
     family = FAMILIES["gaussian"].build(parameters, values)
-    chain, other = (Chain.start(family, build_prior("dp", {}), seed=1) for _ in range(2))
+    chain, other = (MixtureChain.start(family, build_prior("dp", {}), seed=1) for _ in range(2))
     with pytest.raises(ObservationError, match=r"observation 0: its log density .* is (nan|-?inf)"):
         chain.insert(values)
     assert same(chain, other)
@@ -138,7 +138,7 @@ def test_an_empty_chain() -> None:
     assert (chain.n_atoms, chain.n_blocks, chain.log_joint()) == (0, 0, 0.0)
     slots, weights = chain.log_weights(values[:2])
     assert (slots.shape, weights.shape) == ((0,), (2, 1))
-    assert same(chain, Chain.restore(chain.state()))
+    assert same(chain, MixtureChain.restore(chain.state()))
 
 
 def test_one_observation() -> None:
@@ -206,7 +206,7 @@ def test_an_observation_moves_when_others_come() -> None:
     rng = np.random.default_rng(2)
     values = rng.normal(size=(80, 2)) + np.outer(np.arange(80) % 2, [6.0, 0.0])
     values = values[rng.permutation(80)]
-    chain = Chain.start(
+    chain = MixtureChain.start(
         FAMILIES["gaussian"].build({}, values), build_prior("dp", {"alpha": 0.5}), seed=3
     )
     chain.insert(values)

@@ -9,7 +9,7 @@ from tests.exact.enumeration import Shape
 from tests.mcmc.chains import PRIORS, Values, chain_faults, clumps, same, started
 from tests.mcmc.small_chains import GAUSS_1, posterior, small_chain, total_variation
 from tests.treecore.invariants import describe
-from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.chain.compacting import CERTAIN, choose_nodes
 from weald.treecore.errors import ObservationError
 from weald.treecore.forest.compaction import forest_order, judge_nodes, measure_nodes
@@ -92,7 +92,7 @@ def play(stream: Stream, rng: np.random.Generator, n_operations: int) -> None:
 def test_a_thousand_operations(prior: str, rng: np.random.Generator) -> None:
     stream = Stream(prior, clumps(int(rng.integers(2**32)), N))
     play(stream, rng, 1000)
-    assert same(stream.chain, Chain.restore(stream.chain.state()))
+    assert same(stream.chain, MixtureChain.restore(stream.chain.state()))
 
 
 @settings(max_examples=15)
@@ -102,7 +102,7 @@ def test_restored_after_operations(seed: int, prior: str) -> None:
     whole = Stream(prior, clumps(seed, 400))
     play(whole, rng, 15)
     other = Stream(prior, whole.values)
-    other.chain = Chain.restore(whole.chain.state())
+    other.chain = MixtureChain.restore(whole.chain.state())
     other.held, other._next = dict(whole.held), whole._next
     later = int(rng.integers(2**32))
     for stream in (whole, other):
@@ -110,7 +110,7 @@ def test_restored_after_operations(seed: int, prior: str) -> None:
     assert same(whole.chain, other.chain)
 
 
-def together(chain: Chain, atoms: list[int]) -> None:
+def together(chain: MixtureChain, atoms: list[int]) -> None:
     """Refine until these atoms are in one block."""
     while len(set(chain.labels[atoms].tolist())) > 1:
         chain.refine()
@@ -123,7 +123,7 @@ def restricted(full: dict[Shape, float], i: int, j: int) -> dict[Shape, float]:
     return {shape: p / total for shape, p in whole.items()}
 
 
-def compacted_pair(values: Values, prior: str = "dp", other: int = 1) -> Chain:
+def compacted_pair(values: Values, prior: str = "dp", other: int = 1) -> MixtureChain:
     """A chain whose first observation and another have become one atom, numbered 0."""
     parameters = {"dp": {"alpha": 1.0}, "pitman-yor": {"alpha": 0.5, "discount": 0.1}}
     chain = small_chain(values, (prior, {**parameters[prior], "learn": False}))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from weald.mcmc.chain import co_occurrence as module
-from weald.mcmc.chain.co_occurrence import Company
+from weald.mcmc.chain.co_occurrence import CoOccurrence
 
 SPELL = 5
 
@@ -16,7 +16,7 @@ def short_spells(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_against_a_record(rng: np.random.Generator) -> None:
     """Fingerprints agree exactly where the labels of both spells do, for atoms as old as that."""
-    company, n = Company(), 12
+    company, n = CoOccurrence(), 12
     atoms = np.arange(n)
     company.arrive(atoms)
     record = []
@@ -38,7 +38,7 @@ def test_against_a_record(rng: np.random.Generator) -> None:
 
 
 def test_newcomers_have_been_with_nobody() -> None:
-    company = Company()
+    company = CoOccurrence()
     company.arrive(np.arange(3))
     for _ in range(4 * SPELL):
         company.note(np.arange(3), np.zeros(3, dtype=np.int64))
@@ -53,7 +53,7 @@ def test_newcomers_have_been_with_nobody() -> None:
 
 def test_wanderers() -> None:
     """Of six, one goes to and fro, one is always alone, and one has come late."""
-    company, there = Company(), np.arange(6)
+    company, there = CoOccurrence(), np.arange(6)
     company.arrive(there)
     for sweep in range(6 * SPELL):
         company.note(there, np.array([0, 0, 1, 1, 2, sweep % 2]))
@@ -62,7 +62,7 @@ def test_wanderers() -> None:
     for sweep in range(SPELL):
         company.note(np.arange(7), np.array([0, 0, 1, 1, 2, sweep % 2, sweep % 2]))
     assert company.wanderers(np.arange(7)).tolist() == [False] * 5 + [True, False]
-    again = Company.restore(company.state(7))
+    again = CoOccurrence.restore(company.state(7))
     for each in (company, again):
         each.note(np.arange(7), np.array([0, 0, 1, 1, 2, 1, 1]))
     assert company.groups(np.arange(7)).tolist() == again.groups(np.arange(7)).tolist()

@@ -97,22 +97,22 @@ def test_unattached_jumps_have_the_intensity() -> None:
 
 
 def _subc(rng: Generator, atoms: Atoms, labels: Labels, model: Model) -> Labels:
-    return subc.sweep(rng, atoms, labels, model, subc.Plan(2, 2))[0]
+    return subc.sweep(rng, atoms, labels, model, subc.SubcPlan(2, 2))[0]
 
 
 def _subc_alone(rng: Generator, atoms: Atoms, labels: Labels, model: Model) -> Labels:
     """Split-merge without the restricted sweep: irreducible by itself."""
     i, j = rng.choice(labels.size, size=2, replace=False)
-    return subc.split_merge(rng, atoms, labels, model, subc.Plan(1, 1), (int(i), int(j)))[0]
+    return subc.split_merge(rng, atoms, labels, model, subc.SubcPlan(1, 1), (int(i), int(j)))[0]
 
 
 def _gibbs_supc(rng: Generator, atoms: Atoms, labels: Labels, model: Model) -> Labels:
-    return gibbs_supc.sweep(rng, atoms, labels, model, gibbs_supc.Plan(2))
+    return gibbs_supc.sweep(rng, atoms, labels, model, gibbs_supc.GibbsSupcPlan(2))
 
 
 def _fsd(components: int) -> Step:
     def step(rng: Generator, atoms: Atoms, labels: Labels, model: Model) -> Labels:
-        return fsd.sweep(rng, atoms, labels, model, fsd.Plan(components))
+        return fsd.sweep(rng, atoms, labels, model, fsd.FsdPlan(components))
 
     return step
 
@@ -190,7 +190,7 @@ def _total_variation(which: str) -> float:
     if which.startswith("fsd"):
         step = _fsd(int(which[3:]))
     else:
-        plan = subc_published.PLAN if which == "published" else subc_burnin.Plan(age=0)
+        plan = subc_published.PLAN if which == "published" else subc_burnin.SubcBurninPlan(age=0)
         held: dict[str, subc_burnin.SubClusters] = {}
 
         def step(rng: Generator, atoms: Atoms, labels: Labels, model: Model) -> Labels:
@@ -214,7 +214,7 @@ def _restricted(rng: Generator, atoms: Atoms, labels: Labels, model: Model) -> L
     moved = compact(subc.restricted_gibbs(rng, atoms, labels, model))
     state = make_state(model.family, atoms, moved)
     live = np.arange(labels.size, dtype=np.int64)
-    dm.sweep(rng, state, model, dm.Plan(), live, make_tally())
+    dm.sweep(rng, state, model, dm.DmPlan(), live, make_tally())
     return state.partition.label
 
 

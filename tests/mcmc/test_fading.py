@@ -6,13 +6,13 @@ import pytest
 from tests.mcmc.chains import chain_faults, clumps, same, started
 from tests.mcmc.small_chains import GAUSS_1, posterior, small_chain, total_variation
 from tests.treecore.invariants import describe
-from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.chain import MixtureChain
 from weald.treecore.errors import ParameterError
 
 WEIGHTS = np.array([0.25, 0.5, 0.5, 1.0, 1.0])
 
 
-def faded() -> Chain:
+def faded() -> MixtureChain:
     """The five observations with these weights."""
     chain = small_chain(GAUSS_1)
     chain.insert(GAUSS_1[:1])
@@ -50,7 +50,7 @@ def test_everything_follows_from_the_weights() -> None:
         chain.refine()
         chain.fade(0.7)
         assert describe(chain_faults(chain)) == []
-    assert same(chain, Chain.restore(chain.state()))
+    assert same(chain, MixtureChain.restore(chain.state()))
     before = chain.state()
     chain.fade(1.0)
     assert all(np.array_equal(before[key], value) for key, value in chain.state().items())

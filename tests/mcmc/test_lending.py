@@ -5,10 +5,10 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.leases.lease_work import Returned, work
 from weald.mcmc.leases.leases import Budget, Lease
-from weald.mcmc.leases.outstanding import Lending, merged_labels
+from weald.mcmc.leases.outstanding import OutstandingLeases, merged_labels
 from weald.treecore.family import FAMILIES
 from weald.treecore.prior import build_prior
 from weald.treecore.prior.sequential import canonical_labels
@@ -20,9 +20,9 @@ def same_partition(labels: NDArray[np.int64], others: NDArray[np.int64]) -> bool
     return bool((canonical_labels(labels) == canonical_labels(others)).all())
 
 
-def grown(rng: Generator, n: int, prior: str = "dp") -> Chain:
+def grown(rng: Generator, n: int, prior: str = "dp") -> MixtureChain:
     values = rng.normal(size=(n, 2)) + 6.0 * rng.integers(0, 3, size=(n, 1))
-    chain = Chain.start(
+    chain = MixtureChain.start(
         FAMILIES["gaussian"].build({}, values), build_prior(prior, {"learn": False}), seed=3
     )
     chain.insert(values)
@@ -49,7 +49,7 @@ def test_a_round_with_arrivals_and_removals(rng: Generator) -> None:
     again = Returned.from_arrays(returns[0].arrays())
     np.testing.assert_array_equal(again.labels, returns[0].labels)
     assert again.kernels == returns[0].kernels
-    after = Chain.restore(chain.state())
+    after = MixtureChain.restore(chain.state())
     done = chain.adopt([(x.atoms, y.labels) for x, y in zip(lent, returns, strict=True)])
     assert chain.n_atoms == 82
     assert not chain.lent
@@ -64,7 +64,7 @@ def test_a_round_with_arrivals_and_removals(rng: Generator) -> None:
 
 
 def test_arrivals_and_what_has_gone_keep_no_returned_label() -> None:
-    lending = Lending()
+    lending = OutstandingLeases()
     lending.insert(np.array([5, 6]))
     # One arrival goes again, and so do two atoms that are out; the place of one is taken anew.
     lending.remove(np.array([5, 2, 3]))

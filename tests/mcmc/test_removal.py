@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.mcmc.chains import PRIORS, Values, chain_faults, clumps, same, started
 from tests.mcmc.small_chains import posterior, small_chain, total_variation
 from tests.treecore.invariants import describe
-from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.chain import MixtureChain
 from weald.treecore.errors import ObservationError
 
 N = 90
@@ -76,7 +76,7 @@ def test_restored_between_removals(before: list[int], after: list[int], seed: in
     whole = Played("dp", clumps(seed, N))
     whole.play(before)
     restored = Played("dp", whole.values)
-    restored.chain = Chain.restore(whole.chain.state())
+    restored.chain = MixtureChain.restore(whole.chain.state())
     restored.held, restored._next = dict(whole.held), whole._next
     assert same(whole.chain, restored.chain)
     whole.play(after)

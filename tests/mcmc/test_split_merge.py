@@ -99,7 +99,7 @@ def blocks_over_time(
 def test_kernels_agree_on_example_1() -> None:
     """Gibbs alone is stuck here; two split-merge kernels must find the same number of clusters."""
     runs = []
-    for kernel, plan in ((sams, sams.Plan(5)), (sdds, sdds.Plan(10))):
+    for kernel, plan in ((sams, sams.SamsPlan(5)), (sdds, sdds.SddsPlan(10))):
         state, model = example_1(np.random.default_rng(11))
         runs.append(blocks_over_time(kernel, plan, state, model, np.random.default_rng(12))[500:])
     means, errors = zip(*(batch_means(run, 25) for run in runs), strict=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.schedule.kernels import KERNELS, require_every_partition
 from weald.mcmc.schedule.stream_kernels import kernels_of_networks, require_runnable, stream_kernels
 from weald.treecore.errors import ParameterError
@@ -51,7 +51,9 @@ def test_guided_kernels_alone_are_refused(name: str) -> None:
 def test_a_chain_is_refined_by_each(name: str) -> None:
     rng = np.random.default_rng(5)
     values = np.concatenate([rng.normal(-4.0, 1.0, (30, 2)), rng.normal(4.0, 1.0, (30, 2))])
-    chain = Chain.start(FAMILIES["gaussian"].build({}, values), build_prior("dp", {}), seed=1)
+    chain = MixtureChain.start(
+        FAMILIES["gaussian"].build({}, values), build_prior("dp", {}), seed=1
+    )
     chain.insert(values)
     done = chain.refine(2, kernels=f"{name},gibbs")
     assert {each.name for each in done.kernels} & set(KERNELS[name].parts)

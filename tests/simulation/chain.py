@@ -1,9 +1,10 @@
-"""A chain that costs microseconds and keeps the contract of `weald.mcmc.chain.chain.Chain`.
+"""A chain that costs microseconds and keeps the contract of `weald.mcmc.chain.chain.MixtureChain`.
 
 Its moves are coins: no posterior. What simulation is about holds all the same: the same seed, the
 same observations in the same order and the same refinements between them give the same partition,
 however the stream was cut, across `state` and `restore`, and with leases out. What is lent and
-taken back goes through the product's own book-keeping (`Lending`, `merged_labels`, `AtomIds`).
+taken back goes through the product's own book-keeping (`OutstandingLeases`, `merged_labels`,
+`AtomIds`).
 """
 
 import json
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from weald.mcmc.chain.atom_ids import AtomIds
 from weald.mcmc.leases.lease_work import Returned
 from weald.mcmc.leases.leases import Budget, Lease, coin_groups
-from weald.mcmc.leases.outstanding import Lending, Lent, merged_labels
+from weald.mcmc.leases.outstanding import Lent, OutstandingLeases, merged_labels
 from weald.mcmc.schedule.kernel_report import KernelReport, Refinement
 from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.prior import build_prior
@@ -42,7 +43,7 @@ class CoinChain:
         self._ids = AtomIds()
         self._label: Ids = np.empty(0, dtype=np.int64)
         self._rows = np.empty((0, 2 + 2 * len(family.a)))
-        self._lending: Lending | None = None
+        self._lending: OutstandingLeases | None = None
         self.disruption = 0.0
 
     @classmethod
@@ -110,7 +111,7 @@ class CoinChain:
         return Refinement(before, self.log_joint(), self.n_blocks, (), _REFINE_SECONDS)
 
     def lend(self, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
-        self._lending = Lending()
+        self._lending = OutstandingLeases()
         present = np.flatnonzero(self._label >= 0)
         labels, nothing = self._label[present], np.empty(0, dtype=np.int64)
         lent = []
@@ -132,7 +133,7 @@ class CoinChain:
         return lent
 
     def note_lent(self) -> None:
-        self._lending = Lending()
+        self._lending = OutstandingLeases()
 
     def forget_lent(self) -> None:
         self._lending = None
@@ -171,7 +172,7 @@ class CoinChain:
         chain = cls(family, build_prior(*about["prior"]), Generator(bits))
         chain._ids = AtomIds(about["end"], saved["free"])
         chain._label, chain._rows = saved["label"].copy(), saved["rows"].copy()
-        chain._lending = Lending.restore(saved)
+        chain._lending = OutstandingLeases.restore(saved)
         return chain
 
     def _place(self, atoms: Ids) -> None:

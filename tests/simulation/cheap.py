@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from weald.monitoring.metrics import Metrics
 from weald.stream.model import mixture_shard, model
 from weald.stream.publication import certainty
-from weald.stream.publication.groups import Groups
+from weald.stream.publication.groups import PublishedGroups
 from weald.stream.tables import cluster_table
-from weald.stream.tables.atom_table import Roster
+from weald.stream.tables.atom_table import AtomTable
 from weald.stream.telemetry.novelty import Novelty
 
 from .chain import CoinChain
@@ -28,14 +28,14 @@ Ids = NDArray[np.int64]
 def cheap_parts() -> list[tuple[Any, str, Any]]:
     """Where, under which name, and by what."""
     return [
-        (model, "Chain", CoinChain),
-        (mixture_shard, "Chain", CoinChain),
+        (model, "MixtureChain", CoinChain),
+        (mixture_shard, "MixtureChain", CoinChain),
         (mixture_shard, "warnings_of", lambda *_: None),
         (cluster_table, "add_rows", _add_rows),
         (cluster_table, "empty_totals", _empty_totals),
         (cluster_table, "log_marginals", lambda _, totals: -0.5 * totals.sum(axis=1)),
         (certainty, "consensus_partition", lambda drawn, *_, **__: drawn[-1]),
-        (Groups, "publish", _each_alone),
+        (PublishedGroups, "publish", _each_alone),
         (Novelty, "score", lambda *_: None),
     ]
 
@@ -48,7 +48,7 @@ def _empty_totals(family: Any, n_groups: int) -> Rows:
     return np.zeros((n_groups, 2 + 2 * len(family.a)))
 
 
-def _each_alone(groups: Groups, _family: Any, roster: Roster, *_: object) -> None:
+def _each_alone(groups: PublishedGroups, _family: Any, roster: AtomTable, *_: object) -> None:
     groups.cluster = np.unique(roster.cluster[roster.present])
     groups.group = groups.cluster
 

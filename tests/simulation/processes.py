@@ -18,9 +18,9 @@ from weald.storage.settings import RedisSettings, RetentionSettings
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine.coordinator import Refinery
 from weald.stream.engine.engine import Engine
-from weald.stream.engine.sinks import Outlets
+from weald.stream.engine.sinks import Sinks
 from weald.stream.errors import LogReplaced, ReplayDiverged, SourceUnavailable
-from weald.stream.model.model import Plan
+from weald.stream.model.model import StreamConfig
 from weald.stream.recovery import snapshots
 from weald.stream.settings import (
     FieldSettings,
@@ -31,7 +31,7 @@ from weald.stream.settings import (
 )
 from weald.stream.source.kafka_source import KafkaSource
 from weald.stream.source.recognition import Decision
-from weald.stream.telemetry.telemetry import Watch
+from weald.stream.telemetry.telemetry import Telemetry
 from weald.stream.worker.settings import WorkersSettings
 from weald.stream.worker.worker import Worker
 
@@ -71,7 +71,7 @@ class Fleet:
         self._stopping = False
         self._deadly: list[tuple[str, float]] = []
         self._n_started = 0
-        self.plan = Plan(
+        self.plan = StreamConfig(
             StreamSettings(
                 name=NAME,
                 poll_seconds=0.5,
@@ -207,10 +207,10 @@ class Fleet:
         world, plan = self._world, self.plan
         kafka = KafkaSettings(topic=TOPIC, connect_timeout_seconds=3.0)
         source = KafkaSource(kafka, NAME, plan.stream.batch_records)
-        watch = Watch(SilentMetrics(), Health())
+        watch = Telemetry(SilentMetrics(), Health())
         statistics = RedisStatistics(RedisSettings())
         with world.store() as store:
-            engine = Engine(plan, source, store, Outlets(statistics), watch)
+            engine = Engine(plan, source, store, Sinks(statistics), watch)
             if plan.refinement.mode == "workers":
                 queue = _Queue(world)
                 engine.refine_by(Refinery(_WORKERS, queue, store, watch))

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from weald.mcmc.settings import ModelSettings, RefinementSettings
-from weald.stream.model.model import Plan
+from weald.stream.model.model import StreamConfig
 from weald.stream.settings import FieldSettings, MemorySettings, SchemaSettings, StreamSettings
 
 from .scenario import NAME, write_lines
@@ -51,7 +51,9 @@ def edges_file(folder: Path, pairs: list[tuple[str, str]] | None = None) -> Path
     return write_lines(folder / "edges.jsonl", [record(i, *pair) for i, pair in enumerate(pairs)])
 
 
-def plan_for(path: Path | None, memory: MemorySettings | None = None, **stream: object) -> Plan:
+def plan_for(
+    path: Path | None, memory: MemorySettings | None = None, **stream: object
+) -> StreamConfig:
     """A plan over a file of records."""
     settings = StreamSettings(
         name=NAME,
@@ -62,4 +64,4 @@ def plan_for(path: Path | None, memory: MemorySettings | None = None, **stream: 
         takeover_seconds=0.0,
     )
     settings = msgspec.structs.replace(settings, **stream)
-    return Plan(settings, SCHEMA, MODEL, CADENCE, memory=memory or MemorySettings())
+    return StreamConfig(settings, SCHEMA, MODEL, CADENCE, memory=memory or MemorySettings())

@@ -17,12 +17,12 @@ from weald.storage.settings import StorageSettings
 from weald.storage.sql.migrate import upgrade
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
-from weald.stream.engine.sinks import Outlets
-from weald.stream.model.model import Plan
+from weald.stream.engine.sinks import Sinks
+from weald.stream.model.model import StreamConfig
 from weald.stream.record.record import Reason
 from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
 from weald.stream.source.file_source import FileSource
-from weald.stream.telemetry.telemetry import Watch
+from weald.stream.telemetry.telemetry import Telemetry
 
 NAME = "stream"
 SCHEMA = SchemaSettings(fields=(FieldSettings("x"), FieldSettings("y")), key="id")
@@ -40,7 +40,7 @@ class KilledError(BaseException):
     """Ends the engine where it stands, as a kill would: no handler of its own may run."""
 
 
-class Hook(Watch):
+class Hook(Telemetry):
     """A watch that calls back before each labelled step with the step's name and its count."""
 
     def __init__(self, before: Callable[[str, int], None]) -> None:
@@ -80,7 +80,7 @@ def records_file(folder: Path, n: int, whole: int | None = None) -> Path:
     return write_lines(folder / "records.jsonl", [line_of(i, row) for i, row in enumerate(rows)])
 
 
-def plan_for(path: Path | None, *, batch_records: int = 64, **stream: object) -> Plan:
+def plan_for(path: Path | None, *, batch_records: int = 64, **stream: object) -> StreamConfig:
     """A plan over a file of `line_of` records."""
     settings = StreamSettings(
         name=NAME,
@@ -90,7 +90,7 @@ def plan_for(path: Path | None, *, batch_records: int = 64, **stream: object) ->
         poll_seconds=0.05,
         takeover_seconds=0.0,
     )
-    return Plan(msgspec.structs.replace(settings, **stream), SCHEMA, MODEL, CADENCE)
+    return StreamConfig(msgspec.structs.replace(settings, **stream), SCHEMA, MODEL, CADENCE)
 
 
 def new_store(folder: Path, name: str = "weald") -> SqlStore:
@@ -101,10 +101,10 @@ def new_store(folder: Path, name: str = "weald") -> SqlStore:
 
 
 def run(
-    plan: Plan,
+    plan: StreamConfig,
     store: SqlStore,
     before: Callable[[str, int], None] = lambda _name, _count: None,
-    outlets: Outlets | None = None,
+    outlets: Sinks | None = None,
 ) -> Engine:
     """Run the engine over the plan's file until it ends."""
     engine = Engine(plan, FileSource(plan.stream), store, outlets, Hook(before))

@@ -7,7 +7,7 @@ from weald.stream.dead_letters.dead_letter import DeadLetterLimit
 from weald.stream.errors import TooManyDeadLetters
 from weald.stream.publication.arrival_router import Arrivals
 from weald.stream.record.record import DeadLetter
-from weald.stream.tables.columns import Column
+from weald.stream.tables.columns import GrowingArray
 
 LETTER = DeadLetter("events", 0, 1, None, b"", "empty", "the record is empty", 0.0)
 
@@ -51,7 +51,7 @@ def test_atoms_that_move_take_their_votes_with_them(rng: np.random.Generator) ->
 
 
 def test_a_column_keeps_its_type_and_grows() -> None:
-    column = Column(np.array([1, 2], dtype=np.int64))
+    column = GrowingArray(np.array([1, 2], dtype=np.int64))
     for i in range(200):
         column.extend(np.array([i]))
     assert len(column) == 202

@@ -30,7 +30,7 @@ from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
 from weald.stream.model.compacted_atoms import Archive
 from weald.stream.model.mixture_shard import MixtureShard
-from weald.stream.model.model import Plan, free_shard
+from weald.stream.model.model import StreamConfig, free_shard
 from weald.stream.settings import MemorySettings
 from weald.treecore.errors import ParameterError
 
@@ -38,7 +38,7 @@ N = 1500
 BUDGET = 400
 
 
-def bounded(folder: Path, **stream: object) -> Plan:
+def bounded(folder: Path, **stream: object) -> StreamConfig:
     folder.mkdir(exist_ok=True)
     plan = plan_for(records_file(folder, N), **stream)  # type: ignore[arg-type]
     return replace(plan, memory=MemorySettings(leaf_budget=BUDGET))
@@ -148,12 +148,12 @@ def test_as_of_any_publication(tmp_path: Path, whole: tuple[SqlStore, Engine]) -
 
 def test_what_looks_torn_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Told that every bundle is torn, it takes apart what there is room for, and stays whole."""
-    from weald.mcmc.chain.chain import Chain
+    from weald.mcmc.chain.chain import MixtureChain
 
-    def torn(chain: Chain) -> np.ndarray:
+    def torn(chain: MixtureChain) -> np.ndarray:
         return np.flatnonzero(chain.atom_sizes > 1)
 
-    monkeypatch.setattr(Chain, "torn", torn)
+    monkeypatch.setattr(MixtureChain, "torn", torn)
     store = new_store(tmp_path)
     engine = run(bounded(tmp_path, batch_records=130, snapshot_records=10_000), store)
     assert_exactly_once(store, N)

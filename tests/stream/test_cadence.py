@@ -10,11 +10,11 @@ import pytest
 from tests.stream.scenario import plan_for
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.mixture_shard import MixtureShard
-from weald.stream.model.model import Plan, free_shard
+from weald.stream.model.model import StreamConfig, free_shard
 from weald.treecore.errors import ParameterError
 
 
-def plan_with(tmp_path: Path, kernels: str, prior: str = "dp") -> Plan:
+def plan_with(tmp_path: Path, kernels: str, prior: str = "dp") -> StreamConfig:
     plan = plan_for(tmp_path / "records.jsonl", batch_records=40, snapshot_records=300)
     return replace(
         plan,

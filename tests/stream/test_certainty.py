@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.consensus import expected_loss
 from weald.stream.publication.certainty import DRAWS_KEPT, RecentDraws, judge
-from weald.stream.tables.atom_table import Roster
+from weald.stream.tables.atom_table import AtomTable
 from weald.treecore.prior.sequential import canonical_labels
 
 Labels = NDArray[np.int64]
@@ -19,9 +19,9 @@ def padded(draws: list[NDArray[np.int32]], n: int) -> list[NDArray[np.int32]]:
     return [np.append(draw, np.full(n - len(draw), -1, dtype=np.int32)) for draw in draws]
 
 
-def roster_of(clusters: Labels) -> Roster:
+def roster_of(clusters: Labels) -> AtomTable:
     """One observation an atom, in order."""
-    roster = Roster()
+    roster = AtomTable()
     n = len(clusters)
     roster.enter(np.arange(n), 1 + np.arange(n), np.zeros(n), clusters)
     return roster

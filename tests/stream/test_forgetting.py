@@ -21,13 +21,13 @@ from tests.stream.scenario import (
     values_of,
     write_lines,
 )
-from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.settings import RefinementSettings
-from weald.stream.model.batch_outcome import Applied
+from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.forgetting import Forgetting, load_memory, saved_memory
 from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.settings import MemorySettings
-from weald.stream.tables.atom_table import Roster
+from weald.stream.tables.atom_table import AtomTable
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.interface.base import observe, statistics_width
 from weald.treecore.prior import build_prior
@@ -39,7 +39,9 @@ N = 600
 def shard_of(memory: MemorySettings) -> MixtureShard:
     values = values_of(200)
     family = FAMILIES["gaussian"].build({}, values)
-    return MixtureShard(Chain.start(family, build_prior("dp", {}), seed=3), family, CADENCE, memory)
+    return MixtureShard(
+        MixtureChain.start(family, build_prior("dp", {}), seed=3), family, CADENCE, memory
+    )
 
 
 def moved(n: int) -> NDArray[np.float64]:
@@ -66,7 +68,7 @@ def consistent(shard: MixtureShard) -> None:
 def test_the_newest_so_many(rng: np.random.Generator) -> None:
     shard = shard_of(MemorySettings(window_records=120))
     values, cuts = moved(N), np.sort(rng.choice(N, 30, replace=False))
-    total = Applied()
+    total = BatchOutcome()
     for part in np.split(values, cuts):
         total.extend(shard.apply(part, 0.0))
         consistent(shard)
@@ -102,7 +104,7 @@ def test_by_the_records_own_time() -> None:
     times = np.arange(N, dtype=np.float64) / 10  # ten a second
     # Wrong clocks, a century ahead and behind: they neither empty the window nor hold it up.
     times[[333, 555]] = [3e9, -3e9]
-    total = Applied()
+    total = BatchOutcome()
     for at in range(0, N, 60):
         total.extend(shard.apply(values_of(N)[at : at + 60], 0.0, times=times[at : at + 60]))
         consistent(shard)
@@ -203,7 +205,7 @@ def test_settings_survive_a_snapshot() -> None:
     ):
         assert load_memory(saved_memory(memory)) == memory
     forgetting = Forgetting(MemorySettings(half_life_seconds=2.0))
-    roster = Roster()
+    roster = AtomTable()
     roster.enter(
         np.arange(3), 1 + np.arange(3), np.array([1.0, 5.0, 6.0]), np.ones(3, dtype=np.int64)
     )
@@ -222,7 +224,7 @@ def test_settings_survive_a_snapshot() -> None:
 def test_removal_by_number() -> None:
     shard = shard_of(MemorySettings())
     shard.apply(values_of(130), 0.0)
-    told = Applied()
+    told = BatchOutcome()
     shard.remove(np.array([5, 17, 999]), told, 1.0)
     assert [each.seq.tolist() for each in told.departures] == [[5, 17]]
     consistent(shard)

@@ -8,23 +8,26 @@ from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import free_shard
 from weald.stream.model.shard import Shard
-from weald.stream.publication.groups import Groups
-from weald.stream.tables.atom_table import Roster
+from weald.stream.publication.groups import PublishedGroups
+from weald.stream.tables.atom_table import AtomTable
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.totals import totals_of_groups
 
 Labels = NDArray[np.int64]
 
 
-def roster_of(clusters: Labels) -> Roster:
+def roster_of(clusters: Labels) -> AtomTable:
     """One observation an atom, in order."""
-    roster, n = Roster(), len(clusters)
+    roster, n = AtomTable(), len(clusters)
     roster.enter(np.arange(n), 1 + np.arange(n), np.zeros(n), clusters)
     return roster
 
 
 def published(
-    groups: Groups, values: NDArray[np.float64], clusters: Labels, moved: Labels | None = None
+    groups: PublishedGroups,
+    values: NDArray[np.float64],
+    clusters: Labels,
+    moved: Labels | None = None,
 ) -> dict[int, int]:
     family = FAMILIES["gaussian"].build({}, values)
     rows = totals_of_groups(family, values, np.arange(len(values)), len(values))
@@ -45,7 +48,7 @@ def two_kinds(rng: Generator, n: int) -> tuple[NDArray[np.float64], Labels]:
 
 def test_what_has_no_valley_between_is_one_group(rng: Generator) -> None:
     values, clusters = two_kinds(rng, 400)
-    found = published(Groups(), values, clusters)
+    found = published(PublishedGroups(), values, clusters)
     assert found[3] == found[4]
     assert found[5] == found[6]
     assert found[3] != found[5]
@@ -53,7 +56,7 @@ def test_what_has_no_valley_between_is_one_group(rng: Generator) -> None:
 
 def test_a_name_stays_with_most_of_its_observations(rng: Generator) -> None:
     values, clusters = two_kinds(rng, 400)
-    groups = Groups()
+    groups = PublishedGroups()
     before = published(groups, values, clusters)
     # Two clusters of the first kind are one now, under a new id; a third kind has come.
     more = np.concatenate([values, rng.normal(size=(60, 2)) + 60.0])
@@ -66,13 +69,13 @@ def test_a_name_stays_with_most_of_its_observations(rng: Generator) -> None:
 
 def test_a_restart_changes_nothing(rng: Generator) -> None:
     values, clusters = two_kinds(rng, 400)
-    groups = Groups()
+    groups = PublishedGroups()
     published(groups, values[:300], clusters[:300])
-    again = Groups.restore(groups.state())
+    again = PublishedGroups.restore(groups.state())
     assert published(groups, values, clusters) == published(again, values, clusters)
     for name, array in groups.state().items():
         np.testing.assert_array_equal(array, again.state()[name])
-    assert published(Groups.restore({}), values, clusters)
+    assert published(PublishedGroups.restore({}), values, clusters)
 
 
 def test_a_stream_tells_groups_and_warnings(rng: Generator) -> None:

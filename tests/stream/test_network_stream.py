@@ -14,7 +14,7 @@ from weald.storage.writing import store as sql
 from weald.storage.writing.store import SqlStore
 from weald.stream.errors import SchemaError
 from weald.stream.model.forgetting import LEAST_WEIGHT
-from weald.stream.model.model import Plan
+from weald.stream.model.model import StreamConfig
 from weald.stream.record.schema import Schema
 from weald.stream.recovery.recovery import first_difference, replay, restored, usable
 from weald.stream.recovery.snapshots import shown_network
@@ -141,7 +141,7 @@ def test_counts_are_whole_and_add_up(tmp_path: Path) -> None:
     store = new_store(tmp_path)
     plan = plan_for(write_lines(tmp_path / "counts.jsonl", lines))
     model = ModelSettings(seed=7, warmup_records=10, params={"counts": True})
-    run(Plan(plan.stream, plan.schema, model, plan.refinement), store)
+    run(StreamConfig(plan.stream, plan.schema, model, plan.refinement), store)
     assert [letter.reason for letter in store.dead_letters(NAME, limit=9)] == ["unfit"]
     assert sum(row.statistics[2] for row in store.clusters(NAME)) == 2 * 3 * len(pairs)
 
@@ -219,7 +219,7 @@ def test_counts_fade_and_their_rate_is_learned(tmp_path: Path) -> None:
     model = ModelSettings(seed=7, warmup_records=10, params={"counts": True, "learn": True})
     memory = MemorySettings(half_life_records=half_life)
 
-    def plan(**stream: object) -> Plan:
+    def plan(**stream: object) -> StreamConfig:
         return replace(plan_for(path, memory, **stream), model=model)
 
     whole, store = new_store(tmp_path, "whole"), new_store(tmp_path)
@@ -266,7 +266,7 @@ def test_what_a_network_cannot_have(tmp_path: Path, change: dict[str, object], w
     plan = plan_for(edges_file(tmp_path))
     parts = {name: getattr(plan, name) for name in ("stream", "schema", "model", "refinement")}
     with pytest.raises(ParameterError, match=word):
-        run(Plan(**{**parts, **change}), new_store(tmp_path))
+        run(StreamConfig(**{**parts, **change}), new_store(tmp_path))
 
 
 def test_keys_are_the_names_of_vertices(tmp_path: Path) -> None:

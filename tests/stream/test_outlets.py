@@ -21,7 +21,7 @@ from weald.storage.redis.statistics import RedisStatistics
 from weald.storage.settings import RedisSettings, StorageSettings
 from weald.storage.sql.migrate import upgrade
 from weald.storage.writing.store import SqlStore
-from weald.stream.engine.sinks import Outlets
+from weald.stream.engine.sinks import Sinks
 
 N = 450
 
@@ -66,7 +66,7 @@ def test_redis_shows_what_sql_holds(tmp_path: Path, redis_url: str) -> None:
     store = new_store(tmp_path)
     with RedisStatistics(RedisSettings(url=redis_url)) as statistics:
         assert statistics.n_bytes(NAME) is None
-        run(plan_for(records_file(tmp_path, N)), store, outlets=Outlets(statistics))
+        run(plan_for(records_file(tmp_path, N)), store, outlets=Sinks(statistics))
         same_as_sql(statistics, store)
         size = statistics.n_bytes(NAME)
     assert size is not None
@@ -77,9 +77,9 @@ def test_a_restart_shows_what_the_last_owner_could_not(tmp_path: Path, redis_url
     plan = plan_for(records_file(tmp_path, 200))
     with RedisStatistics(RedisSettings(url=redis_url)) as statistics:
         with pytest.raises(KilledError):
-            run(plan, new_store(tmp_path), killer("redis", 4), Outlets(statistics))
+            run(plan, new_store(tmp_path), killer("redis", 4), Sinks(statistics))
         store = new_store(tmp_path)
-        run(plan, store, outlets=Outlets(statistics))
+        run(plan, store, outlets=Sinks(statistics))
         same_as_sql(statistics, store)
 
 
@@ -89,7 +89,7 @@ def test_the_stream_goes_on_without_redis_and_mends_it_later(
     store = new_store(tmp_path)
     settings = RedisSettings(url=f"redis://{own_redis.address}/0", retries=0)
     with RedisStatistics(settings) as statistics:
-        outlets = Outlets(statistics)
+        outlets = Sinks(statistics)
 
         def interfere(name: str, nth: int) -> None:
             if (name, nth) == ("redis", 3):

@@ -21,7 +21,7 @@ from weald.storage.errors import StreamConflict
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
 from weald.stream.errors import LogReplaced, SourceError
-from weald.stream.model.model import Plan
+from weald.stream.model.model import StreamConfig
 from weald.stream.record.record import Message, TopicPartition, checksum_of
 from weald.stream.recovery.snapshots import revert_dropping
 from weald.stream.source.file_source import FileSource
@@ -110,7 +110,7 @@ def replaced_file(folder: Path, n: int) -> None:
     write_lines(folder / "records.jsonl", [line_of(1_000 + i, row) for i, row in enumerate(rows)])
 
 
-def run_with(plan: Plan, store: SqlStore, decision: Decision) -> None:
+def run_with(plan: StreamConfig, store: SqlStore, decision: Decision) -> None:
     engine = Engine(plan, FileSource(plan.stream), store)
     engine.go_on_with(decision)
     engine.run()

@@ -24,13 +24,13 @@ from weald.storage.errors import SnapshotCorrupt
 from weald.storage.settings import RetentionSettings
 from weald.storage.writing.store import SqlStore
 from weald.stream.errors import ReplayDiverged
-from weald.stream.model.model import Plan
+from weald.stream.model.model import StreamConfig
 from weald.stream.recovery import recovery
 
 N = 450
 
 
-def killed(plan: Plan, folder: Path, commits: int) -> SqlStore:
+def killed(plan: StreamConfig, folder: Path, commits: int) -> SqlStore:
     """A store that was left when a later commit was about to begin."""
 
     def before(step: str, nth: int) -> None:

@@ -26,7 +26,7 @@ from weald.storage.writing.store import SqlStore
 from weald.stream.dead_letters import replay as second_chances
 from weald.stream.engine import writer
 from weald.stream.engine.engine import Engine
-from weald.stream.model.model import Plan
+from weald.stream.model.model import StreamConfig
 from weald.stream.record.record import Message
 from weald.stream.recovery import snapshots
 from weald.stream.recovery.recovery import usable
@@ -39,7 +39,7 @@ def silent(_: int) -> None:
     pass
 
 
-def plan_over(folder: Path, n: int = N) -> Plan:
+def plan_over(folder: Path, n: int = N) -> StreamConfig:
     path = records_file(folder, n, N)
     return plan_for(path, snapshot_records=100, diverged="stop")
 

@@ -24,7 +24,7 @@ from tests.stream.scenario import (
 from weald.storage.encoding.snapshot import decode, encode
 from weald.storage.errors import SnapshotCorrupt, StreamConflict
 from weald.storage.writing.store import SqlStore
-from weald.stream.model.model import Plan
+from weald.stream.model.model import StreamConfig
 from weald.stream.recovery import snapshots
 from weald.stream.recovery.recovery import usable
 from weald.stream.settings import MemorySettings
@@ -37,7 +37,7 @@ def silent(_: int) -> None:
     pass
 
 
-def plan_over(folder: Path, snapshot_records: int = 20_000) -> Plan:
+def plan_over(folder: Path, snapshot_records: int = 20_000) -> StreamConfig:
     lines = [line_of(i, row) for i, row in enumerate(values_of(N))]
     lines[300:300] = BAD
     path = write_lines(folder / "records.jsonl", lines)
@@ -178,7 +178,7 @@ def test_two_are_compared_on_what_both_know(whole: SqlStore) -> None:
     assert sum(flow.n_observations for flow in found.flows) == found.n_moved
 
 
-def forgetful(folder: Path) -> tuple[Plan, SqlStore]:
+def forgetful(folder: Path) -> tuple[StreamConfig, SqlStore]:
     """A stream with a window in which keys come again, run to its end, with all its snapshots."""
     lines = [line_of(i % 300, row) for i, row in enumerate(values_of(N))]
     path = write_lines(folder / "records.jsonl", lines)

@@ -25,10 +25,10 @@ from tests.stream.scenario import (
     values_of,
     write_lines,
 )
-from weald.answers.prediction import Predictive
+from weald.answers.prediction import PublishedPredictive
 from weald.answers.stored_stream import StoredStream
 from weald.mcmc.chain import co_occurrence as company
-from weald.mcmc.chain.chain import Chain
+from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.settings import FeatureSettings, ModelSettings, RefinementSettings
 from weald.storage.errors import SchemaMismatch, SnapshotCorrupt, StreamConflict
@@ -36,7 +36,7 @@ from weald.storage.sql import migrate
 from weald.storage.sql.revision import HEAD
 from weald.storage.writing.store import SqlStore
 from weald.stream.model.mixture_shard import MixtureShard
-from weald.stream.model.model import Plan
+from weald.stream.model.model import StreamConfig
 from weald.stream.settings import FieldSettings, MemorySettings, SchemaSettings
 from weald.treecore.errors import ParameterError
 
@@ -59,7 +59,7 @@ def plan_of(
     values: Values,
     features: FeatureSettings | None = None,
     **stream: object,
-) -> Plan:
+) -> StreamConfig:
     folder.mkdir(exist_ok=True)
     lines = [json.dumps({"id": f"k{i}", "x": row}) for i, row in enumerate(values.tolist())]
     plan = plan_for(write_lines(folder / "records.jsonl", lines), **stream)  # type: ignore[arg-type]
@@ -120,7 +120,7 @@ def test_what_is_shown_has_the_units_that_came_in(undisturbed: tuple[SqlStore, O
     spread = np.array([each.spread for each in told])
     assert (np.abs(centre - inside.mean(axis=0)) < 0.1 * inside.std(axis=0) + 0.02).all()
     np.testing.assert_allclose(spread, inside.std(axis=0), rtol=0.1)
-    answers = Predictive.of(state)(values)
+    answers = PublishedPredictive.of(state)(values)
     same = [
         each["cluster"] == cluster for each, cluster in zip(answers, whole.clusters, strict=True)
     ]
@@ -163,10 +163,10 @@ def test_bundles_are_expanded_into_what_the_family_sees(
 ) -> None:
     """Told that every bundle is torn, a stream takes some apart, and the same after a kill."""
     monkeypatch.setattr(company, "SPELL", 2)
-    monkeypatch.setattr(Chain, "torn", lambda chain: np.flatnonzero(chain.atom_sizes > 1))
+    monkeypatch.setattr(MixtureChain, "torn", lambda chain: np.flatnonzero(chain.atom_sizes > 1))
     values = wide(1500)
 
-    def bounded(folder: Path) -> Plan:
+    def bounded(folder: Path) -> StreamConfig:
         plan = plan_of(folder, values, FeatureSettings(components=2), batch_records=130)
         return replace(plan, memory=MemorySettings(leaf_budget=400))
 
@@ -224,7 +224,7 @@ def test_a_damaged_transformation_is_no_transformation(tmp_path: Path) -> None:
         run(plan_of(tmp_path, wide(N)), store)
 
 
-def amounts(folder: Path, values: Values, features: FeatureSettings) -> Plan:
+def amounts(folder: Path, values: Values, features: FeatureSettings) -> StreamConfig:
     lines = [
         json.dumps({"id": f"k{i}", "x": x, "y": y}) for i, (x, y) in enumerate(values.tolist())
     ]

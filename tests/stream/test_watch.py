@@ -8,7 +8,7 @@ from weald.monitoring.metrics import Metrics
 from weald.stream.engine.engine import Engine
 from weald.stream.record.record import TopicPartition
 from weald.stream.source.file_source import FileSource
-from weald.stream.telemetry.telemetry import Watch
+from weald.stream.telemetry.telemetry import Telemetry
 
 
 def test_the_numbers_of_a_run_add_up(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_the_numbers_of_a_run_add_up(tmp_path: Path) -> None:
 def test_what_waits_is_told_between_commits() -> None:
     """Lag and what is held must not stand still while a slow topic fills the warm-up."""
     now = [1000.0]
-    watch = Watch(Metrics("stream"), Health(), clock=lambda: now[0])
+    watch = Telemetry(Metrics("stream"), Health(), clock=lambda: now[0])
     place = TopicPartition("t", 0)
     watch._newest |= {place: 990.0}
     watch.waiting({place: 5}, 12)

@@ -11,7 +11,7 @@ from weald.mcmc.schedule.kernel_report import Refinement
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.yielding import LEAST_SHARE, Yielding
-from weald.stream.model.model import Plan, new_shard
+from weald.stream.model.model import StreamConfig, new_shard
 from weald.stream.model.shard import Shard
 from weald.stream.recovery.recovery import first_difference, replay, restored
 from weald.stream.recovery.snapshots import revert_dropping
@@ -124,7 +124,7 @@ def yielding_engine(tmp_path: Path, store: SqlStore, before: object = None) -> E
     return engine
 
 
-def yielding_plan(tmp_path: Path) -> Plan:
+def yielding_plan(tmp_path: Path) -> StreamConfig:
     path = tmp_path / "records.jsonl"
     plan = plan_for(path if path.exists() else records_file(tmp_path, N), snapshot_records=400)
     return replace(plan, refinement=msgspec.structs.replace(CADENCE, pace="yielding"))

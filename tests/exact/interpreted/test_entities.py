@@ -30,19 +30,19 @@ from weald.treecore.family.interface.base import log_marginal
 TOLERANCE = 1e-12
 
 ALONE = {
-    "sdds": sdds.Plan(),
-    "sdds-a": sdds.Plan(1, 1.0),
-    "sdds-a-equal": sdds.Plan(1, 1.0, Selection(EQUAL)),
-    "sdds-a-paper": sdds.Plan(1, 1.0, Selection(TEMPERED, floor=0.0)),
-    "sdds-b": sdds.Plan(1, 0.0),
-    "sdds-b-paper": sdds.Plan(1, 0.0, paper_selection()),
-    "ss": ss.Plan(),
+    "sdds": sdds.SddsPlan(),
+    "sdds-a": sdds.SddsPlan(1, 1.0),
+    "sdds-a-equal": sdds.SddsPlan(1, 1.0, Selection(EQUAL)),
+    "sdds-a-paper": sdds.SddsPlan(1, 1.0, Selection(TEMPERED, floor=0.0)),
+    "sdds-b": sdds.SddsPlan(1, 0.0),
+    "sdds-b-paper": sdds.SddsPlan(1, 0.0, paper_selection()),
+    "ss": ss.SsPlan(),
 }
 WITH_GIBBS = {
-    "rm": rm.Plan(),
-    "rm-half": rm.Plan(share=rm.HALF),
-    "rgsm": rgsm.Plan(scans=0),
-    "rgsm-1-anchored": rgsm.Plan(scans=1, launch=rgsm.ANCHORED),
+    "rm": rm.RmPlan(),
+    "rm-half": rm.RmPlan(share=rm.HALF),
+    "rgsm": rgsm.RgsmPlan(scans=0),
+    "rgsm-1-anchored": rgsm.RgsmPlan(scans=1, launch=rgsm.ANCHORED),
 }
 
 

@@ -169,7 +169,7 @@ def test_a_smart_dumb_step_on_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     def sweep(rng: Any, position: Any) -> NDArray[np.float64]:
         tally = make_tally()
         live = np.arange(position.n_atoms, dtype=np.int64)
-        sdds.sweep(rng, position.flat(), position.model, sdds.Plan(), live, tally)
+        sdds.sweep(rng, position.flat(), position.model, sdds.SddsPlan(), live, tally)
         return moves_of(tally)
 
     kernel = Sampler("sdds", "exact", ("sdds",), sweep)

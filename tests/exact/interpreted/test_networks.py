@@ -216,7 +216,7 @@ def test_pieces_that_join_their_like(monkeypatch: pytest.MonkeyPatch) -> None:
     """A piece that goes to another of its set is not found again."""
     small = problem("binary")
     monkeypatch.setattr(accord, "inf", 0.0)
-    matrix = small.matrix(guided(accord.sweep, accord.Plan(0), guides_of("0000/0122")))
+    matrix = small.matrix(guided(accord.sweep, accord.AccordPlan(0), guides_of("0000/0122")))
     assert np.abs(small.target @ matrix - small.target).max() > 1e-3
 
 

@@ -17,7 +17,7 @@ from tests.exact.enumeration import stationary, transition_matrix
 from tests.exact.posed import posed
 from weald.mcmc.tree_guided import tgmcmc_published
 from weald.mcmc.tree_guided.cluster_trees import Trees, make_trees
-from weald.mcmc.tree_guided.tgmcmc_published import Plan
+from weald.mcmc.tree_guided.tgmcmc_published import PublishedTgmcmcPlan
 from weald.treecore.forest.forest import add_leaf, add_root, new_node, refresh_node
 
 # An atom or a pair of trees, each before those with larger least atoms.
@@ -93,13 +93,13 @@ def dig(trees: Trees) -> Grove:
     return tuple(sorted(roots, key=lambda each: min(leaves(each))))
 
 
-def after(small: Problem, plan: Plan, rng: Any, state: Grove) -> Grove:
+def after(small: Problem, plan: PublishedTgmcmcPlan, rng: Any, state: Grove) -> Grove:
     trees = plant(small, state)
     tgmcmc_published.sweep(rng, small.model, trees, plan, np.zeros((2, 3)))
     return dig(trees)
 
 
-def distance(plan: Plan) -> float:
+def distance(plan: PublishedTgmcmcPlan) -> float:
     """Total variation of the stationary law of the partition to the posterior."""
     small = posed("gauss1", "dp", 4)
     states = [grove for shape in small.states for grove in groves(shape)]
@@ -113,10 +113,10 @@ def distance(plan: Plan) -> float:
 
 def test_global_moves() -> None:
     """To the digits of the oracle: the published ratio, move for move."""
-    assert distance(Plan(1, -1)) == pytest.approx(0.1009203936, abs=1e-10)
+    assert distance(PublishedTgmcmcPlan(1, -1)) == pytest.approx(0.1009203936, abs=1e-10)
 
 
 def test_local_moves() -> None:
     """The leaves that they visit depend on the clusters; visiting all of them is exact."""
-    assert distance(Plan(0, 1)) == pytest.approx(0.137, abs=5e-4)
-    assert distance(Plan(0, 0)) < 1e-12
+    assert distance(PublishedTgmcmcPlan(0, 1)) == pytest.approx(0.137, abs=5e-4)
+    assert distance(PublishedTgmcmcPlan(0, 0)) < 1e-12

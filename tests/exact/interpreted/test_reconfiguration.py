@@ -22,7 +22,7 @@ GUIDED: dict[str, tuple[Any, Any]] = {
     "accord": (accord.sweep, accord.PLAN),
     "arm": (arm.sweep, arm.PLAN),
     "sarm": (sarm.sweep, sarm.PLAN),
-    "bsm": (bsm.sweep, bsm.Plan(0)),
+    "bsm": (bsm.sweep, bsm.BsmPlan(0)),
 }
 
 

@@ -101,9 +101,9 @@ def script_for(seed: int, state: State, blocks: tuple[int, int], *, distinct: bo
 ANCHORED: dict[str, Callable[[Any, State, Model, int, int], Info]] = {
     "rsm": rsm.step,
     "sams": sams.step,
-    "rgsm-0": lambda r, s, m, i, j: rgsm.step(r, s, m, rgsm.Plan(scans=0), (i, j)),
-    "rgsm-3": lambda r, s, m, i, j: rgsm.step(r, s, m, rgsm.Plan(scans=3), (i, j)),
-    "rgsm-anchored": lambda r, s, m, i, j: rgsm.step(r, s, m, rgsm.Plan(2, 1, 0, 1), (i, j)),
+    "rgsm-0": lambda r, s, m, i, j: rgsm.step(r, s, m, rgsm.RgsmPlan(scans=0), (i, j)),
+    "rgsm-3": lambda r, s, m, i, j: rgsm.step(r, s, m, rgsm.RgsmPlan(scans=3), (i, j)),
+    "rgsm-anchored": lambda r, s, m, i, j: rgsm.step(r, s, m, rgsm.RgsmPlan(2, 1, 0, 1), (i, j)),
 }
 
 
@@ -175,7 +175,7 @@ def test_blockwise(kernel: str, problem: Problem) -> None:
 def test_random_mixing(share: int, problem: Problem) -> None:
     state, model, seed = problem
     before = state.partition.label.copy()
-    plan: Any = rm.Plan(share=share)
+    plan: Any = rm.RmPlan(share=share)
     rng: Any = Script(seed)
     forward = rm.step(rng, state, model, plan)
     assume(forward.move != NULL)
