@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from weald.cli.errors import NotFoundError, NotReadyError, UsageError
 from weald.stream.record.field_inference import MOST_ODD
 
-from .refusals import Refusal, tell_refused
+from .refused_rows import RefusedRow, tell_refused
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +42,7 @@ class Table:
         Labels that came along (``y`` of an ``.npz``): never used for fitting, only compared with.
     rows : int[n] or None
         Place of each row in the file, from 0, where some were refused.
-    slips : sequence of (int, str, Refusal)
+    slips : sequence of (int, str, RefusedRow)
         Cells of columns of numbers that are none: the place of the row, the column, and what
         people are told.
     """
@@ -52,7 +52,7 @@ class Table:
     left_out: list[str]
     truth: NDArray[np.int64] | None = None
     rows: NDArray[np.int64] | None = None
-    slips: Sequence[tuple[int, str, Refusal]] = ()
+    slips: Sequence[tuple[int, str, RefusedRow]] = ()
 
     def without(self, refused: Sequence[int]) -> Table:
         """All rows but these places."""
@@ -273,7 +273,7 @@ def _by_columns(
         ]
         for at in odd[j]:
             detail = f"column {names[j]!r} should be a number, is {columns[j][at]!r}"
-            slips.append((at, names[j], Refusal(lines[at], detail)))
+            slips.append((at, names[j], RefusedRow(lines[at], detail)))
     table = Table(values, [names[j] for j in numeric], left_out)
     return replace(table, slips=sorted(slips))
 

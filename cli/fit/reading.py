@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from weald.cli.errors import UsageError
-from weald.cli.files.refusals import Refusal, tell_refused
+from weald.cli.files.refused_rows import RefusedRow, tell_refused
 from weald.cli.files.sample import numbered_records, refuse_semicolons
 from weald.cli.files.table import Table, checked, load_table, open_text, selected
 from weald.cli.terminal.output import note
@@ -275,7 +275,7 @@ def _format_of(path: Path) -> Format:
 Row = tuple[int, Mapping[str, Any]]
 
 
-def _records(path: Path, n_records: int | None = None) -> tuple[list[Row], list[Refusal]]:
+def _records(path: Path, n_records: int | None = None) -> tuple[list[Row], list[RefusedRow]]:
     """Records with their lines, and rows of a table that have other cells than its header."""
     form = _format_of(path)
     rows: list[Row] = []
@@ -283,7 +283,7 @@ def _records(path: Path, n_records: int | None = None) -> tuple[list[Row], list[
     for line, record in islice(numbered_records(path, SEPARATORS, form), n_records):
         if form == "csv" and (None in record or None in record.values()):
             few = None not in record
-            refused.append(Refusal(line, f"{'fewer' if few else 'more'} cells than the header"))
+            refused.append(RefusedRow(line, f"{'fewer' if few else 'more'} cells than the header"))
         else:
             rows.append((line, record))
     return rows, refused
@@ -298,7 +298,7 @@ def _with_gaps(path: Path, manner: Manner) -> Table:
     odd: Odd = []
     values = rows_with_gaps(schema, [record for _, record in rows], odd)
     first = dict(reversed(odd))
-    told = [*refused, *(Refusal(rows[at][0], detail) for at, detail in first.items())]
+    told = [*refused, *(RefusedRow(rows[at][0], detail) for at, detail in first.items())]
     tell_refused(path, sorted(told), len(rows) + len(refused))
     lines = np.array([line for line, _ in rows], dtype=np.int64)
     kept = np.ones(len(rows), dtype=bool)
@@ -335,7 +335,7 @@ def _strictly(path: Path, manner: Manner) -> Table:
     values = np.concatenate(parts) if parts else np.empty((0, schema.dimension))
     if letters:
         lines = list(islice(_lines(path), letters[-1].offset + 1))
-        told = [Refusal(lines[each.offset], each.detail) for each in letters]
+        told = [RefusedRow(lines[each.offset], each.detail) for each in letters]
         tell_refused(path, told, len(values) + len(letters))
     if len(values) == 0:
         raise UsageError(

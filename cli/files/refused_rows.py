@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from weald.cli.terminal.output import note
 
-__all__ = ["Refusal", "tell_refused"]
+__all__ = ["RefusedRow", "tell_refused"]
 
 _SHOWN = 5
 
 
-class Refusal(NamedTuple):
+class RefusedRow(NamedTuple):
     """One row that was refused.
 
     Attributes
@@ -28,7 +28,7 @@ class Refusal(NamedTuple):
     detail: str
 
 
-def tell_refused(path: Path, refused: Sequence[Refusal], n_rows: int) -> None:
+def tell_refused(path: Path, refused: Sequence[RefusedRow], n_rows: int) -> None:
     """Say how many of ``n_rows`` were refused, and the first of them."""
     if not refused:
         return
