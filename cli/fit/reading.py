@@ -16,6 +16,7 @@ from weald.cli.errors import UsageError
 from weald.cli.files.refused_rows import RefusedRow, tell_refused
 from weald.cli.files.sample import numbered_records, refuse_semicolons
 from weald.cli.files.table import Table, checked, load_table, open_text, selected
+from weald.cli.terminal.csv_cells import is_number
 from weald.cli.terminal.output import note
 from weald.stream.errors import SchemaError
 from weald.stream.record.proposal import SchemaProposal, proposed
@@ -158,7 +159,7 @@ def _proposed(path: Path, settings: FitSettings) -> Reading:
     by_kinds = family in _BY_KINDS and not settings.params
     proposal = None
     if (by_kinds or family in _OF_NUMBERS) and not _is_matrix(path):
-        proposal = _proposal(path, HEAD)
+        proposal = _proposal(path, _records(path, HEAD).rows)
     if proposal is None:
         return _of_numbers(path, _numbers(path, None, family), None, settings)
     plain = [_named(each) for each in proposal.fields if _is_plain(each)]
@@ -171,11 +172,12 @@ def _proposed(path: Path, settings: FitSettings) -> Reading:
         table = checked(path, _with_gaps(path, manner), missing=family != "gaussian")
         return _of_numbers(path, table, manner, settings)
     # All of the file: a level may come late.
-    proposal = _proposal(path, None) or proposal
+    records = _records(path)
+    proposal = _proposal(path, records.rows) or proposal
     _tell(proposal, None, family)
     fields = [_named(each) for each in proposal.fields]
     manner = Manner({"fields": fields}, strict=False, kinds=True)
-    table = checked(path, _with_gaps(path, manner), missing=True)
+    table = checked(path, _with_gaps(path, manner, records), missing=True)
     family, params = family_of_rows(manner.compiled(), table.values, family)
     return Reading(table, Columns(table.names, []), manner, family, params)
 
@@ -233,9 +235,8 @@ def _tell(proposal: SchemaProposal, plain: Sequence[Mapping[str, Any]] | None, f
         note(f"  {name}: {why}")
 
 
-def _proposal(path: Path, n_records: int | None) -> SchemaProposal | None:
-    """What the first records suggest, or None where nothing can be had from them."""
-    rows, _ = _records(path, n_records)
+def _proposal(path: Path, rows: Sequence[Row]) -> SchemaProposal | None:
+    """What records suggest, or None where nothing can be had from them."""
     try:
         return proposed([record for _, record in rows], str(path), most_empty=MOST_EMPTY)
     except SchemaError:
@@ -254,15 +255,7 @@ def _is_matrix(path: Path) -> bool:
     if name.endswith(".jsonl"):
         return not first.lstrip().startswith("{")
     separator = max(SEPARATORS, key=first.count)
-    return any(map(_is_number, first.strip().split(separator))) or not first
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    return any(map(is_number, first.strip().split(separator))) or not first
 
 
 def _format_of(path: Path) -> Format:
@@ -275,8 +268,15 @@ def _format_of(path: Path) -> Format:
 Row = tuple[int, Mapping[str, Any]]
 
 
-def _records(path: Path, n_records: int | None = None) -> tuple[list[Row], list[RefusedRow]]:
+class _Records(NamedTuple):
     """Records with their lines, and rows of a table that have other cells than its header."""
+
+    rows: list[Row]
+    refused: list[RefusedRow]
+
+
+def _records(path: Path, n_records: int | None = None) -> _Records:
+    """The first records of a file, all by default."""
     form = _format_of(path)
     rows: list[Row] = []
     refused = []
@@ -286,14 +286,17 @@ def _records(path: Path, n_records: int | None = None) -> tuple[list[Row], list[
             refused.append(RefusedRow(line, f"{'fewer' if few else 'more'} cells than the header"))
         else:
             rows.append((line, record))
-    return rows, refused
+    return _Records(rows, refused)
 
 
-def _with_gaps(path: Path, manner: Manner) -> Table:
-    """Rows with gaps where nothing stands; those with something that cannot be read are refused."""
+def _with_gaps(path: Path, manner: Manner, records: _Records | None = None) -> Table:
+    """Rows with gaps where nothing stands; those with something that cannot be read are refused.
+
+    ``records`` are those of the file, where it has been read.
+    """
     from weald.stream.record.gaps import Odd, rows_with_gaps
 
-    rows, refused = _records(path)
+    rows, refused = _records(path) if records is None else records
     schema = manner.compiled()
     odd: Odd = []
     values = rows_with_gaps(schema, [record for _, record in rows], odd)

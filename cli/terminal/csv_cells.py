@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .table import printable
 
-__all__ = ["safe_cell"]
+__all__ = ["is_number", "safe_cell"]
 
 _FORMULA = ("=", "+", "-", "@")
 
@@ -22,10 +22,11 @@ def safe_cell(value: object) -> object:
     if not isinstance(value, str):
         return value
     text = printable(value)
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) and not _is_number(text) else text
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) and not is_number(text) else text
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a cell is a number as Python writes one."""
     try:
         float(text)
     except ValueError:

@@ -51,12 +51,8 @@ def looked(weald: Command, *arguments: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet"])
-def test_planted_kinds_are_found_in_every_format(
-    form: str, weald: Command, rng: np.random.Generator
-) -> None:
-    records, kind = planted(rng)
-    path = Path(f"kinds.{form}")
+def write_as(form: str, path: Path, records: list[dict[str, Any]]) -> None:
+    """Write records as a file of this form."""
     if form == "parquet":
         pyarrow = pytest.importorskip("pyarrow")
         parquet = pytest.importorskip("pyarrow.parquet")
@@ -65,6 +61,15 @@ def test_planted_kinds_are_found_in_every_format(
         path.write_text("".join(json.dumps(each) + "\n" for each in records))
     else:
         write(path, records, "\t" if form == "tsv" else ",")
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet"])
+def test_planted_kinds_are_found_in_every_format(
+    form: str, weald: Command, rng: np.random.Generator
+) -> None:
+    records, kind = planted(rng)
+    path = Path(f"kinds.{form}")
+    write_as(form, path, records)
     found = looked(weald, str(path), "--no-page")
     assert found["rows"] == found["rows_looked_at"] == N
     assert [row["size"] for row in found["groups"]] == sorted(np.bincount(kind))[::-1]
@@ -225,12 +230,7 @@ def test_embeddings_are_one_vector_and_are_told_by_their_texts(
 ) -> None:
     records, kind = embedded(rng)
     path = Path(f"embeddings.{form}")
-    if form == "parquet":
-        pyarrow = pytest.importorskip("pyarrow")
-        parquet = pytest.importorskip("pyarrow.parquet")
-        parquet.write_table(pyarrow.Table.from_pylist(records), path)
-    else:
-        path.write_text("".join(json.dumps(each) + "\n" for each in records))
+    write_as(form, path, records)
     result = weald("look", str(path), "--seconds", "2", "--no-page", "--output", "json")
     assert result.code == 0, result.err
     assert "told.vector: a vector of 40 numbers" in result.err
