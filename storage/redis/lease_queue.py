@@ -256,6 +256,8 @@ class LeaseQueue:
             pipe.xadd(self._returns, fields, maxlen=_RETURNS_KEPT, approximate=True)
             pipe.xack(self._leases, _GROUP, taken.entry)
             pipe.xdel(self._leases, taken.entry)
+            # Whoever holds the lease, too, has it in hand; nobody else need begin.
+            pipe.hdel(self._bytes, _field(taken.key))
             pipe.execute()
 
     def _pending(self, n: int) -> list[dict[str, Any]]:

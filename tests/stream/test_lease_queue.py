@@ -39,6 +39,8 @@ def test_offered_taken_and_given_back(queue: LeaseQueue) -> None:
     assert (back.key, back.worker, back.payload) == (taken.key, "a", b"answer")
     assert queue.returned() == []
     assert set(queue.standing()) == {item.key for item in ITEMS[1:]}
+    # The server keeps the contents of no lease that has come back.
+    assert queue._client.hkeys(queue._bytes) == [b"1:1:7", b"1:2:7"]
     queue.forget("a")
     assert [row.name for row in queue.workers()] == ["b"]
 

@@ -146,6 +146,7 @@ def test_rounds_are_adopted_while_records_flow(
 def test_the_round_that_is_out_when_a_source_ends_is_taken_back(plane: Plane) -> None:
     plane.run()
     assert set(plane.outcomes()) == {"adopted"}
+    assert not plane.redis.exists(f"weald:{{{NAME}}}:lease_bytes")
 
 
 def test_what_workers_find_in_a_silence_is_shown_and_replayed(plane: Plane) -> None:
