@@ -1,5 +1,7 @@
 """Files that people bring: tables, networks, samples of a stream.
 
+- ``decimal_commas``: numbers with a decimal comma, as much of Europe writes them: read with a
+  point.
 - ``folder``: a folder of files of one kind, read as one.
 - ``network``: read a network: a list of edges, Matrix Market, GraphML, or an adjacency matrix of
   NumPy.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,35 @@ from weald.cli.errors import NotFoundError, UsageError
 from weald.stream.errors import SchemaError
 from weald.stream.record.proposal import SchemaProposal, proposed
 
+from .decimal_commas import comma_columns, with_points
+from .refused_rows import RefusedRow
 from .table import open_text
 
 if TYPE_CHECKING:
     from weald.stream.record.formats import Format
 
-__all__ = ["numbered_records", "propose", "records_of", "refuse_semicolons"]
+__all__ = ["Oddities", "numbered_records", "propose", "records_of", "refuse_semicolons"]
 
 LOOKED_AT = 1000
+
+
+@dataclass
+class Oddities:
+    """What was odd about a file, gathered while its records are read.
+
+    Attributes
+    ----------
+    passes_over : bool
+        Whether lines that are no record are passed over.
+    refused : list of RefusedRow
+        These.
+    decimal_commas : list of str
+        Columns whose numbers have decimal commas.
+    """
+
+    passes_over: bool = True
+    refused: list[RefusedRow] = field(default_factory=list)
+    decimal_commas: list[str] = field(default_factory=list)
 
 
 def propose(path: Path) -> SchemaProposal:
@@ -49,8 +71,8 @@ def refuse_semicolons(path: Path) -> None:
         raise UsageError(
             f"{path}: its cells seem to be parted by semicolons, and a stream reads commas (tabs "
             "in .tsv)",
-            next_step="write it with commas; `weald look` and `weald fit` without --config read "
-            "it as it is",
+            next_step="write it with commas between cells and points in numbers; `weald look` and "
+            "`weald fit` without --config read it as it is",
         )
 
 
@@ -72,9 +94,14 @@ def records_of(path: Path, separators: str = ",") -> Iterator[dict[str, Any]]:
 
 
 def numbered_records(
-    path: Path, separators: str, form: Format
+    path: Path, separators: str, form: Format, oddities: Oddities | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield as `records_of` does, each after the line it ends on (of columnar files: its row)."""
+    """Yield as `records_of` does, each after the line it ends on (of columnar files: its row).
+
+    Lines that are no record, as of JSON they have to be, are told to ``oddities`` and passed over
+    where that is given.
+    """
+    oddities = oddities or Oddities(passes_over=False)
     if not path.is_file():
         raise NotFoundError(f"{path}: no such file")
     if form == "packed":
@@ -89,14 +116,33 @@ def numbered_records(
         if form == "csv":
             header = next(lines, "")
             separator = max(separators, key=header.count)
-            reader = csv.DictReader(itertools.chain([header], lines), delimiter=separator)
-            for record in reader:
-                yield reader.line_num, record
+            yield from _cells(itertools.chain([header], lines), separator, oddities)
             return
         for number, line in enumerate(lines, start=1):
-            if line.strip():
+            if not line.strip():
+                continue
+            try:
                 whole = {"line": line} if form == "lines" else _object(path, number, line)
-                yield number, dict(_flattened(whole))
+            except UsageError as error:
+                if not oddities.passes_over:
+                    raise
+                detail = str(error).partition(f"line {number} ")[2]
+                oddities.refused.append(RefusedRow(number, detail))
+                continue
+            yield number, dict(_flattened(whole))
+
+
+def _cells(
+    lines: Iterable[str], separator: str, oddities: Oddities
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line and record of each row of a table, decimal commas as points."""
+    reader = csv.DictReader(lines, delimiter=separator)
+    numbered = ((reader.line_num, record) for record in reader)
+    head = list(itertools.islice(numbered, LOOKED_AT))
+    commas = comma_columns([record for _, record in head], separator)
+    oddities.decimal_commas += commas
+    for line, record in itertools.chain(head, numbered):
+        yield line, with_points(record, commas) if commas else record
 
 
 def _rows(path: Path, form: Any) -> Iterator[dict[str, Any]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from weald.cli.errors import NotFoundError, NotReadyError, UsageError
 from weald.stream.record.field_inference import MOST_ODD
 
+from .decimal_commas import comma_columns, has_comma, tell_decimal_commas, with_points
 from .refused_rows import RefusedRow, tell_refused
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SUFFIXES", "Table", "checked", "load_table", "open_text", "selected"]
 
+# First rows, by which columns with decimal commas are known.
+_LOOKED_AT = 1000
 SUFFIXES = (".npy", ".npz", ".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
 
 
@@ -42,9 +45,9 @@ class Table:
         Labels that came along (``y`` of an ``.npz``): never used for fitting, only compared with.
     rows : int[n] or None
         Place of each row in the file, from 0, where some were refused.
-    slips : sequence of (int, str, RefusedRow)
+    slips : sequence of (int, str or None, RefusedRow)
         Cells of columns of numbers that are none: the place of the row, the column, and what
-        people are told.
+        people are told. Without a column it is the whole row.
     """
 
     values: Any
@@ -52,7 +55,7 @@ class Table:
     left_out: list[str]
     truth: NDArray[np.int64] | None = None
     rows: NDArray[np.int64] | None = None
-    slips: Sequence[tuple[int, str, RefusedRow]] = ()
+    slips: Sequence[tuple[int, str | None, RefusedRow]] = ()
 
     def without(self, refused: Sequence[int]) -> Table:
         """All rows but these places."""
@@ -109,7 +112,7 @@ def load_table(
     if not keep_sparse and not _is_dense(table):
         table = replace(table, values=table.values.toarray())
     chosen = table if columns is None else selected(path, table, columns)
-    slips = [slip for slip in chosen.slips if slip[1] in chosen.names]
+    slips = [slip for slip in chosen.slips if slip[1] is None or slip[1] in chosen.names]
     tell_refused(path, [refusal for _, _, refusal in slips], table.values.shape[0])
     return checked(path, chosen.without([row for row, _, _ in slips]), missing=missing)
 
@@ -203,39 +206,52 @@ def _from_csv(path: Path) -> Table:
         raise UsageError(f"{path}: no rows")
     rows = [row for _, row in numbered]
     # A first row in which nothing is a number is a header.
-    named = not any(_is_number(cell) for cell in rows[0])
+    named = not any(_is_number(cell) or has_comma(cell) for cell in rows[0])
     names = rows[0] if named else _numbered(len(rows[0]))
     body = rows[1:] if named else rows
     numbers = [number for number, _ in numbered[len(rows) - len(body) :]]
     for number, row in zip(numbers, body, strict=True):
         if len(row) != len(names):
             raise UsageError(f"{path}: line {number} has {len(row)} cells, expected {len(names)}")
+    head = [dict(enumerate(row)) for row in body[:_LOOKED_AT]]
+    if commas := comma_columns(head, delimiter):
+        tell_decimal_commas(path, [names[at] for at in commas])
+        body = [list(with_points(dict(enumerate(row)), commas).values()) for row in body]
     return _by_columns(path, names, body, numbers)
 
 
 def _from_jsonl(path: Path) -> Table:
-    records = []
+    records: list[tuple[int, dict[str, Any]]] = []
+    broken: list[tuple[int, None, RefusedRow]] = []
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
-            if line.strip():
-                records.append((number, _record(path, number, line)))
+            if not line.strip():
+                continue
+            record = _record(line)
+            if isinstance(record, str):
+                broken.append((len(records), None, RefusedRow(number, record)))
+                record = {}
+            records.append((number, record))
     if not records:
         raise UsageError(f"{path}: no records")
-    names = list(records[0][1])
+    if len(broken) == len(records):
+        first = broken[0][2]
+        raise UsageError(f"{path}: no line is a record: line {first.line} {first.detail}")
+    names = list(next(record for _, record in records if record))
     rows = [[record.get(name, "") for name in names] for _, record in records]
-    return _by_columns(path, names, rows, [number for number, _ in records])
+    table = _by_columns(path, names, rows, [number for number, _ in records])
+    return replace(table, slips=sorted([*table.slips, *broken], key=lambda slip: slip[2].line))
 
 
-def _record(path: Path, number: int, line: str) -> dict[str, Any]:
+def _record(line: str) -> dict[str, Any] | str:
+    """The numbers or the fields of a line by name, or why it has none."""
     try:
         record = json.loads(line)
     except json.JSONDecodeError as error:
-        raise UsageError(f"{path}: line {number} is not JSON: {error}") from error
+        return f"is not JSON: {error}"
     if isinstance(record, list):
         return dict(zip(_numbered(len(record)), record, strict=True))
-    if not isinstance(record, dict):
-        raise UsageError(f"{path}: line {number} is neither an object nor a list")
-    return record
+    return record if isinstance(record, dict) else "is neither an object nor a list"
 
 
 def _from_parquet(path: Path) -> Table:

@@ -5,6 +5,7 @@ What a stream would set aside is refused and told: the rest is fitted.
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from weald.cli.errors import UsageError
+from weald.cli.files.decimal_commas import has_comma, tell_decimal_commas
 from weald.cli.files.refused_rows import RefusedRow, tell_refused
-from weald.cli.files.sample import numbered_records, refuse_semicolons
+from weald.cli.files.sample import Oddities, numbered_records, refuse_semicolons
 from weald.cli.files.table import Table, checked, load_table, open_text, selected
 from weald.cli.terminal.csv_cells import is_number
 from weald.cli.terminal.output import note
@@ -159,7 +161,10 @@ def _proposed(path: Path, settings: FitSettings) -> Reading:
     by_kinds = family in _BY_KINDS and not settings.params
     proposal = None
     if (by_kinds or family in _OF_NUMBERS) and not _is_matrix(path):
-        proposal = _proposal(path, _records(path, HEAD).rows)
+        head = _records(path, HEAD)
+        if head.decimal_commas:
+            tell_decimal_commas(path, head.decimal_commas)
+        proposal = _proposal(path, head.rows)
     if proposal is None:
         return _of_numbers(path, _numbers(path, None, family), None, settings)
     plain = [_named(each) for each in proposal.fields if _is_plain(each)]
@@ -251,11 +256,13 @@ def _is_matrix(path: Path) -> bool:
     if not name.endswith((".csv", ".tsv", ".jsonl")):
         return False
     with open_text(path) as lines:
+        if name.endswith(".jsonl"):
+            # A line that is broken says nothing of the others.
+            return next((line for line in lines if line.lstrip()[:1] in ("{", "[")), "[")[0] == "["
         first = next((line for line in lines if line.strip()), "")
-    if name.endswith(".jsonl"):
-        return not first.lstrip().startswith("{")
     separator = max(SEPARATORS, key=first.count)
-    return any(map(is_number, first.strip().split(separator))) or not first
+    cells = next(csv.reader([first.strip()], delimiter=separator), [])
+    return any(is_number(cell) or has_comma(cell) for cell in cells) or not first
 
 
 def _format_of(path: Path) -> Format:
@@ -269,24 +276,32 @@ Row = tuple[int, Mapping[str, Any]]
 
 
 class _Records(NamedTuple):
-    """Records with their lines, and rows of a table that have other cells than its header."""
+    """Records with their lines, lines that are none, and columns that have decimal commas.
+
+    No record is also a row of a table that has other cells than its header.
+    """
 
     rows: list[Row]
     refused: list[RefusedRow]
+    decimal_commas: list[str]
 
 
 def _records(path: Path, n_records: int | None = None) -> _Records:
     """The first records of a file, all by default."""
     form = _format_of(path)
     rows: list[Row] = []
-    refused = []
-    for line, record in islice(numbered_records(path, SEPARATORS, form), n_records):
+    odd = Oddities()
+    for line, record in islice(numbered_records(path, SEPARATORS, form, odd), n_records):
         if form == "csv" and (None in record or None in record.values()):
             few = None not in record
-            refused.append(RefusedRow(line, f"{'fewer' if few else 'more'} cells than the header"))
+            detail = f"{'fewer' if few else 'more'} cells than the header"
+            odd.refused.append(RefusedRow(line, detail))
         else:
             rows.append((line, record))
-    return _Records(rows, refused)
+    if form == "jsonl" and odd.refused and not rows:
+        first = odd.refused[0]
+        raise UsageError(f"{path}: no line is a record: line {first.line} {first.detail}")
+    return _Records(rows, odd.refused, odd.decimal_commas)
 
 
 def _with_gaps(path: Path, manner: Manner, records: _Records | None = None) -> Table:
@@ -296,7 +311,7 @@ def _with_gaps(path: Path, manner: Manner, records: _Records | None = None) -> T
     """
     from weald.stream.record.gaps import Odd, rows_with_gaps
 
-    rows, refused = _records(path) if records is None else records
+    rows, refused, _ = _records(path) if records is None else records
     schema = manner.compiled()
     odd: Odd = []
     values = rows_with_gaps(schema, [record for _, record in rows], odd)
@@ -350,7 +365,6 @@ def _strictly(path: Path, manner: Manner) -> Table:
 
 def _lines(path: Path) -> Iterator[int]:
     """Line of each record, from 1; of columnar files its row."""
-    import csv
     from itertools import count
 
     form = _format_of(path)

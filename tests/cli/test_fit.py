@@ -259,6 +259,31 @@ def test_a_table_is_taken_for_what_its_columns_are(
     assert "country: left out: family diagonal takes numbers; it is a category" in numbers.err
 
 
+def test_lines_that_are_no_records_and_commas_in_numbers(
+    clean: Path, weald: Command, rng: np.random.Generator
+) -> None:
+    """As a stream would, a fit passes over broken lines; it also reads what no stream reads."""
+    size = np.repeat([1.0, 9.0], N // 2) + rng.normal(0.0, 0.3, N)
+    lines = [json.dumps({"size": each, "country": "NO" if each < 5 else "SE"}) for each in size]
+    lines[4] = '{"size": 1.2, "coun'
+    (clean / "t.jsonl").write_text("\n".join(lines))
+    result = weald("fit", "t.jsonl", *QUICK, "--chains", "1", "--out", "o.csv", "--output", "json")
+    assert result.code == 0, result.err
+    assert "1 of 90 rows was refused" in result.err
+    assert "line 5: is not JSON" in result.err
+    assert rows_of(Path("o.csv")) == [*range(4), *range(5, N)]
+    assert json.loads(result.out)["n_clusters"] == 2
+    text = "size;country\n" + "".join(f"{each};{'NO' if each < 5 else 'SE'}\n" for each in size)
+    (clean / "t.csv").write_text(text.replace(".", ","))
+    result = weald("fit", "t.csv", *QUICK, "--chains", "1", "--output", "json")
+    assert result.code == 0, result.err
+    assert "t.csv: commas are decimal points in size" in result.err
+    answer = json.loads(result.out)
+    assert (answer["family"], answer["n_observations"]) == ("mixed", N)
+    centres = sorted(row["features"]["size"]["centre"] for row in answer["clusters"])
+    assert centres == pytest.approx([1.0, 9.0], abs=0.3)
+
+
 def test_a_file_is_read_as_its_stream_would(
     clean: Path, weald: Command, rng: np.random.Generator
 ) -> None:

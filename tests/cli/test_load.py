@@ -79,6 +79,56 @@ def test_jsonl_of_lists(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_table(path).values, [[1, 2], [3, 4]])
 
 
+def test_a_broken_line_costs_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text('{oops\n{"a": 1, "b": 2}\n7\n{"a": "x", "b": 3}\n{"a": 4, "b": 5}\n' * 5)
+    table = load_table(path, ["b"])
+    assert table.values[:, 0].tolist() == [2.0, 3.0, 5.0] * 5
+    assert table.rows is not None
+    assert table.rows[:4].tolist() == [1, 3, 4, 6]
+    told = capsys.readouterr().err
+    assert "10 of 25 rows were refused" in told
+    assert "line 1: is not JSON" in told
+    assert "line 3: is neither an object nor a list" in told
+
+
+@pytest.mark.parametrize("header", ["a;note;b\n", ""])
+def test_decimal_commas_are_read(
+    header: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(f"{header}-3,5;x;1\n,25;y,z;1,5e2\n7;1,2;-2,125\n")
+    table = load_table(path)
+    np.testing.assert_array_equal(table.values, [[-3.5, 1.0], [0.25, 150.0], [7.0, -2.125]])
+    assert (
+        f"commas are decimal points in {'a, b' if header else 'x1, x3'}" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "read"),
+    [
+        # Points are decimal, and the comma is a slip.
+        (["1.5", "2,5", "3.5", "4.5"] + ["5.5"] * 6, [1.5, 3.5, 4.5] + [5.5] * 6),
+        # Between commas these may be thousands.
+        (['"1,234"', '"2,345"', "3"], None),
+        (['"1,25"', '"2,345"', "3"], [1.25, 2.345, 3.0]),
+        (['"12,345,678"', '"1,25"', "3"], None),
+    ],
+)
+def test_commas_that_may_be_thousands_are_not_read(
+    cells: list[str], read: list[float] | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.csv"
+    separator = "," if '"' in "".join(cells) else ";"
+    path.write_text(f"a{separator}b\n" + "".join(f"{cell}{separator}1\n" for cell in cells))
+    table = load_table(path)
+    if read is None:
+        assert table.names == ["b"]
+    else:
+        assert table.values[:, 0].tolist() == read
+
+
 def test_parquet_where_its_reader_is_installed(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     if find_spec("pyarrow") is None:
@@ -102,7 +152,7 @@ def test_parquet_where_its_reader_is_installed(tmp_path: Path) -> None:
         ("a.csv", "a,b\n1,2\n3\n", r"line 3 has 1 cells, expected 2"),
         ("a.csv", "", r"no rows"),
         ("a.csv", "a,b\nx,y\n", r"no column holds numbers only"),
-        ("a.jsonl", '{"a": 1}\n{oops\n', r"line 2 is not JSON"),
+        ("a.jsonl", "{oops\n", r"no line is a record: line 1 is not JSON"),
         ("a.jsonl", "3\n", r"neither an object nor a list"),
         ("a.npy", "not numpy", r"not a NumPy file"),
         ("a.txt", "1 2", r"expected one of \.npy"),
