@@ -157,7 +157,9 @@ class MixtureShard(Shard):
     def _warnings(self) -> list[str] | None:
         """What speaks against the partition that is shown; None where nobody can say."""
         family, chain = self.chain.family, self.chain
-        return warnings_of(family, self.roster, chain.atom_rows, self.table.totals)
+        drawn = self._draws.timely(self.seq, self._n_held)
+        agree = self.groups.agreement(family, self.roster, chain.atom_rows, drawn)
+        return warnings_of(family, self.roster, chain.atom_rows, self.table.totals, agree)
 
     def _told(self, moved: Ids) -> Certainty:
         """How sure the draws are of what is shown, and which clusters make a group."""

@@ -382,6 +382,9 @@ class Shard(ABC):
         self._regroup(touched)
         applied.lineage += events
         applied.reassigned.append(roster.reassignment(self.publication, present[changed]))
+        moved = np.concatenate([shown[changed], published.clusters[changed]])
+        # Groups come before the judgement, which looks at them.
+        applied.certainties.append(self._told(moved))
         applied.publications.append(
             PublicationRow(
                 number=self.publication,
@@ -397,8 +400,6 @@ class Shard(ABC):
                 warnings=self._warnings(),
             )
         )
-        moved = np.concatenate([shown[changed], published.clusters[changed]])
-        applied.certainties.append(self._told(moved))
 
     # What differs between mixtures and networks.
 

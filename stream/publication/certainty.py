@@ -83,6 +83,13 @@ class RecentDraws:
         """
         return DRAWS_KEPT - sum(self._timely(seq, held))
 
+    def timely(self, seq: int, held: int) -> list[NDArray[np.int32]]:
+        """Draws that saw nearly all that is held: the block of every atom by its id, or -1.
+
+        ``seq`` records have come, of which the model holds ``held``.
+        """
+        return list(compress(self._draws, self._timely(seq, held)))
+
     def _timely(self, seq: int, held: int) -> list[bool]:
         """Whether each draw was made when nearly all that is held now had come."""
         return [seq - after <= _MOST_UNSEEN * held for after in self._after]
@@ -97,8 +104,7 @@ class RecentDraws:
         """
         atoms = roster.present
         sizes, now = roster.size[atoms], canonical_labels(labels[atoms])
-        timely = self._timely(seq, held)
-        drawn = [_drawn(draw, atoms) for draw in compress(self._draws, timely)]
+        drawn = [_drawn(draw, atoms) for draw in self.timely(seq, held)]
         blocks = int(now.max(initial=0)) + 1
         most = max(_MOST_LOOKED_UP / max(blocks * len(atoms), 1), _FEW_DRAWS)
         drawn = drawn[-max(int(min(most, _MOST_COUNTS / blocks**2)), 1) :]

@@ -6,12 +6,13 @@ as clusters do. The valleys between two clusters are looked for again once a qua
 come, gone or moved, so that a publication costs what changed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.groups import group_tree_of_rows
 from weald.mcmc.estimate.valleys import members_of
 from weald.stream.tables.atom_table import AtomTable
@@ -27,6 +28,10 @@ Arrays = dict[str, NDArray[Any]]
 # Members of a cluster that are looked at.
 _MEMBERS = 100
 _CHANGED = 0.25
+# Draws whose groups are compared with those that are shown, and the most clusters that one may
+# have to be: the valleys of all its pairs are looked for.
+_DRAWS = 4
+_MOST_CLUSTERS = 200
 
 
 class PublishedGroups:
@@ -80,6 +85,42 @@ class PublishedGroups:
         rows = rows_of(atoms[members])
         tree, self._valleys = group_tree_of_rows(family, rows, owner, size, known)
         self.group = self._named(tree.cut(), size)
+
+    def agreement(
+        self,
+        family: Any,
+        roster: AtomTable,
+        rows_of: Callable[[Ids], NDArray[np.float64]],
+        draws: Sequence[NDArray[np.int32]],
+    ) -> float | None:
+        """Mean adjusted Rand index of the groups that are shown and those that draws make.
+
+        As fits are judged. None where no draw can be asked.
+
+        Parameters
+        ----------
+        family : NamedTuple
+        roster : AtomTable
+            Its atoms are in the clusters of the newest publication.
+        rows_of : callable
+            Statistics (n, m) of atoms (n).
+        draws : sequence of ndarray of int32
+            Block of every atom by its id, -1 for one that a draw has not seen.
+        """
+        found = []
+        for at in np.unique(np.linspace(0, len(draws) - 1, min(_DRAWS, len(draws))).astype(int)):
+            atoms = roster.present
+            atoms = atoms[atoms < len(draws[at])]
+            atoms = atoms[draws[at][atoms] >= 0]
+            blocks, place = numbered(draws[at][atoms])
+            if not 0 < len(blocks) <= _MOST_CLUSTERS:
+                continue
+            size = np.bincount(place, weights=roster.size[atoms]).astype(np.int64)
+            members, owner = members_of(place, np.arange(len(blocks)), _MEMBERS)
+            tree, _ = group_tree_of_rows(family, rows_of(atoms[members]), owner, size)
+            shown = self.group[np.searchsorted(self.cluster, roster.cluster[atoms])]
+            found.append(adjusted_rand_index(tree.cut()[place], shown))
+        return float(np.mean(found)) if found else None
 
     def state(self) -> Arrays:
         """Arrays from which `restore` goes on."""

@@ -21,7 +21,11 @@ _ASKED = 200
 
 
 def warnings_of(
-    family: Any, roster: AtomTable, rows_of: Callable[[Ids], Rows], totals_of: Callable[[Ids], Rows]
+    family: Any,
+    roster: AtomTable,
+    rows_of: Callable[[Ids], Rows],
+    totals_of: Callable[[Ids], Rows],
+    groups_agree: float | None = None,
 ) -> list[str]:
     """Reasons not to believe the partition that is shown, each with what to try.
 
@@ -31,6 +35,8 @@ def warnings_of(
     roster : AtomTable
     rows_of, totals_of : callable
         Statistics of atoms (n, m), and of clusters (k, m), by their ids.
+    groups_agree : float, optional
+        How far the groups of recent draws agree with those that are shown (adjusted Rand index).
     """
     atoms = roster.present
     ids, place = numbered(roster.cluster[atoms])
@@ -42,7 +48,7 @@ def warnings_of(
     gain = None
     if len(ids) > 1 and len(asked):
         gain = _gain_over_one(family, rows_of(atoms[asked]), place[asked], totals_of(ids))
-    return verdict_of(sizes, gain).reasons
+    return verdict_of(sizes, gain, groups_agree=groups_agree).reasons
 
 
 def _gain_over_one(family: Any, single: Rows, own: Ids, totals: Rows) -> Gain:

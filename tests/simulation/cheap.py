@@ -36,6 +36,7 @@ def cheap_parts() -> list[tuple[Any, str, Any]]:
         (cluster_table, "log_marginals", lambda _, totals: -0.5 * totals.sum(axis=1)),
         (certainty, "consensus_partition", lambda drawn, *_, **__: drawn[-1]),
         (PublishedGroups, "publish", _each_alone),
+        (PublishedGroups, "agreement", lambda *_: None),
         (Novelty, "score", lambda *_: None),
     ]
 

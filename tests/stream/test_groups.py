@@ -67,6 +67,30 @@ def test_a_name_stays_with_most_of_its_observations(rng: Generator) -> None:
     assert after[9] == max(before.values()) + 1
 
 
+def test_draws_that_part_other_kinds_are_told(rng: Generator) -> None:
+    values, clusters = two_kinds(rng, 400)
+    groups = PublishedGroups()
+    published(groups, values, clusters)
+    family = FAMILIES["gaussian"].build({}, values)
+    rows = totals_of_groups(family, values, np.arange(len(values)), len(values))
+
+    def agreement(*draws: Labels) -> float | None:
+        roster = roster_of(clusters)
+        return groups.agreement(
+            family, roster, lambda at: rows[at], [draw.astype(np.int32) for draw in draws]
+        )
+
+    # Other clusters of the same kinds, the last hundred not seen.
+    other = np.where(np.arange(400) < 300, 2 * (clusters > 4) + np.arange(400) % 3 % 2, -1)
+    assert agreement(clusters, other) == 1.0
+    # One cluster of everything is one group.
+    found = agreement(0 * clusters, 0 * clusters)
+    assert found is not None
+    assert found < 0.75
+    assert agreement() is None
+    assert agreement(0 * clusters - 1) is None
+
+
 def test_a_restart_changes_nothing(rng: Generator) -> None:
     values, clusters = two_kinds(rng, 400)
     groups = PublishedGroups()
