@@ -1,9 +1,9 @@
-"""The engine with River's verbs: ``learn_one`` and ``predict_one``. Needs ``weald[notebook]``."""
+"""The engine with River's verbs, from ``learn_one`` on. Needs ``weald[notebook]``."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,13 @@ from scipy.special import logsumexp
 
 from weald.mcmc.estimate.predictive import Predictive
 from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.stream.model.family_choice import family_of_rows
 from weald.stream.model.model import free_shard
 from weald.stream.model.shard import Shard
 from weald.treecore.errors import ObservationError
 from weald.treecore.family import spec_of
 
+from .frame_schema import FrameSchema, MixedRows, mixed_rows
 from .named_parameters import prior_parameters
 
 try:
@@ -28,6 +30,7 @@ __all__ = ["OnlineBayesianClusterer"]
 
 _BEFORE_WARM_UP = 0
 _NEW_CLUSTER = -1
+_OF_NUMBERS = "diagonal"
 
 
 class OnlineBayesianClusterer(base.Clusterer):
@@ -36,14 +39,16 @@ class OnlineBayesianClusterer(base.Clusterer):
     The first ``warmup`` observations set the hyperparameters that ``params`` leaves open and name
     the features: those seen by then, in any order. A feature that is absent from a later
     observation, or None, is missing, where the family takes missing values; one that was never
-    seen before is left out. Values are numbers or flags; `BayesianClusterer` takes data frames
-    with categories, times and texts.
+    seen before is left out. Values are numbers or flags; in data frames, which ``learn_many``
+    takes, also categories, times and texts, as `BayesianClusterer` takes them. After a frame with
+    such columns a dictionary may hold them, too.
 
     Parameters
     ----------
     family
-        Likelihood of a cluster: diagonal, gaussian, bernoulli, categorical, multinomial, poisson.
-        All but gaussian and multinomial take missing values.
+        Likelihood of a cluster: diagonal, gaussian, bernoulli, categorical, multinomial, poisson,
+        mixed; auto goes by the kinds of a frame's columns, and is diagonal for numbers. All but
+        gaussian and multinomial take missing values.
     params
         Its hyperparameters; what is not given comes from the first observations.
     prior
@@ -74,7 +79,7 @@ class OnlineBayesianClusterer(base.Clusterer):
 
     def __init__(  # noqa: PLR0913 - one argument for each thing to choose
         self,
-        family: str = "diagonal",
+        family: str = "auto",
         params: dict[str, Any] | None = None,
         prior: str = "dp",
         prior_params: dict[str, Any] | None = None,
@@ -97,7 +102,11 @@ class OnlineBayesianClusterer(base.Clusterer):
         self.alpha = alpha
         self.discount = discount
         self.sigma = sigma
-        self._waiting: list[dict[Any, float]] = []
+        self._waiting: list[dict[Any, Any]] = []
+        # Of frames with more than numbers in them: columns that their dtypes call categories, and
+        # what the columns were taken for when the warm-up was over.
+        self._categories: set[str] | None = None
+        self._frame: FrameSchema | None = None
         self._features: tuple[Any, ...] = ()
         self._shard: Shard | None = None
         self._predictive: Predictive | None = None
@@ -116,13 +125,33 @@ class OnlineBayesianClusterer(base.Clusterer):
             If `x` is no dictionary, a value is not a number, or the family cannot take it; nothing
             is learned then.
         """
-        numbers = _numbers(x)
-        if self._shard is None:
-            self._waiting.append(numbers)
-            if len(self._waiting) >= self.warmup:
-                self._begin()
-            return
-        self._insert(self._shard, self._row(numbers))
+        self._learn([self._read(x)])
+
+    def learn_many(self, X: Any) -> None:
+        """Insert the rows of a data frame of pandas or Polars, in order.
+
+        It is the same as to insert them one by one. Where columns are more than numbers, those of
+        the warm-up are read as `weald init` reads a sample, with gaps where something is missing.
+
+        Raises
+        ------
+        ObservationError
+            If `X` is no data frame, it has nothing to cluster by, or the family cannot take a row.
+        """
+        rows = self._rows(X)
+        if self._shard is None and mixed_rows(X) is not None:
+            self._categories = (self._categories or set()) | rows.categories
+        self._learn([self._read(record) for record in rows.records])
+
+    def predict_many(self, X: Any) -> NDArray[np.int64]:
+        """Most probable cluster of each row of a data frame, as `predict_one` has it."""
+        records = [self._read(record) for record in self._rows(X).records]
+        log_joint = self._log_joint(records)
+        if log_joint is None or self._predictive is None:
+            return np.full(len(records), _BEFORE_WARM_UP)
+        ids = np.append(self._predictive.clusters, _NEW_CLUSTER)
+        answers: NDArray[np.int64] = ids[np.argmax(log_joint, axis=1)]
+        return answers
 
     def predict_one(self, x: dict[Any, Any]) -> int:
         """Return the most probable cluster; -1 where a new one is more probable than any.
@@ -130,17 +159,17 @@ class OnlineBayesianClusterer(base.Clusterer):
         Before the warm-up is over everything is in cluster 0. Afterwards a cluster keeps its
         number for as long as it lives.
         """
-        log_joint = self._log_joint(x)
+        log_joint = self._log_joint([self._read(x)])
         if log_joint is None or self._predictive is None:
             return _BEFORE_WARM_UP
         return int(np.append(self._predictive.clusters, _NEW_CLUSTER)[np.argmax(log_joint)])
 
     def predict_proba_one(self, x: dict[Any, Any]) -> dict[int, float]:
         """Return the probability of each cluster, and under -1 that of a new one."""
-        log_joint = self._log_joint(x)
+        log_joint = self._log_joint([self._read(x)])
         if log_joint is None or self._predictive is None:
             return {_BEFORE_WARM_UP: 1.0}
-        probability = np.exp(log_joint - logsumexp(log_joint))
+        probability = np.exp(log_joint[0] - logsumexp(log_joint))
         ids = [*self._predictive.clusters.tolist(), _NEW_CLUSTER]
         return dict(zip(ids, probability.tolist(), strict=True))
 
@@ -149,21 +178,38 @@ class OnlineBayesianClusterer(base.Clusterer):
 
         NaN before the warm-up is over.
         """
-        log_joint = self._log_joint(x)
+        log_joint = self._log_joint([self._read(x)])
         return float("nan") if log_joint is None else float(logsumexp(log_joint))
 
     def __rich_repr__(self) -> Iterator[Any]:
         yield from self._get_params().items()
         yield "n_clusters", self.n_clusters
 
-    def _begin(self) -> None:
-        names = {name for each in self._waiting for name in each}
-        # Dictionaries that differ in order only are the same observation.
-        self._features = tuple(sorted(names, key=str))
-        sample = np.vstack([self._row(each) for each in self._waiting])
+    def _learn(self, records: Sequence[dict[Any, Any]]) -> None:
+        if self._shard is None:
+            n_first = max(self.warmup - len(self._waiting), 1)
+            self._waiting += records[:n_first]
+            if len(self._waiting) < self.warmup:
+                return
+            records = records[n_first:]
+            self._shard = self._begun(self._waiting)
+            self._waiting = []
+        if records:
+            self._insert(self._shard, self._values(records))
+
+    def _begun(self, first: Sequence[dict[Any, Any]]) -> Shard:
+        """A shard with the observations of the warm-up in it."""
+        if self._categories is None:
+            # Dictionaries that differ in order only are the same observation.
+            names = {name for each in first for name in each}
+            self._features = tuple(sorted(names, key=str))
+        else:
+            self._frame = FrameSchema.inferred(MixedRows(first, frozenset(self._categories)))
+        sample = self._values(first)
+        family, known = self._chosen(sample)
         model = ModelSettings(
-            family=self.family,
-            params=dict(self.params or {}),
+            family=family,
+            params={**known, **(self.params or {})},
             prior=self.prior,
             prior_params=prior_parameters(self),
             seed=self.seed,
@@ -171,8 +217,20 @@ class OnlineBayesianClusterer(base.Clusterer):
         cadence = RefinementSettings(self.refine_every, self.refine_every, self.rounds)
         shard = free_shard(model, cadence, sample)
         self._insert(shard, sample)
-        self._shard = shard
-        self._waiting = []
+        return shard
+
+    def _chosen(self, sample: NDArray[np.float64]) -> tuple[str, dict[str, Any]]:
+        """Family and what is known of its parameters, for observations (n, d) of the warm-up."""
+        if self._frame is None:
+            return _OF_NUMBERS if self.family == "auto" else self.family, {}
+        family, known = family_of_rows(self._frame.schema, sample, self.family)
+        if self.family not in ("auto", "mixed"):
+            return family, known
+        # A number may be missing later that never was before.
+        for part in known.get("parts", ()):
+            if part["family"] == "gaussian":
+                part["family"] = _OF_NUMBERS
+        return _OF_NUMBERS if family in ("auto", "gaussian") else family, known
 
     def _insert(self, shard: Shard, values: NDArray[np.float64]) -> None:
         refused = spec_of(shard.chain.family).validate(shard.chain.family, values)
@@ -181,7 +239,8 @@ class OnlineBayesianClusterer(base.Clusterer):
         shard.apply(values, time.time())
         self._predictive = None
 
-    def _log_joint(self, x: dict[Any, Any]) -> NDArray[np.float64] | None:
+    def _log_joint(self, records: Sequence[dict[Any, Any]]) -> NDArray[np.float64] | None:
+        """Log joint (q, k + 1) of each cluster, and last of a new one; None before the warm-up."""
         shard = self._shard
         if shard is None:
             return None
@@ -192,18 +251,35 @@ class OnlineBayesianClusterer(base.Clusterer):
             self._predictive = Predictive.of(
                 chain.family, chain.prior, table["ids"] - 1, table["totals"]
             )
-        answer: NDArray[np.float64] = self._predictive.log_joint(self._row(_numbers(x)))[0]
-        return answer
+        return self._predictive.log_joint(self._values(records))
 
-    def _row(self, numbers: dict[Any, float]) -> NDArray[np.float64]:
-        return np.array([[numbers.get(name, np.nan) for name in self._features]])
+    def _values(self, records: Sequence[dict[Any, Any]]) -> NDArray[np.float64]:
+        """Features (n, d) of observations."""
+        if self._frame is not None:
+            return self._frame.values(MixedRows(records, frozenset()))
+        rows = [[record.get(name, np.nan) for name in self._features] for record in records]
+        return np.array(rows, dtype=np.float64)
+
+    def _read(self, x: Mapping[Any, Any]) -> dict[Any, Any]:
+        """An observation: numbers by name, or plain values where columns are more than numbers."""
+        if self._categories is not None and isinstance(x, Mapping):
+            return dict(x)
+        return _numbers(x)
+
+    def _rows(self, X: Any) -> MixedRows:
+        rows = mixed_rows(X, numbers=True)
+        if rows is None:
+            raise ObservationError(
+                f"many observations are a data frame of pandas or Polars, not a {type(X).__name__}"
+            )
+        return rows
 
 
 def _numbers(x: Mapping[Any, Any]) -> dict[Any, float]:
     if not isinstance(x, Mapping):
         raise ObservationError(
-            f"one observation is a dictionary, not a {type(x).__name__}: BayesianClusterer takes "
-            "data frames, by partial_fit those of a stream"
+            f"one observation is a dictionary, not a {type(x).__name__}: learn_many takes data "
+            "frames"
         )
     found = {}
     for name, value in x.items():
@@ -211,7 +287,7 @@ def _numbers(x: Mapping[Any, Any]) -> dict[Any, float]:
             found[name] = np.nan if value is None else float(value)
         except (TypeError, ValueError) as error:
             raise ObservationError(
-                f"feature {name!r} is {value!r}, not a number: BayesianClusterer takes categories, "
-                "times and texts"
+                f"feature {name!r} is {value!r}, not a number: learn_many takes data frames with "
+                "categories, times and texts"
             ) from error
     return found

@@ -251,8 +251,45 @@ def test_what_a_frame_cannot_be_is_refused_in_words(rng: np.random.Generator) ->
         BayesianClusterer().fit(frame.rename(columns={"country": "size"}))
     with pytest.raises(ObservationError, match="no field holds anything to cluster by"):
         BayesianClusterer().fit(pd.DataFrame({"name": list("abcdef")}))
-    with pytest.raises(ObservationError, match="dictionary, not a DataFrame: BayesianClusterer"):
+    with pytest.raises(ObservationError, match="dictionary, not a DataFrame: learn_many takes"):
         OnlineBayesianClusterer().learn_one(frame)
+    with pytest.raises(ObservationError, match="data frame of pandas or Polars, not a ndarray"):
+        OnlineBayesianClusterer().learn_many(np.zeros((3, 2)))
+
+
+def test_a_stream_of_frames_is_clustered_by_its_kinds_of_columns(rng: np.random.Generator) -> None:
+    frame, kind = orders(rng)
+    model, other = (OnlineBayesianClusterer(warmup=100, refine_every=80) for _ in range(2))
+    for start in range(0, N, 60):
+        model.learn_many(frame[start : start + 60])
+    found = model.predict_many(frame)
+    of = pd.crosstab(found, kind)
+    assert of.max(axis=1).sum() / N > 0.97
+    # How rows are cut into calls changes nothing, nor does the library or who asks for one.
+    other.learn_many(in_polars(frame))
+    assert (other.predict_many(in_polars(frame)) == found).all()
+    known = {"size": 6.0, "country": "SE", "express": None, "colour": "red"}
+    assert other.predict_one(known) == model.predict_one(known)
+    assert model.score_one({**known, "size": 9.0}) < model.score_one(known) - 5.0
+    # Without its size it is as before, but for what the size said.
+    unsized = {name: value for name, value in known.items() if name != "size"}
+    assert model.predict_one(unsized) == model.predict_one({**known, "size": None})
+    with pytest.raises(ParameterError, match="'country' is a category, which family diagonal"):
+        OnlineBayesianClusterer("diagonal", warmup=20).learn_many(frame)
+
+
+def test_a_frame_of_numbers_is_learned_as_its_rows_are(rng: np.random.Generator) -> None:
+    values = rng.normal(size=(90, 2)) + np.repeat([0.0, 9.0], 45)[:, None]
+    frame = pd.DataFrame(values, columns=["x", "y"]).sample(frac=1.0, random_state=0)
+    many, one = (OnlineBayesianClusterer(warmup=30, refine_every=40) for _ in range(2))
+    assert (many.predict_many(frame[:2]) == 0).all()
+    many.learn_many(frame[:50])
+    many.learn_many(frame[50:])
+    for record in frame.to_dict("records"):
+        one.learn_one(record)
+    asked: list[dict[Any, Any]] = [{"x": 0.0, "y": 1.0}, {"x": 9.0, "y": None}]
+    assert [many.score_one(x) for x in asked] == [one.score_one(x) for x in asked]
+    assert many.n_clusters == 2
 
 
 def test_every_dtype_becomes_a_plain_value() -> None:
