@@ -84,7 +84,8 @@ def weald(seen: Values, others: Values, _: int) -> list[tuple[str, Found]]:
     labels = result.labels.astype(np.int64)
     groups = group_tree(result.family, seen, labels).cut()[labels]
     density = told["mean_log_density"], told["standard_error"]
-    doubted = judged(seen, result, groups, CUT)["verdict"]["status"] == "warn"
+    table = seen, [f"x{column}" for column in range(seen.shape[1])]
+    doubted = judged(seen, result, groups, CUT, table)["verdict"]["status"] == "warn"
     return [
         ("Weald, clusters", Found(labels, *density, doubted)),
         ("Weald, groups", Found(groups, doubted=doubted)),

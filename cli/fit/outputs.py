@@ -17,7 +17,7 @@ from weald.answers.numbers import share_text, spread_text
 from weald.cli.terminal.output import Column, Form, write_record
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.evidence import Gain, gain_in_density, left_out_densities
-from weald.mcmc.estimate.verdict import verdict_of
+from weald.mcmc.estimate.verdict import Grouped, told_by_groups, verdict_of
 from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.totals import totals_of_groups
 
@@ -298,7 +298,7 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
         row["n_clusters"] = int((groups == row["group"]).sum())
     return {
         **summary,
-        **judged(fitted.seen, result, grouped, fitted.valley),
+        **judged(fitted.seen, result, grouped, fitted.valley, (table.values, table.names)),
         "kernels": kernel_rows(result),
         "settled": settled_in_words(followed),
         "diagnostics": followed,
@@ -308,11 +308,16 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
 
 
 def judged(
-    seen: Any, result: FitResult, grouped: NDArray[np.int64], valley: float
+    seen: Any,
+    result: FitResult,
+    grouped: NDArray[np.int64],
+    valley: float,
+    table: tuple[Any, Sequence[str]],
 ) -> dict[str, Any]:
     """What the rows (n, q) say for clusters and groups (n), and whether to believe either.
 
-    ``valley`` of density is what the groups were parted by.
+    ``valley`` of density is what the groups were parted by; ``table`` are the values (n, d) that
+    the family may have seen otherwise, and the names of their columns.
     """
     from weald.mcmc.estimate.groups import agreement_of_groups
 
@@ -324,15 +329,30 @@ def judged(
     drawn = [
         each for trace in trusted for each in zip(trace.draw_families, trace.draws, strict=True)
     ]
-    agree = agreement_of_groups(drawn, seen, grouped, valley) if drawn else None
-    verdict = verdict_of(np.bincount(result.labels), gain, chains, agree)
+    about = Grouped(
+        agreement_of_groups(drawn, seen, grouped, valley) if drawn else None,
+        float(np.bincount(grouped).max()) / grouped.size,
+        over_groups,
+        _parted_by(grouped, *table),
+    )
+    verdict = verdict_of(np.bincount(result.labels), gain, chains, about)
     return {
         "clusters_over_one": _nats(gain),
         "clusters_over_groups": _nats(over_groups),
         "supported_level": "clusters" if over_groups.is_clear else "groups",
-        "groups_agree": agree,
+        "groups_agree": about.agree,
         "verdict": {"status": verdict.status, "reasons": verdict.reasons},
     }
+
+
+def _parted_by(groups: NDArray[np.int64], values: Any, names: Sequence[str]) -> list[str]:
+    """Columns of values (n, d) of which one value, which stands apart, tells groups (n)."""
+    from weald.mcmc.offline.preparation import values_apart
+
+    if not isinstance(values, np.ndarray):
+        return []
+    apart = values_apart(values)
+    return [names[c] for c, value in apart.items() if told_by_groups(values[:, c] == value, groups)]
 
 
 def _nats(gain: Gain) -> str:

@@ -97,7 +97,8 @@ def look(
     with step("telling groups apart"):
         groups = groups_of(seen, result, CUT)
         found = found_in(rows, result, groups)
-        verdict = judged(seen, result, groups[result.labels], CUT)["verdict"]
+        table = rows.values, rows.schema.features
+        verdict = judged(seen, result, groups[result.labels], CUT, table)["verdict"]
         settled = settled_in_words(diagnostics(result))
     _tell(rows, found, verdict, settled, output)
     if page:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 
 from .agreement import adjusted_rand_index
 from .evidence import Gain
 
-__all__ = ["Verdict", "verdict_of"]
+__all__ = ["Grouped", "Verdict", "told_by_groups", "verdict_of"]
 
 # Elastic's categorization_status warns by five criteria of this kind.
 _ALMOST_ALL = 0.9
@@ -19,6 +21,7 @@ _HALF = 0.5
 _CHAINS_AGREE = 0.5
 # Between what iris and ionosphere have; see benchmarks/real.py for the tables that judge it.
 _GROUPS_AGREE = 0.75
+_TOLD = 0.9
 _FEWEST_ROWS = 20
 
 
@@ -34,17 +37,38 @@ class Verdict:
         return "warn" if self.reasons else "ok"
 
 
+@dataclass(frozen=True)
+class Grouped:
+    """What is known of the groups that join clusters.
+
+    Attributes
+    ----------
+    agree:
+        How far the groups of other draws agree with those that are shown (adjusted Rand index);
+        None where there are no draws.
+    largest, gain:
+        Share of the rows that the largest holds, and what clusters gain in density over groups;
+        None where it was not asked.
+    parted_by:
+        Names of columns of which one value alone tells groups apart.
+    """
+
+    agree: float | None
+    largest: float = 0.0
+    gain: Gain | None = None
+    parted_by: Sequence[str] = ()
+
+
 def verdict_of(
     sizes: NDArray[np.int64],
     gain_over_one: Gain | None = None,
     chains: list[NDArray[np.int64]] | None = None,
-    groups_agree: float | None = None,
+    grouped: Grouped | None = None,
 ) -> Verdict:
     """Judge a partition by the sizes of its clusters (k) and what else is known.
 
     ``gain_over_one`` is what its clusters gain in density over all being one; ``chains`` are the
-    last partitions (n) of chains that ran independently, and ``groups_agree`` is how far the groups
-    of other draws agree with those that are shown (adjusted Rand index).
+    last partitions (n) of chains that ran independently.
     """
     n = int(sizes.sum())
     found: list[str] = []
@@ -79,9 +103,40 @@ def verdict_of(
                 f"chains disagree (adjusted Rand index {worst:.2f} of two of them): give more "
                 "--iterations"
             )
-    if groups_agree is not None and groups_agree < _GROUPS_AGREE:
+    return Verdict(found if grouped is None else found + _of_groups(grouped))
+
+
+def _of_groups(grouped: Grouped) -> list[str]:
+    found = []
+    if grouped.agree is not None and grouped.agree < _GROUPS_AGREE:
         found.append(
-            f"groups differ from draw to draw (adjusted Rand index {groups_agree:.2f}): there are "
+            f"groups differ from draw to draw (adjusted Rand index {grouped.agree:.2f}): there are "
             "no clear gaps between kinds; give more rows, or columns that tell kinds apart"
         )
-    return Verdict(found)
+    if grouped.largest > _ALMOST_ALL and grouped.gain is not None and grouped.gain.is_clear:
+        found.append(
+            f"one group holds {grouped.largest:.0%} of the rows, though clusters predict each "
+            f"better by {grouped.gain.nats:.2f} nats: either kinds lie around one another, and "
+            "clusters tell them, or there is one kind of another shape than the family's"
+        )
+    if grouped.parted_by:
+        found.append(
+            "groups are told by one value that no other comes near, in "
+            f"{', '.join(grouped.parted_by)}: if it says that nothing is known, empty these cells"
+        )
+    return found
+
+
+def told_by_groups(marked: NDArray[np.bool_], groups: NDArray[np.int64]) -> bool:
+    """Whether groups (n) all but say which rows are ``marked`` (n).
+
+    They do if they take nine tenths of the entropy from it.
+    """
+    sizes = np.bincount(groups)
+    shares = np.bincount(groups, weights=marked) / np.maximum(sizes, 1)
+    left = float(sizes @ _entropy(shares)) / groups.size
+    return bool(left <= (1.0 - _TOLD) * float(_entropy(np.array(marked.mean()))))
+
+
+def _entropy(share: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(entr(share) + entr(1.0 - share))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from weald.treecore.family.gaussian.robust_spread import spread_of
 
-__all__ = ["Informative", "informative_columns", "skewed_columns", "without_absurd"]
+__all__ = ["Informative", "informative_columns", "skewed_columns", "values_apart", "without_absurd"]
 
 Values = NDArray[np.float64]
 
@@ -22,6 +22,8 @@ _NOTHING_OWN, _ROWS_A_COLUMN, _OFTEN = 1e-10, 2, 10
 _MOST_COMPARED = 2000
 _SKEWED = 2.0
 _ABSURD, _FEW_ABSURD = 30.0, 0.05
+# Of a value apart: share of the rows that have it, steps between others, how much nearer these are.
+_OFTEN_APART, _FEWEST_STEPS, _STEPS_APART = 0.05, 10, 3.0
 
 
 class Informative(NamedTuple):
@@ -88,6 +90,27 @@ def without_absurd(values: Values) -> Values:
     with np.errstate(invalid="ignore"):
         absurd = (np.abs(values - np.nanmedian(values, axis=0)) >= reach).any(axis=1)
     return values if absurd.mean() > _FEW_ABSURD else values[~absurd]
+
+
+def values_apart(values: Values) -> dict[int, float]:
+    """Columns of observations (n, d) with one value at their edge that no other comes near.
+
+    It is the least or the largest of a column of numbers, one row in twenty has it, and it is three
+    times as far from the next as nine tenths of the others are from theirs: 0 or -1 often says that
+    nothing is known. Returns it by column.
+    """
+    found = {}
+    for c in range(values.shape[1]):
+        seen, counts = np.unique(values[:, c], return_counts=True, equal_nan=True)
+        finite = np.isfinite(seen)
+        seen, counts = seen[finite], counts[finite]
+        steps = np.diff(seen)
+        for edge, rest in ((0, steps[1:]), (-1, steps[:-1])):
+            if rest.size < _FEWEST_STEPS or counts[edge] < _OFTEN_APART * counts.sum():
+                continue
+            if steps[edge] > _STEPS_APART * np.quantile(rest, 0.9):
+                found[c] = float(seen[edge])
+    return found
 
 
 def skewed_columns(values: Values) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.mcmc.estimate.evidence import Gain, gain_in_density, left_out_densities_of_rows
-from weald.mcmc.estimate.verdict import verdict_of
+from weald.mcmc.estimate.verdict import Grouped, verdict_of
 from weald.stream.tables.atom_table import AtomTable
 from weald.stream.tables.contingency import numbered
 
@@ -48,7 +48,7 @@ def warnings_of(
     gain = None
     if len(ids) > 1 and len(asked):
         gain = _gain_over_one(family, rows_of(atoms[asked]), place[asked], totals_of(ids))
-    return verdict_of(sizes, gain, groups_agree=groups_agree).reasons
+    return verdict_of(sizes, gain, grouped=Grouped(groups_agree)).reasons
 
 
 def _gain_over_one(family: Any, single: Rows, own: Ids, totals: Rows) -> Gain:

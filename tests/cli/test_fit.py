@@ -348,6 +348,22 @@ def test_a_fit_without_clusters_is_doubted(clean: Path, weald: Command) -> None:
     assert "reason 1" in weald("fit", "t.npz", *args).out
 
 
+def test_groups_that_say_where_a_zero_stands_for_nothing_are_doubted(
+    clean: Path, weald: Command, rng: np.random.Generator
+) -> None:
+    """Rows of one kind, in half of which a number was not taken and is 0."""
+    values = np.column_stack([rng.normal(60.0, 9.0, N), rng.normal(size=N)])
+    values[::2, 0] = 0.0
+    path = clean / "t.csv"
+    path.write_text("weight,x\n" + "".join(f"{a},{b}\n" for a, b in values))
+    args = ("fit", "t.csv", *QUICK, "--chains", "1", "--family", "diagonal", "--output", "json")
+    reasons = json.loads(weald(*args).out)["verdict"]["reasons"]
+    assert "one value that no other comes near, in weight: if it says" in " ".join(reasons)
+    text = path.read_text().replace("\n0.0,", "\n,")
+    path.write_text(text)
+    assert "no other comes near" not in weald(*args).out
+
+
 def test_trace_has_every_iteration_of_every_chain(points: Path, weald: Command) -> None:
     result = weald("fit", str(points), *QUICK, "--chains", "2", "--trace", "t.npz")
     assert result.code == 0, result.err

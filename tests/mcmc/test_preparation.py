@@ -6,6 +6,7 @@ from numpy.random import Generator
 from weald.mcmc.offline.preparation import (
     informative_columns,
     skewed_columns,
+    values_apart,
     without_absurd,
 )
 
@@ -52,3 +53,18 @@ def test_heavy_tails_are_seen_where_a_logarithm_mends_them(rng: Generator) -> No
     wide = np.exp(rng.normal(size=500))
     below = wide - 5.0
     assert skewed_columns(np.column_stack([normal, wide, below])).tolist() == [1]
+
+
+def test_values_that_stand_apart(rng: Generator) -> None:
+    whole = rng.integers(20, 90, 400).astype(np.float64)
+    zeros, nines = whole.copy(), rng.normal(size=400)
+    zeros[:30], nines[:30] = 0.0, 9.0
+    nines[30:60] = np.nan
+    rare, counts = whole.copy(), rng.integers(0, 30, 400).astype(np.float64)
+    rare[:10] = 0.0
+    counts[:200] = 0.0
+    codes = np.repeat([0.0, 7.0, 8.0, 9.0], 100)
+    found = values_apart(np.column_stack([whole, zeros, nines, rare, counts, codes]))
+    assert found == {1: 0.0, 2: 9.0}
+    # As they are standardised, or in any other unit.
+    assert list(values_apart(-3.0 * np.column_stack([whole, zeros]))) == [1]

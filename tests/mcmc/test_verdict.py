@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from weald.mcmc.estimate.evidence import Gain
-from weald.mcmc.estimate.verdict import verdict_of
+from weald.mcmc.estimate.verdict import Grouped, told_by_groups, verdict_of
 
 CLEAR = Gain(1.0, 0.1)
 
@@ -42,9 +42,31 @@ def test_chains_that_disagree() -> None:
 
 
 def test_groups_that_differ_from_draw_to_draw() -> None:
-    (reason,) = verdict_of(sizes(50, 50), CLEAR, groups_agree=0.4).reasons
+    (reason,) = verdict_of(sizes(50, 50), CLEAR, grouped=Grouped(0.4)).reasons
     assert "groups differ from draw to draw (adjusted Rand index 0.40)" in reason
-    assert verdict_of(sizes(50, 50), CLEAR, groups_agree=0.9).status == "ok"
+    assert verdict_of(sizes(50, 50), CLEAR, grouped=Grouped(0.9)).status == "ok"
+
+
+def test_one_group_of_all_is_doubted_where_clusters_predict_better() -> None:
+    (reason,) = verdict_of(sizes(50, 50), CLEAR, grouped=Grouped(1.0, 0.95, CLEAR)).reasons
+    assert "one group holds 95% of the rows, though clusters predict each better by 1.00" in reason
+    for fine in (Grouped(1.0, 0.85, CLEAR), Grouped(1.0, 1.0, Gain(0.1, 0.1))):
+        assert verdict_of(sizes(50, 50), CLEAR, grouped=fine).status == "ok"
+
+
+def test_groups_that_one_value_parts() -> None:
+    (reason,) = verdict_of(sizes(50, 50), CLEAR, grouped=Grouped(1.0, parted_by=["a", "b"])).reasons
+    assert "one value that no other comes near, in a, b" in reason
+    marked = np.arange(200) % 2 == 0
+    assert told_by_groups(marked, marked.astype(np.int64))
+    # Groups may part the others further, and one row in a hundred may be elsewhere.
+    finer = np.where(marked, 0, 1 + np.arange(200) % 4)
+    assert told_by_groups(marked, finer)
+    finer[0] = 1
+    assert told_by_groups(marked, finer)
+    finer[:20] = 1
+    assert not told_by_groups(marked, finer)
+    assert not told_by_groups(marked, np.zeros(200, dtype=np.int64))
 
 
 def test_one_cluster_is_an_answer_and_a_handful_of_rows_says_nothing() -> None:
