@@ -18,6 +18,8 @@ from weald.cli.terminal.options import Output, Wide, example
 from weald.cli.terminal.output import Form
 from weald.mcmc.schedule.registry import kernel_names
 
+from .engines import EngineName
+
 if TYPE_CHECKING:
     from weald.cli.config.settings import Settings
     from weald.mcmc.offline.fit import FitSettings
@@ -51,6 +53,7 @@ def add_to(app: typer.Typer) -> None:
             "weald fit yesterday.jsonl --config weald.toml",
             "weald fit friends.csv --family irm --picture blocks.png --hide 0.1 --out blocks.csv",
             "weald fit flights.graphml --family irm --param directed=true --links links.csv",
+            "weald fit days/ --engine local --shards 4 --out clusters.csv",
         )
     )(fit)
 
@@ -251,6 +254,25 @@ def fit(
             "of density below a number from 0 to 1.",
         ),
     ] = "both",
+    engine: Annotated[
+        EngineName | None,
+        typer.Option(
+            "--engine",
+            help="Fit in shards, none of which has all rows: a Parquet file, a folder of them, or "
+            ".npy.",
+        ),
+    ] = None,
+    shards: Annotated[
+        int, typer.Option("--shards", min=1, help="With --engine: into how many parts.")
+    ] = 2,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            "--work",
+            metavar="FOLDER",
+            help="With --engine: where shards keep rows and labels; by default a temporary folder.",
+        ),
+    ] = None,
     output: Output = Form.table,
     _wide: Wide = False,
 ) -> None:
@@ -275,6 +297,10 @@ def fit(
     and told, with its line; the rest is fitted.
 
     Without --iterations or --seconds each chain runs for 100 sweeps. Rows count from 0.
+
+    With --engine no process has all rows: DATA is Parquet, a folder of it or .npy, columns are
+    taken as they stand, clusters are gaussian unless --family says otherwise, and one chain of the
+    sub-cluster sampler runs over the shards. The number of shards does not change the result.
 
     With --family irm the file is a network and its vertices are clustered (infinite relational
     model): --param a and b for edges that are there or not, shape and rate with counts=true,
@@ -312,6 +338,32 @@ def fit(
         consensus=str(consensus),
         keep_labels=trace is not None,
     )
+    if engine is not None:
+        _refuse_in_shards(
+            {
+                "--config": config,
+                "--log": log,
+                "--unit-length": unit_length,
+                "--standardise": standardise,
+                "--components": None if components == "auto" else components,
+                "--trace": trace,
+                "--test": test,
+                "--kernel": None if kernel == "auto" else kernel,
+                "--chains": None if chains == 1 else chains,
+                "--hide": hide,
+                "--links": links,
+                "--picture": picture,
+                "--family irm": family == NETWORK_FAMILY,
+                "--init": init not in ("ibhc", "one"),
+            }
+        )
+        from .sharded import fit_table_in_shards
+
+        shown, valley = _level(level)
+        names = columns.split(",") if columns else None
+        told = (names, valley, out, shown)
+        fit_table_in_shards(data, settings, (engine, shards, work), told, output)
+        return
     if family == NETWORK_FAMILY:
         if test is not None:
             raise UsageError("--test is for rows; --hide predicts pairs of a network")
@@ -334,6 +386,13 @@ def fit(
     chosen = Columns(*(text.split(",") if text else [] for text in (columns, log)))
     files = (out, trace, test)
     _fit_rows(data, settings, (chosen, asked, configured), files, chains, level, output)
+
+
+def _refuse_in_shards(given: dict[str, object]) -> None:
+    """Raise UsageError for what a fit in shards does not do."""
+    asked = [name for name, value in given.items() if value]
+    if asked:
+        raise UsageError(f"{', '.join(asked)}: not with --engine, which fits columns as they stand")
 
 
 def _fit_rows(

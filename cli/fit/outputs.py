@@ -37,6 +37,7 @@ __all__ = [
     "kernel_rows",
     "summary_of_fit",
     "tell",
+    "tell_summary",
     "write_assignments",
     "write_trace",
 ]
@@ -120,19 +121,25 @@ def tell(fitted: Fitted, level: str, form: Form, held_out: dict[str, float] | No
     summary = _summary(fitted)
     if held_out is not None:
         summary["held_out"] = held_out
+    tell_summary(summary, fitted.names, level, form)
+
+
+def tell_summary(summary: dict[str, Any], names: Sequence[str], level: str, form: Form) -> None:
+    """Write a summary on standard output; ``names`` are those of the features of its clusters."""
     if form is not Form.table:
         write_record(summary, form)
         return
     # Under keys of their own: a feature may be called "size".
     features = [
-        Column(f"feature {name}", name, "right", spread_text, gives_way=1) for name in fitted.names
+        Column(f"feature {name}", name, "right", spread_text, gives_way=1) for name in names
     ]
     shown = {
         k: v for k, v in summary.items() if k not in ("params", "hyper", "verdict", "log_joint")
     }
-    shown["verdict"] = summary["verdict"]["status"]
-    for at, reason in enumerate(summary["verdict"]["reasons"]):
-        shown[f"reason {at + 1}"] = reason
+    if "verdict" in summary:
+        shown["verdict"] = summary["verdict"]["status"]
+        for at, reason in enumerate(summary["verdict"]["reasons"]):
+            shown[f"reason {at + 1}"] = reason
     for name in ("groups", "clusters"):
         rows = [
             {**row, **{f"feature {each}": told for each, told in row["features"].items()}}

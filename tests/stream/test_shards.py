@@ -1,0 +1,164 @@
+"""Fits in shards: processes that read a part each, die, and come to the same bits."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from weald.mcmc.estimate.agreement import adjusted_rand_index
+from weald.mcmc.offline.fit import FitSettings
+from weald.mcmc.sharded.fixed_order import shares_of_rows
+from weald.stream.errors import SourceError
+from weald.stream.shards.engine import ShardFaultError, ShardLostError
+from weald.stream.shards.local import LocalShards
+from weald.stream.shards.row_files import row_files, rows_of
+from weald.stream.shards.sharded_fit import ShardedFit, fit_in_shards, items_of_rows
+from weald.stream.shards.wire import decoded, encoded
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+N, CHUNK = 3_000, 256
+SETTINGS = FitSettings(iterations=8, seed=3)
+
+
+@pytest.fixture(scope="module")
+def truth() -> NDArray[np.int64]:
+    return np.random.default_rng(1).integers(0, 3, N)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, truth: NDArray[np.int64]) -> Path:
+    """Two Parquet files with row groups that end where no shard does, and a column of text."""
+    rng = np.random.default_rng(2)
+    values = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.5]])[truth] + rng.normal(size=(N, 2))
+    made = tmp_path_factory.mktemp("rows")
+    for name, part in (("a", slice(0, 1_300)), ("b", slice(1_300, N))):
+        columns: dict[str, Any] = {"id": [f"r{at}" for at in range(N)[part]]}
+        columns |= {f"x{j}": values[part, j] for j in range(2)}
+        parquet.write_table(pyarrow.table(columns), made / f"{name}.parquet", row_group_size=700)
+    np.save(made / "values.npy", values)
+    return made
+
+
+@contextmanager
+def running(folder: Path, kept: Path, n_shards: int) -> Iterator[LocalShards]:
+    files = row_files(sorted(folder.glob("*.parquet")), None)
+    shards = LocalShards(files, shares_of_rows(files.n, n_shards, CHUNK), CHUNK, kept)
+    try:
+        yield shards
+    finally:
+        shards.close()
+
+
+def told(shards: LocalShards, found: ShardedFit) -> dict[str, Any]:
+    """Everything that could differ, as bytes."""
+    items = np.concatenate(list(items_of_rows(shards, N)))
+    return {
+        "clusters": found.shown.cluster[items].tobytes(),
+        "probability": found.shown.probability[items].tobytes(),
+        "sums": found.sums.tobytes(),
+        "state": found.state.sums.tobytes(),
+        "joint": np.array(found.trace.log_joint).tobytes(),
+    }
+
+
+@pytest.fixture(scope="module")
+def alone(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, truth: NDArray[np.int64]
+) -> dict[str, Any]:
+    """What one shard comes to: the three clusters."""
+    with running(folder, tmp_path_factory.mktemp("one"), 1) as shards:
+        found = fit_in_shards(shards, N, SETTINGS)
+        result = told(shards, found)
+    clusters = np.frombuffer(result["clusters"], dtype=np.int64)
+    assert adjusted_rand_index(clusters, truth) > 0.85
+    assert found.sums[:, 0].sum() == N
+    # Rows between clusters change them from draw to draw, so that there is something to compare.
+    assert found.shown.probability.min() < 1.0
+    return result
+
+
+def test_three_shards_come_to_the_same_bits_though_one_dies(
+    folder: Path, alone: dict[str, Any], tmp_path: Path
+) -> None:
+    with running(folder, tmp_path, 3) as shards:
+        assert shards.n_shards == 3
+        victims = {2: 0, 5: 2}
+
+        def kill(done: int, _most: int | None, _k: int) -> None:
+            if done in victims:
+                os.kill(shards.process_ids[victims[done]], signal.SIGKILL)
+
+        before = shards.process_ids
+        found = fit_in_shards(shards, N, SETTINGS, kill)
+        after = shards.process_ids
+        assert told(shards, found) == alone
+    assert found.trace.n_remade == 2
+    assert [a != b for a, b in zip(before, after, strict=True)] == [True, False, True]
+
+
+def test_one_that_dies_in_a_pass_leaves_the_others_waiting(folder: Path, tmp_path: Path) -> None:
+    with running(folder, tmp_path, 2) as shards:
+        os.kill(shards.process_ids[1], signal.SIGSTOP)
+        rows = np.array([5, N - 1])
+        # It is asked while it stands still, and dies with the question unanswered.
+        os.kill(shards.process_ids[1], signal.SIGKILL)
+        with pytest.raises(ShardLostError, match="shard 1"):
+            shards.ask("sample", rows)
+        with pytest.raises(ShardLostError, match="shard 1"):
+            shards.ask("sample", rows)
+        shards.restart()
+        first, other = shards.ask("sample", rows)
+        assert (first[0].tolist(), other[0].tolist()) == ([0], [1])
+
+
+def test_a_shard_reads_its_rows_and_no_others(folder: Path, tmp_path: Path) -> None:
+    values = np.load(folder / "values.npy")
+    files = row_files(sorted(folder.glob("*.parquet")), None)
+    assert (files.columns, files.left_out, files.n) == (["x0", "x1"], ["id"], N)
+    for start, stop in ((0, 1), (650, 1_350), (2_900, N)):
+        made = tmp_path / str(start)
+        made.mkdir()
+        assert np.array_equal(rows_of(files, start, stop, made), values[start:stop])
+    array = row_files([folder / "values.npy"], ["x2"])
+    assert np.array_equal(rows_of(array, 7, 90, tmp_path), values[7:90, 1:])
+
+
+def test_files_that_do_not_go_together_are_refused(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.parquet"
+    parquet.write_table(pyarrow.table({"x0": [1.0]}), other)
+    with pytest.raises(SourceError, match="no column x1"):
+        row_files([folder / "a.parquet", other], None)
+    with pytest.raises(SourceError, match="named y; there are x0, x1"):
+        row_files([folder / "a.parquet"], ["y"])
+
+
+def test_what_a_shard_refuses_is_told(folder: Path, tmp_path: Path) -> None:
+    with (
+        running(folder, tmp_path, 2) as shards,
+        pytest.raises(ShardFaultError, match="shard 0: sums: not a command"),
+    ):
+        shards.ask("sums")
+
+
+def test_arrays_travel_as_they_are() -> None:
+    message = (
+        "a",
+        [np.arange(6.0).reshape(2, 3)[:, ::2], np.int64(3), (np.array([], "<i4"), None)],
+    )
+    name, (matrix, number, (empty, nothing)) = decoded(encoded(message))
+    assert (name, number, nothing, empty.dtype.str, empty.shape) == ("a", 3, None, "<i4", (0,))
+    assert matrix.tolist() == [[0.0, 2.0], [3.0, 5.0]]
+    assert matrix.flags.writeable
+    with pytest.raises(TypeError, match="does not travel"):
+        encoded(np.array(["text"]))
+    forged = encoded(np.zeros(1)).replace(b"<f8", b"|O8")
+    with pytest.raises(ValueError, match="not expected"):
+        decoded(forged)
