@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +45,10 @@ Labels = NDArray[np.int64]
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "real-tables.md"
 MOST_ROWS = 3000
 TOLD = "k-means, told K"
+LEVELS = ("Weald, clusters", "Weald, groups")
+BETTER = "the better of the two"
+_HANGING = {"initial_indent": "- ", "subsequent_indent": "  "}
+_FEW_TIMES, _LOW, _ALMOST_ALL = 3, 0.3, 0.9
 
 
 class Found(NamedTuple):
@@ -59,7 +64,11 @@ class Found(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a method found on a table."""
+    """What a method found on a table.
+
+    ``largest`` is the share of the rows in its largest cluster, ``largest_class`` that of the
+    largest class.
+    """
 
     table: str
     method: str
@@ -70,6 +79,8 @@ class Row(NamedTuple):
     error: float
     doubted: bool
     seconds: float
+    largest: float
+    largest_class: float
 
 
 def weald(seen: Values, others: Values, _: int) -> list[tuple[str, Found]]:
@@ -87,8 +98,8 @@ def weald(seen: Values, others: Values, _: int) -> list[tuple[str, Found]]:
     table = seen, [f"x{column}" for column in range(seen.shape[1])]
     doubted = judged(seen, result, groups, CUT, table)["verdict"]["status"] == "warn"
     return [
-        ("Weald, clusters", Found(labels, *density, doubted)),
-        ("Weald, groups", Found(groups, doubted=doubted)),
+        (LEVELS[0], Found(labels, *density, doubted)),
+        (LEVELS[1], Found(groups, doubted=doubted)),
     ]
 
 
@@ -189,6 +200,8 @@ def rows_of(name: str) -> list[Row]:
                     each.error,
                     each.doubted,
                     seconds,
+                    _largest(each.labels),
+                    _largest(labels),
                 )
             )
             print(
@@ -200,11 +213,24 @@ def rows_of(name: str) -> list[Row]:
     return rows
 
 
-def summary(rows: Sequence[Row]) -> list[tuple[str, float, float, float]]:
-    """For each method its mean index on all tables and on those that nothing was set on, seconds.
+def _largest(labels: Labels) -> float:
+    return float(np.unique(labels, return_counts=True)[1].max() / labels.size)
 
-    One more line has the better of Weald's two levels on each table.
-    """
+
+def better_levels(rows: Sequence[Row]) -> list[Row]:
+    """The better of the two levels that Weald shows, by index, for each table."""
+    tables = list(dict.fromkeys(row.table for row in rows))
+    levels = [row for row in rows if row.method in LEVELS]
+    return [
+        max((row for row in levels if row.table == table), key=lambda row: row.index)._replace(
+            method=BETTER
+        )
+        for table in tables
+    ]
+
+
+def summary(rows: Sequence[Row]) -> list[tuple[str, float, float, float]]:
+    """For each method its mean index on all tables and where nothing was set, and seconds."""
     names = list(dict.fromkeys(row.method for row in rows))
     lines = []
     for name in names:
@@ -221,8 +247,95 @@ def summary(rows: Sequence[Row]) -> list[tuple[str, float, float, float]]:
     return lines
 
 
+def sentences(rows: Sequence[Row]) -> list[str]:
+    """What the tables say of Weald, its losses included."""
+    shown = better_levels(rows)
+    peers = [row for row in rows if row.method not in (*LEVELS, TOLD)]
+    return [
+        _of_means(rows, shown),
+        _of_densities(rows),
+        _of_counts(shown, peers),
+        _of_verdicts(shown),
+        _of_shares([row for row in rows if row.method in LEVELS]),
+    ]
+
+
+def _of_means(rows: Sequence[Row], shown: Sequence[Row]) -> str:
+    means = summary([*rows, *shown])
+    own = next(line for line in means if line[0] == BETTER)
+    parts = []
+    for where, at in (("all tables", 1), ("those without a star", 2)):
+        peers = [line for line in means if line[0] not in (*LEVELS, BETTER, TOLD)]
+        best = max(peers, key=lambda line: line[at])
+        k_means = next(line for line in means if line[0] == TOLD)
+        parts.append(
+            f"On {where} the better of its two levels has a mean index of {own[at]:.2f}, "
+            f"the best peer that is not told K ({best[0]}) {best[at]:.2f}, and k-means, which is, "
+            f"{k_means[at]:.2f}."
+        )
+    return " ".join(parts) + " (Which level is better nobody knows beforehand: see both columns.)"
+
+
+def _of_densities(rows: Sequence[Row]) -> str:
+    """A method is as good as first if it is within its own standard error of the best."""
+    behind = []
+    own = [row for row in rows if row.method == LEVELS[0]]
+    for row in own:
+        others = [each.density for each in rows if each.table == row.table]
+        if row.density + row.error < np.nanmax(others):
+            behind.append(row.table)
+    n_first = len(own) - len(behind)
+    return (
+        f"Its density of held-out rows is first or within one standard error of the first on "
+        f"{n_first} of {len(own)} tables ({n_first / len(own):.0%}){_but(behind)}."
+    )
+
+
+def _of_counts(shown: Sequence[Row], peers: Sequence[Row]) -> str:
+    many = []
+    for row in shown:
+        best = max((peer for peer in peers if peer.table == row.table), key=lambda peer: peer.index)
+        if row.n_clusters > _FEW_TIMES * best.n_clusters:
+            many.append(f"{row.table} ({row.n_clusters}, {best.method} {best.n_clusters})")
+    return (
+        "At its better level it has more than three times as many clusters as the best peer that "
+        f"is not told K on {len(many)} tables{_named(many)}."
+    )
+
+
+def _of_verdicts(shown: Sequence[Row]) -> str:
+    low = [row for row in shown if row.index < _LOW]
+    silent = [row.table for row in low if not row.doubted]
+    high = [row for row in shown if row.index >= _LOW]
+    return (
+        f"Its verdict doubts {len(low) - len(silent)} of the {len(low)} tables on which the better "
+        f"index is below {_LOW}{_but(silent)}, and {sum(row.doubted for row in high)} of the other "
+        f"{len(high)}."
+    )
+
+
+def _of_shares(levels: Sequence[Row]) -> str:
+    huge = [
+        f"{row.method.partition(', ')[2]} of {row.table}"
+        for row in levels
+        if row.largest > _ALMOST_ALL >= row.largest_class
+    ]
+    return (
+        f"More than nine tenths of the rows are in one cluster or group, and in no class, on "
+        f"{len(huge)} tables{_named(huge)}."
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    return f": {', '.join(names)}" if names else ""
+
+
+def _but(names: Sequence[str]) -> str:
+    return f", but not {', '.join(names)}" if names else ""
+
+
 def page(rows: Sequence[Row]) -> str:
-    """The document: a line for each table, an index for each method."""
+    """The document: what the tables say, then a line for each, an index for each method."""
     methods = list(dict.fromkeys(row.method for row in rows))
     tables = list(dict.fromkeys(row.table for row in rows))
     at = {(row.table, row.method): row for row in rows}
@@ -234,6 +347,8 @@ def page(rows: Sequence[Row]) -> str:
         "their defaults and see the same rows, as the benchmark says; k-means alone is told the",
         "number of classes. Weald's rules were set on the tables with a star. A question mark says",
         "that Weald's own verdict is to doubt what it found.",
+        "",
+        *(line for said in sentences(rows) for line in wrap(said, 100, **_HANGING)),
         "",
         "| table | " + " | ".join(methods) + " |",
         "|---|" + "---|" * len(methods),
