@@ -27,7 +27,6 @@ __all__ = ["Metrics"]
 
 OTHER = "other"
 EMPTY_AT_START = (
-    "weald_workers",
     "weald_assigned_partitions",
     "weald_paused_partitions",
     "weald_clusters",
@@ -298,9 +297,23 @@ class Metrics:
 
     # Refinement by workers.
 
-    def workers(self, alive: int) -> None:
-        """Tell how many workers were heard of lately."""
-        self._set("weald_workers", alive)
+    def workers(self, alive: Mapping[str, int]) -> None:
+        """Tell how many workers of each role were heard of lately."""
+        for role, n in alive.items():
+            self._set("weald_workers", n, role)
+
+    def role_lease(
+        self, role: str, proposed: int, accepted: int, seconds: float, squared_jump: float
+    ) -> None:
+        """Count what the kernels of one lease came to, for the role that it was meant for.
+
+        ``seconds`` are those of processors; the jump is that of the sum of squared shares.
+        """
+        self._add("weald_role_leases_total", 1, role)
+        self._add("weald_role_proposed_total", proposed, role)
+        self._add("weald_role_accepted_total", accepted, role)
+        self._add("weald_role_processor_seconds_total", seconds, role)
+        self._add("weald_role_squared_jump_total", squared_jump, role)
 
     def leases(self, outcome: str, n: int) -> None:
         """Count leases that were closed; `outcome` is one of `names.LEASE_OUTCOMES`."""

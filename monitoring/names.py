@@ -164,7 +164,22 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
     Metric("weald_hyperparameter", "gauge", "Value in the chain, by name.", ("name",)),
     # Refinement by workers.
-    Metric("weald_workers", "gauge", "Workers heard of lately."),
+    Metric("weald_workers", "gauge", "Workers heard of lately.", ("role",)),
+    Metric("weald_role_leases_total", "counter", "Leases of a role taken back.", ("role",)),
+    Metric("weald_role_proposed_total", "counter", "Moves its kernels proposed.", ("role",)),
+    Metric("weald_role_accepted_total", "counter", "Moves its kernels made.", ("role",)),
+    Metric(
+        "weald_role_processor_seconds_total",
+        "counter",
+        "Processor time of its kernels.",
+        ("role",),
+    ),
+    Metric(
+        "weald_role_squared_jump_total",
+        "counter",
+        "Squared changes, lease by lease, of the sum of squared shares.",
+        ("role",),
+    ),
     Metric("weald_leases_total", "counter", "Leases closed, by what became of them.", ("outcome",)),
     Metric("weald_late_returns_total", "counter", "Returns dropped as late or repeated."),
     Metric("weald_lease_round_seconds", "gauge", "Time that the last round of leases was out."),

@@ -47,6 +47,26 @@ ROUND_COLUMNS = (
     Column("seconds", "seconds", "right", gives_way=1),
 )
 
+ROLE_COLUMNS = (
+    Column("role", "role"),
+    Column("leases", "leases", "right"),
+    Column("proposed", "proposed", "right"),
+    Column("accepted", "accepted", "right"),
+    Column(
+        "processor_seconds",
+        "processor seconds",
+        "right",
+        lambda value: f"{value:.2f}",
+        gives_way=1,
+    ),
+    Column(
+        "squared_jump_per_second",
+        "squared jump per second",
+        "right",
+        lambda value: "" if value is None else f"{value:.3g}",
+    ),
+)
+
 
 def add_to(app: typer.Typer) -> None:
     """Register the command of this module."""
@@ -66,8 +86,10 @@ def status(
     The account of each partition adds up: received = inserted + duplicate + dead letters. A new
     stream has none until its first model.warmup_records observations are there; until then this
     says how many a running Weald has. The lag (records of the topic that SQL does not hold yet) and
-    the number of workers are known while the writer runs on this machine. Leases are those of the
-    last rounds by what became of them, where workers refine; `weald watch` names the workers.
+    the workers of each role are known while the writer runs on this machine. Leases are those of
+    the last rounds by what became of them, where workers refine, and for each role what those that
+    came back did: moves, processor time, and how far they moved what is slow in that time (squared
+    changes of the sum of the clusters' squared shares). `weald watch` names the workers.
     Where a topic was another one than was read, the account of the earlier one stays under the name
     that the decision about it tells (`weald run --help`).
     """
@@ -85,6 +107,7 @@ def status(
         "partitions": LEDGER_COLUMNS,
         "log_decisions": DECISION_COLUMNS,
         "last_refinement": ROUND_COLUMNS,
+        "roles": ROLE_COLUMNS,
     }
     write_record(_brief(answer) if output is Form.table else answer, output, tables=tables)
 
@@ -120,6 +143,7 @@ def _in_full(config: Path | None, set_: list[str] | None, stream: str | None) ->
             **asdict(state.reader.status(state.stream)),
             "dead_letter_reasons": state.reader.dead_letter_counts(state.stream),
             "leases": state.reader.lease_counts(state.stream),
+            "roles": [asdict(row) for row in state.reader.roles(state.stream)],
             "partitions": [asdict(row) for row in state.reader.ledger(state.stream)],
             "log_decisions": [
                 {name: value for name, value in asdict(row).items() if name != "mark"}

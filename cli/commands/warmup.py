@@ -63,7 +63,7 @@ def compile_kernels(family: str) -> float:
     chain = MixtureChain.start(FAMILIES[family].build({}, sample), build_prior("dp", {}), seed=0)
     chain.insert(sample)
     chain.refine()
-    lent = chain.lend(np.random.default_rng(0), 1, Budget("tgmcmc,gibbs", 1, 0))
+    lent = chain.lend(np.random.default_rng(0), [Budget("tgmcmc,gibbs", 1, 0)])
     chain.adopt([(each.atoms, work(each.lease).labels) for each in lent])
     chain.log_weights(sample[:2])
     return time.perf_counter() - start

@@ -162,10 +162,24 @@ def _drawn(look: dict[str, Any]) -> RenderableType:
             kernels.add_row(name, number(row["acceptance"]), number(row["nats_per_second"]))
         parts.append(kernels)
     if "leases" in look:
-        workers = Table("worker", "leases held", "seconds since heard of", box=box.SIMPLE)
+        workers = Table("worker", "role", "leases held", "seconds since heard of", box=box.SIMPLE)
         for row in look["workers"] or []:
-            workers.add_row(row["name"], number(row["n_held"]), number(row["idle_seconds"]))
+            held, idle = number(row["n_held"]), number(row["idle_seconds"])
+            workers.add_row(row["name"], row["role"], held, idle)
         parts += [workers, f"leases: {number(look['leases']) or 'none yet'}"]
+        if look["roles"]:
+            parts.append(_roles(look["roles"]))
         if look["workers"] is None:
             parts.append("Redis does not answer: workers are not known")
     return Group(*parts)
+
+
+def _roles(rows: list[dict[str, Any]]) -> RenderableType:
+    from rich import box
+    from rich.table import Table
+
+    shown = ("leases", "proposed", "accepted", "processor_seconds", "squared_jump_per_second")
+    roles = Table("role", *(name.replace("_", " ") for name in shown), box=box.SIMPLE)
+    for row in rows:
+        roles.add_row(row["role"], *(number(row[name]) for name in shown))
+    return roles

@@ -19,6 +19,7 @@ from weald.cli.service.signals import stopping_on_signals
 from weald.cli.terminal.opened import open_settings
 from weald.cli.terminal.options import Config, Logs, Set, example
 from weald.cli.terminal.output import note
+from weald.mcmc.schedule.registry import ALL, ROLES
 
 if TYPE_CHECKING:
     from weald.cli.config.settings import Settings
@@ -33,6 +34,7 @@ def add_to(app: typer.Typer) -> None:
         epilog=example(
             "weald worker",
             "weald worker --threads 4",
+            "weald worker --role subc --threads 2",
             "weald worker --set redis.url=redis://redis:6379/0 --set stream.name=orders",
         )
     )(worker)
@@ -43,6 +45,15 @@ def worker(
     threads: Annotated[
         int, typer.Option("--threads", min=1, help="Leases to work on at the same time.")
     ] = 1,
+    role: Annotated[
+        str,
+        typer.Option(
+            "--role",
+            metavar="ROLE",
+            help=f"Which leases to take: {', '.join(ROLES)}.",
+            show_default=True,
+        ),
+    ] = ALL,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Do not tell of each lease that is done.")
     ] = False,
@@ -56,18 +67,25 @@ def worker(
     join and leave at any time; each needs the same weald.toml and Redis, but neither SQL nor the
     topic. A worker that is killed loses its lease to another, and nothing else.
 
+    A role says which kernels the leases have that the writer makes for a worker: tgmcmc moves
+    subtrees, sdds splits smartly and merges dumbly and the other way round, subc redraws all labels
+    at once and splits by launched sub-clusters, each beside Gibbs sampling; all has the stream's
+    own kernels (refinement.kernels). Start several of each as you like: whichever there are, the
+    same posterior is sampled, and `weald status` tells what each role brings.
+
     SIGTERM and Ctrl-C finish the leases in hand; a second Ctrl-C stops at once.
     """
     log_to_standard_error(log_format, logging.WARNING if quiet else logging.INFO)
     settings = open_settings(config, set_).settings
-    _check(settings)
+    _check(settings, role)
     if settings.workers.nice:
         os.nice(settings.workers.nice)
     with (
-        working_threads(settings, threads, quiet=quiet) as working,
+        working_threads(settings, threads, role, quiet=quiet) as working,
         stopping_on_signals(working.stop, "the leases in hand") as received,
     ):
-        note(f"{threads} at work for stream {settings.stream.name}; leases through redis")
+        at_work = f"{threads} at work" if role == ALL else f"{threads} at work as {role}"
+        note(f"{at_work} for stream {settings.stream.name}; leases through redis")
         for thread in working.threads:
             thread.join()
     if signal.SIGINT in received:
@@ -91,12 +109,14 @@ class _Working:
 
 
 @contextmanager
-def working_threads(settings: Settings, n: int, *, quiet: bool = True) -> Iterator[_Working]:
-    """Run ``n`` workers on threads of this process; at the end let them finish."""
+def working_threads(
+    settings: Settings, n: int, role: str = ALL, *, quiet: bool = True
+) -> Iterator[_Working]:
+    """Run ``n`` workers of a role on threads of this process; at the end let them finish."""
     from weald.storage.redis.lease_queue import LeaseQueue
     from weald.stream.worker.worker import Worker, worker_name
 
-    queues = [LeaseQueue(settings.redis, settings.stream.name) for _ in range(n)]
+    queues = [LeaseQueue(settings.redis, settings.stream.name, (role,)) for _ in range(n)]
     tell = (lambda _: None) if quiet else _tell
     working = _Working([Worker(queue, settings.workers, worker_name(), tell) for queue in queues])
     for thread in working.threads:
@@ -118,12 +138,12 @@ def _tell(done: Done) -> None:
     )
 
 
-def _check(settings: Settings) -> None:
+def _check(settings: Settings, role: str) -> None:
     from weald.cli.errors import NotReadyError
-    from weald.mcmc.schedule.stream_kernels import require_runnable
+    from weald.mcmc.schedule.stream_kernels import require_role
     from weald.stream.model.model import prior_of
 
-    require_runnable(settings.workers.kernels, prior_of(settings.model))
+    require_role(role, settings.workers.kernels, prior_of(settings.model))
     if not settings.redis.enabled:
         raise NotReadyError(
             "workers get their leases through Redis, which is switched off",

@@ -13,6 +13,7 @@ __all__ = ["Running", "running"]
 
 # A question must not wait for a process that hangs.
 _TIMEOUT_SECONDS = 1.0
+_ROLE = re.compile(r'role="(\w+)"')
 _SAMPLE = re.compile(r"^(weald_\w+)\{([^}]*)\} (\S+)$", re.MULTILINE)
 
 
@@ -28,13 +29,13 @@ class Running:
         Records of all its partitions that SQL does not hold yet, and the age of the last committed
         one of the partition that is furthest behind.
     n_workers
-        Workers that it has heard of lately.
+        Workers of each role that it has heard of lately, roles without any left out.
     """
 
     n_held: int
     lag_records: int
     lag_seconds: float
-    n_workers: int
+    n_workers: dict[str, int]
 
 
 def running(settings: Settings) -> Running | None:
@@ -44,9 +45,13 @@ def running(settings: Settings) -> Running | None:
         return None
     stream = f'stream="{settings.stream.name}"'
     found: dict[str, list[float]] = {}
+    workers: dict[str, int] = {}
     for name, labels, value in _SAMPLE.findall(text):
-        if stream in labels.split(","):
-            found.setdefault(name, []).append(float(value))
+        if stream not in labels.split(","):
+            continue
+        found.setdefault(name, []).append(float(value))
+        if name == "weald_workers" and float(value):
+            workers.update({role: round(float(value)) for role in _ROLE.findall(labels)})
     if "weald_held_observations" not in found:
         return None
 
@@ -57,7 +62,7 @@ def running(settings: Settings) -> Running | None:
         n_held=round(sum(values("weald_held_observations"))),
         lag_records=round(sum(values("weald_partition_lag_records"))),
         lag_seconds=max(values("weald_partition_lag_seconds"), default=0.0),
-        n_workers=round(sum(values("weald_workers"))),
+        n_workers=workers,
     )
 
 

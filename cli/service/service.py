@@ -17,7 +17,8 @@ import msgspec
 from weald.cli.errors import NotReadyError
 from weald.cli.terminal.opened import sqlite_file
 from weald.cli.terminal.output import note
-from weald.mcmc.schedule.stream_kernels import require_runnable
+from weald.mcmc.schedule.registry import ALL, ROLES
+from weald.mcmc.schedule.stream_kernels import require_role
 from weald.monitoring.exporter import Exporter
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
@@ -218,13 +219,15 @@ def service(settings: Settings, source: Source, *, next_port: bool = False) -> I
 def _let_workers_refine(
     settings: Settings, engine: Engine, store: SqlStore, watch: Telemetry, open_things: ExitStack
 ) -> None:
-    require_runnable(settings.workers.kernels, prior_of(settings.model))
+    require_role(ALL, settings.workers.kernels, prior_of(settings.model))
     if not settings.redis.enabled:
         raise NotReadyError(
             "refinement.mode is workers, whose leases go through Redis, which is switched off",
             next_step="--set redis.enabled=true",
         )
-    queue = open_things.enter_context(LeaseQueue(settings.redis, settings.stream.name))
+    queue = open_things.enter_context(
+        LeaseQueue(settings.redis, settings.stream.name, tuple(ROLES))
+    )
     engine.refine_by(Refinery(settings.workers, queue, store, watch))
 
 

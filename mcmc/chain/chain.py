@@ -251,24 +251,26 @@ class MixtureChain(Holdings):
         report = KernelReport("gibbs", "exact", n_steps, n_steps, 0.0, after - before, seconds)
         return Refinement(before, after, self.n_blocks, (report,), seconds)
 
-    def lend(self, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
-        """Deal the blocks out by coins to ``n_leases`` leases, as far as the prior allows.
+    def lend(self, rng: Generator, budgets: Sequence[Budget]) -> list[Lent]:
+        """Deal the blocks out by coins to a lease for each budget, or as many as the prior allows.
 
-        Draws from ``rng``, not from the chain's generator; each lease gets the budget with a seed
-        of its own. Until :meth:`adopt` the chain takes arrivals and removals as ever.
+        Draws from ``rng``, not from the chain's generator; each lease gets its budget with a seed
+        of its own. The budgets are fixed before the coins are thrown, so that which kernels a block
+        meets says nothing about it. Until :meth:`adopt` the chain takes arrivals and removals as
+        ever.
         """
         position = self._position()
         guide = self._freeze(position.model)
         self._lending = OutstandingLeases()
         labels, present = position.labels(), self._present()
-        n_leases = concurrency(self.prior, self.n_observations, n_leases)
+        n_leases = concurrency(self.prior, self.n_observations, len(budgets))
         lent = []
-        for atoms in coin_groups(rng, labels, n_leases):
+        for budget, atoms in zip(budgets, coin_groups(rng, labels, n_leases), strict=False):
             seed = int(rng.integers(2**63))
             if atoms.shape[0]:
-                each = budget._replace(seed=seed)
+                own = budget._replace(seed=seed)
                 model = (self.family, self.prior)
-                lease = make_lease(model, guide, labels, (atoms, n_leases), each)
+                lease = make_lease(model, guide, labels, (atoms, n_leases), own)
                 lent.append(Lent(present[atoms], lease))
         return lent
 

@@ -5,6 +5,8 @@ are drawn together from one matrix product. Blocks are numbered 0 to k - 1 here.
 """
 
 import os
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -28,6 +30,7 @@ __all__ = [
     "log_blocks_ratio",
     "log_marginals",
     "log_sizes",
+    "processor_seconds",
     "require_dense",
     "super_clusters",
 ]
@@ -39,6 +42,13 @@ Matrix = NDArray[np.float64]
 _CHUNK = 8192
 # Entries up to which a dense matrix of members costs less than to make a sparse one.
 _FEW = 4096
+# What threads have worked for each thread that asked them to.
+_helped = threading.local()
+
+
+def processor_seconds() -> float:
+    """Processor time of the calling thread, and of those that have drawn labels for it."""
+    return time.thread_time() + float(getattr(_helped, "seconds", 0.0))
 
 
 def require_dense(rows: object) -> Matrix:
@@ -106,11 +116,13 @@ def draw_labels(
     uniform = rng.random((n,))
     labels = np.empty(n, dtype=np.int64)
 
-    def label(start: int) -> None:
+    def label(start: int) -> float:
+        began = time.thread_time()
         part = slice(start, start + _CHUNK)
         log_p = rows[part] @ natural.T
         log_p += sizes[part, None] * log_weights
         labels[part] = _chosen(uniform[part], log_p)
+        return time.thread_time() - began
 
     starts = range(0, n, _CHUNK)
     n_threads = min(len(starts), os.cpu_count() or 1)
@@ -120,7 +132,7 @@ def draw_labels(
         return labels
     # Threads do: NumPy lets go of the interpreter's lock, and rows need not travel.
     with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(label, starts))
+        _helped.seconds = getattr(_helped, "seconds", 0.0) + sum(pool.map(label, starts))
     return labels
 
 

@@ -1,7 +1,6 @@
 """What a worker does with a lease: a fixed number of moves, and the way back."""
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -11,6 +10,7 @@ from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.chain.position import Position
+from weald.mcmc.conditional.labels import processor_seconds
 from weald.mcmc.contract import Kernel, MixtureState
 from weald.mcmc.schedule.kernel_report import KernelReport
 from weald.mcmc.schedule.ledger import Ledger
@@ -25,12 +25,15 @@ from weald.treecore.prior.base import log_size
 from .leases import Lease
 from .restricted_guide import regrow
 
-__all__ = ["Returned", "lease_kernels", "work"]
+__all__ = ["Returned", "lease_kernels", "squared_jump", "work"]
 
 
 @dataclass(frozen=True, eq=False)
 class Returned:
-    """A new partition of the lease's atoms: canonical labels (u), and what each kernel did."""
+    """A new partition of the lease's atoms: canonical labels (u), and what each kernel did.
+
+    The kernels' seconds are those of processors, of however many at the same time.
+    """
 
     labels: NDArray[np.int64]
     kernels: tuple[KernelReport, ...]
@@ -98,7 +101,18 @@ def work(lease: Lease, rng: Any = None) -> Returned:
     ledger = Ledger(_log_weight(position))
     for _ in range(lease.budget.sweeps):
         for kernel in kernels:
-            began = time.perf_counter()
+            began = processor_seconds()
             tally = kernel.sweep(source, position)
-            ledger.note(kernel, tally, _log_weight(position), time.perf_counter() - began)
+            ledger.note(kernel, tally, _log_weight(position), processor_seconds() - began)
     return Returned(position.labels(), ledger.reports())
+
+
+def squared_jump(lease: Lease, labels: NDArray[np.int64], n: int) -> float:
+    """Squared change, by a lease that came back, of the sum of squared shares of its blocks.
+
+    Shares are those of all ``n`` observations of the round. The statistic is a slow one: what moves
+    it far for its time mixes well, whatever becomes of the log joint
+    (``split-merge-samplers.md`` section 5.4).
+    """
+    before, after = (np.bincount(each, weights=lease.size) / n for each in (lease.labels, labels))
+    return float((after @ after - before @ before) ** 2)

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.schedule.registry import ALL
 from weald.treecore.compiled.draw import below
 from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.interface.base import statistics_width
@@ -49,11 +50,15 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class Budget(NamedTuple):
-    """How much a lease does: sweeps of each of the comma-joined kernels, from a seed of its own."""
+    """How much a lease does: sweeps of each of the comma-joined kernels, from a seed of its own.
+
+    ``role`` is that of the workers whom it is meant for. Whoever works on it comes to the same.
+    """
 
     kernels: str
     sweeps: int
     seed: int
+    role: str = ALL
 
 
 class Pair(NamedTuple):
@@ -145,7 +150,8 @@ class Lease:
             "family": [spec.name, spec.parameters(self.family)],
             "prior": [self.prior.name, self.prior.parameters()],
             "log_share": self.log_share,
-            "budget": list(self.budget),
+            "budget": list(self.budget[:3]),
+            "role": self.budget.role,
             "n_features": _n_features(self.family),
         }
         return {
@@ -172,7 +178,7 @@ class Lease:
             rows=arrays["rows"],
             form=(arrays["n_leaves"], arrays["order"]),
             anchors=arrays["anchors"],
-            budget=Budget(*about["budget"]),
+            budget=Budget(*about["budget"])._replace(role=about.get("role", ALL)),
         )
 
 

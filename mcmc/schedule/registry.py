@@ -6,7 +6,16 @@ ledgers and the reference of kernels all read this list. It loads no kernel.
 
 from weald.mcmc.contract import Data, Entry
 
-__all__ = ["PAST", "REGISTRY", "SCHEDULES", "STREAM_SCHEDULES", "entries", "kernel_names"]
+__all__ = [
+    "ALL",
+    "PAST",
+    "REGISTRY",
+    "ROLES",
+    "SCHEDULES",
+    "STREAM_SCHEDULES",
+    "entries",
+    "kernel_names",
+]
 
 # What a guided kernel's name ends with that takes its reference partitions from the past.
 PAST = "-history"
@@ -67,6 +76,16 @@ SCHEDULES: dict[Data, dict[str, tuple[str, ...]]] = {
 STREAM_SCHEDULES: dict[Data, dict[str, tuple[str, ...]]] = {
     "mixture": {"auto": ("tgmcmc", "gibbs")},
     "network": {"auto": ("sdds", "rgsm", "gibbs")},
+}
+
+# What a worker of each role runs on every lease that it is given. Each reaches every partition by
+# itself. The first has no list of its own but runs the stream's, `refinement.kernels`.
+ALL = "all"
+ROLES: dict[str, tuple[str, ...]] = {
+    ALL: (),
+    "tgmcmc": ("tgmcmc", "gibbs"),
+    "sdds": ("sdds", "gibbs"),
+    "subc": ("subc", "sams", "gibbs"),
 }
 
 

@@ -14,13 +14,19 @@ from weald.treecore.errors import ParameterError
 from weald.treecore.prior import PartitionPrior
 
 from .kernels import KERNELS, NETWORK_KERNELS, Kernels
-from .registry import STREAM_SCHEDULES
+from .registry import ROLES, STREAM_SCHEDULES
 
 if TYPE_CHECKING:
     from weald.mcmc.chain.position import Position
     from weald.mcmc.relational.position import VertexPosition
 
-__all__ = ["kernels_of_networks", "require_runnable", "stream_kernels"]
+__all__ = [
+    "kernels_of_networks",
+    "require_role",
+    "require_runnable",
+    "role_kernels",
+    "stream_kernels",
+]
 
 _GIBBS_ATOMS = 1000
 
@@ -67,3 +73,18 @@ def require_runnable(names: str, prior: PartitionPrior) -> None:
             f"{needing[0]} needs a prior of product form (dp, pitman-yor, nggp), not {prior.name}: "
             "choose other kernels (refinement.kernels)"
         )
+
+
+def role_kernels(role: str, names: str) -> str:
+    """Comma-joined kernels of a role's leases, where ``names`` are the stream's own."""
+    return ",".join(ROLES[role]) or names
+
+
+def require_role(role: str, names: str, prior: PartitionPrior) -> None:
+    """Raise ParameterError where no worker can have this role: see :func:`require_runnable`."""
+    if role not in ROLES:
+        raise ParameterError(f"there is no role {role!r}: choose among {', '.join(ROLES)}")
+    try:
+        require_runnable(role_kernels(role, names), prior)
+    except ParameterError as error:
+        raise ParameterError(f"no worker can have the role {role}: {error}") from error

@@ -10,7 +10,7 @@ through ``Plan.launch`` sweeps of [weights, parameters, all sides at once]; the 
 proposal, and their probabilities given the last parameters enter the ratio. A merge is judged by
 the same launch, its last sides forced to the present ones. Each sweep is one map-reduce; the
 labels of many atoms are drawn by all cores at once. In the refinement plane this is the sampler of
-a whole shard: ``workers.leases = 1`` with ``subc`` among ``workers.kernels``.
+a whole shard: ``workers.leases = 1`` and workers of the role ``subc``.
 
 Exact and irreducible. It proposes splits well; merges of large blocks are rarely accepted, because
 forced sides under drawn parameters are improbable: run it beside ``sams``, ``sdds`` or ``dm``.

@@ -1,4 +1,4 @@
-"""Refinement by workers: who is there, what became of the leases, and how stale their work is."""
+"""Refinement by workers: who is there, what became of leases, how stale they are, each role's."""
 
 from typing import Final
 
@@ -14,9 +14,9 @@ _LEASES = Row(
     [
         Panel(
             "Workers",
-            "Workers heard of lately, where refinement.mode is workers.",
+            "Workers of each role heard of lately, where refinement.mode is workers.",
             "short",
-            [Query(largest("weald_workers", "stream"), "{{stream}}")],
+            [Query(largest("weald_workers", "stream, role"), "{{stream}} {{role}}")],
         ),
         Panel(
             "Cores at work",
@@ -64,9 +64,54 @@ _LEASES = Row(
     ],
 )
 
+_SECONDS = counter_rate("weald_role_processor_seconds_total", "role")
+_PROPOSED = counter_rate("weald_role_proposed_total", "role")
+_ROLES = Row(
+    "Roles",
+    [
+        Panel(
+            "Cores by role",
+            "Cores that the kernels of each role's leases take.",
+            "short",
+            [Query(_SECONDS, "{{role}}")],
+            stacked=True,
+        ),
+        Panel(
+            "Mixing by role",
+            "Squared changes of the sum of the clusters' squared shares, lease by lease, per "
+            "processor second: the more, the better a role mixes what is slow for its time.",
+            "short",
+            [
+                Query(
+                    f"{counter_rate('weald_role_squared_jump_total', 'role')} / ({_SECONDS} > 0)",
+                    "{{role}}",
+                )
+            ],
+        ),
+        Panel(
+            "Acceptance by role",
+            "Share of a role's proposals that were accepted.",
+            "percentunit",
+            [
+                Query(
+                    f"{counter_rate('weald_role_accepted_total', 'role')} / ({_PROPOSED} > 0)",
+                    "{{role}}",
+                )
+            ],
+        ),
+        Panel(
+            "Leases by role",
+            "Leases of each role taken back per second.",
+            "cps",
+            [Query(counter_rate("weald_role_leases_total", "role"), "{{role}}")],
+            stacked=True,
+        ),
+    ],
+)
+
 WORKERS: Final = Dashboard(
     "weald-workers",
     "Weald: workers",
     "Workers, their leases, and what came too late to count.",
-    [_LEASES],
+    [_LEASES, _ROLES],
 )

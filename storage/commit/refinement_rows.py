@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["AdoptionRow", "LeaseRow", "RoundRow"]
+__all__ = ["AdoptionRow", "LeaseRow", "RoleRow", "RoundRow"]
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -33,6 +33,14 @@ class LeaseRow:
         Who returned it.
     begun_seq, begun_publication
         The point of the stream at which its round began; None where an earlier Weald offered it.
+    role
+        Of the workers that it was meant for; None where an earlier Weald offered it.
+    proposed, accepted
+        Moves of its kernels, where it was adopted.
+    squared_jump
+        Squared change of the sum of squared shares of all observations.
+    processor_seconds
+        What its kernels took.
     """
 
     round_number: int
@@ -45,6 +53,36 @@ class LeaseRow:
     worker: str | None = None
     begun_seq: int | None = None
     begun_publication: int | None = None
+    role: str | None = None
+    proposed: int | None = None
+    accepted: int | None = None
+    squared_jump: float | None = None
+    processor_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class RoleRow:
+    """What the adopted leases of one role came to, over the rounds that SQL keeps.
+
+    Attributes
+    ----------
+    role
+        Of the workers that they were meant for.
+    leases, proposed, accepted
+        How many, and the moves of their kernels.
+    processor_seconds
+        What those took.
+    squared_jump_per_second
+        Squared changes of the sum of squared shares, per processor second: how well the role mixes
+        what is slow. None where they took no time.
+    """
+
+    role: str
+    leases: int
+    proposed: int
+    accepted: int
+    processor_seconds: float
+    squared_jump_per_second: float | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,17 @@ from typing import Any
 
 from weald.storage.sql.revision import HEAD
 
-from .status_statements import DECISIONS, ID, LEASES, LEDGER, REASONS, REVISION, ROUNDS, status_of
+from .status_statements import (
+    DECISIONS,
+    ID,
+    LEASES,
+    LEDGER,
+    REASONS,
+    REVISION,
+    ROLES,
+    ROUNDS,
+    status_of,
+)
 
 __all__ = ["glance_at"]
 
@@ -63,6 +73,7 @@ def _told(connection: sqlite3.Connection, stream: str, rounds: int) -> dict[str,
     told["dead_letter_reasons"] = {row["reason"]: row["n"] for row in reasons}
     leases = connection.execute(LEASES, given).fetchall()
     told["leases"] = {row["outcome"]: row["n"] for row in leases}
+    told["roles"] = [dict(row) for row in connection.execute(ROLES, given)]
     told["warnings"] = told["warnings"] and json.loads(told["warnings"])
     told["partitions"] = [dict(row) for row in connection.execute(LEDGER, given)]
     told["log_decisions"] = [dict(row) for row in connection.execute(DECISIONS, given)]

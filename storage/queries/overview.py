@@ -10,13 +10,14 @@ import sqlalchemy as sa
 
 from weald.storage.commit.commit import ClusterRow
 from weald.storage.commit.log_marks import LogReplacement
+from weald.storage.commit.refinement_rows import RoleRow
 from weald.storage.encoding.row_bytes import from_bytes
 from weald.storage.sql.schema import clusters
 
 from .answers import LedgerRow, StreamStatus
-from .status_statements import DECISIONS, LEDGER, status_of
+from .status_statements import DECISIONS, LEDGER, ROLES, status_of
 
-__all__ = ["cluster_rows", "ledger", "log_decisions", "status"]
+__all__ = ["cluster_rows", "ledger", "log_decisions", "role_rows", "status"]
 
 
 def status(connection: sa.Connection, stream_id: int) -> StreamStatus:
@@ -46,6 +47,13 @@ def log_decisions(connection: sa.Connection, stream_id: int) -> list[LogReplacem
     """Return what was decided about logs that others had taken the place of, oldest first."""
     rows = connection.execute(sa.text(DECISIONS), {"stream": stream_id})
     return [LogReplacement(**row) for row in rows.mappings()]
+
+
+def role_rows(connection: sa.Connection, stream_id: int) -> list[RoleRow]:
+    """Return what the adopted leases that are kept came to, by whom they were meant for."""
+    rows = connection.execute(sa.text(ROLES), {"stream": stream_id}).mappings()
+    counts = ("leases", "proposed", "accepted")
+    return [RoleRow(**row | {name: int(row[name]) for name in counts}) for row in map(dict, rows)]
 
 
 def cluster_rows(

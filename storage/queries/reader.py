@@ -23,6 +23,7 @@ from weald.storage.commit.commit import (
     StreamSpec,
 )
 from weald.storage.commit.log_marks import LogReplacement
+from weald.storage.commit.refinement_rows import RoleRow
 from weald.storage.errors import StreamNotFound
 from weald.storage.settings import StorageSettings
 from weald.storage.sql import bundles
@@ -328,6 +329,11 @@ class SqlReader:
         """Return how many of the leases that are kept have each outcome."""
         with self._of(stream) as (connection, stream_id):
             return leases.lease_counts(connection, stream_id)
+
+    def roles(self, stream: str) -> list[RoleRow]:
+        """Return what the adopted leases that are kept came to, by their role."""
+        with self._of(stream) as (connection, stream_id):
+            return overview.role_rows(connection, stream_id)
 
     def log_decisions(self, stream: str) -> list[LogReplacement]:
         """Return what was decided about logs that others had taken the place of, oldest first."""

@@ -14,6 +14,7 @@ __all__ = [
     "LEDGER",
     "REASONS",
     "REVISION",
+    "ROLES",
     "ROUNDS",
     "status_of",
 ]
@@ -48,6 +49,12 @@ REASONS = """
 LEASES = """
     SELECT outcome, count(*) AS n FROM leases
     WHERE stream_id = :stream GROUP BY outcome ORDER BY outcome"""
+ROLES = """
+    SELECT role, count(*) AS leases, sum(proposed) AS proposed, sum(accepted) AS accepted,
+           sum(processor_seconds) AS processor_seconds,
+           sum(squared_jump) / nullif(sum(processor_seconds), 0) AS squared_jump_per_second
+    FROM leases WHERE stream_id = :stream AND role IS NOT NULL AND proposed IS NOT NULL
+    GROUP BY role ORDER BY role"""
 DECISIONS = """
     SELECT topic, partition, kept_as, next_offset, difference, decided_at
     FROM log_decisions WHERE stream_id = :stream ORDER BY id"""

@@ -1,10 +1,12 @@
 """Leases on their way to workers and back, through Redis Streams.
 
 ``weald:{<stream>}:leases`` holds an entry per lease, read by the consumer group ``workers``;
-``weald:{<stream>}:lease_bytes`` their contents, a field each; ``weald:{<stream>}:returns`` what
-came back; ``weald:{<stream>}:workers`` when each worker was last heard of. All of it may be lost at
-any moment: the writer offers again what is missing. Delivery is at least once. The same lease
-always gives the same answer, so a second one is only dropped.
+``weald:{<stream>}:leases:<role>`` likewise those that are meant for workers of another role than
+``all``. ``weald:{<stream>}:lease_bytes`` has their contents, a field each;
+``weald:{<stream>}:returns`` what came back; ``weald:{<stream>}:workers`` when each worker was last
+heard of, and its role. All of it may be lost at any moment: the writer offers again what is
+missing. Delivery is at least once. The same lease always gives the same answer, so a second one is
+only dropped.
 
 A worker that holds a lease beats: it claims its own entry again, which sets the entry's idle time
 back without counting as a delivery. An entry idle for longer than a lease may be is taken over by
@@ -28,6 +30,7 @@ from .client import answering, connect
 __all__ = ["LeaseItem", "LeaseQueue", "LeaseReturn", "Standing", "Taken", "WorkerRow"]
 
 _GROUP = "workers"
+_ALL = "all"
 # Returns that nobody reads must not fill the server.
 _RETURNS_KEPT = 1000
 # What Redis says of a stream or a group that is not there, or no longer.
@@ -37,10 +40,11 @@ Key = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class LeaseItem:
-    """A lease on offer: round, number in it, fencing token, and its contents."""
+    """A lease on offer: round, number in it, fencing token, its contents, and who is to take it."""
 
     key: Key
     payload: bytes
+    role: str = _ALL
 
 
 @dataclass(frozen=True)
@@ -64,33 +68,48 @@ class LeaseReturn:
 
 @dataclass(frozen=True)
 class Standing:
-    """A lease on the way: who holds it (None if nobody took it yet) and its deliveries so far."""
+    """A lease on the way: who holds it (None: nobody yet), its deliveries so far, and its role."""
 
     worker: str | None
     idle_seconds: float
     deliveries: int
+    role: str = _ALL
 
 
 @dataclass(frozen=True)
 class WorkerRow:
-    """A worker that has asked for leases, how long ago it was last heard of, what it holds."""
+    """A worker that has asked for leases, when it was last heard of, what it holds, its role."""
 
     name: str
     idle_seconds: float
     n_held: int
+    role: str = _ALL
 
 
 class LeaseQueue:
     """One stream's leases in one Redis; connects when first used.
 
     Every method raises ``StorageUnavailable`` when the server is away.
+
+    Parameters
+    ----------
+    settings : RedisSettings
+    stream : str
+    roles : sequence of str
+        Whose leases this side sees: a writer those of every role, a worker those of its own.
     """
 
-    def __init__(self, settings: RedisSettings, stream: str) -> None:
+    def __init__(
+        self, settings: RedisSettings, stream: str, roles: Sequence[str] = (_ALL,)
+    ) -> None:
         self._place = redacted(settings.url)
         self._client: Any = connect(settings)
         base = f"weald:{{{stream}}}"
-        self._leases = f"{base}:leases"
+        self._role = roles[0]
+        self._places = {
+            role: f"{base}:leases" + ("" if role == _ALL else f":{role}") for role in roles
+        }
+        self._leases = self._places[self._role]
         self._bytes = f"{base}:lease_bytes"
         self._returns = f"{base}:returns"
         self._workers = f"{base}:workers"
@@ -112,11 +131,12 @@ class LeaseQueue:
     def offer(self, items: Sequence[LeaseItem]) -> None:
         """Put leases up, after SQL has them."""
         with answering(self._place):
-            self._make_group()
+            for role in {item.role for item in items}:
+                self._make_group(self._places[role])
             pipe = self._client.pipeline(transaction=True)
             for item in items:
                 pipe.hset(self._bytes, _field(item.key), item.payload)
-                pipe.xadd(self._leases, {"key": _field(item.key)})
+                pipe.xadd(self._places[item.role], {"key": _field(item.key)})
             pipe.execute()
 
     def returned(self) -> list[LeaseReturn]:
@@ -132,21 +152,13 @@ class LeaseQueue:
 
     def standing(self) -> dict[Key, Standing]:
         """Return where each lease is that is on offer or in a worker's hands."""
-        with answering(self._place):
-            entries = self._client.xrange(self._leases)
-            held = {row["message_id"]: row for row in self._pending(len(entries))}
         found = {}
-        for entry, fields in entries:
-            row = held.get(entry)
-            found[_key(fields[b"key"])] = (
-                Standing(None, 0.0, 0)
-                if row is None
-                else Standing(
-                    row["consumer"].decode(),
-                    row["time_since_delivered"] / 1000.0,
-                    row["times_delivered"],
-                )
-            )
+        with answering(self._place):
+            for role, place in self._places.items():
+                entries = self._client.xrange(place)
+                held = {row["message_id"]: row for row in self._pending(place, len(entries))}
+                for entry, fields in entries:
+                    found[_key(fields[b"key"])] = _standing(held.get(entry), role)
         return found
 
     def withdraw(self, keys: Sequence[Key]) -> None:
@@ -155,12 +167,13 @@ class LeaseQueue:
         if not wanted:
             return
         with answering(self._place):
-            entries = self._client.xrange(self._leases)
-            gone = [entry for entry, fields in entries if fields[b"key"] in wanted]
             pipe = self._client.pipeline(transaction=True)
-            if gone:
-                pipe.xack(self._leases, _GROUP, *gone)
-                pipe.xdel(self._leases, *gone)
+            for place in self._places.values():
+                entries = self._client.xrange(place)
+                gone = [entry for entry, fields in entries if fields[b"key"] in wanted]
+                if gone:
+                    pipe.xack(place, _GROUP, *gone)
+                    pipe.xdel(place, *gone)
             pipe.hdel(self._bytes, *wanted)
             pipe.execute()
 
@@ -169,25 +182,31 @@ class LeaseQueue:
         with answering(self._place):
             signs: dict[bytes, bytes] = self._client.hgetall(self._workers)
             seconds, microseconds = self._client.time()
-            held = Counter(row["consumer"] for row in self._pending(_RETURNS_KEPT))
+            held = Counter(
+                row["consumer"]
+                for place in self._places.values()
+                for row in self._pending(place, _RETURNS_KEPT)
+            )
         now = seconds + microseconds / 1e6
-        found = [
-            WorkerRow(name.decode(), max(now - int(sign) / 1000.0, 0.0), held[name])
-            for name, sign in signs.items()
-        ]
+        found = []
+        for name, sign in signs.items():
+            heard, _, role = sign.decode().partition(" ")
+            idle = max(now - int(heard) / 1000.0, 0.0)
+            found.append(WorkerRow(name.decode(), idle, held[name], role or _ALL))
         return sorted(found, key=lambda row: row.idle_seconds)
 
     def forget(self, worker: str) -> None:
         """Forget a worker that left or died; a lease that it holds goes to another in its time."""
         with answering(self._place):
             self._client.hdel(self._workers, worker)
-            try:
-                holders = {row["consumer"].decode() for row in self._pending(_RETURNS_KEPT)}
-                if worker not in holders:
-                    self._client.xgroup_delconsumer(self._leases, _GROUP, worker)
-            except redis.ResponseError as error:
-                if "NOGROUP" not in str(error) and "exist" not in str(error):
-                    raise
+            for place in self._places.values():
+                try:
+                    pending = self._pending(place, _RETURNS_KEPT)
+                    if worker not in {row["consumer"].decode() for row in pending}:
+                        self._client.xgroup_delconsumer(place, _GROUP, worker)
+                except redis.ResponseError as error:
+                    if "NOGROUP" not in str(error) and "exist" not in str(error):
+                        raise
 
     # The worker's side.
 
@@ -197,14 +216,14 @@ class LeaseQueue:
         ``wait_seconds`` must stay below the connection's timeout.
         """
         with answering(self._place):
-            self._sign(keys=[self._workers], args=[worker])
+            self._sign(keys=[self._workers], args=[worker, self._role])
             try:
                 return self._take(worker, lease_seconds, wait_seconds)
             except redis.ResponseError as error:
                 if not any(word in str(error) for word in _FLUSHED):
                     raise
                 # The server was flushed, perhaps in the wait, or no writer was here before.
-                self._make_group()
+                self._make_group(self._leases)
                 return None
 
     def _take(self, worker: str, lease_seconds: float, wait_seconds: float) -> Taken | None:
@@ -231,7 +250,7 @@ class LeaseQueue:
     def beat(self, worker: str, taken: Taken) -> bool:
         """Say that the lease is being worked on; return whether it is still this worker's."""
         with answering(self._place):
-            self._sign(keys=[self._workers], args=[worker])
+            self._sign(keys=[self._workers], args=[worker, self._role])
             try:
                 rows = self._client.xpending_range(
                     self._leases, _GROUP, taken.entry, taken.entry, 1
@@ -260,20 +279,28 @@ class LeaseQueue:
             pipe.hdel(self._bytes, _field(taken.key))
             pipe.execute()
 
-    def _pending(self, n: int) -> list[dict[str, Any]]:
+    def _pending(self, place: str, n: int) -> list[dict[str, Any]]:
         if n == 0:
             return []
         try:
-            return list(self._client.xpending_range(self._leases, _GROUP, "-", "+", n + 100))
+            return list(self._client.xpending_range(place, _GROUP, "-", "+", n + 100))
         except redis.ResponseError:
             return []
 
-    def _make_group(self) -> None:
+    def _make_group(self, place: str) -> None:
         try:
-            self._client.xgroup_create(self._leases, _GROUP, id="0", mkstream=True)
+            self._client.xgroup_create(place, _GROUP, id="0", mkstream=True)
         except redis.ResponseError as error:
             if "BUSYGROUP" not in str(error):
                 raise
+
+
+def _standing(row: dict[str, Any] | None, role: str) -> Standing:
+    """Where a lease is, by its line of what is pending; None: nobody took it."""
+    if row is None:
+        return Standing(None, 0.0, 0, role)
+    idle = row["time_since_delivered"] / 1000.0
+    return Standing(row["consumer"].decode(), idle, row["times_delivered"], role)
 
 
 def _entries(read: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:

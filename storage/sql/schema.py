@@ -354,6 +354,12 @@ leases = Table(
     Column("worker", Text),
     Column("begun_seq", BigInteger),
     Column("begun_publication", BigInteger),
+    # Whom it was meant for, and what it came to; leases of earlier versions have none of it.
+    Column("role", Text),
+    Column("proposed", BigInteger),
+    Column("accepted", BigInteger),
+    Column("squared_jump", Double),
+    Column("processor_seconds", Double),
 )
 
 # Replay does again what these say: a round's returns came from outside, not from the stream.

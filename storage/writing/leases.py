@@ -18,6 +18,10 @@ __all__ = ["adoption_rows", "last_round", "lease_counts", "lease_rows", "prune",
 OFFERED = "offered"
 # Closed leases are kept for people to look at, so many rounds of them.
 _ROUNDS_KEPT = 100
+_OF_THE_END = (
+    *("outcome", "closed_at", "worker"),
+    *("proposed", "accepted", "squared_jump", "processor_seconds"),
+)
 
 
 def write_leases(
@@ -56,7 +60,7 @@ def _close(connection: sa.Connection, stream_id: int, row: LeaseRow) -> None:
             leases.c.token == row.token,
             leases.c.outcome == OFFERED,
         )
-        .values(outcome=row.outcome, closed_at=row.closed_at, worker=row.worker)
+        .values({name: getattr(row, name) for name in _OF_THE_END})
     )
     if closed.rowcount != 1:
         raise Fenced(

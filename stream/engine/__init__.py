@@ -4,6 +4,7 @@
 - ``coordinator``: the writer's side of the refinement plane: rounds of leases, between batches.
 - ``engine``: the loop: poll, decode, insert, refine, publish, commit; the only place that goes
   round.
+- ``lease_plan``: whom the leases of a round are meant for: the roles of the workers that are alive.
 - ``overdue``: whether observations have waited so long for a publication that one comes out of
   turn.
 - ``ownership``: who writes the stream: acting, on the engine's thread, on what the group has

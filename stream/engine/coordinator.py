@@ -7,7 +7,8 @@ has come back or been given up, the round is taken back in the next transaction:
 lineage and the closing of each lease under its fencing token, all or nothing.
 
 A lease is given up when no worker at all has been heard of for two of its times, or when it is
-parked; never because it is slow: that would prefer partitions on which moves are cheap.
+parked; never because it is slow: that would prefer partitions on which moves are cheap. One that is
+meant for a role of which nobody is left is offered to another, as it is: its kernels are in it.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 
-from weald.mcmc.leases.lease_work import Returned
+from weald.mcmc.leases.lease_work import Returned, squared_jump
 from weald.mcmc.leases.leases import Budget
 from weald.mcmc.leases.outstanding import Lent
 from weald.mcmc.schedule.kernel_report import added
+from weald.mcmc.schedule.stream_kernels import role_kernels
 from weald.storage.commit.commit import AdoptionRow, LeaseRow
 from weald.storage.encoding.snapshot import decode, encode
 from weald.storage.errors import SnapshotCorrupt, StorageUnavailable
@@ -36,6 +38,7 @@ from weald.stream.source.retry import Backoff
 from weald.stream.telemetry.telemetry import Telemetry
 from weald.stream.worker.settings import WorkersSettings
 
+from .lease_plan import by_role, planned
 from .writer import Writer
 
 if TYPE_CHECKING:
@@ -227,18 +230,20 @@ class Refinery:
         self, writer: Writer, shard: Shard, applied: BatchOutcome | None, *, behind: bool
     ) -> BatchOutcome | None:
         alive = self._alive()
-        self._watch.workers(alive)
-        if alive == 0 or shard.seq == 0:
+        if not any(alive.values()) or shard.seq == 0:
             return applied
         began = time.monotonic()
         self._last += 1
         names = self._settings.kernels
         kernels = shard.cadence.kernels if names == "auto" else names
-        budget = Budget(kernels, self._settings.sweeps, 0)
+        budgets = [
+            Budget(role_kernels(role, kernels), self._settings.sweeps, 0, role)
+            for role in planned(alive, self._settings.leases, self._last)
+        ]
         seed = writer.spec.seed if writer.spec is not None else 0
         rng = Generator(PCG64(SeedSequence([seed, self._last])))
         with self._watch.step("lend"):
-            lent = shard.lend(self._last, rng, self._settings.leases or alive, budget)
+            lent = shard.lend(self._last, rng, budgets)
         token = writer.epoch + 1
         leases = {(self._last, number, token): each for number, each in enumerate(lent)}
         self._out = _Out(self._last, leases, self._clock())
@@ -253,6 +258,7 @@ class Refinery:
                 offered_at=self._out.offered_at,
                 begun_seq=shard.rounds.seq,
                 begun_publication=shard.rounds.publication,
+                role=each.lease.budget.role,
             )
             for key, each in leases.items()
         ]
@@ -262,21 +268,30 @@ class Refinery:
         self._begin_at = time.monotonic() + spent * (1.0 / share - 1.0)
         return applied
 
-    def _alive(self) -> int:
+    def _alive(self) -> dict[str, int]:
+        """Workers of each role that were heard of lately."""
         horizon = _LONELY_LEASES * self._settings.lease_seconds
-        alive = 0
-        for row in self._queue.workers():
-            if row.idle_seconds <= horizon:
-                alive += 1
-            else:
+        rows = self._queue.workers()
+        for row in rows:
+            if row.idle_seconds > horizon:
                 self._queue.forget(row.name)
+        alive = by_role(row for row in rows if row.idle_seconds <= horizon)
+        self._watch.workers(alive)
         return alive
 
     def _send(self, out: _Out) -> None:
-        keys = out.open
-        self._queue.offer([LeaseItem(key, encode(out.leases[key].lease.arrays())) for key in keys])
+        self._offer(out, {key: out.leases[key].lease.budget.role for key in out.open})
         out.sent = True
         self._watch.back("redis")
+
+    def _offer(self, out: _Out, roles: dict[Key, str]) -> None:
+        """Put leases up for workers of these roles."""
+        self._queue.offer(
+            [
+                LeaseItem(key, encode(out.leases[key].lease.arrays()), role)
+                for key, role in roles.items()
+            ]
+        )
 
     # Taking back.
 
@@ -299,19 +314,31 @@ class Refinery:
         standing = self._queue.standing()
         # A lease that was given back since `_collect` is neither standing nor returned yet.
         self._collect(out)
-        lost = [key for key in out.open if key not in standing]
-        if lost:
-            _log.warning("leases %s are lost to Redis: offered again", lost)
-            self._queue.offer(
-                [LeaseItem(key, encode(out.leases[key].lease.arrays())) for key in lost]
-            )
         alive = self._alive()
-        self._watch.workers(alive)
-        if alive:
+        lost = [key for key in out.open if key not in standing]
+        # By where Redis has them: what it has forgotten may be where a lease went.
+        left = [key for key in out.open if key in standing and not alive[standing[key].role]]
+        if any(alive.values()):
             out.heard_at = now
+            if lost:
+                _log.warning("leases %s are lost to Redis: offered again", lost)
+            if left:
+                _log.info("leases %s have nobody of their role: offered to others", left)
+            self._queue.withdraw(left)
+            self._offer(out, self._takers(out, lost + left, alive))
         elif now - out.heard_at > _LONELY_LEASES * self._settings.lease_seconds:
             out.given_up.update(dict.fromkeys(out.open, "expired"))
             self._queue.withdraw([key for key, why in out.given_up.items() if why == "expired"])
+
+    @staticmethod
+    def _takers(out: _Out, keys: list[Key], alive: dict[str, int]) -> dict[Key, str]:
+        """Whom to offer each lease to: workers of its role, or of another if there are none."""
+        roles = {key: out.leases[key].lease.budget.role for key in keys}
+        others = planned(alive, len(keys), out.number) if keys else []
+        return {
+            key: role if alive[role] else other
+            for (key, role), other in zip(roles.items(), others, strict=True)
+        }
 
     def _adopt(self, out: _Out, shard: Shard) -> BatchOutcome:
         self._out = None
@@ -335,18 +362,35 @@ class Refinery:
         )
         applied = BatchOutcome(adoptions=[row])
         applied.refined(refinement, self._settings.sweeps, shard.seq, shard.roster.n_observations)
-        outcomes: dict[Key, tuple[str, str | None]] = {
-            key: ("adopted", worker) for key, (worker, _) in out.returned.items()
-        }
-        outcomes |= {key: (why, None) for key, why in out.given_up.items()}
-        for key, (outcome, worker) in outcomes.items():
-            lent = out.leases[key]
-            applied.leases.append(
-                LeaseRow(*key, outcome, len(lent.atoms), out.offered_at, now, worker)
-            )
-            self._watch.leases(outcome, 1)
+        applied.leases += self._closed(out, now)
+        for lease in applied.leases:
+            self._watch.leases(lease.outcome, 1)
         self._watch.staleness(now - out.offered_at, shard.seq - place.seq)
         return applied
+
+    @staticmethod
+    def _closed(out: _Out, now: float) -> list[LeaseRow]:
+        """The round's leases, with what those that came back did."""
+        n = sum(int(each.lease.size.sum()) for each in out.leases.values())
+        rows = []
+        for key, lent in out.leases.items():
+            role, n_atoms = lent.lease.budget.role, len(lent.atoms)
+            row = LeaseRow(*key, "", n_atoms, out.offered_at, closed_at=now, role=role)
+            if key in out.given_up:
+                rows.append(replace(row, outcome=out.given_up[key]))
+                continue
+            worker, answer = out.returned[key]
+            worked = replace(
+                row,
+                outcome="adopted",
+                worker=worker,
+                proposed=sum(each.proposed for each in answer.kernels),
+                accepted=sum(each.accepted for each in answer.kernels),
+                squared_jump=squared_jump(lent.lease, answer.labels, n),
+                processor_seconds=sum(each.seconds for each in answer.kernels),
+            )
+            rows.append(worked)
+        return rows
 
 
 def _answer(back: LeaseReturn, lent: Lent) -> Returned | None:

@@ -44,10 +44,10 @@ class MixtureShard(Shard):
         times = batch.event_time
         return batch, self.apply(batch.values, now, step, times=times, replaces=replaces)
 
-    def lend(self, number: int, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
+    def lend(self, number: int, rng: Generator, budgets: Sequence[Budget]) -> list[Lent]:
         """Give the partition out to workers, as round ``number``."""
         self.rounds.begin(number, self.seq, self.publication)
-        return self.chain.lend(rng, n_leases, budget)
+        return self.chain.lend(rng, budgets)
 
     def take_back(self, returns: Sequence[tuple[Ids, Ids]]) -> Refinement:
         """Take the round that is out back: atoms and labels of each lease that was returned."""

@@ -415,7 +415,7 @@ class Shard(ABC):
         """Apply decoded records; returns the rows that they became, and what happened."""
         ...
 
-    def lend(self, number: int, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
+    def lend(self, number: int, rng: Generator, budgets: Sequence[Budget]) -> list[Lent]:
         """Give the partition out to workers, as round ``number``."""
         raise NotImplementedError(_NOT_LENT)
 

@@ -160,6 +160,15 @@ class Telemetry:
                     kernel.seconds,
                     kernel.log_joint_gain,
                 )
+        for lease in applied.leases:
+            if lease.role is not None and lease.proposed is not None:
+                self.metrics.role_lease(
+                    lease.role,
+                    lease.proposed,
+                    lease.accepted or 0,
+                    lease.processor_seconds or 0.0,
+                    lease.squared_jump or 0.0,
+                )
         for name, value in self._mixing.rhat().items() if applied.refinements else ():
             self.metrics.mixing(name, value)
         self._untold.update(event.kind for event in applied.lineage)
@@ -186,8 +195,8 @@ class Telemetry:
                 row.n_observations,
             )
 
-    def workers(self, alive: int) -> None:
-        """Tell how many workers were heard of lately."""
+    def workers(self, alive: Mapping[str, int]) -> None:
+        """Tell how many workers of each role were heard of lately."""
         self.metrics.workers(alive)
 
     def leases(self, outcome: str, n: int) -> None:

@@ -21,9 +21,9 @@ class WorkersSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Sweeps of each kernel on a lease: its length, which is never a time. Longer leases lose less
         on the way between writer and workers, shorter ones deal the blocks out anew more often.
     kernels
-        Other kernels than ``refinement.kernels``, whose ``auto`` this stands for. ``sdds`` adds
-        smart-dumb splits and merges. With ``leases`` at 1 a lease is the whole partition, and
-        ``subc`` sweeps over all of it with all cores of the worker's machine.
+        Other kernels of workers without a role of their own than ``refinement.kernels``, whose
+        ``auto`` this stands for. With ``leases`` at 1 a lease is the whole partition: workers of
+        the role ``subc`` then sweep over all of it with all cores of their machine.
     lease_seconds
         Without a sign of life for so long, a lease is given to another worker. Workers beat four
         times as often.

@@ -56,14 +56,18 @@ def test_lag_and_workers_of_a_running_writer(weald: Command) -> None:
     metrics.held(3)
     metrics.partition_lag("topic", 0, 40, 2.5)
     metrics.partition_lag("topic", 1, 2, 7.0)
-    metrics.workers(2)
+    metrics.workers({"all": 2, "sdds": 1, "subc": 0})
     with Exporter(MonitoringSettings(port=0), metrics.registry, Health()) as exporter:
         port = exporter.url.rpartition(":")[2]
         sets = (f"monitoring.port={port}", "refinement.mode=workers", "redis.enabled=false")
         ask = (*(each for one in sets for each in ("--set", one)), "--output", "json")
         told = json.loads(weald("status", *ask).out)
         look = json.loads(weald("watch", "--looks", "1", *ask).out)
-    assert (told["lag_records"], told["lag_seconds"], told["workers"]) == (42, 7.0, 2)
+    assert (told["lag_records"], told["lag_seconds"], told["workers"]) == (
+        42,
+        7.0,
+        {"all": 2, "sdds": 1},
+    )
     assert (look["lag_records"], look["lag_seconds"], look["workers"]) == (42, 7.0, None)
     # Nobody is there any more.
     assert "lag_records" not in json.loads(weald("status", *ask).out)

@@ -32,7 +32,7 @@ def grown(rng: Generator, n: int, prior: str = "dp") -> MixtureChain:
 def test_leases_cover_every_atom_once(rng: Generator) -> None:
     chain = grown(rng, 80)
     chain.remove(np.array([3, 7]))
-    lent = chain.lend(rng, 3, BUDGET)
+    lent = chain.lend(rng, [BUDGET] * 3)
     atoms = np.concatenate([each.atoms for each in lent])
     assert sorted(atoms.tolist()) == sorted(set(range(80)) - {3, 7})
     for each in lent:
@@ -41,7 +41,7 @@ def test_leases_cover_every_atom_once(rng: Generator) -> None:
 
 def test_a_round_with_arrivals_and_removals(rng: Generator) -> None:
     chain = grown(rng, 80)
-    lent = chain.lend(rng, 2, BUDGET)
+    lent = chain.lend(rng, [BUDGET] * 2)
     chain.remove(np.array([5, 6]))
     ids = chain.insert(rng.normal(size=(4, 2)))
     assert {5, 6} <= set(ids.tolist())
@@ -77,7 +77,7 @@ def test_arrivals_and_what_has_gone_keep_no_returned_label() -> None:
 
 
 def test_the_same_lease_gives_the_same_answer(rng: Generator) -> None:
-    (lent, *_) = grown(rng, 60).lend(rng, 1, BUDGET)
+    (lent, *_) = grown(rng, 60).lend(rng, [BUDGET] * 1)
     first, second = work(lent.lease), work(Lease.from_arrays(lent.lease.arrays()))
     np.testing.assert_array_equal(first.labels, second.labels)
 
@@ -85,14 +85,14 @@ def test_the_same_lease_gives_the_same_answer(rng: Generator) -> None:
 def test_what_does_not_come_back_stays(rng: Generator) -> None:
     chain = grown(rng, 60)
     before = chain.labels
-    chain.lend(rng, 2, BUDGET)
+    chain.lend(rng, [BUDGET] * 2)
     chain.adopt([])
     assert same_partition(before, chain.labels)
 
 
 def test_a_prior_that_is_no_product_is_lent_whole(rng: Generator) -> None:
     chain = grown(rng, 40, "mfm")
-    lent = chain.lend(rng, 4, BUDGET)
+    lent = chain.lend(rng, [BUDGET] * 4)
     assert len(lent) == 1
     chain.insert(rng.normal(size=(3, 2)))
     chain.adopt([(lent[0].atoms, work(lent[0].lease).labels)])

@@ -5,10 +5,17 @@ import pytest
 
 from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.schedule.kernels import KERNELS, require_every_partition
-from weald.mcmc.schedule.stream_kernels import kernels_of_networks, require_runnable, stream_kernels
+from weald.mcmc.schedule.registry import ROLES
+from weald.mcmc.schedule.stream_kernels import (
+    kernels_of_networks,
+    require_role,
+    require_runnable,
+    role_kernels,
+    stream_kernels,
+)
 from weald.treecore.errors import ParameterError
 from weald.treecore.family import FAMILIES
-from weald.treecore.prior import build_prior
+from weald.treecore.prior import PRIORS, build_prior
 
 
 def test_auto_is_tree_guided_and_gibbs() -> None:
@@ -36,6 +43,25 @@ def test_kernels_that_a_prior_cannot_have_are_refused() -> None:
     require_runnable("sams,gibbs", build_prior("mfm", {}))
     with pytest.raises(ParameterError, match="slice needs a prior of product form"):
         require_runnable("slice,gibbs", build_prior("mfm", {}))
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_reaches_every_partition_exactly(role: str, prior: str) -> None:
+    require_role(role, "auto", build_prior(prior, {}))
+    kernels = stream_kernels(role_kernels(role, "auto"))
+    require_every_partition(kernels)
+    assert {each.claim for each in kernels} == {"exact"}
+
+
+def test_roles_that_no_worker_can_have_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ParameterError, match="no role 'sdd': choose among all, tgmcmc, sdds, subc"):
+        require_role("sdd", "auto", build_prior("dp", {}))
+    monkeypatch.setitem(ROLES, "sdds", ("slice", "gibbs"))
+    with pytest.raises(ParameterError, match="role sdds: slice needs a prior of product form"):
+        require_role("sdds", "auto", build_prior("mfm", {}))
+    with pytest.raises(ParameterError, match="role all: fsd is approximate"):
+        require_role("all", "fsd", build_prior("dp", {}))
 
 
 @pytest.mark.parametrize("name", ["accord", "accord-history", "arm", "sarm", "bsm"])

@@ -110,18 +110,18 @@ class CoinChain:
                 note(self.labels)
         return Refinement(before, self.log_joint(), self.n_blocks, (), _REFINE_SECONDS)
 
-    def lend(self, rng: Generator, n_leases: int, budget: Budget) -> list[Lent]:
+    def lend(self, rng: Generator, budgets: Sequence[Budget]) -> list[Lent]:
         self._lending = OutstandingLeases()
         present = np.flatnonzero(self._label >= 0)
         labels, nothing = self._label[present], np.empty(0, dtype=np.int64)
         lent = []
-        for atoms in coin_groups(rng, labels, n_leases):
+        for budget, atoms in zip(budgets, coin_groups(rng, labels, len(budgets)), strict=True):
             seed = int(rng.integers(2**63))
             if len(atoms):
                 lease = Lease(
                     family=self.family,
                     prior=self.prior,
-                    log_share=-log(n_leases),
+                    log_share=-log(len(budgets)),
                     labels=canonical_labels(labels[atoms]),
                     size=np.ones(len(atoms), dtype=np.int64),
                     rows=self._rows[present[atoms]],

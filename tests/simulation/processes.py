@@ -5,9 +5,10 @@ Each is an object that is thrown away when it dies; the next one begins from SQL
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from weald.mcmc.schedule.registry import ROLES
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.monitoring.health import Health
 from weald.storage.errors import Fenced, StorageError, StorageUnavailable, StreamNotFound
@@ -212,7 +213,7 @@ class Fleet:
         with world.store() as store:
             engine = Engine(plan, source, store, Sinks(statistics), watch)
             if plan.refinement.mode == "workers":
-                queue = _Queue(world)
+                queue = _Queue(world, tuple(ROLES))
                 engine.refine_by(Refinery(_WORKERS, queue, store, watch))
             if decided:
                 engine.go_on_with(Decision())
@@ -222,7 +223,8 @@ class Fleet:
             engine.run()
 
     def _work(self, process: Process) -> None:
-        Worker(_Queue(self._world), _WORKERS, process.name).run()
+        role = ("all", "subc")[int(process.name.rpartition("-")[2]) % 2]
+        Worker(_Queue(self._world, (role,)), _WORKERS, process.name).run()
 
     # What operators do.
 
@@ -250,8 +252,8 @@ class Fleet:
 class _Queue(LeaseQueue):
     """The product's queue; what is put up is noted, so that what is adopted can be checked."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__(RedisSettings(), NAME)
+    def __init__(self, world: World, roles: Sequence[str]) -> None:
+        super().__init__(RedisSettings(), NAME, roles)
         self._noted = world.history.offers
 
     def offer(self, items: list[LeaseItem]) -> None:  # type: ignore[override]

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -99,7 +100,7 @@ def test_a_server_flushed_while_a_worker_beats(
 
 
 def test_a_server_flushed_while_a_worker_waits(queue: LeaseQueue, redis_url: str) -> None:
-    queue.offer([])
+    queue.take("a", 10.0, 0.001)
     server = redis.Redis.from_url(redis_url)
     found: list[object] = []
     waiting = threading.Thread(target=lambda: found.append(queue.take("a", 10.0, 4.0)))
@@ -113,6 +114,45 @@ def test_a_server_flushed_while_a_worker_waits(queue: LeaseQueue, redis_url: str
     server.flushall()
     waiting.join()
     assert found == [None]
+
+
+def test_leases_are_taken_by_workers_of_their_role(queue: LeaseQueue, redis_url: str) -> None:
+    settings, stream = RedisSettings(url=redis_url), queue._workers.partition("{")[2][:-9]
+    offered = [
+        replace(item, role=role) for item, role in zip(ITEMS, ("all", "subc", "subc"), strict=True)
+    ]
+    with (
+        LeaseQueue(settings, stream, ("all", "sdds", "subc")) as writer,
+        LeaseQueue(settings, stream, ("subc",)) as side,
+    ):
+        writer.offer(offered)
+        assert side.take("b", 10.0, 0.001) is not None
+        taken = side.take("b", 10.0, 0.001)
+        assert taken is not None
+        assert taken.key == offered[2].key
+        assert side.take("b", 10.0, 0.001) is None
+        mine = queue.take("a", 10.0, 0.001)
+        assert mine is not None
+        assert mine.key == offered[0].key
+        rows = {row.name: (row.role, row.n_held) for row in writer.workers()}
+        assert rows == {"a": ("all", 1), "b": ("subc", 2)}
+        assert {key: each.worker for key, each in writer.standing().items()} == {
+            offered[0].key: "a",
+            offered[1].key: "b",
+            offered[2].key: "b",
+        }
+        # What nobody of its role works on is another's as soon as the writer has moved it.
+        writer.withdraw([taken.key])
+        assert not side.beat("b", taken)
+        writer.offer([replace(offered[2], role="all")])
+        moved = queue.take("a", 10.0, 0.001)
+        assert moved is not None
+        assert (moved.key, moved.deliveries) == (taken.key, 1)
+        queue.give_back("a", moved, b"answer")
+        side.give_back("b", taken, b"answer")
+        assert [back.worker for back in writer.returned()] == ["a", "b"]
+        writer.forget("b")
+        assert [row.name for row in writer.workers()] == ["a"]
 
 
 def test_withdrawn_leases_are_not_taken(queue: LeaseQueue) -> None:

@@ -22,6 +22,7 @@ from tests.stream.scenario import (
     records_file,
     values_of,
 )
+from weald.mcmc.schedule.registry import ROLES
 from weald.mcmc.settings import FeatureSettings
 from weald.storage.commit.commit import LeaseRow
 from weald.storage.errors import StorageUnavailable
@@ -50,16 +51,18 @@ class Plane:
 
     def __init__(self, folder: Path, redis_url: str) -> None:
         self._settings = RedisSettings(url=redis_url)
+        self.waiting = SETTINGS
         self.redis = redis.Redis.from_url(redis_url)
         self.redis.flushall()
         self.path = records_file(folder, N)
         self.store: SqlStore = new_store(folder)
         self.queue = LeaseQueue(self._settings, NAME)
-        self.workers = [Worker(self._queue(), SETTINGS, f"worker-{i}") for i in range(2)]
+        self.workers = [self.worker(i) for i in range(2)]
         self.done: list[Done] = []
 
-    def _queue(self) -> LeaseQueue:
-        return LeaseQueue(self._settings, NAME)
+    def worker(self, number: int, role: str = "all") -> Worker:
+        queue = LeaseQueue(self._settings, NAME, (role,))
+        return Worker(queue, self.waiting, f"worker-{number}")
 
     def work(self) -> None:
         for worker in self.workers:
@@ -92,7 +95,8 @@ class Plane:
         engine = Engine(plan, source, self.store, watch=watch)
         if isinstance(source, Pausing | Endless):
             source.engine = engine
-        engine.refine_by(Refinery(SETTINGS, self._queue(), self.store, watch))
+        queue = LeaseQueue(self._settings, NAME, tuple(ROLES))
+        engine.refine_by(Refinery(self.waiting, queue, self.store, watch))
         engine.run()
         return engine
 
@@ -147,6 +151,42 @@ def test_the_round_that_is_out_when_a_source_ends_is_taken_back(plane: Plane) ->
     plane.run()
     assert set(plane.outcomes()) == {"adopted"}
     assert not plane.redis.exists(f"weald:{{{NAME}}}:lease_bytes")
+
+
+def test_each_role_has_its_leases_and_its_account(plane: Plane) -> None:
+    plane.workers = [plane.worker(0, "sdds"), plane.worker(1, "subc")]
+    plane.run()
+    assert set(plane.outcomes()) == {"adopted"}
+    rows = plane.store.leases(NAME)
+    # Whose a lease was says whose it was meant for, as both are there throughout.
+    assert {(row.role, row.worker) for row in rows} == {("sdds", "worker-0"), ("subc", "worker-1")}
+    told = {row.role: row for row in plane.store.roles(NAME)}
+    for role, account in told.items():
+        own = [row for row in rows if row.role == role]
+        assert account.leases == len(own) > 3
+        assert account.proposed == sum(row.proposed or 0 for row in own) > 0
+        assert account.accepted == sum(row.accepted or 0 for row in own) > 0
+        seconds = sum(row.processor_seconds or 0.0 for row in own)
+        jump = sum(row.squared_jump or 0.0 for row in own)
+        assert account.processor_seconds == pytest.approx(seconds)
+        assert account.squared_jump_per_second == pytest.approx(jump / seconds)
+    assert {"sdds", "subc", "sams", "gibbs"} == {row.kernel for row in plane.store.rounds(NAME)}
+    assert_exactly_once(plane.store, N)
+
+
+def test_leases_of_a_role_that_nobody_has_any_more_go_to_others(plane: Plane) -> None:
+    plane.waiting = msgspec.structs.replace(SETTINGS, lease_seconds=0.1)
+    plane.workers = [plane.worker(0, "sdds"), plane.worker(1, "subc")]
+
+    def die(_: int) -> None:
+        if len(plane.done) == 4:
+            plane.workers[1:] = []
+
+    # In a silence without an end rounds go on until eight have come back.
+    plane.run(on_poll=die, source_of=Pausing, quiet_seconds=0.01)
+    assert set(plane.outcomes()) == {"adopted"}
+    helped = [row for row in plane.store.leases(NAME) if row.worker == "worker-0"]
+    assert {row.role for row in helped} == {"sdds", "subc"}
 
 
 def test_what_workers_find_in_a_silence_is_shown_and_replayed(plane: Plane) -> None:

@@ -6,6 +6,7 @@ aborts, on the same four points.
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,19 @@ from tests.exact.cases import Problem, problem
 from tests.exact.enumeration import Paths, partitions, stationary
 from tests.exact.posed import PRIORS, posed
 from tests.exact.rounds import (
+    Ends,
     Rounds,
     by_coins,
     by_pairs,
     full_share,
     optimistic_matrix,
     scans_of,
+    spread,
     stale_counts_matrix,
     stale_return_matrix,
 )
 from weald.mcmc.leases import lease_work
-from weald.mcmc.leases.leases import Budget, Lease, concurrency
+from weald.mcmc.leases.leases import Budget, Lease, coin_groups, concurrency
 from weald.mcmc.schedule.kernels import KERNELS
 from weald.mcmc.split_merge import sdds
 from weald.mcmc.state.atom_state import make_tally
@@ -177,6 +180,39 @@ def test_a_smart_dumb_step_on_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     small, rounds = bern(3)
     assert residual(small, matrix_of_coins(small, rounds, 2)) < TOLERANCE
     assert residual(small, rounds.matrix(small.states, by_coins(2), full_share)) > 1e-3
+
+
+def test_leases_of_different_roles_in_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first lease has a Gibbs scan and the second a smart-dumb step."""
+
+    def step(rng: Any, position: Any) -> NDArray[np.float64]:
+        tally, live = make_tally(), np.arange(position.n_atoms, dtype=np.int64)
+        sdds.sweep(rng, position.flat(), position.model, sdds.SddsPlan(), live, tally)
+        return moves_of(tally)
+
+    stepped = Sampler("sdds", "exact", ("sdds",), step)
+    scanned = scans_of("[0, 1, 2]")[0]
+
+    def kernels(names: str) -> list[Any]:
+        return [stepped] if names == "sdds" else [scanned]
+
+    monkeypatch.setattr(lease_work, "lease_kernels", kernels)
+    small, rounds = bern(3)
+    matrix = np.zeros((len(small.states), len(small.states)))
+    for at, state in enumerate(small.states):
+        labels = np.array(state)
+        deal = partial(coin_groups, labels=labels, n_leases=2)
+        for groups, p in Paths().every_outcome(deal):
+            after = Ends({state: p})
+            for names, atoms in zip(("gibbs", "sdds"), groups, strict=True):
+                if len(atoms):
+                    lease = rounds.lease(labels, (atoms, 2))
+                    lease = replace(lease, budget=Budget(names, 1, 0))
+                    scanned = scans_of(str(list(range(len(atoms)))))[0]
+                    after = spread(after, atoms, rounds.ends(lease, atoms))
+            for reached, q in after.items():
+                matrix[at, small.states.index(reached)] += q
+    assert residual(small, matrix) < TOLERANCE
 
 
 @pytest.mark.parametrize("names", ["sdds", "subc"])
