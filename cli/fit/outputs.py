@@ -386,8 +386,8 @@ def _rows(fitted: Fitted, labels: NDArray[np.int64], name: str) -> list[dict[str
     """One row for each cluster or group that observations (n) are in, largest first."""
     family, table = fitted.result.family, fitted.table
     if fitted.transformation is not None:
-        # In the units of the file, feature by feature.
-        family = FAMILIES["diagonal"].build({}, table.values)
+        # In the units of the file, feature by feature: what it expects is not asked for.
+        family = FAMILIES["diagonal"].build({"kappa": 1.0, "rate": 1.0}, table.values)
     from weald.stream.record.originals import original_summaries
 
     spec = spec_of(family)

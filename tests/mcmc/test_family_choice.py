@@ -1,5 +1,7 @@
 """The family that predicts other rows better is the one that is taken."""
 
+import itertools
+
 import numpy as np
 import pytest
 from numpy.random import Generator
@@ -29,6 +31,15 @@ def test_many_independent_features_do_not(rng: Generator) -> None:
     assert choice.family == "diagonal"
     assert "better than gaussian" in choice.reason
     assert choice == choose_family(values, SETTINGS, lambda: 0.0)
+
+
+def test_a_trial_stops_when_its_time_is_over(rng: Generator) -> None:
+    """Each look at the clock takes a second, so that twenty sweeps do."""
+    times = itertools.count()
+    values = rng.normal(size=(100, 2)) + np.repeat([0.0, 9.0], 50)[:, None]
+    choice = choose_family(values, SETTINGS, lambda: float(next(times)))
+    assert "after 20 of 40 sweeps, as 20 seconds were over" in choice.reason
+    assert "sweeps" not in choose_family(values, SETTINGS, lambda: 0.0).reason
 
 
 @pytest.mark.parametrize(
