@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.mcmc.entities import emm
-from weald.mcmc.entities.entities import entity_seating, make_entities
+from weald.mcmc.entities.entities import entity_seating, make_entity_state
 from weald.mcmc.gibbs import gibbs
 from weald.mcmc.offline.start import atoms_of
 from weald.mcmc.split_merge import dm, rgsm, rm, rsm, sams, sdds, ss
@@ -43,12 +42,7 @@ KERNELS: dict[str, tuple[Any, Any]] = {
     "rm": (rm.sweep, rm.RmPlan(STEPS)),
 }
 
-ENTITY_PLANS = {
-    "sdds": sdds.SddsPlan(STEPS),
-    "ss": ss.SsPlan(STEPS),
-    "rgsm (5,1,0)": rgsm.RgsmPlan(5, STEPS),
-    "rm": rm.RmPlan(STEPS),
-}
+ENTITY_KERNELS = ("sdds", "ss", "rgsm (5,1,0)", "rm")
 
 
 def seconds(run: Callable[[], None]) -> float:
@@ -96,18 +90,18 @@ def entities(name: str, n: int, n_entities: int) -> str:
     state = make_state(family, atoms_of(family, kinds[:, None] * 1.0), kinds % n_entities)
     prior: Any = build_prior("emm", {"mu": 0.5, "sigma": 1.0, "kmax": 400})
     live = np.arange(n, dtype=np.int64)
-    held = make_entities(n_entities, prior.log_entities(), live)
-    plan: Any = ENTITY_PLANS[name]
-    emm.sweep(rng, state, model, plan._replace(proposals=1), held, make_tally())
+    held = make_entity_state(state, n_entities, prior.log_entities())
+    sweep, plan = KERNELS[name]
+    sweep(rng, held, model, plan._replace(proposals=1), live, make_tally())
     tally = make_tally()
-    spent = seconds(lambda: emm.sweep(rng, state, model, plan, held, tally))
+    spent = seconds(lambda: sweep(rng, held, model, plan, live, tally))
     title = f"{name}, N = {n}, K0 = {n_entities}"
-    return f"{report(title, spent, tally)}, K = {held.number[0]}"
+    return f"{report(title, spent, tally)}, K = {held.entities.number[0]}"
 
 
 if __name__ == "__main__":
     for kernel in KERNELS:
         print(example_1(kernel))
-    for kernel in ENTITY_PLANS:
+    for kernel in ENTITY_KERNELS:
         for size, start in ((100, 10), (500, 1), (500, 5), (500, 10), (500, 20)):
             print(entities(kernel, size, start))

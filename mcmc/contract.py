@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weald.treecore.family.interface.base import Family
-    from weald.treecore.partition.partition import Atoms, Model, Partition
+    from weald.treecore.partition.partition import Atoms, Model
     from weald.treecore.prior.base import PartitionPrior
 
     from .schedule.kernel_report import Refinement
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     Tally = NDArray[np.float64]
 
 __all__ = [
-    "BlockState",
     "Chain",
     "Claim",
     "Data",
@@ -155,30 +154,6 @@ class PastStates(Protocol):
 
     def draw(self, rng: Generator, chain: int, /) -> tuple[Labels, Labels] | None:
         """Two different ones, the first of this chain; None where there are none."""
-
-
-class BlockState(Protocol):
-    """What kernels that work on mixtures and on networks alike know of either's arrays."""
-
-    @property
-    def partition(self) -> Partition:
-        """Blocks and who is in them."""
-        ...
-
-    @property
-    def log_weights(self) -> NDArray[np.float64]:
-        """Scratch (n + 4)."""
-        ...
-
-    @property
-    def members(self) -> NDArray[np.int64]:
-        """Scratch (n)."""
-        ...
-
-    @property
-    def order(self) -> NDArray[np.int64]:
-        """Scratch (n)."""
-        ...
 
 
 class PartitionState(Protocol[State_co]):

@@ -1,6 +1,6 @@
 """How a sampler becomes a kernel: its sweep over arrays, and what became of its moves.
 
-A compiled sweep over :class:`~weald.mcmc.state.atom_state.State` counts moves by kind;
+A compiled sweep over the arrays of a state, of a mixture or of a network, counts moves by kind;
 :func:`proposals` adds them up. A sampler that redraws all labels at once counts nothing;
 :func:`redraws` does.
 """
@@ -13,16 +13,18 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.state.block_state import BlockState
 from weald.treecore.partition.partition import Atoms, Model
 
-from .contract import Claim, Entry, MixtureState, Need, is_guided
-from .state.atom_state import NULL, State, make_tally
+from .contract import Claim, Entry, MixtureState, Need, PartitionState, is_guided
+from .state.atom_state import NULL, make_tally
 
 __all__ = ["Sampler", "Tally", "moves_of", "proposals", "redrawn", "redraws", "sampler"]
 
 Labels = NDArray[np.int64]
 Tally = NDArray[np.float64]
 P = TypeVar("P")
+Q = TypeVar("Q", bound=PartitionState[BlockState])
 S = TypeVar("S")
 
 
@@ -65,24 +67,28 @@ def redrawn(n: int) -> Tally:
 
 def proposals(
     entry: Entry,
-    sweep: Callable[[Generator, State, Model, P, Labels, Tally], None],
+    sweep: Callable[[Generator, BlockState, Model, P, Labels, Tally], None],
     plan: P,
     least: P,
-    *,
-    near: bool = False,
-) -> Sampler[MixtureState]:
+    order: Callable[[Q], Labels] | None = None,
+) -> Sampler[Q]:
     """Kernel of a sweep ``(rng, state, model, plan, live, tally)`` that proposes moves of atoms.
 
-    ``least`` is the plan of one proposal. With ``near`` the atoms come in the order of the guide's
-    leaves.
+    ``least`` is the plan of one proposal. All atoms come in the order of their numbers, or in
+    another that does not depend on the partition.
     """
 
-    def by(chosen: P) -> Callable[[Generator, MixtureState], Tally]:
-        def run(rng: Generator, at: MixtureState) -> Tally:
-            live = at.in_guide_order() if near else np.arange(at.n_atoms, dtype=np.int64)
-            tally = make_tally()
-            at.run(rng, lambda state: sweep(rng, state, at.model, chosen, live, tally))
-            return moves_of(tally)
+    def by(chosen: P) -> Callable[[Generator, Q], Tally]:
+        def run(rng: Generator, at: Q) -> Tally:
+            live = np.arange(at.n_atoms, dtype=np.int64) if order is None else order(at)
+
+            def once(state: BlockState) -> Tally:
+                # A sweep that had not enough room is done again.
+                tally = make_tally()
+                sweep(rng, state, at.model, chosen, live, tally)
+                return moves_of(tally)
+
+            return at.run(rng, once)
 
         return run
 

@@ -27,9 +27,9 @@ from weald.mcmc.assignment.scratch import make_notes
 from weald.mcmc.reconfiguration import arm
 from weald.mcmc.reconfiguration.reference_partitions import Guides, make_guides
 from weald.mcmc.relational.position import VertexPosition
-from weald.mcmc.relational.vertices import VertexState
 from weald.mcmc.schedule.kernels import NETWORK_KERNELS
 from weald.mcmc.state.atom_state import make_tally
+from weald.mcmc.state.vertex_state import VertexState
 from weald.mcmc.sweeps import Tally, moves_of
 
 from .arm import network, population, scale_reduction, scale_reductions

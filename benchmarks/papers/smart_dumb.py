@@ -26,14 +26,16 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.entities import emm
-from weald.mcmc.entities.entities import Entities, entity_seating, make_entities
+from weald.mcmc.entities.entities import entity_seating, make_entity_state
+from weald.mcmc.gibbs import gibbs
 from weald.mcmc.offline.start import atoms_of
 from weald.mcmc.schedule.kernels import KERNELS
 from weald.mcmc.split_merge import rgsm, rm, sdds, ss
+from weald.mcmc.split_merge.proposal import draw_anchors
 from weald.mcmc.split_merge.selection import paper_selection
-from weald.mcmc.state.atom_state import MERGE, SPLIT, State, make_state, make_tally, record
-from weald.treecore.compiled.compile import compiled
+from weald.mcmc.state.atom_state import MERGE, SPLIT, Info, make_state, make_tally, record
+from weald.mcmc.state.entity_state import EntityState
+from weald.treecore.compiled.compile import compiled, generic_inner, implements
 from weald.treecore.compiled.draw import below, coin
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.family import FAMILIES
@@ -106,31 +108,63 @@ labels and a factor of 2 at merges, which favours or hinders splits; their accep
 another law. Times are not comparable but for the ratio of RGSM to SDDS."""
 
 
+Labels = NDArray[np.int64]
+
+
+@generic_inner
+def _propose(plan: Any, rng: Generator, state: EntityState, model: Model, live: Labels) -> Info:
+    """One step of the kernel that the plan belongs to."""
+    raise NotImplementedError
+
+
+@implements(_propose, sdds.SddsPlan)
+def _sdds(
+    plan: sdds.SddsPlan, rng: Generator, state: EntityState, model: Model, _live: Labels
+) -> Info:
+    return sdds.step(rng, state, model, plan)
+
+
+@implements(_propose, ss.SsPlan)
+def _ss(plan: ss.SsPlan, rng: Generator, state: EntityState, model: Model, _live: Labels) -> Info:
+    return ss.step(rng, state, model, plan)
+
+
+@implements(_propose, rm.RmPlan)
+def _rm(plan: rm.RmPlan, rng: Generator, state: EntityState, model: Model, _live: Labels) -> Info:
+    return rm.step(rng, state, model, plan)
+
+
+@implements(_propose, rgsm.RgsmPlan)
+def _rgsm(
+    plan: rgsm.RgsmPlan, rng: Generator, state: EntityState, model: Model, live: Labels
+) -> Info:
+    return rgsm.step(rng, state, model, plan, draw_anchors(rng, live))
+
+
 @compiled
 def _advance(  # noqa: PLR0913  (compiled: by position)
     rng: Generator,
-    state: State,
+    state: EntityState,
     model: Model,
     plans: tuple[Any, Any],
-    entities: Entities,
+    live: Labels,
     tallies: tuple[NDArray[np.float64], NDArray[np.float64]],
     whole_scans: bool,  # noqa: FBT001  (compiled: by position)
     trace: NDArray[np.int64],
 ) -> None:
     """As many iterations as ``trace`` is long; K after each of them."""
     state, model = by_reference(state), by_reference(model)
-    live = entities.live
     for at in range(trace.shape[0]):
         if coin(rng, 0.5):
-            record(tallies[0], emm.propose(plans[0], rng, state, model, entities))
+            record(tallies[0], _propose(plans[0], rng, state, model, live))
         else:
-            record(tallies[1], emm.propose(plans[1], rng, state, model, entities))
+            record(tallies[1], _propose(plans[1], rng, state, model, live))
         if whole_scans:
-            for i in range(live.shape[0]):
-                emm.gibbs_step(rng, state, model, entities, live[i])
+            gibbs.visit(rng, state, model, live)
         else:
-            emm.gibbs_step(rng, state, model, entities, live[below(rng, live.shape[0])])
-        trace[at] = entities.number[0]
+            one = below(rng, live.shape[0])
+            gibbs.visit(rng, state, model, live[one : one + 1])
+        trace[at] = state.entities.number[0]
 
 
 def law_of_k(kinds: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -177,13 +211,14 @@ def entities_of(sampler: str, n: int, start: int, iterations: int, seed: int) ->
     atoms = atoms_of(family, values)
     model = Model(family, entity_seating(n), workspace(family))
     state = make_state(family, atoms, rng.integers(0, start, n))
-    held = make_entities(start, PRIOR.log_entities(), np.arange(n, dtype=np.int64))
+    held = make_entity_state(state, start, PRIOR.log_entities())
+    live = np.arange(n, dtype=np.int64)
     plans, tallies = SAMPLERS[sampler], (make_tally(), make_tally())
     trace = np.empty(iterations, dtype=np.int64)
-    rest = (plans, held, tallies, sampler == "RGSM")
-    _advance(rng, state, model, *rest, trace[:0])
+    rest = (plans, live, tallies, sampler == "RGSM")
+    _advance(rng, held, model, *rest, trace[:0])
     began = time.process_time()
-    _advance(rng, state, model, *rest, trace)
+    _advance(rng, held, model, *rest, trace)
     spent = time.process_time() - began
     shares = [100.0 * t[:, 1] / np.maximum(t[:, 0], 1.0) for t in tallies]
     law = law_of_k(kinds)

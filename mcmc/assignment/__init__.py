@@ -4,8 +4,6 @@
   networks alike.
 - ``in_place``: how a sampler that moves atoms in place becomes a kernel, of mixtures or of
   networks.
-- ``restricted_gibbs``: restricted Gibbs split-merge in place, for likelihoods that couple all
-  blocks.
 - ``scratch``: what a reconfiguration notes down on its walk: where atoms were, which move whole,
   who stays.
 """

@@ -1,13 +1,12 @@
 """Moving atoms where they are: what kernels share that work on mixtures and on networks alike.
 
-The other split-merge frame (:mod:`weald.mcmc.split_merge.trial_split`) tries a division beside the
-partition, which a likelihood that couples all blocks does not allow. Here the partition itself goes
-to the proposed state, its log joint is taken there, and a rejected proposal is taken back. A set of
-atoms that is in no block is *regarded*; then each block, or a new one, tells what it weighs to put
-the set there.
+Reconfigurations (:mod:`weald.mcmc.reconfiguration.reconfiguration`) move many atoms before they are
+decided on: the partition itself goes to the proposed state, its log joint is taken there, and a
+rejected proposal is taken back. A set of atoms that is in no block is *regarded*; then each block,
+or a new one, tells what it weighs to put the set there.
 
 Functions are chosen by the type of the state: :class:`~weald.mcmc.state.atom_state.State` for
-mixtures, :class:`~weald.mcmc.relational.vertices.VertexState` for networks.
+mixtures, :class:`~weald.mcmc.state.vertex_state.VertexState` for networks.
 """
 
 from math import exp, inf, log

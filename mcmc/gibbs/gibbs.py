@@ -12,6 +12,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.state.atom_state import Info, State
+from weald.mcmc.state.block_state import BlockState
+from weald.mcmc.state.entity_state import EntityState
 from weald.treecore.compiled.compile import allocating, compiled, generic, implements, inner
 from weald.treecore.compiled.draw import choose
 from weald.treecore.compiled.reference import by_reference
@@ -37,13 +39,13 @@ from weald.treecore.prior.base import log_growth, log_new_block, log_size
 from weald.treecore.statistics.rows import Rows
 from weald.treecore.statistics.sparse_rows import SparseRows
 
-__all__ = ["log_alone", "seating_weights", "step", "sweep", "visit", "weights_by_words"]
+__all__ = ["log_alone", "scan", "seating_weights", "step", "sweep", "visit", "weights_by_words"]
 
 _CONDITIONAL = 3
 
 
 @inner
-def seating_weights(state: State, model: Model, i: int, alone: float) -> int:
+def seating_weights(state: State | EntityState, model: Model, i: int, alone: float) -> int:
     """Log weights of atom i, which is in no block, for each open block and then for a new one.
 
     ``alone`` is the last of them. They are written to ``state.log_weights``, minus infinity
@@ -211,16 +213,27 @@ def weights_by_words(index: WordIndex, state: State, model: Model, i: int) -> in
     return k
 
 
+@generic
+def scan(state: BlockState, rng: Generator, model: Model, visited: NDArray[np.int64]) -> None:
+    """One step for each atom of ``visited``, for mixtures here."""
+    raise NotImplementedError
+
+
+@implements(scan, State)
+def _scan_atoms(state: State, rng: Generator, model: Model, visited: NDArray[np.int64]) -> None:
+    _visit(state.atoms.rows, rng, state, model, visited)
+
+
 @allocating
-def visit(rng: Generator, state: State, model: Model, visited: NDArray[np.int64]) -> None:
+def visit(rng: Generator, state: BlockState, model: Model, visited: NDArray[np.int64]) -> None:
     """One step for each atom of ``visited`` (int64), in that order.
 
     The order must not depend on the partition. Sparse rows are looked up by an index of words.
     """
-    _visit(state.atoms.rows, rng, state, model, visited)
+    scan(state, rng, model, visited)
 
 
 @compiled
-def sweep(rng: Generator, state: State, model: Model, visited: NDArray[np.int64]) -> None:
+def sweep(rng: Generator, state: BlockState, model: Model, visited: NDArray[np.int64]) -> None:
     """:func:`visit`, to be called from Python."""
     visit(rng, by_reference(state), by_reference(model), visited)

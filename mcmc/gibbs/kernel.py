@@ -1,7 +1,8 @@
 """Collapsed Gibbs: Neal (2000) algorithm 3, for all atoms in turn, or for some.
 
 Each atom is taken out and put back by a draw from its full conditional. Exact for every partition
-prior of Gibbs type, and irreducible. Cost: one predictive density a block and atom.
+prior of Gibbs type, and irreducible. Cost: one predictive density a block and atom; on a network
+the vertex's edges, and one term of the likelihood for every pair of blocks.
 (``split-merge-samplers.md`` section 2.1.)
 """
 
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.contract import Entry, MixtureState
+from weald.mcmc.contract import Entry, PartitionState
+from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler, Tally, redrawn, sampler
 from weald.treecore.compiled.draw import below
 
@@ -22,12 +24,12 @@ __all__ = ["gibbs_on", "kernel"]
 _Visited = Callable[[Generator, int], NDArray[np.int64]]
 
 
-def kernel(entry: Entry) -> Sampler[MixtureState]:
+def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
     """The kernel, as the registry names it."""
     return sampler(entry, _scan(_all), least=_scan(_any))
 
 
-def gibbs_on(limit: int, share: float = 0.0) -> Sampler[MixtureState]:
+def gibbs_on(limit: int, share: float = 0.0) -> Sampler[PartitionState[BlockState]]:
     """Collapsed Gibbs on some atoms a sweep, drawn without regard to the partition.
 
     They are ``limit`` many, or this share of all where that is more.
@@ -49,8 +51,8 @@ def _any(rng: Generator, n_atoms: int) -> NDArray[np.int64]:
     return np.array([below(rng, n_atoms)], dtype=np.int64)
 
 
-def _scan(visited: _Visited) -> Callable[[Generator, MixtureState], Tally]:
-    def run(rng: Generator, at: MixtureState) -> Tally:
+def _scan(visited: _Visited) -> Callable[[Generator, PartitionState[BlockState]], Tally]:
+    def run(rng: Generator, at: PartitionState[BlockState]) -> Tally:
         atoms = visited(rng, at.n_atoms)
         at.run(rng, lambda state: gibbs.sweep(rng, state, at.model, atoms))
         return redrawn(len(atoms))

@@ -30,8 +30,9 @@ from weald.mcmc.assignment.assignment import (
     take_out,
 )
 from weald.mcmc.assignment.scratch import Notes
-from weald.mcmc.contract import BlockState, Entry, PartitionState
+from weald.mcmc.contract import Entry, PartitionState
 from weald.mcmc.state.atom_state import CONDITIONAL, Info, record
+from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import below, choose, shuffle

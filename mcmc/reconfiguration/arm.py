@@ -17,9 +17,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.assignment.scratch import Notes, Walk
-from weald.mcmc.contract import BlockState, Entry, PartitionState
+from weald.mcmc.contract import Entry, PartitionState
 from weald.mcmc.split_merge.proposal import null_move
 from weald.mcmc.state.atom_state import Info, record
+from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.reference import by_reference

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.assignment.restricted_gibbs import divide_or_join
 from weald.mcmc.assignment.scratch import Notes
-from weald.mcmc.contract import BlockState, Entry, PartitionState
+from weald.mcmc.contract import Entry, PartitionState
 from weald.mcmc.split_merge.proposal import null_move
+from weald.mcmc.split_merge.rgsm import FAIR, divide_or_join
 from weald.mcmc.state.atom_state import Info, record
+from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.reference import by_reference
@@ -41,13 +42,11 @@ PLAN = BsmPlan()
 
 
 @inner
-def _step(
-    rng: Generator, state: BlockState, model: Model, plan: BsmPlan, guides: Guides, notes: Notes
-) -> Info:
+def _step(rng: Generator, state: BlockState, model: Model, plan: BsmPlan, guides: Guides) -> Info:
     if guides.apart[guides.apart.shape[0] - 1] == 0.0:
         return null_move()
     pair = draw_disagreement(rng, guides)
-    return divide_or_join(rng, state, model, notes, plan.scans, guides.common, pair)
+    return divide_or_join(rng, state, model, plan.scans, FAIR, guides.common, pair)
 
 
 @compiled
@@ -57,14 +56,13 @@ def sweep(
     model: Model,
     plan: BsmPlan,
     guides: Guides,
-    notes: Notes,
-    live: NDArray[np.int64],  # noqa: ARG001 - the signature of the other guided kernels
+    notes: Notes,  # noqa: ARG001 - the signature of the other guided kernels
+    live: NDArray[np.int64],  # noqa: ARG001 - the same
     tally: NDArray[np.float64],
 ) -> None:
     """One step; every atom that the guides know must be in a block."""
-    state, model = by_reference(state), by_reference(model)
-    guides, notes = by_reference(guides), by_reference(notes)
-    record(tally, _step(rng, state, model, plan, guides, notes))
+    state, model, guides = by_reference(state), by_reference(model), by_reference(guides)
+    record(tally, _step(rng, state, model, plan, guides))
 
 
 def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:

@@ -8,8 +8,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.assignment.scratch import Notes, make_notes
-from weald.mcmc.contract import BlockState, Entry, PartitionState
+from weald.mcmc.contract import Entry, PartitionState
 from weald.mcmc.state.atom_state import make_tally
+from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler, Tally, moves_of, sampler
 from weald.treecore.errors import ParameterError
 from weald.treecore.partition.partition import Model

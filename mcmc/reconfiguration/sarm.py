@@ -6,7 +6,8 @@ claim, same guides. (``split-merge-samplers.md`` section 2.8.)
 """
 
 from weald.mcmc.assignment.scratch import Walk
-from weald.mcmc.contract import BlockState, Entry, PartitionState
+from weald.mcmc.contract import Entry, PartitionState
+from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler
 
 from .arm import sweep

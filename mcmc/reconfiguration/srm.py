@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from weald.mcmc.assignment.in_place import in_place
 from weald.mcmc.assignment.scratch import Notes, Walk
-from weald.mcmc.contract import BlockState, Entry, PartitionState
+from weald.mcmc.contract import Entry, PartitionState
 from weald.mcmc.split_merge.proposal import draw_anchors
 from weald.mcmc.state.atom_state import record
+from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.compiled.reference import by_reference

@@ -1,4 +1,4 @@
-"""Kernels and fits for the infinite relational model. Pure.
+"""Chains and fits for the infinite relational model. Pure.
 
 - ``arrival``: edges and vertices of a stream, in the order in which they came.
 - ``chain``: one chain over a network that comes edge by edge: insert, forget, refine, save,
@@ -9,14 +9,12 @@
   blocks.
 - ``fit``: A network clustered offline: a population of chains, the reported blocks, link
   prediction.
-- ``gibbs``: collapsed Gibbs for the infinite relational model, one vertex after another.
 - ``growing``: A network's state for a stream: room to spare, enlarged as vertices and blocks
   come, saved.
 - ``position``: where a chain on a network stands: its partition, under an edge likelihood and a
   prior.
-- ``rgsm``: restricted Gibbs split-merge for the infinite relational model: Jain and Neal's
-  algorithm 2.
-- ``sdds``: Smart-dumb, dumb-smart split-merge for the infinite relational model.
-- ``vertices``: what kernels work on where the data are a network: its vertices, their partition,
-  scratch space.
+- ``sides``: split-merge moves and Gibbs sampling of networks: the partition goes where it is
+  tried.
+- ``vertices``: the state of a network's partition: made, and what it weighs to put vertices
+  somewhere.
 """

@@ -11,13 +11,12 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.assignment.assignment import reseat_freely
+from weald.mcmc.state.vertex_state import VertexState
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.partition.partition import Model, Partition, link, open_block
 from weald.treecore.relational.network import RECEIVED, SENT
 from weald.treecore.relational.ties import regard_newcomer, tie
-
-from .vertices import VertexState
 
 __all__ = ["EDGE", "RECEIVER", "SENDER", "arrive", "seat_blocks"]
 

@@ -11,10 +11,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln
 
+from weald.mcmc.state.vertex_state import VertexState
 from weald.treecore.prior.slice_sampler import slice_bounded
 from weald.treecore.relational.edges import BetaEdges, beta_edges, gamma_edges
-
-from .vertices import VertexState
 
 __all__ = ["pair_counts", "resample_edges"]
 

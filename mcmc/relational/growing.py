@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weald.mcmc.state.vertex_state import VertexState
 from weald.treecore.partition.partition import Model
 from weald.treecore.relational.family import Relational
 from weald.treecore.relational.network import Links, Network
 from weald.treecore.relational.ties import empty_ties, recount
 
 from .arrival import seat_blocks
-from .vertices import VertexState, room_for, unseated_vertices
+from .vertices import room_for, unseated_vertices
 
 __all__ = [
     "empty_vertices",

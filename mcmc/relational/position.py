@@ -13,6 +13,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.contract import PastStates
+from weald.mcmc.state.vertex_state import VertexState
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior.base import PartitionPrior
 from weald.treecore.prior.sequential import canonical_labels
@@ -21,7 +22,7 @@ from weald.treecore.relational.network import Network
 from weald.treecore.relational.weighing import log_likelihood
 
 from .edge_parameters import resample_edges
-from .vertices import VertexState, make_vertex_state
+from .vertices import make_vertex_state
 
 __all__ = ["VertexPosition"]
 

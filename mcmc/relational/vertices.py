@@ -1,10 +1,10 @@
-"""What kernels work on where the data are a network: its vertices, their partition, scratch space.
+"""The state of a network's partition: made, and what it weighs to put vertices somewhere.
 
 The same kernels' functions as for mixtures (:mod:`weald.mcmc.assignment.assignment`), with the
 likelihood of the infinite relational model.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,30 +18,22 @@ from weald.mcmc.assignment.assignment import (
     set_aside,
     take_out,
 )
+from weald.mcmc.state.vertex_state import VertexState
 from weald.treecore.compiled.compile import compiled, implements, inner
-from weald.treecore.compiled.reference import by_reference, held_by_reference
+from weald.treecore.compiled.reference import by_reference
 from weald.treecore.partition.partition import Model, Partition, empty_partition
 from weald.treecore.prior.base import log_growth, log_new_block, log_size
 from weald.treecore.prior.sequential import canonical_labels
 from weald.treecore.relational.network import Network
-from weald.treecore.relational.ties import Ties, empty_ties, open_slot, regard, seat, unseat
+from weald.treecore.relational.ties import empty_ties, open_slot, regard, seat, unseat
 from weald.treecore.relational.weighing import log_likelihood, log_ties, log_ties_alone
 
-__all__ = ["VertexState", "log_joint", "make_vertex_state", "room_for", "unseated_vertices"]
+# Split-merge moves and Gibbs sampling know the state by what is there.
+from . import sides as _sides  # noqa: F401 - registers what it implements
+
+__all__ = ["log_joint", "make_vertex_state", "room_for", "unseated_vertices"]
 
 _LEAST_ROOM = 32
-
-
-@held_by_reference
-class VertexState(NamedTuple):
-    """A network with the partition of its vertices, and scratch as in ``mcmc.state.State``."""
-
-    network: Network
-    partition: Partition
-    ties: Ties
-    log_weights: NDArray[np.float64]
-    members: NDArray[np.int64]
-    order: NDArray[np.int64]
 
 
 def room_for(n_blocks: int) -> int:
@@ -61,6 +53,10 @@ def unseated_vertices(family: Any, network: Network, n: int, room: int) -> Verte
         np.zeros(n + 4),
         np.zeros(n, dtype=np.int64),
         np.zeros(n, dtype=np.int64),
+        np.zeros(n, dtype=np.int8),
+        np.zeros(n, dtype=np.int64),
+        np.zeros(2, dtype=np.int64),
+        np.zeros(2, dtype=np.int64),
     )
 
 

@@ -1,4 +1,4 @@
-"""Split-merge moves of mixtures, one published sampler a file.
+"""Split-merge moves, one published sampler a file, of mixtures, networks and entities alike.
 
 - ``dm``: random-split merge with a Dirichlet-multinomial split: Chang and Fisher (2013), section
   5.5.
@@ -13,6 +13,6 @@
 - ``selection``: smart choices of what to split and what to merge: Wang and Russell (2015),
   equations 2 to 6.
 - ``ss``: smart split with smart merge: the baseline "SS" of Wang and Russell (2015), section 5.1.
-- ``trial_split``: trial blocks: the two sides of a proposed division, beside the partition until
-  it is decided.
+- ``trial_split``: what a split-merge move asks of a state, and the two sides of a division that it
+  tries.
 """

@@ -17,24 +17,25 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.contract import Entry, MixtureState
-from weald.mcmc.state.atom_state import Info, State, record
+from weald.mcmc.contract import Entry, PartitionState
+from weald.mcmc.state.atom_state import Info, record
+from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler, proposals
 from weald.treecore.compiled.compile import compiled, inner
-from weald.treecore.compiled.draw import below, coin
+from weald.treecore.compiled.draw import coin
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.partition.partition import Model
 
 from .proposal import (
+    draw_block,
     draw_blocks,
     gather_blocks,
     log_merge_ratio,
-    log_split_ratio,
     null_move,
     settle_merge,
     settle_split,
 )
-from .trial_split import drop_sides, join_side, open_sides, slot_at
+from .trial_split import drop_sides, join_side, log_split_ratio, n_blocks, open_sides
 
 __all__ = ["DmPlan", "draw_urn_sides", "kernel", "log_urn", "step", "sweep"]
 
@@ -57,45 +58,44 @@ def log_urn(a: float, first: int, second: int) -> float:
 
 
 @inner
-def draw_urn_sides(rng: Generator, state: State, n: int, a: float) -> int:
+def draw_urn_sides(rng: Generator, state: BlockState, model: Model, n: int, a: float) -> int:
     """Put ``members[:n]`` on the empty sides by that law; returns how many are on side 0."""
     n_first = 0
     for at in range(n):
         share = (a + n_first) / (2.0 * a + at)
         side = 0 if coin(rng, share) else 1
         n_first += 1 - side
-        join_side(state, state.members[at], side)
+        join_side(state, model, state.members[at], side)
     return n_first
 
 
 @inner
-def _split(rng: Generator, state: State, model: Model, a: float) -> Info:
-    partition = state.partition
-    k = slot_at(partition, below(rng, partition.n_blocks[0]))
+def _split(rng: Generator, state: BlockState, model: Model, a: float) -> Info:
+    ratio = -log(n_blocks(state) + 1)
+    k = draw_block(rng, state)
     n = gather_blocks(state, k, k)
-    open_sides(partition)
-    n_first = draw_urn_sides(rng, state, n, a)
+    open_sides(state, model, (k, k), n)
+    n_first = draw_urn_sides(rng, state, model, n, a)
     if n_first in (0, n):
-        drop_sides(partition)
+        drop_sides(state, model, n)
         return null_move()
-    ratio = log_split_ratio(model, partition, k) - log_urn(a, n_first, n - n_first)
-    ratio -= log(partition.n_blocks[0] + 1)
-    return settle_split(rng, state, k, n, ratio)
+    ratio += log_split_ratio(state, model, k) - log_urn(a, n_first, n - n_first)
+    return settle_split(rng, state, model, k, n, ratio)
 
 
 @inner
-def _merge(rng: Generator, state: State, model: Model, a: float) -> Info:
+def _merge(rng: Generator, state: BlockState, model: Model, a: float) -> Info:
     partition = state.partition
-    if partition.n_blocks[0] < 2:
+    if n_blocks(state) < 2:
         return null_move()
-    first, second = draw_blocks(rng, partition)
-    ratio = log_merge_ratio(model, partition, first, second) + log(partition.n_blocks[0])
-    ratio += log_urn(a, partition.n_members[first], partition.n_members[second])
-    return settle_merge(rng, state, first, second, ratio)
+    pair = draw_blocks(rng, state)
+    ratio = log_merge_ratio(state, model, pair[0], pair[1]) + log(n_blocks(state))
+    ratio += log_urn(a, partition.n_members[pair[0]], partition.n_members[pair[1]])
+    return settle_merge(rng, state, model, pair, ratio)
 
 
 @inner
-def step(rng: Generator, state: State, model: Model, plan: DmPlan) -> Info:
+def step(rng: Generator, state: BlockState, model: Model, plan: DmPlan) -> Info:
     """Propose a split or a merge; there must be a block."""
     if coin(rng, 0.5):
         return _split(rng, state, model, plan.a)
@@ -105,7 +105,7 @@ def step(rng: Generator, state: State, model: Model, plan: DmPlan) -> Info:
 @compiled
 def sweep(
     rng: Generator,
-    state: State,
+    state: BlockState,
     model: Model,
     plan: DmPlan,
     live: NDArray[np.int64],
@@ -119,6 +119,6 @@ def sweep(
         record(tally, step(rng, state, model, plan))
 
 
-def kernel(entry: Entry) -> Sampler[MixtureState]:
+def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
     """The kernel, as the registry names it."""
     return proposals(entry, sweep, DmPlan(_PROPOSALS), DmPlan())

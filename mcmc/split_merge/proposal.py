@@ -1,6 +1,6 @@
 """What every split-merge kernel shares: anchors, posterior ratios, decision, bookkeeping.
 
-A kernel gathers the atoms of one or two blocks, divides them over two trial sides
+A kernel gathers the atoms of one or two blocks, divides them over two sides
 (:mod:`weald.mcmc.split_merge.trial_split`), adds up its log ratio and calls one of the ``settle``
 functions. Merges that an allocation has to be imagined for are refused early where that is sure:
 their coins are thrown while a bound on the ratio falls, and ``conclude_merge`` does what they came
@@ -8,41 +8,38 @@ to. All ratios are for unlabelled partitions. (``split-merge-samplers.md`` secti
 """
 
 from math import exp, inf
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.state.atom_state import EXCHANGE, MERGE, NULL, SPLIT, Info, State
+from weald.mcmc.state.atom_state import EXCHANGE, MERGE, NULL, SPLIT, Info
+from weald.mcmc.state.block_state import BlockState
 from weald.treecore.compiled.compile import inner
 from weald.treecore.compiled.draw import below, coin
-from weald.treecore.family.interface.base import log_marginal_sum
-from weald.treecore.partition.partition import (
-    Model,
-    Partition,
-    block_log_marginal,
-    close_block,
-    mark_changed,
-)
-from weald.treecore.prior.base import log_new_block, log_size
-from weald.treecore.statistics.rows import add_row
+from weald.treecore.partition.partition import Model
 
-from .trial_split import adopt_sides, block_of, drop_sides, side_slot, slot_at
+from .trial_split import (
+    adopt_sides,
+    block_at,
+    block_of,
+    drop_sides,
+    fuse,
+    log_fusion,
+    log_number,
+    n_blocks,
+)
 
 __all__ = [
     "conclude_merge",
     "decide",
     "draw_anchors",
+    "draw_block",
     "draw_blocks",
     "draw_near_anchors",
     "gather_anchored",
     "gather_blocks",
-    "log_block_weight",
     "log_merge_ratio",
-    "log_split_ratio",
-    "log_union",
-    "merge_blocks",
     "null_move",
     "refuse_early",
     "settle_exchange",
@@ -52,6 +49,8 @@ __all__ = [
 
 # How far apart in their order near anchors may be.
 _REACH = 16
+
+Pair = tuple[int, int]
 
 
 @inner
@@ -77,18 +76,24 @@ def draw_near_anchors(rng: Generator, live: NDArray[np.int64]) -> tuple[int, int
 
 
 @inner
-def draw_blocks(rng: Generator, partition: Partition) -> tuple[int, int]:
-    """Two different open blocks (there must be two), uniformly."""
-    k = partition.n_blocks[0]
+def draw_block(rng: Generator, state: BlockState) -> int:
+    """A block, uniformly; there must be one."""
+    return block_at(state, below(rng, n_blocks(state)))
+
+
+@inner
+def draw_blocks(rng: Generator, state: BlockState) -> Pair:
+    """Two different blocks (there must be two), uniformly."""
+    k = n_blocks(state)
     first = below(rng, k)
     second = below(rng, k - 1)
     if second >= first:
         second += 1
-    return slot_at(partition, first), slot_at(partition, second)
+    return block_at(state, first), block_at(state, second)
 
 
 @inner
-def _gather(state: Any, k: int, at: int, first: int, second: int) -> int:
+def _gather(state: BlockState, k: int, at: int, first: int, second: int) -> int:
     i = state.partition.head[k]
     while i >= 0:
         if i not in (first, second):
@@ -99,14 +104,14 @@ def _gather(state: Any, k: int, at: int, first: int, second: int) -> int:
 
 
 @inner
-def gather_blocks(state: Any, first: int, second: int) -> int:
-    """Atoms of one or two blocks of a state of either kind into ``members``; returns how many."""
+def gather_blocks(state: BlockState, first: int, second: int) -> int:
+    """Atoms of one or two blocks into ``members``; returns how many."""
     n = _gather(state, first, 0, -1, -1)
     return n if second == first else _gather(state, second, n, -1, -1)
 
 
 @inner
-def gather_anchored(state: Any, i: int, j: int) -> int:
+def gather_anchored(state: BlockState, i: int, j: int) -> int:
     """Atoms of the blocks of i and j into ``members``, i and j behind the others.
 
     Returns the number of the others.
@@ -121,35 +126,9 @@ def gather_anchored(state: Any, i: int, j: int) -> int:
 
 
 @inner
-def log_union(model: Model, partition: Partition, first: int, second: int) -> float:
-    """Log marginal likelihood of two blocks or sides together."""
-    rows = partition.rows
-    return log_marginal_sum(model.family, rows, first, rows, second, model.work)
-
-
-@inner
-def log_block_weight(model: Model, partition: Partition, k: int) -> float:
-    """What block or side k contributes to the log joint."""
-    return log_size(model.seating, partition.size[k]) + block_log_marginal(model, partition, k)
-
-
-@inner
-def log_split_ratio(model: Model, partition: Partition, k: int) -> float:
-    """Log posterior of block k divided into the two sides, over that of the present state."""
-    value = log_new_block(model.seating, partition.n_blocks[0])
-    for side in range(2):
-        value += log_block_weight(model, partition, side_slot(partition, side))
-    return value - log_block_weight(model, partition, k)
-
-
-@inner
-def log_merge_ratio(model: Model, partition: Partition, first: int, second: int) -> float:
+def log_merge_ratio(state: BlockState, model: Model, first: int, second: int) -> float:
     """Log posterior with two blocks merged, over that of the present state."""
-    value = log_union(model, partition, first, second)
-    value += log_size(model.seating, partition.size[first] + partition.size[second])
-    value -= log_block_weight(model, partition, first)
-    value -= log_block_weight(model, partition, second)
-    return value - log_new_block(model.seating, partition.n_blocks[0] - 1)
+    return log_fusion(state, model, first, second) + log_number(state, model, -1)
 
 
 @inner
@@ -177,68 +156,52 @@ def null_move() -> Info:
 
 
 @inner
-def settle_split(rng: Generator, state: State, k: int, n: int, log_ratio: float) -> Info:
+def settle_split(
+    rng: Generator, state: BlockState, model: Model, k: int, n: int, log_ratio: float
+) -> Info:
     """Decide on replacing block k, whose atoms are ``members[:n]``, by the sides."""
     info = decide(rng, SPLIT, log_ratio)
     if info.accepted:
-        adopt_sides(state, k, k, n)
+        adopt_sides(state, model, (k, k), n)
     else:
-        drop_sides(state.partition)
+        drop_sides(state, model, n)
     return info
 
 
 @inner
 def settle_exchange(
-    rng: Generator, state: State, first: int, second: int, n: int, log_ratio: float
+    rng: Generator, state: BlockState, model: Model, pair: Pair, n: int, log_ratio: float
 ) -> Info:
     """Decide on replacing two blocks, whose atoms are ``members[:n]``, by the sides."""
     info = decide(rng, EXCHANGE, log_ratio)
     if info.accepted:
-        adopt_sides(state, first, second, n)
+        adopt_sides(state, model, pair, n)
     else:
-        drop_sides(state.partition)
+        drop_sides(state, model, n)
     return info
 
 
 @inner
-def settle_merge(rng: Generator, state: State, first: int, second: int, log_ratio: float) -> Info:
+def settle_merge(
+    rng: Generator, state: BlockState, model: Model, pair: Pair, log_ratio: float
+) -> Info:
     """Decide on merging two blocks; there must be no sides."""
     info = decide(rng, MERGE, log_ratio)
     if info.accepted:
-        merge_blocks(state.partition, first, second)
+        fuse(state, model, pair[0], pair[1])
     return info
 
 
 @inner
-def conclude_merge(state: State, first: int, second: int, gain: float, log_q: float) -> Info:
-    """Merge two blocks unless ``log_q`` is minus infinity, and drop the sides.
+def conclude_merge(
+    state: BlockState, model: Model, pair: Pair, n: int, gain: float, log_q: float
+) -> Info:
+    """Merge two blocks, whose atoms are ``members[:n]``, unless ``log_q`` is minus infinity.
 
     The coins for it have been thrown before.
     """
-    drop_sides(state.partition)
+    drop_sides(state, model, n)
     if not log_q > -inf:
         return Info(MERGE, gain, 0)
-    merge_blocks(state.partition, first, second)
+    fuse(state, model, pair[0], pair[1])
     return Info(MERGE, gain + log_q, 1)
-
-
-@inner
-def merge_blocks(partition: Partition, first: int, second: int) -> None:
-    """Move the atoms of the smaller block into the other and close it."""
-    smaller = partition.n_members[first] < partition.n_members[second]
-    source, target = (first, second) if smaller else (second, first)
-    i = partition.head[source]
-    last = i
-    while i >= 0:
-        partition.label[i] = target
-        last = i
-        i = partition.following[i]
-    top = partition.head[target]
-    partition.following[last] = top
-    partition.preceding[top] = last
-    partition.head[target] = partition.head[source]
-    add_row(partition.rows, target, partition.rows, source)
-    partition.size[target] += partition.size[source]
-    partition.n_members[target] += partition.n_members[source]
-    mark_changed(partition, target)
-    close_block(partition, source)

@@ -22,27 +22,29 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.contract import Entry, MixtureState
+from weald.mcmc.contract import Entry, PartitionState
 from weald.mcmc.gibbs import gibbs
-from weald.mcmc.state.atom_state import MERGE, Info, State, record
+from weald.mcmc.state.atom_state import MERGE, Info, record
+from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler, proposals
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import coin, shuffle
 from weald.treecore.compiled.reference import by_reference
-from weald.treecore.partition.partition import Model, log_join
+from weald.treecore.partition.partition import Model
 
 from .proposal import (
     conclude_merge,
     draw_anchors,
     gather_anchored,
     log_merge_ratio,
-    log_split_ratio,
     refuse_early,
     settle_split,
 )
-from .trial_split import block_of, join_side, open_sides, rescan, side_slot
+from .trial_split import block_of, join_side, likelier_side, log_split_ratio, open_sides, rescan
 
-__all__ = ["ANCHORED", "FAIR", "RgsmPlan", "divide", "kernel", "step", "sweep"]
+__all__ = ["ANCHORED", "FAIR", "RgsmPlan", "divide_or_join", "kernel", "step", "sweep"]
+
+Labels = NDArray[np.int64]
 
 FAIR = 0
 ANCHORED = 1
@@ -58,76 +60,86 @@ class RgsmPlan(NamedTuple):
 
 
 @inner
-def _launch(rng: Generator, state: State, model: Model, n: int, launch: int) -> None:
+def _launch(
+    rng: Generator,
+    state: BlockState,
+    model: Model,
+    n: int,
+    launch: int,
+    common: Labels,
+    anchors: tuple[int, int],
+) -> None:
     """Put ``members[:n]`` on the sides, which hold the anchors only."""
-    atoms, partition = state.atoms, state.partition
+    guided = common.shape[0] > 0
     for at in range(n):
         i = state.members[at]
-        if launch == ANCHORED:
-            first = log_join(model, atoms, partition, i, side_slot(partition, 0))
-            second = log_join(model, atoms, partition, i, side_slot(partition, 1))
-            state.side[i] = 0 if first >= second else 1
+        if guided and common[i] == common[anchors[0]]:
+            state.side[i] = 0
+        elif guided and common[i] == common[anchors[1]]:
+            state.side[i] = 1
+        elif launch == ANCHORED:
+            state.side[i] = likelier_side(state, model, i)
         else:
             state.side[i] = 0 if coin(rng, 0.5) else 1
     for at in range(n):
         i = state.members[at]
-        join_side(state, i, state.side[i])
+        join_side(state, model, i, state.side[i])
 
 
 @inner
-def divide(
+def divide_or_join(
     rng: Generator,
-    state: State,
+    state: BlockState,
     model: Model,
-    plan: RgsmPlan,
+    scans: int,
+    launch: int,
+    common: Labels,
     anchors: tuple[int, int],
-    gain: float,
-) -> tuple[int, float]:
-    """Divide the block of the anchors over the sides, or imagine that it leads to their two blocks.
-
-    Returns the number of atoms (in ``members``) and the log probability of the last scan, as
-    :func:`~weald.mcmc.split_merge.trial_split.allocate` does with ``gain``.
-    """
-    partition = state.partition
-    i, j = anchors
-    first, second = block_of(partition, i), block_of(partition, j)
-    n = gather_anchored(state, i, j)
-    shuffle(rng, state.members, n)
-    open_sides(partition)
-    join_side(state, i, 0)
-    join_side(state, j, 1)
-    _launch(rng, state, model, n, plan.launch)
-    for _ in range(plan.scans):
-        rescan(rng, state, model, n, -1, inf)
-    return n + 2, rescan(rng, state, model, n, -1 if first == second else second, gain)
-
-
-@inner
-def step(
-    rng: Generator, state: State, model: Model, plan: RgsmPlan, anchors: tuple[int, int]
 ) -> Info:
     """Propose to separate or to join the blocks of two different atoms.
 
     How the anchors are chosen must not depend on the partition; near neighbours, say, are allowed.
+    ``common``, if not of length 0, labels pieces of atoms, as little dependent on the partition:
+    those of the anchors are launched with them.
     """
     partition = state.partition
-    first, second = block_of(partition, anchors[0]), block_of(partition, anchors[1])
+    i, j = anchors
+    pair = (block_of(partition, i), block_of(partition, j))
     gain = inf
-    if first != second:
-        gain = log_merge_ratio(model, partition, first, second)
+    if pair[0] != pair[1]:
+        gain = log_merge_ratio(state, model, pair[0], pair[1])
         if refuse_early(rng, gain):
             return Info(MERGE, gain, 0)
-    n, log_q = divide(rng, state, model, plan, anchors, gain)
-    if first == second:
-        ratio = log_split_ratio(model, partition, first) - log_q
-        return settle_split(rng, state, first, n, ratio)
-    return conclude_merge(state, first, second, gain, log_q)
+    n = gather_anchored(state, i, j)
+    shuffle(rng, state.members, n)
+    # From here both directions do the same until the last scan: the launch state forgets how the
+    # atoms were divided, so that its own probability cancels (section 2.3).
+    open_sides(state, model, pair, n + 2)
+    join_side(state, model, i, 0)
+    join_side(state, model, j, 1)
+    _launch(rng, state, model, n, launch, common, anchors)
+    for _ in range(scans):
+        rescan(rng, state, model, n, -1, inf)
+    # The last scan alone is the proposal; those before it only make the launch state a good one.
+    log_q = rescan(rng, state, model, n, -1 if pair[0] == pair[1] else pair[1], gain)
+    if pair[0] == pair[1]:
+        ratio = log_split_ratio(state, model, pair[0]) - log_q
+        return settle_split(rng, state, model, pair[0], n + 2, ratio)
+    return conclude_merge(state, model, pair, n + 2, gain, log_q)
+
+
+@inner
+def step(
+    rng: Generator, state: BlockState, model: Model, plan: RgsmPlan, anchors: tuple[int, int]
+) -> Info:
+    """:func:`divide_or_join` without pieces."""
+    return divide_or_join(rng, state, model, plan.scans, plan.launch, state.members[:0], anchors)
 
 
 @compiled
 def sweep(
     rng: Generator,
-    state: State,
+    state: BlockState,
     model: Model,
     plan: RgsmPlan,
     live: NDArray[np.int64],
@@ -142,6 +154,8 @@ def sweep(
         gibbs.visit(rng, state, model, live)
 
 
-def kernel(entry: Entry) -> Sampler[MixtureState]:
+def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
     """The kernel, as the registry names it."""
-    return proposals(entry, sweep, RgsmPlan(), RgsmPlan(scans=0, gibbs=0))
+    # A network's edges make a full scan cost more than a move: it has the kernel `gibbs` for that.
+    plan = RgsmPlan(gibbs=1 if entry.data == "mixture" else 0)
+    return proposals(entry, sweep, plan, RgsmPlan(scans=0, gibbs=0))

@@ -17,38 +17,36 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.contract import Entry, MixtureState
-from weald.mcmc.state.atom_state import Info, State, record
+from weald.mcmc.contract import Entry, PartitionState
+from weald.mcmc.state.atom_state import Info, record
+from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler, proposals
 from weald.treecore.compiled.compile import compiled, inner
-from weald.treecore.compiled.draw import below, coin
+from weald.treecore.compiled.draw import coin
 from weald.treecore.compiled.reference import by_reference
-from weald.treecore.partition.partition import Model, Partition
+from weald.treecore.partition.partition import Model
 
 from .dm import draw_urn_sides, log_urn
 from .proposal import (
+    draw_block,
     gather_blocks,
-    log_block_weight,
     log_merge_ratio,
-    log_split_ratio,
     null_move,
     settle_exchange,
     settle_merge,
     settle_split,
 )
-from .trial_split import drop_sides, join_side, open_sides, side_slot, slot_at
+from .trial_split import (
+    drop_sides,
+    join_side,
+    log_apart,
+    log_split_ratio,
+    n_blocks,
+    open_sides,
+    side_block,
+)
 
-__all__ = [
-    "HALF",
-    "UNIFORM",
-    "RmPlan",
-    "draw_sides",
-    "kernel",
-    "log_assignment",
-    "log_exchange_ratio",
-    "step",
-    "sweep",
-]
+__all__ = ["HALF", "UNIFORM", "RmPlan", "kernel", "step", "sweep"]
 
 UNIFORM = 0
 HALF = 1
@@ -65,20 +63,20 @@ class RmPlan(NamedTuple):
 
 
 @inner
-def draw_sides(rng: Generator, state: State, n: int, share: int) -> int:
+def _draw_sides(rng: Generator, state: BlockState, model: Model, n: int, share: int) -> int:
     """Put ``members[:n]`` on the empty sides; returns how many are on side 0."""
     if share == UNIFORM:
-        return draw_urn_sides(rng, state, n, 1.0)
+        return draw_urn_sides(rng, state, model, n, 1.0)
     n_first = 0
     for at in range(n):
         side = 0 if coin(rng, 0.5) else 1
         n_first += 1 - side
-        join_side(state, state.members[at], side)
+        join_side(state, model, state.members[at], side)
     return n_first
 
 
 @inner
-def log_assignment(share: int, first: int, second: int) -> float:
+def _log_assignment(share: int, first: int, second: int) -> float:
     """Log probability of one way to put so many atoms on either side."""
     if share == UNIFORM:
         return log_urn(1.0, first, second)
@@ -86,59 +84,56 @@ def log_assignment(share: int, first: int, second: int) -> float:
 
 
 @inner
-def log_exchange_ratio(model: Model, partition: Partition, first: int, second: int) -> float:
-    """Log posterior with the sides in place of two blocks, over that of the present state."""
-    value = 0.0
-    for side in range(2):
-        value += log_block_weight(model, partition, side_slot(partition, side))
-    value -= log_block_weight(model, partition, first)
-    return value - log_block_weight(model, partition, second)
-
-
-@inner
-def _split(rng: Generator, state: State, model: Model, share: int, k: int) -> Info:
-    partition = state.partition
+def _split(rng: Generator, state: BlockState, model: Model, share: int, k: int) -> Info:
+    ratio = log(2.0) + 2.0 * log(n_blocks(state) / (n_blocks(state) + 1.0))
     n = gather_blocks(state, k, k)
-    open_sides(partition)
-    n_first = draw_sides(rng, state, n, share)
+    open_sides(state, model, (k, k), n)
+    n_first = _draw_sides(rng, state, model, n, share)
     if n_first in (0, n):
-        drop_sides(partition)
+        drop_sides(state, model, n)
         return null_move()
-    n_blocks = partition.n_blocks[0]
-    ratio = log_split_ratio(model, partition, k) + log(2.0)
-    ratio += 2.0 * log(n_blocks / (n_blocks + 1.0))
-    ratio += log_assignment(share, n, 0) - log_assignment(share, n_first, n - n_first)
-    return settle_split(rng, state, k, n, ratio)
+    ratio += log_split_ratio(state, model, k)
+    ratio += _log_assignment(share, n, 0) - _log_assignment(share, n_first, n - n_first)
+    return settle_split(rng, state, model, k, n, ratio)
 
 
 @inner
-def step(rng: Generator, state: State, model: Model, plan: RmPlan) -> Info:
+def _mix(
+    rng: Generator, state: BlockState, model: Model, share: int, pair: tuple[int, int]
+) -> Info:
+    sizes = state.partition.n_members
+    log_ways = _log_assignment(share, sizes[pair[0]], sizes[pair[1]])
+    present = log_apart(state, model, pair[0], pair[1])
+    n = gather_blocks(state, pair[0], pair[1])
+    open_sides(state, model, pair, n)
+    n_first = _draw_sides(rng, state, model, n, share)
+    log_ways -= _log_assignment(share, n_first, n - n_first)
+    if n_first not in (0, n):
+        ratio = log_apart(state, model, side_block(state, 0), side_block(state, 1)) - present
+        return settle_exchange(rng, state, model, pair, n, ratio + log_ways)
+    drop_sides(state, model, n)
+    ratio = log_merge_ratio(state, model, pair[0], pair[1]) + log_ways - log(2.0)
+    ratio += 2.0 * log(n_blocks(state) / (n_blocks(state) - 1.0))
+    return settle_merge(rng, state, model, pair, ratio)
+
+
+@inner
+def step(rng: Generator, state: BlockState, model: Model, plan: RmPlan) -> Info:
     """Propose to mix a pair of blocks; there must be a block."""
-    partition = state.partition
-    n_blocks = partition.n_blocks[0]
-    first = slot_at(partition, below(rng, n_blocks))
-    second = slot_at(partition, below(rng, n_blocks))
+    first, second = draw_block(rng, state), draw_block(rng, state)
+    # The reverse of a move that leaves or meets an empty block would have to put it back.
+    sizes = state.partition.n_members
+    if sizes[first] == 0 or sizes[second] == 0:
+        return null_move()
     if first == second:
         return _split(rng, state, model, plan.share, first)
-    n = gather_blocks(state, first, second)
-    open_sides(partition)
-    n_first = draw_sides(rng, state, n, plan.share)
-    present = log_assignment(plan.share, partition.n_members[first], partition.n_members[second])
-    if n_first in (0, n):
-        drop_sides(partition)
-        ratio = log_merge_ratio(model, partition, first, second) - log(2.0)
-        ratio += 2.0 * log(n_blocks / (n_blocks - 1.0))
-        ratio += present - log_assignment(plan.share, n, 0)
-        return settle_merge(rng, state, first, second, ratio)
-    ratio = log_exchange_ratio(model, partition, first, second)
-    ratio += present - log_assignment(plan.share, n_first, n - n_first)
-    return settle_exchange(rng, state, first, second, n, ratio)
+    return _mix(rng, state, model, plan.share, (first, second))
 
 
 @compiled
 def sweep(
     rng: Generator,
-    state: State,
+    state: BlockState,
     model: Model,
     plan: RmPlan,
     live: NDArray[np.int64],
@@ -152,6 +147,6 @@ def sweep(
         record(tally, step(rng, state, model, plan))
 
 
-def kernel(entry: Entry) -> Sampler[MixtureState]:
+def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
     """The kernel, as the registry names it."""
     return proposals(entry, sweep, RmPlan(_PROPOSALS), RmPlan())

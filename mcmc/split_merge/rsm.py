@@ -16,23 +16,17 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.contract import Entry, MixtureState
-from weald.mcmc.state.atom_state import Info, State, record
+from weald.mcmc.contract import Entry, PartitionState
+from weald.mcmc.state.atom_state import Info, record
+from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler, proposals
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import coin
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.partition.partition import Model
 
-from .proposal import (
-    draw_anchors,
-    gather_anchored,
-    log_merge_ratio,
-    log_split_ratio,
-    settle_merge,
-    settle_split,
-)
-from .trial_split import block_of, join_side, open_sides
+from .proposal import draw_anchors, gather_anchored, log_merge_ratio, settle_merge, settle_split
+from .trial_split import block_of, join_side, log_split_ratio, open_sides
 
 __all__ = ["RsmPlan", "kernel", "step", "sweep"]
 
@@ -47,7 +41,7 @@ class RsmPlan(NamedTuple):
 
 
 @inner
-def step(rng: Generator, state: State, model: Model, i: int, j: int) -> Info:
+def step(rng: Generator, state: BlockState, model: Model, i: int, j: int) -> Info:
     """Propose to separate or to join the blocks of the atoms i and j, which must differ.
 
     How i and j are chosen must not depend on the partition; near neighbours, say, are allowed.
@@ -56,22 +50,22 @@ def step(rng: Generator, state: State, model: Model, i: int, j: int) -> Info:
     first, second = block_of(partition, i), block_of(partition, j)
     if first != second:
         n = partition.n_members[first] + partition.n_members[second] - 2
-        ratio = log_merge_ratio(model, partition, first, second) - n * log(2.0)
-        return settle_merge(rng, state, first, second, ratio)
+        ratio = log_merge_ratio(state, model, first, second) - n * log(2.0)
+        return settle_merge(rng, state, model, (first, second), ratio)
     n = gather_anchored(state, i, j)
-    open_sides(partition)
-    join_side(state, i, 0)
-    join_side(state, j, 1)
+    open_sides(state, model, (first, second), n + 2)
+    join_side(state, model, i, 0)
+    join_side(state, model, j, 1)
     for at in range(n):
-        join_side(state, state.members[at], 0 if coin(rng, 0.5) else 1)
-    ratio = log_split_ratio(model, partition, first) + n * log(2.0)
-    return settle_split(rng, state, first, n + 2, ratio)
+        join_side(state, model, state.members[at], 0 if coin(rng, 0.5) else 1)
+    ratio = log_split_ratio(state, model, first) + n * log(2.0)
+    return settle_split(rng, state, model, first, n + 2, ratio)
 
 
 @compiled
 def sweep(
     rng: Generator,
-    state: State,
+    state: BlockState,
     model: Model,
     plan: RsmPlan,
     live: NDArray[np.int64],
@@ -86,6 +80,6 @@ def sweep(
         record(tally, step(rng, state, model, i, j))
 
 
-def kernel(entry: Entry) -> Sampler[MixtureState]:
+def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
     """The kernel, as the registry names it."""
     return proposals(entry, sweep, RsmPlan(_PROPOSALS), RsmPlan())

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.contract import Entry, MixtureState
-from weald.mcmc.state.atom_state import MERGE, Info, State, record
+from weald.mcmc.contract import Entry, PartitionState
+from weald.mcmc.state.atom_state import MERGE, Info, record
+from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler, proposals
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import coin, shuffle
@@ -32,11 +33,10 @@ from .proposal import (
     draw_near_anchors,
     gather_anchored,
     log_merge_ratio,
-    log_split_ratio,
     refuse_early,
     settle_split,
 )
-from .trial_split import allocate, block_of, join_side, open_sides
+from .trial_split import allocate, block_of, join_side, log_split_ratio, open_sides
 
 __all__ = ["SamsPlan", "kernel", "step", "sweep"]
 
@@ -52,7 +52,7 @@ class SamsPlan(NamedTuple):
 
 
 @inner
-def step(rng: Generator, state: State, model: Model, i: int, j: int) -> Info:
+def step(rng: Generator, state: BlockState, model: Model, i: int, j: int) -> Info:
     """Propose to separate or to join the blocks of the atoms i and j, which must differ.
 
     How i and j are chosen must not depend on the partition; near neighbours, say, are allowed.
@@ -61,25 +61,25 @@ def step(rng: Generator, state: State, model: Model, i: int, j: int) -> Info:
     first, second = block_of(partition, i), block_of(partition, j)
     gain = inf
     if first != second:
-        gain = log_merge_ratio(model, partition, first, second)
+        gain = log_merge_ratio(state, model, first, second)
         if refuse_early(rng, gain):
             return Info(MERGE, gain, 0)
     n = gather_anchored(state, i, j)
     shuffle(rng, state.members, n)
-    open_sides(partition)
-    join_side(state, i, 0)
-    join_side(state, j, 1)
+    open_sides(state, model, (first, second), n + 2)
+    join_side(state, model, i, 0)
+    join_side(state, model, j, 1)
     log_q = allocate(rng, state, model, n, -1 if first == second else second, gain)
     if first == second:
-        ratio = log_split_ratio(model, partition, first) - log_q
-        return settle_split(rng, state, first, n + 2, ratio)
-    return conclude_merge(state, first, second, gain, log_q)
+        ratio = log_split_ratio(state, model, first) - log_q
+        return settle_split(rng, state, model, first, n + 2, ratio)
+    return conclude_merge(state, model, (first, second), n + 2, gain, log_q)
 
 
 @compiled
 def sweep(
     rng: Generator,
-    state: State,
+    state: BlockState,
     model: Model,
     plan: SamsPlan,
     live: NDArray[np.int64],
@@ -99,6 +99,6 @@ def sweep(
         record(tally, step(rng, state, model, i, j))
 
 
-def kernel(entry: Entry) -> Sampler[MixtureState]:
+def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
     """The kernel, as the registry names it."""
     return proposals(entry, sweep, SamsPlan(_PROPOSALS), SamsPlan())

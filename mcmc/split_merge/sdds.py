@@ -24,21 +24,21 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.contract import Entry, MixtureState
-from weald.mcmc.state.atom_state import MERGE, Info, State, record
+from weald.mcmc.contract import Entry, PartitionState
+from weald.mcmc.state.atom_state import MERGE, Info, record
+from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler, proposals
 from weald.treecore.compiled.compile import compiled, inner
-from weald.treecore.compiled.draw import below, coin, shuffle
+from weald.treecore.compiled.draw import coin, shuffle
 from weald.treecore.compiled.reference import by_reference
-from weald.treecore.partition.partition import Model, block_log_marginal
+from weald.treecore.partition.partition import Model
 
 from .proposal import (
     conclude_merge,
+    draw_block,
     draw_blocks,
     gather_blocks,
     log_merge_ratio,
-    log_split_ratio,
-    log_union,
     null_move,
     refuse_early,
     settle_merge,
@@ -48,11 +48,20 @@ from .selection import (
     Selection,
     draw_partner,
     draw_split,
+    log_merged_choice,
+    log_partner_sides,
     log_partners,
     log_split_choice,
-    split_score,
 )
-from .trial_split import allocate, drop_sides, join_side, open_sides, side_slot, slot_at
+from .trial_split import (
+    allocate,
+    drop_sides,
+    join_side,
+    log_split_ratio,
+    n_blocks,
+    open_sides,
+    undivided,
+)
 
 __all__ = [
     "SddsPlan",
@@ -60,7 +69,6 @@ __all__ = [
     "dumb_merge",
     "dumb_split",
     "kernel",
-    "log_merged_choice",
     "smart_merge",
     "smart_split",
     "step",
@@ -81,108 +89,87 @@ class SddsPlan(NamedTuple):
 
 @inner
 def allocate_blocks(
-    rng: Generator, state: State, model: Model, first: int, second: int, gain: float
-) -> float:
+    rng: Generator, state: BlockState, model: Model, pair: tuple[int, int], gain: float
+) -> tuple[int, float]:
     """Divide one block over the sides sequentially, or imagine that it leads to two blocks.
 
-    ``first == second`` divides that block. The sides start empty, and an empty side draws with the
-    weight of a new block, so the log probability that is returned, log s(A, B), doesn't change when
-    the sides are exchanged. ``members`` holds the atoms afterwards. ``gain`` is as in
-    :func:`~weald.mcmc.split_merge.trial_split.allocate`.
+    A pair of the same block twice divides that block. The sides start empty, and an empty side
+    draws with the weight of a new block, so the log probability that is returned, log s(A, B),
+    doesn't change when the sides are exchanged. Returns also, and first, how many atoms there are,
+    in ``members``. ``gain`` is as in :func:`~weald.mcmc.split_merge.trial_split.allocate`.
     """
-    n = gather_blocks(state, first, second)
+    n = gather_blocks(state, pair[0], pair[1])
     shuffle(rng, state.members, n)
-    open_sides(state.partition)
-    return allocate(rng, state, model, n, -1 if first == second else second, gain)
+    open_sides(state, model, pair, n)
+    return n, allocate(rng, state, model, n, -1 if pair[0] == pair[1] else pair[1], gain)
 
 
 @inner
-def log_merged_choice(
-    state: State, model: Model, selection: Selection, first: int, second: int
-) -> float:
-    """Log probability that f_split chooses the union, in the state where two blocks are merged."""
-    partition = state.partition
-    count = partition.size[first] + partition.size[second]
-    score = split_score(selection, count, log_union(model, partition, first, second))
-    return log_split_choice(state, model, selection, score, (first, second), 0)
-
-
-@inner
-def smart_split(rng: Generator, state: State, model: Model, selection: Selection) -> Info:
+def smart_split(rng: Generator, state: BlockState, model: Model, selection: Selection) -> Info:
     """Split of pair (a)."""
-    partition = state.partition
-    k = draw_split(rng, state, model, selection, 0)
-    n = partition.n_members[k]
-    log_s = allocate_blocks(rng, state, model, k, k, inf)
-    if partition.n_members[side_slot(partition, 0)] in (0, n):
-        drop_sides(partition)
+    k = draw_split(rng, state, model, selection)
+    ratio = -log_split_choice(state, model, selection, k)
+    ratio -= log(n_blocks(state)) + log(n_blocks(state) + 1)
+    n, log_s = allocate_blocks(rng, state, model, (k, k), inf)
+    if undivided(state, n):
+        drop_sides(state, model, n)
         return null_move()
-    score = split_score(selection, partition.size[k], block_log_marginal(model, partition, k))
-    n_blocks = partition.n_blocks[0]
-    ratio = log_split_ratio(model, partition, k) - log_s
-    ratio -= log_split_choice(state, model, selection, score, (k, k), 0)
-    ratio -= log(n_blocks) + log(n_blocks + 1)
-    return settle_split(rng, state, k, n, ratio)
+    ratio += log_split_ratio(state, model, k) - log_s
+    return settle_split(rng, state, model, k, n, ratio)
 
 
 @inner
-def dumb_merge(rng: Generator, state: State, model: Model, selection: Selection) -> Info:
+def dumb_merge(rng: Generator, state: BlockState, model: Model, selection: Selection) -> Info:
     """Merge of pair (a); there must be two blocks."""
-    partition = state.partition
-    first, second = draw_blocks(rng, partition)
-    n_blocks = partition.n_blocks[0]
-    gain = log_merge_ratio(model, partition, first, second)
-    gain += log_merged_choice(state, model, selection, first, second)
-    gain += log(n_blocks) + log(n_blocks - 1)
+    pair = draw_blocks(rng, state)
+    gain = log_merge_ratio(state, model, pair[0], pair[1])
+    gain += log_merged_choice(state, model, selection, pair)
+    gain += log(n_blocks(state)) + log(n_blocks(state) - 1)
     if refuse_early(rng, gain):
         return Info(MERGE, gain, 0)
-    log_s = allocate_blocks(rng, state, model, first, second, gain)
-    return conclude_merge(state, first, second, gain, log_s)
+    n, log_s = allocate_blocks(rng, state, model, pair, gain)
+    return conclude_merge(state, model, pair, n, gain, log_s)
 
 
 @inner
-def dumb_split(rng: Generator, state: State, model: Model, selection: Selection) -> Info:
+def dumb_split(rng: Generator, state: BlockState, model: Model, selection: Selection) -> Info:
     """Split of pair (b)."""
-    partition = state.partition
-    n_blocks = partition.n_blocks[0]
-    k = slot_at(partition, below(rng, n_blocks))
+    ratio = log(n_blocks(state)) - log(n_blocks(state) + 1)
+    k = draw_block(rng, state)
     n = gather_blocks(state, k, k)
-    open_sides(partition)
+    open_sides(state, model, (k, k), n)
     for at in range(n):
-        join_side(state, state.members[at], 0 if coin(rng, 0.5) else 1)
-    sides = (side_slot(partition, 0), side_slot(partition, 1))
-    if partition.n_members[sides[0]] in (0, n):
-        drop_sides(partition)
+        join_side(state, model, state.members[at], 0 if coin(rng, 0.5) else 1)
+    if undivided(state, n):
+        drop_sides(state, model, n)
         return null_move()
-    ratio = log_split_ratio(model, partition, k) + (n - 1) * log(2.0)
-    ratio += log(n_blocks) - log(n_blocks + 1)
-    ratio += log_partners(state, model, selection.merge, sides, k, 0)
-    return settle_split(rng, state, k, n, ratio)
+    ratio += log_split_ratio(state, model, k) + (n - 1) * log(2.0)
+    ratio += log_partner_sides(state, model, selection.merge, k)
+    return settle_split(rng, state, model, k, n, ratio)
 
 
 @inner
-def smart_merge(rng: Generator, state: State, model: Model, selection: Selection) -> Info:
+def smart_merge(rng: Generator, state: BlockState, model: Model, selection: Selection) -> Info:
     """Merge of pair (b); there must be two blocks."""
     partition = state.partition
-    n_blocks = partition.n_blocks[0]
-    first = slot_at(partition, below(rng, n_blocks))
-    second = draw_partner(rng, state, model, selection.merge, first, 0)
-    n = partition.n_members[first] + partition.n_members[second]
-    ratio = log_merge_ratio(model, partition, first, second) - (n - 1) * log(2.0)
-    ratio += log(n_blocks) - log(n_blocks - 1)
-    ratio -= log_partners(state, model, selection.merge, (first, second), first, 0)
-    return settle_merge(rng, state, first, second, ratio)
+    first = draw_block(rng, state)
+    pair = (first, draw_partner(rng, state, model, selection.merge, first))
+    n = partition.n_members[pair[0]] + partition.n_members[pair[1]]
+    ratio = log_merge_ratio(state, model, pair[0], pair[1]) - (n - 1) * log(2.0)
+    ratio += log(n_blocks(state)) - log(n_blocks(state) - 1)
+    ratio -= log_partners(state, model, selection.merge, pair)
+    return settle_merge(rng, state, model, pair, ratio)
 
 
 @inner
-def step(rng: Generator, state: State, model: Model, plan: SddsPlan) -> Info:
+def step(rng: Generator, state: BlockState, model: Model, plan: SddsPlan) -> Info:
     """Propose one move of one of the pairs; there must be a block."""
     smart = coin(rng, plan.smart_splits)
     if coin(rng, 0.5):
         if smart:
             return smart_split(rng, state, model, plan.selection)
         return dumb_split(rng, state, model, plan.selection)
-    if state.partition.n_blocks[0] < 2:
+    if n_blocks(state) < 2:
         return null_move()
     if smart:
         return dumb_merge(rng, state, model, plan.selection)
@@ -192,7 +179,7 @@ def step(rng: Generator, state: State, model: Model, plan: SddsPlan) -> Info:
 @compiled
 def sweep(
     rng: Generator,
-    state: State,
+    state: BlockState,
     model: Model,
     plan: SddsPlan,
     live: NDArray[np.int64],
@@ -206,6 +193,8 @@ def sweep(
         record(tally, step(rng, state, model, plan))
 
 
-def kernel(entry: Entry) -> Sampler[MixtureState]:
+def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
     """The kernel, as the registry names it."""
-    return proposals(entry, sweep, SddsPlan(_PROPOSALS), SddsPlan())
+    # On a network a split that is tried moves every vertex of its block.
+    plan = SddsPlan(_PROPOSALS if entry.data == "mixture" else 1)
+    return proposals(entry, sweep, plan, SddsPlan())

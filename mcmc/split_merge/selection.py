@@ -13,14 +13,21 @@ from typing import NamedTuple
 
 from numpy.random import Generator
 
-from weald.mcmc.state.atom_state import State
+from weald.mcmc.state.block_state import BlockState
 from weald.treecore.compiled.compile import inner
 from weald.treecore.compiled.draw import below, choose, coin
-from weald.treecore.partition.partition import Model, Partition, block_log_marginal
-from weald.treecore.prior.base import log_size
+from weald.treecore.partition.partition import Model
 
-from .proposal import log_union
-from .trial_split import slot_at
+from .trial_split import (
+    block_at,
+    log_fusion,
+    log_union,
+    log_value,
+    log_value_beside,
+    n_empty,
+    side_block,
+    slot_at,
+)
 
 __all__ = [
     "EQUAL",
@@ -31,12 +38,14 @@ __all__ = [
     "Selection",
     "draw_partner",
     "draw_split",
-    "log_partner",
+    "log_merged_choice",
+    "log_partner_sides",
     "log_partners",
     "log_split_choice",
     "paper_selection",
-    "split_score",
 ]
+
+Pair = tuple[int, int]
 
 PER_NAT = 0
 TEMPERED = 1
@@ -71,38 +80,49 @@ def paper_selection() -> Selection:
 
 
 @inner
-def split_score(selection: Selection, count: int, log_marginal: float) -> float:
-    """Log of f_split for a block of ``count`` observations, unnormalised and without floor."""
+def _score(selection: Selection, count: int, value: float) -> float:
+    """Log of f_split for a block of ``count`` observations, unnormalised and without floor.
+
+    ``value`` is its log marginal likelihood.
+    """
     if selection.split == EQUAL:
         return 0.0
     if selection.split == TEMPERED:
-        return -selection.tau * log_marginal
+        return -selection.tau * value
     if count == 0:
         return -inf
-    return log(count) - selection.tau * log_marginal / count
+    return log(count) - selection.tau * value / count
 
 
 @inner
-def _open_score(model: Model, partition: Partition, selection: Selection, k: int) -> float:
-    return split_score(selection, partition.size[k], block_log_marginal(model, partition, k))
+def _other_empty(state: BlockState, k: int) -> int:
+    """Empty blocks besides block k."""
+    n = n_empty(state)
+    return n - 1 if n > 0 and state.partition.n_members[k] == 0 else n
 
 
 @inner
-def draw_split(
-    rng: Generator, state: State, model: Model, selection: Selection, n_void: int
-) -> int:
-    """An open block drawn by f_split, or -1 for one of ``n_void`` empty blocks."""
+def _n_void_beside(state: BlockState, pair: Pair) -> int:
+    """Empty blocks besides a pair of different blocks."""
+    return _other_empty(state, pair[0]) + _other_empty(state, pair[1]) - n_empty(state)
+
+
+@inner
+def draw_split(rng: Generator, state: BlockState, model: Model, selection: Selection) -> int:
+    """A block drawn by f_split."""
     partition = state.partition
-    n_blocks = partition.n_blocks[0]
+    n_open, n_void = partition.n_blocks[0], n_empty(state)
     if coin(rng, selection.floor):
-        chosen = below(rng, n_blocks + n_void)
+        chosen = below(rng, n_open + n_void)
     else:
-        for at in range(n_blocks):
-            state.log_weights[at] = _open_score(model, partition, selection, slot_at(partition, at))
+        for at in range(n_open):
+            k = slot_at(partition, at)
+            value = log_value(state, model, k)
+            state.log_weights[at] = _score(selection, partition.size[k], value)
         if n_void > 0:
-            state.log_weights[n_blocks] = log(n_void) + split_score(selection, 0, 0.0)
-        chosen = choose(rng, state.log_weights, n_blocks + min(n_void, 1))
-    return slot_at(partition, chosen) if chosen < n_blocks else -1
+            state.log_weights[n_open] = log(n_void) + _score(selection, 0, 0.0)
+        chosen = choose(rng, state.log_weights, n_open + min(n_void, 1))
+    return block_at(state, chosen)
 
 
 @inner
@@ -115,101 +135,117 @@ def _log_add(total: float, value: float) -> float:
 
 
 @inner
-def log_split_choice(
-    state: State,
-    model: Model,
-    selection: Selection,
-    score: float,
-    absent: tuple[int, int],
-    n_void: int,
+def _log_choice(
+    state: BlockState, model: Model, selection: Selection, score: float, pair: Pair, n_void: int
 ) -> float:
     """Log probability that f_split chooses the block with this score.
 
-    The choice is among it, ``n_void`` empty blocks, and the open blocks other than the two
-    ``absent`` ones (may be equal, or -1).
+    The choice is among it, ``n_void`` empty blocks, and the open blocks beside a pair that it is in
+    the place of (or is, where both are the same).
     """
     partition = state.partition
     total = score
     n_choices = 1 + n_void
     for at in range(partition.n_blocks[0]):
         k = slot_at(partition, at)
-        if k not in absent:
-            total = _log_add(total, _open_score(model, partition, selection, k))
+        if k not in pair:
+            value = log_value_beside(state, model, k, pair)
+            total = _log_add(total, _score(selection, partition.size[k], value))
             n_choices += 1
     if n_void > 0:
-        total = _log_add(total, log(n_void) + split_score(selection, 0, 0.0))
+        total = _log_add(total, log(n_void) + _score(selection, 0, 0.0))
     if selection.floor == 0.0:
         return score - total
     return log((1.0 - selection.floor) * exp(score - total) + selection.floor / n_choices)
 
 
 @inner
-def log_partner(model: Model, partition: Partition, rule: int, k: int, other: int) -> float:
+def log_split_choice(state: BlockState, model: Model, selection: Selection, k: int) -> float:
+    """Log probability that f_split chooses block k; there must be no sides."""
+    score = _score(selection, state.partition.size[k], log_value(state, model, k))
+    return _log_choice(state, model, selection, score, (k, k), _other_empty(state, k))
+
+
+@inner
+def log_merged_choice(state: BlockState, model: Model, selection: Selection, pair: Pair) -> float:
+    """Log probability that f_split chooses the union of a pair, once they are one."""
+    count = state.partition.size[pair[0]] + state.partition.size[pair[1]]
+    score = _score(selection, count, log_union(state, model, pair[0], pair[1]))
+    return _log_choice(state, model, selection, score, pair, _n_void_beside(state, pair))
+
+
+@inner
+def _log_partner(state: BlockState, model: Model, rule: int, k: int, other: int) -> float:
     """Log of f_merge(other | k), not normalised; ``k`` and ``other`` are open blocks or sides."""
-    union = log_union(model, partition, k, other)
     if rule == PAPER_MERGE:
-        return union
-    size = partition.size[other]
-    union += log_size(model.seating, partition.size[k] + size) - log_size(model.seating, size)
-    return union - block_log_marginal(model, partition, other)
+        return log_union(state, model, k, other)
+    return log_fusion(state, model, k, other)
 
 
 @inner
-def _log_void_partner(model: Model, partition: Partition, rule: int, k: int) -> float:
+def _log_void_partner(state: BlockState, model: Model, rule: int, k: int) -> float:
     """The same for an empty block as partner."""
-    value = block_log_marginal(model, partition, k)
-    return value if rule == PAPER_MERGE else value + log_size(model.seating, partition.size[k])
+    return log_value(state, model, k) if rule == PAPER_MERGE else 0.0
 
 
 @inner
-def draw_partner(rng: Generator, state: State, model: Model, rule: int, k: int, n_void: int) -> int:
-    """Another open block drawn by f_merge(. | k), or -1 for one of ``n_void`` empty ones.
-
-    ``k`` is an open block or the slot of an empty one.
-    """
+def draw_partner(rng: Generator, state: BlockState, model: Model, rule: int, k: int) -> int:
+    """Another block drawn by f_merge(. | k)."""
     partition = state.partition
-    n_blocks = partition.n_blocks[0]
+    n_void = _other_empty(state, k)
     n_others = 0
-    for at in range(n_blocks):
+    for at in range(partition.n_blocks[0]):
         other = slot_at(partition, at)
         if other != k:
-            state.log_weights[n_others] = log_partner(model, partition, rule, k, other)
+            state.log_weights[n_others] = _log_partner(state, model, rule, k, other)
             n_others += 1
     last = n_others
     if n_void > 0:
-        state.log_weights[last] = log(n_void) + _log_void_partner(model, partition, rule, k)
+        state.log_weights[last] = log(n_void) + _log_void_partner(state, model, rule, k)
         last += 1
     chosen = choose(rng, state.log_weights, last)
     if chosen == n_others:
-        return -1
+        return block_at(state, partition.n_blocks[0])
     return slot_at(partition, chosen + 1 if chosen >= partition.position[k] else chosen)
 
 
 @inner
 def _log_one_partner(
-    state: State, model: Model, rule: int, pair: tuple[int, int], absent: int, n_void: int
+    state: BlockState, model: Model, rule: int, pair: Pair, absent: int, n_void: int
 ) -> float:
     partition = state.partition
-    score = log_partner(model, partition, rule, pair[0], pair[1])
+    score = _log_partner(state, model, rule, pair[0], pair[1])
     total = score
     for at in range(partition.n_blocks[0]):
         k = slot_at(partition, at)
         if k != absent and k not in pair:
-            total = _log_add(total, log_partner(model, partition, rule, pair[0], k))
+            total = _log_add(total, _log_partner(state, model, rule, pair[0], k))
     if n_void > 0:
-        total = _log_add(total, log(n_void) + _log_void_partner(model, partition, rule, pair[0]))
+        total = _log_add(total, log(n_void) + _log_void_partner(state, model, rule, pair[0]))
     return score - total
 
 
 @inner
-def log_partners(
-    state: State, model: Model, rule: int, pair: tuple[int, int], absent: int, n_void: int
+def _log_either_partner(
+    state: BlockState, model: Model, rule: int, pair: Pair, absent: int, n_void: int
 ) -> float:
     """``log(f_merge(j | i) + f_merge(i | j))`` for the pair (i, j) of open blocks or sides.
 
-    The other candidates are ``n_void`` empty blocks and the open blocks except ``absent``, which
-    may be one of the pair.
+    The other candidates are ``n_void`` empty blocks and the open blocks except ``absent``.
     """
     forward = _log_one_partner(state, model, rule, pair, absent, n_void)
     backward = _log_one_partner(state, model, rule, (pair[1], pair[0]), absent, n_void)
     return _log_add(forward, backward)
+
+
+@inner
+def log_partners(state: BlockState, model: Model, rule: int, pair: Pair) -> float:
+    """``log(f_merge(j | i) + f_merge(i | j))`` for the pair (i, j) of blocks."""
+    return _log_either_partner(state, model, rule, pair, -1, _n_void_beside(state, pair))
+
+
+@inner
+def log_partner_sides(state: BlockState, model: Model, rule: int, k: int) -> float:
+    """The same for the sides, once they are in the place of block k."""
+    pair = (side_block(state, 0), side_block(state, 1))
+    return _log_either_partner(state, model, rule, pair, k, _other_empty(state, k))

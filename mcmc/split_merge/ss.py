@@ -17,32 +17,34 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.contract import Entry, MixtureState
-from weald.mcmc.state.atom_state import MERGE, Info, State, record
+from weald.mcmc.contract import Entry, PartitionState
+from weald.mcmc.state.atom_state import MERGE, Info, record
+from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler, proposals
 from weald.treecore.compiled.compile import compiled, inner
-from weald.treecore.compiled.draw import below, coin
+from weald.treecore.compiled.draw import coin
 from weald.treecore.compiled.reference import by_reference
-from weald.treecore.partition.partition import Model, block_log_marginal
+from weald.treecore.partition.partition import Model
 
 from .proposal import (
     conclude_merge,
+    draw_block,
     log_merge_ratio,
-    log_split_ratio,
     null_move,
     refuse_early,
     settle_split,
 )
-from .sdds import allocate_blocks, log_merged_choice
+from .sdds import allocate_blocks
 from .selection import (
     Selection,
     draw_partner,
     draw_split,
+    log_merged_choice,
+    log_partner_sides,
     log_partners,
     log_split_choice,
-    split_score,
 )
-from .trial_split import drop_sides, side_slot, slot_at
+from .trial_split import drop_sides, log_split_ratio, n_blocks, undivided
 
 __all__ = ["SsPlan", "kernel", "step", "sweep"]
 
@@ -58,42 +60,35 @@ class SsPlan(NamedTuple):
 
 
 @inner
-def _split(rng: Generator, state: State, model: Model, selection: Selection) -> Info:
-    partition = state.partition
-    k = draw_split(rng, state, model, selection, 0)
-    n = partition.n_members[k]
-    log_s = allocate_blocks(rng, state, model, k, k, inf)
-    sides = (side_slot(partition, 0), side_slot(partition, 1))
-    if partition.n_members[sides[0]] in (0, n):
-        drop_sides(partition)
+def _split(rng: Generator, state: BlockState, model: Model, selection: Selection) -> Info:
+    k = draw_split(rng, state, model, selection)
+    ratio = -log_split_choice(state, model, selection, k) - log(n_blocks(state) + 1)
+    n, log_s = allocate_blocks(rng, state, model, (k, k), inf)
+    if undivided(state, n):
+        drop_sides(state, model, n)
         return null_move()
-    score = split_score(selection, partition.size[k], block_log_marginal(model, partition, k))
-    ratio = log_split_ratio(model, partition, k) - log_s - log(2.0)
-    ratio += log_partners(state, model, selection.merge, sides, k, 0)
-    ratio -= log_split_choice(state, model, selection, score, (k, k), 0)
-    ratio -= log(partition.n_blocks[0] + 1)
-    return settle_split(rng, state, k, n, ratio)
+    ratio += log_split_ratio(state, model, k) - log_s - log(2.0)
+    ratio += log_partner_sides(state, model, selection.merge, k)
+    return settle_split(rng, state, model, k, n, ratio)
 
 
 @inner
-def _merge(rng: Generator, state: State, model: Model, selection: Selection) -> Info:
-    partition = state.partition
-    n_blocks = partition.n_blocks[0]
-    if n_blocks < 2:
+def _merge(rng: Generator, state: BlockState, model: Model, selection: Selection) -> Info:
+    if n_blocks(state) < 2:
         return null_move()
-    first = slot_at(partition, below(rng, n_blocks))
-    second = draw_partner(rng, state, model, selection.merge, first, 0)
-    gain = log_merge_ratio(model, partition, first, second) + log(2.0) + log(n_blocks)
-    gain -= log_partners(state, model, selection.merge, (first, second), first, 0)
-    gain += log_merged_choice(state, model, selection, first, second)
+    first = draw_block(rng, state)
+    pair = (first, draw_partner(rng, state, model, selection.merge, first))
+    gain = log_merge_ratio(state, model, pair[0], pair[1]) + log(2.0) + log(n_blocks(state))
+    gain -= log_partners(state, model, selection.merge, pair)
+    gain += log_merged_choice(state, model, selection, pair)
     if refuse_early(rng, gain):
         return Info(MERGE, gain, 0)
-    log_s = allocate_blocks(rng, state, model, first, second, gain)
-    return conclude_merge(state, first, second, gain, log_s)
+    n, log_s = allocate_blocks(rng, state, model, pair, gain)
+    return conclude_merge(state, model, pair, n, gain, log_s)
 
 
 @inner
-def step(rng: Generator, state: State, model: Model, plan: SsPlan) -> Info:
+def step(rng: Generator, state: BlockState, model: Model, plan: SsPlan) -> Info:
     """Propose a split or a merge; there must be a block."""
     if coin(rng, 0.5):
         return _split(rng, state, model, plan.selection)
@@ -103,7 +98,7 @@ def step(rng: Generator, state: State, model: Model, plan: SsPlan) -> Info:
 @compiled
 def sweep(
     rng: Generator,
-    state: State,
+    state: BlockState,
     model: Model,
     plan: SsPlan,
     live: NDArray[np.int64],
@@ -117,6 +112,6 @@ def sweep(
         record(tally, step(rng, state, model, plan))
 
 
-def kernel(entry: Entry) -> Sampler[MixtureState]:
+def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
     """The kernel, as the registry names it."""
     return proposals(entry, sweep, SsPlan(_PROPOSALS), SsPlan())

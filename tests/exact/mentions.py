@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.mcmc.entities import emm
-from weald.mcmc.entities.entities import entity_seating, make_entities
+from weald.mcmc.entities.entities import entity_seating, make_entity_state
+from weald.mcmc.gibbs import gibbs
 from weald.mcmc.state.atom_state import make_state, make_tally
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.interface.base import observe, statistics_width, workspace
@@ -52,33 +52,30 @@ ATOMS = make_atoms(FAMILY, _rows(), np.ones(N, dtype=np.int64), MODEL.work)
 
 
 def after(sweep: Callable[..., None], rng: Any, state: Point) -> Point:
-    """Where ``sweep(rng, state, model, entities)`` leads from a point."""
-    work = make_state(FAMILY, ATOMS, np.array(state[1], dtype=np.int64))
-    entities = make_entities(state[0], PRIOR.log_entities(), np.arange(N, dtype=np.int64))
-    sweep(rng, work, MODEL, entities)
+    """Where ``sweep(rng, state)`` leads from a point."""
+    partition = make_state(FAMILY, ATOMS, np.array(state[1], dtype=np.int64))
+    work = make_entity_state(partition, state[0], PRIOR.log_entities())
+    sweep(rng, work)
     seen: dict[int, int] = {}
     shape = tuple(seen.setdefault(k, len(seen)) for k in work.partition.label.tolist())
-    return int(entities.number[0]), shape
+    return int(work.entities.number[0]), shape
 
 
 def matrix_of(sweep: Callable[..., None], source: type[Paths] = IdOrder) -> NDArray[np.float64]:
     return transition_matrix(POINTS, lambda rng, state: after(sweep, rng, state), source)
 
 
-def steps(plan: Any) -> Callable[..., None]:
+def steps(kernel: Any, plan: Any) -> Callable[..., None]:
     """One step of the kernel with that plan."""
-    return lambda rng, state, model, entities: emm.sweep(
-        rng, state, model, plan, entities, make_tally()
-    )
+    live = np.arange(N, dtype=np.int64)
+    return lambda rng, state: kernel.sweep(rng, state, MODEL, plan, live, make_tally())
 
 
 def gibbs_scan() -> NDArray[np.float64]:
     """A scan's matrix as the product of its steps'."""
 
     def step_at(i: int) -> Callable[..., None]:
-        return lambda rng, state, model, entities: emm.gibbs_sweep(
-            rng, state, model, entities._replace(live=np.array([i], dtype=np.int64))
-        )
+        return lambda rng, state: gibbs.sweep(rng, state, MODEL, np.array([i], dtype=np.int64))
 
     product: NDArray[np.float64] = np.linalg.multi_dot([matrix_of(step_at(i)) for i in range(N)])
     return product

@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 from scipy.special import betaln, gammaln
 
 from weald.mcmc.assignment.scratch import Notes, make_notes
+from weald.mcmc.gibbs import gibbs
 from weald.mcmc.reconfiguration import accord, arm, bsm, sarm, srm
 from weald.mcmc.reconfiguration.reference_partitions import Guides, make_guides
-from weald.mcmc.relational import gibbs, rgsm, sdds
-from weald.mcmc.relational.vertices import VertexState, make_vertex_state
+from weald.mcmc.relational.vertices import make_vertex_state
+from weald.mcmc.split_merge import dm, rgsm, rm, rsm, sams, sdds, ss
+from weald.mcmc.split_merge.selection import paper_selection
 from weald.mcmc.state.atom_state import make_tally
+from weald.mcmc.state.vertex_state import VertexState
 from weald.treecore.compiled.draw import below
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior import build_prior
@@ -197,6 +200,16 @@ def plain(sweep: Callable[..., None], plan: Any) -> Step:
 
     def step(rng: Any, small: NetworkProblem, state: VertexState) -> None:
         everyone = live(len(small.states[0]))
+        sweep(rng, state, small.model, plan, everyone, make_tally())
+
+    return step
+
+
+def noting(sweep: Callable[..., None], plan: Any) -> Step:
+    """A kernel without guides that notes down where everything was."""
+
+    def step(rng: Any, small: NetworkProblem, state: VertexState) -> None:
+        everyone = live(len(small.states[0]))
         sweep(rng, state, small.model, plan, small.notes, everyone, make_tally())
 
     return step
@@ -214,11 +227,19 @@ def guided(sweep: Callable[..., None], plan: Any, guides: Guides) -> Step:
 
 PLAIN: dict[str, Step] = {
     "gibbs": gibbs_at(),
-    "rgsm": plain(rgsm.sweep, rgsm.NetworkRgsmPlan(0)),
-    "rgsm-1": plain(rgsm.sweep, rgsm.NetworkRgsmPlan(1)),
+    "rsm": plain(rsm.sweep, rsm.RsmPlan()),
+    "rgsm": plain(rgsm.sweep, rgsm.RgsmPlan(0, 1, 0)),
+    "rgsm-1": plain(rgsm.sweep, rgsm.RgsmPlan(1, 1, 0)),
+    "rgsm-anchored": plain(rgsm.sweep, rgsm.RgsmPlan(0, 1, 0, rgsm.ANCHORED)),
+    "sams": plain(sams.sweep, sams.SamsPlan()),
+    "dm": plain(dm.sweep, dm.DmPlan()),
     "sdds-a": plain(sdds.sweep, sdds.SddsPlan(1, 1.0)),
     "sdds-b": plain(sdds.sweep, sdds.SddsPlan(1, 0.0)),
-    "srm": plain(srm.sweep, srm.PLAN),
+    "sdds-a-paper": plain(sdds.sweep, sdds.SddsPlan(1, 1.0, paper_selection())),
+    "sdds-b-paper": plain(sdds.sweep, sdds.SddsPlan(1, 0.0, paper_selection())),
+    "ss": plain(ss.sweep, ss.SsPlan()),
+    "rm": plain(rm.sweep, rm.RmPlan()),
+    "srm": noting(srm.sweep, srm.PLAN),
 }
 GUIDED: dict[str, tuple[Callable[..., None], Any]] = {
     "accord": (accord.sweep, accord.PLAN),

@@ -18,9 +18,9 @@ from tests.exact.networks import (
     live,
     shape_of,
 )
+from weald.mcmc.gibbs import gibbs
 from weald.mcmc.reconfiguration.reference_partitions import make_guides
-from weald.mcmc.relational import gibbs
-from weald.mcmc.relational.vertices import VertexState
+from weald.mcmc.state.vertex_state import VertexState
 
 N_CHAINS = 8
 N_BATCHES = 50

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from tests.exact.cases import FORMS, KERNELS, Kernel, random_state
 from tests.mcmc.chains import clumps
 from weald.mcmc.chain.position import Position
-from weald.mcmc.entities import emm
-from weald.mcmc.entities.entities import entity_seating, make_entities
+from weald.mcmc.entities.entities import entity_seating, make_entity_state
+from weald.mcmc.gibbs import gibbs
 from weald.mcmc.offline.start import atoms_of, grow_forest
 from weald.mcmc.schedule.kernels import KERNELS as REGISTRY
 from weald.mcmc.split_merge import rgsm, rm, sdds, ss
@@ -56,20 +56,20 @@ def trace(kernel: Kernel, family: str) -> NDArray[np.float64]:
     return np.array(rows)
 
 
-def trace_entities(plan: Any) -> NDArray[np.float64]:
+def trace_entities(kernel: Any, plan: Any) -> NDArray[np.float64]:
     """The same for a kernel on the entity/mention model, with K."""
     rng = np.random.default_rng(20)
     state, model = random_state("gaussian", "emm", N_ATOMS, rng)
     model = model._replace(seating=entity_seating(N_ATOMS))
     live = np.arange(N_ATOMS, dtype=np.int64)
-    held = make_entities(6, -np.log(np.arange(1.0, 40.0)), live)
+    held = make_entity_state(state, 6, -np.log(np.arange(1.0, 40.0)))
     tally = make_tally()
     rows = []
     for _ in range(N_SWEEPS):
-        emm.sweep(rng, state, model, plan, held, tally)
-        emm.gibbs_sweep(rng, state, model, held._replace(live=live[:2]))
-        labels = canonical_labels(state.partition.label)
-        rows.append(np.concatenate([labels, held.number, tally.ravel()]))
+        kernel.sweep(rng, held, model, plan, live, tally)
+        gibbs.sweep(rng, held, model, live[:2])
+        labels = canonical_labels(held.partition.label)
+        rows.append(np.concatenate([labels, held.entities.number, tally.ravel()]))
     return np.array(rows)
 
 
@@ -97,10 +97,10 @@ RUNS: dict[str, Callable[[], NDArray[np.float64]]] = {
     **{f"{k} gaussian": partial(trace, v, "gaussian") for k, v in (KERNELS | FORMS).items()},
     **{f"{k} bernoulli": partial(trace, KERNELS[k], "bernoulli") for k in ("gibbs", "sams")},
     **{name: partial(trace_registered, name) for name in REGISTERED},
-    "sdds emm": partial(trace_entities, sdds.SddsPlan()),
-    "ss emm": partial(trace_entities, ss.SsPlan()),
-    "rm emm": partial(trace_entities, rm.RmPlan()),
-    "rgsm emm": partial(trace_entities, rgsm.RgsmPlan()),
+    "sdds emm": partial(trace_entities, sdds, sdds.SddsPlan()),
+    "ss emm": partial(trace_entities, ss, ss.SsPlan()),
+    "rm emm": partial(trace_entities, rm, rm.RmPlan()),
+    "rgsm emm": partial(trace_entities, rgsm, rgsm.RgsmPlan(gibbs=0)),
 }
 
 

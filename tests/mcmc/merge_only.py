@@ -11,9 +11,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.contract import Entry, MixtureState
+from weald.mcmc.contract import Entry, PartitionState
 from weald.mcmc.split_merge.proposal import draw_blocks, log_merge_ratio, settle_merge
-from weald.mcmc.state.atom_state import State, record
+from weald.mcmc.split_merge.trial_split import n_blocks
+from weald.mcmc.state.atom_state import record
+from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler, proposals
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.compiled.reference import by_reference
@@ -31,7 +33,7 @@ class Plan(NamedTuple):
 @compiled
 def sweep(
     rng: Generator,
-    state: State,
+    state: BlockState,
     model: Model,
     plan: Plan,
     live: NDArray[np.int64],  # noqa: ARG001 - the signature of all proposals
@@ -39,15 +41,14 @@ def sweep(
 ) -> None:
     """``plan.proposals`` steps."""
     state, model = by_reference(state), by_reference(model)
-    partition = state.partition
     for _ in range(plan.proposals):
-        if partition.n_blocks[0] < 2:
+        if n_blocks(state) < 2:
             return
-        first, second = draw_blocks(rng, partition)
-        ratio = log_merge_ratio(model, partition, first, second)
-        record(tally, settle_merge(rng, state, first, second, ratio))
+        pair = draw_blocks(rng, state)
+        ratio = log_merge_ratio(state, model, pair[0], pair[1])
+        record(tally, settle_merge(rng, state, model, pair, ratio))
 
 
-def kernel(entry: Entry) -> Sampler[MixtureState]:
+def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
     """The kernel, as the registry names it."""
     return proposals(entry, sweep, Plan(5), Plan())

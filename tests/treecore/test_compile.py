@@ -148,8 +148,6 @@ def test_stamps_of_a_file_cover_what_it_may_call() -> None:
     assert {"mcmc/split_merge/trial_split.py", "mcmc/state/atom_state.py"} <= reached
     assert "mcmc/offline/fit.py" not in reached | source_stamps._implementations()
     assert "treecore/family/gaussian/packed_cholesky.py" in source_stamps._implementations()
-    # What is declared and implemented in one file concerns those who import it.
-    assert "mcmc/entities/emm.py" not in source_stamps._implementations()
     assert "mcmc/contract.py" not in source_stamps._implementations()
 
 

@@ -19,7 +19,7 @@ from numba.extending import overload
 from numpy import ndarray
 from numpy.random import Generator
 
-__all__ = ["allocating", "compiled", "generic", "implements", "inner"]
+__all__ = ["allocating", "compiled", "generic", "generic_inner", "implements", "inner"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -109,6 +109,15 @@ def generic(declaration: F) -> F:
 
     The declaration's body is never run; it documents the contract.
     """
+    return _generic(declaration, {})
+
+
+def generic_inner(declaration: F) -> F:
+    """Like :func:`generic`, and like :func:`inner`: no implementation may allocate arrays."""
+    return _generic(declaration, {"_nrt": False})
+
+
+def _generic(declaration: F, without: dict[str, Any]) -> F:
     implementations: dict[type, Callable[..., Any]] = {}
 
     def dispatch(subject: Any, *args: Any) -> Any:
@@ -129,7 +138,7 @@ def generic(declaration: F) -> F:
         subject_type = _type_of(subject)
         return None if subject_type is None else implementations.get(subject_type)
 
-    options: Any = {**_OPTIONS, "no_cfunc_wrapper": True}
+    options: Any = {**_OPTIONS, **without, "no_cfunc_wrapper": True}
     overload(dispatch, jit_options=options, strict=False)(resolve)
     return dispatch  # type: ignore[return-value]  # same signature as the declaration
 

@@ -18,7 +18,7 @@ ROOMS = Path(__file__).resolve().parents[2]
 _COMPILING_ROOMS = ("treecore", "mcmc")
 _IMPORT = re.compile(r"^ *from (\.?[\w.]+|\.+) import (\([^)]*\)|[^\n(]+)", re.MULTILINE)
 _IMPLEMENTS = re.compile(r"\bimplements\((\w+)")
-_DECLARES = re.compile(r"^@generic\ndef (\w+)", re.MULTILINE)
+_DECLARES = re.compile(r"^@generic(?:_inner)?\ndef (\w+)", re.MULTILINE)
 _REGISTERS = re.compile(r"\bregister_\w+\(")
 _DOCSTRING = re.compile(r'^ *"""(?:[^"\\]|\\.|"(?!""))*"""', re.MULTILINE)
 # A hash in front of which there is no quotation mark cannot be inside a string.

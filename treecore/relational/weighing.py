@@ -15,7 +15,17 @@ from .edges import log_pair
 from .network import HIDDEN, HIDDEN_BACK, RECEIVED, SENT, Network
 from .ties import Ties, n_pairs_inside
 
-__all__ = ["log_block", "log_fusion", "log_likelihood", "log_ties", "log_ties_alone"]
+__all__ = [
+    "log_block",
+    "log_block_beside",
+    "log_block_of_union",
+    "log_fusion",
+    "log_likelihood",
+    "log_ties",
+    "log_ties_alone",
+]
+
+Pair = tuple[int, int]
 
 
 @inner
@@ -120,6 +130,74 @@ def log_block(network: Network, partition: Partition, ties: Ties, k: int) -> flo
 
 
 @inner
+def _log_tie_of_union(
+    model: Model, network: Network, partition: Partition, ties: Ties, pair: Pair, k: int
+) -> float:
+    """Log likelihood of the pairs between block k and two other blocks, once these are one."""
+    total, hidden = ties.total, ties.hidden
+    first, second = pair
+    size = partition.n_members[first] + partition.n_members[second]
+    n_pairs = size * partition.n_members[k]
+    value = log_pair(
+        model.family,
+        total[first, k] + total[second, k],
+        n_pairs - hidden[first, k] - hidden[second, k],
+    )
+    if network.directed[0] == 1:
+        value += log_pair(
+            model.family,
+            total[k, first] + total[k, second],
+            n_pairs - hidden[k, first] - hidden[k, second],
+        )
+    return value
+
+
+@inner
+def _log_inside_union(
+    model: Model, network: Network, partition: Partition, ties: Ties, pair: Pair
+) -> float:
+    """Log likelihood of the pairs inside two blocks, once they are one."""
+    total, hidden = ties.total, ties.hidden
+    first, second = pair
+    # What was between the two is inside now.
+    inside = total[first, first] + total[second, second] + total[first, second]
+    concealed = hidden[first, first] + hidden[second, second] + hidden[first, second]
+    if network.directed[0] == 1:
+        inside += total[second, first]
+        concealed += hidden[second, first]
+    size = partition.n_members[first] + partition.n_members[second]
+    return log_pair(model.family, inside, n_pairs_inside(network, size) - concealed)
+
+
+@inner
+def log_block_of_union(
+    model: Model, network: Network, partition: Partition, ties: Ties, pair: Pair
+) -> float:
+    """:func:`log_block` of a pair of blocks, once they are one."""
+    if ties.crowded[0]:
+        return 0.0
+    value = _log_inside_union(model, network, partition, ties, pair)
+    for at in range(partition.n_blocks[0]):
+        k = partition.slots[at]
+        if k not in pair:
+            value += _log_tie_of_union(model, network, partition, ties, pair, k)
+    return value
+
+
+@inner
+def log_block_beside(
+    model: Model, network: Network, partition: Partition, ties: Ties, pair: Pair, k: int
+) -> float:
+    """:func:`log_block` of k, once a pair of other blocks is one."""
+    if ties.crowded[0]:
+        return 0.0
+    value = log_block(network, partition, ties, k)
+    value += _log_tie_of_union(model, network, partition, ties, pair, k)
+    value -= _log_tie(network, ties, k, pair[0])
+    return value - _log_tie(network, ties, k, pair[1])
+
+
+@inner
 def log_fusion(
     model: Model, network: Network, partition: Partition, ties: Ties, first: int, second: int
 ) -> float:
@@ -128,35 +206,14 @@ def log_fusion(
         return 0.0
     # Only pairs of blocks with the first or the second change: those with each other block, and
     # those inside both.
-    total, hidden = ties.total, ties.hidden
-    directed = network.directed[0] == 1
-    size = partition.n_members[first] + partition.n_members[second]
+    pair = (first, second)
     value = 0.0
     for at in range(partition.n_blocks[0]):
         k = partition.slots[at]
-        if k in (first, second):
-            continue
-        n_pairs = size * partition.n_members[k]
-        value += log_pair(
-            model.family,
-            total[first, k] + total[second, k],
-            n_pairs - hidden[first, k] - hidden[second, k],
-        )
-        if directed:
-            value += log_pair(
-                model.family,
-                total[k, first] + total[k, second],
-                n_pairs - hidden[k, first] - hidden[k, second],
-            )
-        value -= _log_tie(network, ties, first, k) + _log_tie(network, ties, second, k)
-    # What was between the two is inside now.
-    inside = total[first, first] + total[second, second] + total[first, second]
-    concealed = hidden[first, first] + hidden[second, second] + hidden[first, second]
-    if directed:
-        inside += total[second, first]
-        concealed += hidden[second, first]
-    n_pairs = n_pairs_inside(network, size)
-    value += log_pair(model.family, inside, n_pairs - concealed)
+        if k not in pair:
+            value += _log_tie_of_union(model, network, partition, ties, pair, k)
+            value -= _log_tie(network, ties, first, k) + _log_tie(network, ties, second, k)
+    value += _log_inside_union(model, network, partition, ties, pair)
     value -= _log_tie(network, ties, first, second)
     return value - ties.log_value[first, first] - ties.log_value[second, second]
 

@@ -24,14 +24,15 @@ from tests.exact.networks import (
     problem,
     shape_of,
 )
-from weald.mcmc.assignment import restricted_gibbs as restricted
 from weald.mcmc.assignment import scratch as walk_notes
 from weald.mcmc.assignment.assignment import log_weights_everywhere, put_in, set_aside, take_out
 from weald.mcmc.assignment.scratch import Labels, Notes
+from weald.mcmc.gibbs import gibbs
 from weald.mcmc.reconfiguration import accord, arm, reconfiguration
 from weald.mcmc.reconfiguration.reconfiguration import _walk
-from weald.mcmc.relational import gibbs
-from weald.mcmc.relational.vertices import VertexState, log_joint
+from weald.mcmc.relational.vertices import log_joint
+from weald.mcmc.split_merge import rgsm
+from weald.mcmc.state.vertex_state import VertexState
 from weald.treecore.relational import weighing
 
 TOLERANCE = 1e-12
@@ -68,14 +69,16 @@ def test_posterior_by_definition(case: str) -> None:
     assert np.exp(found - np.logaddexp.reduce(found)) == pytest.approx(small.target, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("kernel", ["gibbs", "rgsm", "sdds-a", "sdds-b"])
+@pytest.mark.parametrize("kernel", ["gibbs", "rsm", "rgsm", "sams", "sdds-a", "sdds-b", "ss", "rm"])
 @pytest.mark.parametrize("case", CASES)
 def test_every_likelihood(kernel: str, case: str) -> None:
     small = problem(case)
     check(small, small.matrix(PLAIN[kernel]))
 
 
-@pytest.mark.parametrize("kernel", ["rgsm-1", "srm"])
+@pytest.mark.parametrize(
+    "kernel", ["rgsm-1", "rgsm-anchored", "sdds-a-paper", "sdds-b-paper", "srm"]
+)
 def test_longer_paths(kernel: str) -> None:
     small = problem("binary")
     check(small, small.matrix(PLAIN[kernel]))
@@ -200,14 +203,16 @@ def test_likelihood_without_its_diagonal(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_launch_from_the_present_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """E9: the launch of a split must be that of its reverse."""
-    launch = restricted._launch
+    launch = rgsm._launch
 
-    def refined(rng: Any, state: Any, model: Any, common: Labels, *rest: Any) -> None:
-        _, pieces = np.unique(common * 10 + small.notes.before, return_inverse=True)
-        launch(rng, state, model, pieces, *rest)
+    def refined(
+        rng: Any, state: VertexState, model: Any, n: int, kind: int, common: Labels, pair: Any
+    ) -> None:
+        _, pieces = np.unique(common * 10 + state.own, return_inverse=True)
+        launch(rng, state, model, n, kind, pieces, pair)
 
     small = problem("binary")
-    monkeypatch.setattr(restricted, "_launch", refined)
+    monkeypatch.setattr(rgsm, "_launch", refined)
     matrix = small.matrix(guided(*GUIDED["bsm"], guides_of("0000/0001")))
     assert np.abs(small.target @ matrix - small.target).max() > 1e-3
 
