@@ -1,14 +1,18 @@
-"""Observations per second: inside the model, through the engine, and through a topic.
+"""Processor time of a record, by step: inside the model, through the engine, through a topic.
 
     python -m benchmarks.end_to_end                       model, file, and the embedded broker
-    python -m benchmarks.end_to_end --bootstrap HOST:PORT also a real Kafka there
-    python -m benchmarks.end_to_end --only model --records 100000 --features 10
-    python -m benchmarks.end_to_end --only file --pace yielding
+    python -m benchmarks.end_to_end --servers             also Kafka and PostgreSQL, started for it
+    python -m benchmarks.end_to_end --only kafka --servers --records 100000 --packed
+    python -m benchmarks.end_to_end --only file --pace counted
 
-Each line is one run over the same records, after the kernels are compiled and loaded. ``model`` is
-insertion, refinement and publication on arrays; ``file`` adds decoding and SQLite; the topics add
-Kafka's protocol, with the producer's work outside of the clock. The rate is that until the last
-record was committed; how much longer the run took, to make up for refinement, is said behind it.
+Each line is one run over the same records, which all wait when it begins, after the kernels are
+compiled and loaded. ``model`` is insertion, refinement and publication on arrays; ``file`` adds
+decoding and SQLite; the topics add Kafka's protocol, with the producer's work outside of the clock;
+``postgresql`` is a topic into PostgreSQL, with durable commits. The table says processor
+microseconds a record until the last record was committed: of the engine's thread by step, then of
+what it does beside (``loop``) and of other threads (``client``: kafka-python's). What the run went
+on for, to make up for refinement, is said behind it. Of the rate, which goes by the clock, servers
+on the same machine have their part.
 """
 
 import argparse
@@ -16,7 +20,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +28,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.storage_commit import durable
+from tests.servers.kafka import kafka_broker as apache_kafka
+from tests.servers.postgresql import database, postgresql_server
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
@@ -34,6 +41,7 @@ from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
 from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.model import StreamConfig, new_shard, spec_from_sample
+from weald.stream.record.formats import schema_for
 from weald.stream.record.pending_batch import Held
 from weald.stream.record.record import Message
 from weald.stream.settings import FieldSettings, KafkaSettings, SchemaSettings, StreamSettings
@@ -45,14 +53,31 @@ from weald.stream.telemetry.telemetry import Telemetry
 Values = NDArray[np.float64]
 Pace = Literal["counted", "yielding"]
 
+STEPS = ("poll", "decode", "insert", "refine", "publish", "snapshot", "commit")
+
 
 class Laps(Telemetry):
-    """Adds up the seconds of each step."""
+    """Adds up the processor time of each step, until the last record was committed."""
 
     def __init__(self) -> None:
         super().__init__(Metrics("benchmark"), Health())
+        self._running: dict[str, float] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """Start the clocks."""
+        self._running.clear()
+        self._since = self._read()
+        self.caught_up = np.zeros(3)
         self.seconds: dict[str, float] = {}
-        self.caught_up = 0.0
+
+    @staticmethod
+    def _read() -> Values:
+        return np.array([time.perf_counter(), time.process_time(), time.thread_time()])
+
+    def stop(self) -> None:
+        """Note how things are, as if the last record had just been committed."""
+        self.caught_up, self.seconds = self._read() - self._since, dict(self._running)
 
     def committed(
         self, commit: BatchCommit, held: Held, applied: BatchOutcome, *, timed: bool
@@ -60,20 +85,24 @@ class Laps(Telemetry):
         """Note when the last record was committed."""
         super().committed(commit, held, applied, timed=timed)
         if len(held):
-            self.caught_up = time.perf_counter()
+            self.stop()
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Time one step."""
-        began = time.perf_counter()
+        began = time.thread_time()
         with super().step(name):
             yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+        self._running[name] = self._running.get(name, 0.0) + time.thread_time() - began
 
-    def told(self) -> str:
-        """The steps by their share, largest first."""
-        ordered = sorted(self.seconds.items(), key=lambda item: -item[1])
-        return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in ordered if seconds > 0.01)
+    def told(self, n: int) -> str:
+        """Rate, and processor microseconds a record by step."""
+        clock, process, thread = self.caught_up
+        after = (self._read() - self._since)[1] - process
+        shares = [self.seconds.get(name, 0.0) for name in STEPS]
+        shares += [thread - sum(shares), process - thread]
+        row = "".join(f"{1e6 * share / n:>9.1f}" for share in shares)
+        return f"{n / clock:>9,.0f} {1e6 * process / n:>8.1f}{row} {1e6 * after / n:>9.1f}"
 
 
 class Until:
@@ -106,72 +135,84 @@ def sample(n: int, d: int, k: int) -> Values:
     return centres[draw.integers(k, size=n)] + draw.normal(size=(n, d))
 
 
-def encoded(values: Values) -> list[bytes]:
-    """The observations as JSON records."""
+def encoded(values: Values, *, packed: bool) -> list[bytes]:
+    """The observations as records: JSON with a key, or nothing but the numbers."""
+    if packed:
+        return [row.tobytes() for row in values.astype("<f8")]
     return [
         msgspec.json.encode({"id": f"k{i}", **{f"x{j}": x for j, x in enumerate(row)}})
         for i, row in enumerate(values.tolist())
     ]
 
 
-def plan_for(d: int, stream: StreamSettings, seed: int = 0, pace: Pace = "counted") -> StreamConfig:
+def plan_for(d: int, stream: StreamSettings, pace: Pace) -> StreamConfig:
     """The default model over d numbers."""
     fields = tuple(FieldSettings(f"x{j}") for j in range(d))
-    schema = SchemaSettings(fields=fields, key="id")
-    return StreamConfig(stream, schema, ModelSettings(seed=seed), RefinementSettings(pace=pace))
+    schema = SchemaSettings(fields=fields, key=None if stream.format == "packed" else "id")
+    return StreamConfig(stream, schema, ModelSettings(), RefinementSettings(pace=pace))
 
 
-def model_run(values: Values) -> tuple[float, str]:
-    """Insertion, refinement and publication alone."""
-    plan, laps = plan_for(values.shape[1], StreamSettings(name="benchmark")), Laps()
+def model_run(values: Values) -> Laps:
+    """Insertion, refinement and publication alone, every refinement in its turn."""
+    laps = Laps()
+    plan = plan_for(values.shape[1], StreamSettings(name="benchmark"), "counted")
     shard = new_shard(spec_from_sample(plan, values[:200]), plan.refinement)
-    began = time.perf_counter()
+    laps.begin()
     for start in range(0, len(values), plan.stream.batch_records):
         shard.apply(values[start : start + plan.stream.batch_records], 0.0, laps.step)
-    return time.perf_counter() - began, laps.told()
+    laps.stop()
+    return laps
 
 
-def engine_run(plan: StreamConfig, source: Source, folder: str, n: int) -> tuple[float, str]:
-    """The whole engine into SQLite; the clock starts with the first records."""
-    settings = StorageSettings(url=f"sqlite:///{folder}/weald.db")
+def engine_run(plan: StreamConfig, source: Source, url: str, n: int) -> Laps:
+    """The whole engine into SQL; the clock starts with the first records."""
+    settings = StorageSettings(url=url)
     upgrade(settings)
     store, laps = SqlStore(settings), Laps()
-    engine = Engine(plan, source, store, None, laps)
-    began = time.perf_counter()
+    engine = Engine(plan, source, store, None, laps, schema_for(plan.stream, plan.schema))
+    laps.begin()
     engine.run()
-    after = time.perf_counter() - laps.caught_up
     inserted = sum(row.n_inserted for row in store.ledger(plan.stream.name))
     assert inserted == n, f"{inserted} of {n} arrived"
     store.close()
-    return laps.caught_up - began, f"{laps.told()}; {after:.2f} s after the last record"
+    return laps
 
 
-def file_run(values: Values, records: Sequence[bytes], pace: Pace) -> tuple[float, str]:
-    """From a JSONL file."""
+def file_run(values: Values, records: Sequence[bytes], stream: StreamSettings, pace: Pace) -> Laps:
+    """From a JSONL file into SQLite."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "records.jsonl"
         path.write_bytes(b"\n".join(records))
-        stream = StreamSettings(name="benchmark", source="file", path=str(path))
-        plan = plan_for(values.shape[1], stream, pace=pace)
-        return engine_run(plan, FileSource(plan.stream), folder, len(records))
+        stream = msgspec.structs.replace(stream, source="file", path=str(path))
+        plan = plan_for(values.shape[1], stream, pace)
+        return engine_run(plan, FileSource(plan.stream), sqlite_in(folder), len(records))
 
 
 def topic_run(
-    values: Values, records: Sequence[bytes], pace: Pace, kafka: KafkaSettings
-) -> tuple[float, str]:
+    values: Values,
+    records: Sequence[bytes],
+    stream: StreamSettings,
+    pace: Pace,
+    places: tuple[KafkaSettings, str],
+) -> Laps:
     """From a topic that already holds the records; joining the group is not counted."""
+    kafka, url = places
     topic = f"benchmark-{uuid.uuid4().hex[:8]}"
     kafka = msgspec.structs.replace(
         kafka, topic=topic, session_timeout_ms=6_000, heartbeat_interval_ms=1_000
     )
     _produce(topic, records, kafka)
-    plan = plan_for(values.shape[1], StreamSettings(name=topic), pace=pace)
+    plan = plan_for(values.shape[1], msgspec.structs.replace(stream, name=topic), pace)
     source = KafkaSource(kafka, topic, plan.stream.batch_records)
     while not source.assignment():
         source.poll(0.1)
-    with tempfile.TemporaryDirectory() as folder:
-        bounded: Source = Until(source, len(records))  # type: ignore[assignment]  # by __getattr__
-        return engine_run(plan, bounded, folder, len(records))
+    bounded: Source = Until(source, len(records))  # type: ignore[assignment]  # by __getattr__
+    return engine_run(plan, bounded, url, len(records))
+
+
+def sqlite_in(folder: str) -> str:
+    """Address of a database in a folder."""
+    return f"sqlite:///{folder}/{uuid.uuid4().hex}.db"
 
 
 def _produce(topic: str, records: Sequence[bytes], kafka: KafkaSettings) -> None:
@@ -193,35 +234,54 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=20_000)
     parser.add_argument("--features", type=int, default=4)
     parser.add_argument("--clusters", type=int, default=8)
-    parser.add_argument("--bootstrap", help="address of a real Kafka")
-    parser.add_argument("--pace", choices=("counted", "yielding"), default="counted")
-    parser.add_argument("--only", choices=("model", "file", "embedded", "kafka"))
+    parser.add_argument("--packed", action="store_true", help="not JSON but the numbers themselves")
+    parser.add_argument("--batch", type=int, help="stream.batch_records")
+    parser.add_argument("--servers", action="store_true", help="also Kafka and PostgreSQL")
+    parser.add_argument("--pace", choices=("counted", "yielding"), default="yielding")
+    parser.add_argument("--only", choices=("model", "file", "embedded", "kafka", "postgresql"))
     options = parser.parse_args()
     values = sample(options.records, options.features, options.clusters)
-    records = encoded(values)
-    model_run(values[:1_100])  # compiles, or loads what was compiled
-    runs: dict[str, Callable[[], tuple[float, str]]] = {
-        "model": lambda: model_run(values),
-        "file": lambda: file_run(values, records, options.pace),
-        "embedded": lambda: _embedded_run(values, records, options.pace),
-    }
-    if options.bootstrap:
-        kafka = KafkaSettings(bootstrap_servers=options.bootstrap)
-        runs["kafka"] = lambda: topic_run(values, records, options.pace, kafka)
-    for name, measure in runs.items():
-        if options.only in {None, name}:
-            seconds, laps = measure()
-            rate = len(records) / seconds
-            print(f"{name:>9}  {rate:>9,.0f} observations/s  {seconds:.2f} s  ({laps})")
+    records = encoded(values, packed=options.packed)
+    stream = StreamSettings(name="benchmark", format="packed" if options.packed else "auto")
+    if options.batch:
+        stream = msgspec.structs.replace(stream, batch_records=options.batch)
+    counted: Pace = "counted"
+    file_run(values[:1_100], encoded(values[:1_100], packed=False), StreamSettings(), counted)
+    names = "".join(f"{name:>9}" for name in (*STEPS, "loop", "client"))
+    print(f"{'':>10} {'a second':>9} {'us each':>8}{names} {'after':>9}")
+    with ExitStack() as running:
+        folder = running.enter_context(tempfile.TemporaryDirectory())
+        runs: dict[str, Callable[[], Laps]] = {"model": lambda: model_run(values)}
+        if not options.packed:
+            runs["file"] = lambda: file_run(values, records, stream, options.pace)
+        runs["embedded"] = lambda: _embedded_run(values, records, stream, options.pace, folder)
+        if options.servers:
+            (Path(folder) / "kafka").mkdir()
+            broker = running.enter_context(apache_kafka(Path(folder) / "kafka"))
+            kafka = KafkaSettings(bootstrap_servers=broker.address)
+            server = durable(running.enter_context(postgresql_server()))
+            urls = {
+                "kafka": sqlite_in(folder),
+                "postgresql": running.enter_context(database(server, "benchmark")),
+            }
+            for name, url in urls.items():
+                runs[name] = lambda url=url: topic_run(  # type: ignore[misc]  # a default for each
+                    values, records, stream, options.pace, (kafka, url)
+                )
+        for name, measure in runs.items():
+            if options.only in {None, name}:
+                print(f"{name:>10} {measure().told(len(records))}", flush=True)
 
 
-def _embedded_run(values: Values, records: Sequence[bytes], pace: Pace) -> tuple[float, str]:
+def _embedded_run(
+    values: Values, records: Sequence[bytes], stream: StreamSettings, pace: Pace, folder: str
+) -> Laps:
     from weald.cli.service.embedded import API_VERSION, kafka_broker
 
     with kafka_broker() as bootstrap:
         version = ".".join(str(part) for part in API_VERSION)
         kafka = KafkaSettings(bootstrap_servers=bootstrap, api_version=version)
-        return topic_run(values, records, pace, kafka)
+        return topic_run(values, records, stream, pace, (kafka, sqlite_in(folder)))
 
 
 if __name__ == "__main__":

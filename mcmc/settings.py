@@ -89,7 +89,8 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         Of inline refinement. ``counted``: after every ``every_records``, however many records
         wait. ``yielding``: while more wait than are taken at once, refinement has a tenth of the
         time, and what it owes it does when they are caught up; what was put off is in SQL, so
-        that a replay is the same, but a second run of the same records need not be.
+        that a replay is the same, but a second run of the same records need not be. "auto":
+        yielding where records come from a topic, counted where they come from a file or a pipe.
     quiet_seconds:
         When no record has come for so long, refinement and publication go on until they change
         nothing any more; 0 for never.
@@ -105,7 +106,7 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     publish_every_records: int = 1000
     rounds: int = 5
     mode: Literal["inline", "workers"] = "inline"
-    pace: Literal["counted", "yielding"] = "counted"
+    pace: Literal["auto", "counted", "yielding"] = "auto"
     quiet_seconds: float = 5.0
     publish_every_seconds: float = 60.0
     kernels: str = "auto"

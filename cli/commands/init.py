@@ -81,6 +81,7 @@ components = "auto"       # {many} numbers are seen along principal components; 
 CADENCE = """\
 # every_records = 500            # observations between two refinements
 # publish_every_records = 1000   # and between two publications; beyond 5,000 a tenth must be new
+# pace = "counted"               # the same partition from the same topic, however many records wait
 """
 
 

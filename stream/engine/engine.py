@@ -86,8 +86,7 @@ class Engine:
         self._refinery: Refinery | None = None
         self._quiet = Quiet(plan.refinement.quiet_seconds)
         self._overdue = Overdue(plan.refinement.publish_every_seconds)
-        yields = plan.refinement.pace == "yielding" and plan.refinement.mode == "inline"
-        self._yielding = Yielding() if yields else None
+        self._yielding = Yielding() if _yields(plan) else None
         self._stopping = False
 
     def refine_by(self, refinery: Refinery) -> None:
@@ -298,3 +297,11 @@ class Engine:
             self._delivery.deliver(writer, Held(), BatchOutcome(), save=True)
         except (Fenced, Rebalanced) as lost:
             self._ownership.drop(lost)
+
+
+def _yields(plan: StreamConfig) -> bool:
+    """Whether records come before refinement: a topic goes on, and a file is read to its end."""
+    pace = plan.refinement.pace
+    if pace == "auto":
+        pace = "yielding" if plan.stream.source == "kafka" else "counted"
+    return pace == "yielding" and plan.refinement.mode == "inline"

@@ -1,10 +1,11 @@
 """Records first: refinement takes the time that ingestion leaves, and a tenth of it at least.
 
 While more records wait than are taken at once, a refinement whose turn has come is put off, unless
-refinement has had less than its share of the time since records have waited. What is decided is in
-SQL with the batch in which it took effect, so a replay decides nothing anew. When the records are
-caught up, what is owed is made up for out of turn, as on a quiet topic, until it is paid or the log
-joint rises no more.
+the time for it has been saved up since. There are two accounts, each with half of the tenth: one
+for those that look at all of many atoms, which take seconds, and one for all others; else the
+frequent ones would never let the rare ones have enough. What is decided is in SQL with the batch in
+which it took effect, so a replay decides nothing anew. When the records are caught up, what is owed
+is made up for out of turn, as on a quiet topic, until it is paid or the log joint rises no more.
 """
 
 import math
@@ -22,7 +23,7 @@ LEAST_SHARE = 0.1
 # The gains of so many refinements are looked at.
 _RUN = 6
 _STANDARD_ERRORS = 2.0
-# More is not owed for a time in which the stream was another process's.
+# More is not owed for a time in which the stream was another process's, unless one takes longer.
 _MOST_DUE_SECONDS = 1.0
 
 
@@ -38,30 +39,35 @@ class Yielding:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._behind, self._looked = False, clock()
-        # Seconds that refinement has had too little.
-        self._due = 0.0
+        # Of each account: seconds that refinement has had too little, and what the last one took.
+        self._due, self._takes = [0.0, 0.0], [0.0, 0.0]
         self._gains: list[float] = []
 
     def look(self, *, behind: bool) -> None:
         """Note whether more records wait than were taken."""
         now = self._clock()
         if self._behind:
-            due = self._due + LEAST_SHARE * (now - self._looked)
-            self._due = min(due, _MOST_DUE_SECONDS)
+            more = LEAST_SHARE * (now - self._looked) / len(self._due)
+            self._due = [
+                min(due + more, max(_MOST_DUE_SECONDS, takes))
+                for due, takes in zip(self._due, self._takes, strict=True)
+            ]
         self._behind, self._looked = behind, now
 
-    def postpones(self, seq: int) -> bool:  # noqa: ARG002 - a replay asks by number, this by time
+    def postpones(self, seq: int, *, large: bool) -> bool:  # noqa: ARG002 - this goes by time
         """Whether the refinement whose turn it is is put off."""
         self.look(behind=self._behind)
-        postponed = self._behind and self._due <= 0.0
+        due, takes = self._due[large], self._takes[large]
+        postponed = self._behind and (due <= 0.0 or due < takes)
         if postponed:
             self._gains.clear()
         return postponed
 
-    def refined(self, seconds: float) -> None:
+    def refined(self, seconds: float, *, large: bool) -> None:
         """One was made in its turn, and took so long."""
+        self._takes[large] = seconds
         if self._behind:
-            self._due -= seconds
+            self._due[large] -= seconds
 
     def made_up(self, refinement: Refinement) -> None:
         """One was made out of turn."""

@@ -9,10 +9,13 @@ __all__ = ["COUNTED", "Pace", "Remembered"]
 class Pace(Protocol):
     """Asked at each refinement's turn. What it answers has to be in SQL with what came of it."""
 
-    def postpones(self, seq: int) -> bool:
-        """Whether the refinement after observation number `seq` is put off."""
+    def postpones(self, seq: int, *, large: bool) -> bool:
+        """Whether the refinement after observation number `seq` is put off.
 
-    def refined(self, seconds: float) -> None:
+        A ``large`` one looks at all of many atoms: what it costs grows with them.
+        """
+
+    def refined(self, seconds: float, *, large: bool) -> None:
         """One was made in its turn, and took so long."""
 
 
@@ -28,11 +31,11 @@ class Remembered:
     def __init__(self, postponed: Iterable[int] = ()) -> None:
         self._postponed = frozenset(postponed)
 
-    def postpones(self, seq: int) -> bool:
+    def postpones(self, seq: int, *, large: bool) -> bool:  # noqa: ARG002 - SQL knows
         """Whether it was put off."""
         return seq in self._postponed
 
-    def refined(self, seconds: float) -> None:
+    def refined(self, seconds: float, *, large: bool) -> None:
         """Decides nothing."""
 
 

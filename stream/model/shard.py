@@ -325,7 +325,8 @@ class Shard(ABC):
         """Refine, or put it off where records come first."""
         publishing = self._publication_due
         whole = self._few or publishing
-        if self.pace.postpones(self.seq):
+        large = publishing and not self._few
+        if self.pace.postpones(self.seq, large=large):
             applied.postponed.append(self.seq)
             # One of all atoms stands for those of a few that were put off before it.
             self.owed += whole
@@ -334,7 +335,7 @@ class Shard(ABC):
             self._refine(applied, publishing=publishing)
         else:
             self._refine_in_between(applied)
-        self.pace.refined(applied.refinements[-1].seconds)
+        self.pace.refined(applied.refinements[-1].seconds, large=large)
 
     def _refine(self, applied: BatchOutcome, *, publishing: bool) -> None:
         """Refine with all kernels on all atoms, and keep the draws.

@@ -32,6 +32,7 @@ CADENCE = RefinementSettings(
     rounds=1,
     quiet_seconds=0.0,
     publish_every_seconds=0.0,
+    pace="counted",
 )
 MODEL = ModelSettings(seed=7, warmup_records=60)
 
