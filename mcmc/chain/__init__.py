@@ -2,15 +2,13 @@
 
 - ``arrival``: arrival and departure of observations, and questions about them, compiled.
 - ``atom_ids``: ids of a chain's atoms: places in its arrays, given again when an atom has left.
-- ``chain``: A chain on a growing set of observations: the forest, the partition, and the
-  refinement of it.
+- ``chain``: A chain on a growing set of observations: atoms, the forest over them, their
+  partition.
 - ``co_occurrence``: which atoms have been together through the newest sweeps of a chain.
 - ``compacting``: the choice of what a chain makes one atom of, by the rule of ``tgmcmc-ibhc.md``
   section 7.
 - ``growing``: state for a stream: arrays with room to spare, enlarged between batches, saved as
   plain ones.
-- ``holdings``: what a chain holds: atoms, the forest over them, their partition; and making less
-  of it.
 - ``position``: where a chain stands: one partition, in the form that the next kernel needs.
 - ``window``: rounds on a window of the atoms, at a cost that does not grow with the chain.
 """

@@ -1,4 +1,4 @@
-"""A chain on a growing set of observations: the forest, the partition, and the refinement of it.
+"""A chain on a growing set of observations: atoms, the forest over them, their partition.
 
 Deterministic: the same family, prior and seed, the same observations in the same order and the same
 calls of :meth:`Chain.refine` between them give the same partition, bit for bit, however the
@@ -22,20 +22,24 @@ from weald.mcmc.schedule.kernel_report import KernelReport, Refinement
 from weald.mcmc.schedule.ledger import Ledger
 from weald.mcmc.schedule.stream_kernels import stream_kernels
 from weald.mcmc.state.atom_state import set_labels
-from weald.treecore.errors import ObservationError
+from weald.treecore.errors import ObservationError, ParameterError
 from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.interface.base import statistics_width, workspace
 from weald.treecore.forest.consolidation import consolidate
-from weald.treecore.forest.forest import empty_forest
+from weald.treecore.forest.forest import empty_forest, reserve
 from weald.treecore.guide.guide import Guide, freeze
 from weald.treecore.partition.partition import Atoms, Model, require_finite
 from weald.treecore.prior import PartitionPrior, build_prior
+from weald.treecore.statistics.rows import Rows
 
-from .arrival import arrive, depart, joint_weights, log_alone
+from .arrival import arrive, depart, joint_weights, log_alone, replace_block
 from .atom_ids import AtomIds
 from .co_occurrence import CoOccurrence
+from .compacting import Compaction, compact, numbered_pairs
 from .growing import (
     empty_state,
+    enlarged_state,
+    fade,
     forest_arrays,
     restored_forest,
     restored_state,
@@ -43,7 +47,6 @@ from .growing import (
     taken_from,
     under,
 )
-from .holdings import Holdings
 from .position import Position
 from .window import Moved, WindowPosition
 
@@ -97,7 +100,7 @@ class RefinementRun:
         return Refinement(self._before, after, n_blocks, reports, seconds)
 
 
-class MixtureChain(Holdings):
+class MixtureChain:
     """One chain; see the module. Made by :meth:`start` or :meth:`restore`."""
 
     def __init__(self, family: Any, prior: PartitionPrior, rng: Generator) -> None:
@@ -114,7 +117,7 @@ class MixtureChain(Holdings):
         self._n_features = spec.draw(family, prior_row, Generator(PCG64(0)), 1).shape[1]
         self._state = empty_state(family, _FIRST_CAPACITY)
         self._forest = empty_forest(family, _FIRST_CAPACITY)
-        self._company = CoOccurrence()
+        self._co_occurrence = CoOccurrence()
         self._doubt = np.zeros(_FIRST_CAPACITY)
         self._lending: OutstandingLeases | None = None
 
@@ -122,6 +125,88 @@ class MixtureChain(Holdings):
     def start(cls, family: Any, prior: PartitionPrior, *, seed: int) -> Self:
         """An empty chain."""
         return cls(family, prior, Generator(PCG64(seed)))
+
+    # Questions about it, and room.
+
+    @property
+    def n_atoms(self) -> int:
+        """Atoms that are there."""
+        return len(self._ids)
+
+    @property
+    def n_observations(self) -> int:
+        """Observations in the atoms that are there."""
+        # Each of them is in a block, and there are fewer of these.
+        partition = self._state.partition
+        return int(partition.size[partition.slots[: self.n_blocks]].sum())
+
+    @property
+    def n_blocks(self) -> int:
+        """Open blocks of the partition."""
+        return int(self._state.partition.n_blocks[0])
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """Block slot of each atom by its id, -1 for an id that no atom has."""
+        return self._state.partition.label[: self._ids.end].copy()
+
+    def labels_of(self, atoms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Block slot of each of these atoms."""
+        return self._state.partition.label[atoms]
+
+    @property
+    def atom_sizes(self) -> NDArray[np.int64]:
+        """Observations in each atom by its id, 0 for an id that no atom has."""
+        return self._state.atoms.size[: self._ids.end].copy()
+
+    def atom_rows(self, atoms: NDArray[np.int64]) -> Rows:
+        """Statistics rows (n, m) of these atoms; column 0 counts, column 1 sums weights."""
+        return self._state.atoms.rows[atoms]
+
+    @property
+    def disruption(self) -> float:
+        """Estimated total variation between the posterior and what is sampled since compactions.
+
+        The sum of what Bayesian hierarchical clustering says against every compacted atom: an
+        estimate and no bound, for it knows partitions along the trees only.
+        """
+        return min(float(self._doubt.sum()), 1.0)
+
+    def torn(self) -> NDArray[np.int64]:
+        """Compacted atoms that look as if they should be several, by id.
+
+        Those that none of the other atoms has accompanied through the newest sweeps: what was
+        compacted had been together with its like for long, and no longer is.
+        """
+        present = self._present()
+        return present[
+            self._co_occurrence.wanderers(present) & (self._state.atoms.size[present] > 1)
+        ]
+
+    def _model(self, prior: PartitionPrior, n_more: int) -> Model:
+        """What places ``n_more`` observations beside those that are there."""
+        n = self.n_observations + n_more
+        seating = prior.seating(max(n, 1), self.n_blocks + n_more)
+        return Model(self.family, seating, self._work)
+
+    def _reserve(self, n: int) -> None:
+        # One row beyond the last atom is kept for questions.
+        capacity = self._state.atoms.size.shape[0]
+        if n + 1 > capacity:
+            capacity = max(2 * capacity, n + 1)
+            self._state = enlarged_state(self.family, self._state, capacity)
+            self._doubt = np.pad(self._doubt, (0, capacity - self._doubt.shape[0]))
+        self._forest = reserve(self._forest, self.family, n)
+
+    def _present(self) -> NDArray[np.int64]:
+        """Ids of the atoms that are there, rising."""
+        return np.flatnonzero(self._state.partition.label[: self._ids.end] >= 0)
+
+    def _give_back(self, ids: NDArray[np.int64]) -> None:
+        self._doubt[ids] = 0.0
+        self._ids.give_back(ids)
+
+    # Observations come and go.
 
     def insert(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Insert observations (n, d) in order; returns their atoms' ids, valid until removed.
@@ -148,7 +233,7 @@ class MixtureChain(Holdings):
             arrive(
                 self._rng, forest_model, model, self._forest, self._state, values[part], ids[part]
             )
-        self._company.arrive(ids)
+        self._co_occurrence.arrive(ids)
         if self._lending is not None:
             self._lending.insert(ids)
         return ids
@@ -177,6 +262,73 @@ class MixtureChain(Holdings):
         self._give_back(ids)
         if self._lending is not None:
             self._lending.remove(ids)
+
+    # Making less of it: here no random number is drawn.
+
+    def compact(self, n_atoms: int, tags: NDArray[np.int64], n_most: int) -> Compaction:
+        """Make fewer atoms of those that are there, where they are in one block.
+
+        The partition stays. What is sampled from then on is the posterior given that the
+        observations in an atom stay together; :attr:`disruption` estimates what that costs.
+
+        Parameters
+        ----------
+        n_atoms : int
+            How many should be left. More are where more than so many subtrees are in several
+            blocks.
+        tags : ndarray of int64, shape (n,)
+            By atom id: only atoms with equal tags become one.
+        n_most : int
+            How many may be left: to get there leaves are joined that are in one block, but are no
+            neighbours in the forest. More are where there are more blocks and tags: the partition
+            is never bent to save memory.
+        """
+        fewer = self.n_atoms - n_atoms, self.n_atoms - n_most
+        if fewer[0] <= 0:
+            return Compaction([], 0)
+        present = self._present()
+        groups = np.full((2, self._ids.end), -1, dtype=np.int64)
+        groups[0, present] = numbered_pairs(self.labels[present], tags[present])
+        groups[1, present] = numbered_pairs(groups[0, present], self._co_occurrence.groups(present))
+        models = self._model(self._first_prior, 0), self._model(self.prior, 0)
+        done = compact(models, self._forest, self._state, groups, self._doubt, fewer)
+        stand = np.array([each.atom for each in done.compacted], dtype=np.int64)
+        members = [each.members[1:] for each in done.compacted]
+        self._give_back(np.concatenate([np.empty(0, dtype=np.int64), *members]))
+        self._co_occurrence.compacted(stand)
+        return done
+
+    def expand(self, atom: int, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Put the observations (n, d) that were compacted into an atom in its place.
+
+        The partition stays: they are in the block where it was. Returns their ids, which may
+        include the atom's own. Raises ObservationError when they are not as many as it stands for.
+        """
+        size = int(self.atom_sizes[atom]) if 0 <= atom < self._ids.end else 0
+        if size == 0 or values.shape[0] != size:
+            raise ObservationError(f"atom {atom} has {size} observations, not {values.shape[0]}")
+        self._give_back(np.array([atom]))
+        ids = self._ids.take(size)
+        self._reserve(self._ids.end)
+        first_model = self._model(self._first_prior, 0)
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        replace_block(first_model, self._forest, self._state, atom, values, ids)
+        self._co_occurrence.arrive(ids)
+        return ids
+
+    def fade(self, factor: float) -> None:
+        """Multiply the weight of every observation that is there by a factor of at most one.
+
+        From then on the target is a weighted-likelihood posterior: partition prior of the whole
+        numbers of observations, times ``prod_c P(X_c; w)`` in which an observation's density has
+        the power of its weight. Every kernel leaves it invariant (``tgmcmc-ibhc.md`` section 7).
+        """
+        if not 0.0 < factor <= 1.0:
+            raise ParameterError(f"weights fade by a factor in (0, 1], got {factor}")
+        if self.n_atoms:
+            fade(self._model(self._first_prior, 0), self._forest, self._state, factor)
+
+    # Refinement.
 
     def _freeze(self, model: Model) -> Guide:
         # Topology from the first prior's potentials: the guide must not follow the chain.
@@ -223,7 +375,7 @@ class MixtureChain(Holdings):
             position, present = self._position(), self._present()
             schedule = stream_kernels(kernels, _REDRAWN)
             for _ in walk.rounds(self._rng, position, schedule, rounds):
-                self._company.note(present, position.labels())
+                self._co_occurrence.note(present, position.labels())
                 if note is not None:
                     note(self._by_id(position.labels()))
             self.prior = position.prior
@@ -327,6 +479,8 @@ class MixtureChain(Holdings):
         self._state = fresh._replace(atoms=self._state.atoms)
         set_labels(self._state.atoms, self._state.partition, labels)
 
+    # Predictions.
+
     def block_statistics(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Slots (k) of the open blocks and their statistics rows (k, m)."""
         partition = self._state.partition
@@ -348,6 +502,8 @@ class MixtureChain(Holdings):
         joint_weights(self._model(self.prior, 1), self._state, values, weights)
         return self._state.partition.slots[:k].copy(), weights
 
+    # Saving.
+
     def state(self) -> Arrays:
         """Everything, as plain arrays; :meth:`restore` continues bit for bit."""
         spec = spec_of(self.family)
@@ -366,7 +522,8 @@ class MixtureChain(Holdings):
         saved["doubt"] = self._doubt[: self._ids.end].copy()
         saved |= under("forest_", forest_arrays(self._forest))
         saved |= under("state_", state_arrays(self._state, self._ids.end))
-        saved |= under("company_", self._company.state(self._ids.end))
+        # Streams saved it by that name before it had its present one.
+        saved |= under("company_", self._co_occurrence.state(self._ids.end))
         if self._lending is not None:
             saved |= self._lending.arrays()
         return saved
@@ -388,5 +545,5 @@ class MixtureChain(Holdings):
         chain._state = restored_state(family, chain._forest, taken_from(saved, "state_"))
         room = chain._state.atoms.size.shape[0]
         chain._doubt = np.pad(saved["doubt"], (0, room - saved["doubt"].shape[0]))
-        chain._company = CoOccurrence.restore(taken_from(saved, "company_"))
+        chain._co_occurrence = CoOccurrence.restore(taken_from(saved, "company_"))
         return chain

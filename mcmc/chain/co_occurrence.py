@@ -114,8 +114,8 @@ class CoOccurrence:
     @classmethod
     def restore(cls, state: Arrays) -> "CoOccurrence":
         """Undo `state`."""
-        company = cls()
-        company._prints, company._met = state["prints"], state["met"]
-        company._since = state["since"]
-        company._sweeps, company._arrived = state["counts"].tolist()
-        return company
+        made = cls()
+        made._prints, made._met = state["prints"], state["met"]
+        made._since = state["since"]
+        made._sweeps, made._arrived = state["counts"].tolist()
+        return made
