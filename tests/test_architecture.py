@@ -54,6 +54,7 @@ ONLY_IMPORTERS = {
     "arviz": {"stream"},
     "pandas": {"stream"},
     "polars": set(),
+    "ray": {"stream"},
     "river": {"stream"},
     "sklearn": {"stream"},
 }

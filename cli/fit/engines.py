@@ -6,6 +6,7 @@ __all__ = ["EngineName"]
 
 
 class EngineName(StrEnum):
-    """What runs the shards of a table: processes of this machine."""
+    """What runs the shards of a table: processes of this machine, or a cluster of Ray's."""
 
     local = "local"
+    ray = "ray"

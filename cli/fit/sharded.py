@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from weald.cli.terminal.output import Form, note
 
 if TYPE_CHECKING:
     from weald.mcmc.offline.fit import FitSettings
-    from weald.stream.shards.engine import ShardEngine
+    from weald.stream.shards.engine import ShardEngine, ShardLink
     from weald.stream.shards.row_files import RowFiles
     from weald.stream.shards.sharded_fit import ShardedFit
 
@@ -117,17 +117,35 @@ def _running(
 ) -> Iterator[ShardEngine]:
     from weald.cli.terminal.progress import step
     from weald.mcmc.sharded.fixed_order import CHUNK, shares_of_rows
-    from weald.stream.shards.local import LocalShards
+    from weald.stream.shards.engine import ShardEngine
 
     shares = shares_of_rows(files.n, engine[1])
     if len(shares) < engine[1]:
         note(f"{files.n} rows make {len(shares)} shards of {CHUNK} rows at least")
-    with step("reading the rows"):
-        shards = LocalShards(files, shares, CHUNK, folder)
+    with _links(engine[0]) as connect:
+        with step("reading the rows"):
+            shards = ShardEngine(files, shares, CHUNK, folder, connect)
+        try:
+            yield shards
+        finally:
+            shards.close()
+
+
+@contextmanager
+def _links(engine: EngineName) -> Iterator[Callable[[], ShardLink]]:
+    """What starts a shard."""
+    if engine == "local":
+        from weald.stream.shards.local import LocalShard
+
+        yield LocalShard
+        return
+    from weald.stream.shards.ray_actors import RayShard, connect_to_ray, leave_ray
+
+    connect_to_ray()
     try:
-        yield shards
+        yield RayShard
     finally:
-        shards.close()
+        leave_ray()
 
 
 def _fitted(shards: ShardEngine, files: RowFiles, settings: FitSettings) -> ShardedFit:

@@ -1,10 +1,11 @@
 """Fits of tables that are larger than one process: rows stay where they are, numbers travel.
 
-- ``engine``: what an engine has to do, and what it raises when a shard is lost.
+- ``engine``: asks all shards at the same time, and brings back one that was lost.
 - ``wire``: commands and answers as bytes.
 - ``row_files``: Parquet files and arrays as one table of rows, a range of which a shard reads.
 - ``label_files``: a shard's labels after each sweep, which outlive its process.
 - ``worker``: a shard behind bytes: what runs where the rows are.
-- ``local``: shards as processes of this machine.
+- ``local``: a shard as a process of this machine.
+- ``ray_actors``: a shard as an actor of Ray.
 - ``sharded_fit``: the chain from start to shown partition; makes again what a lost shard broke.
 """

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,17 @@ from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.offline.fit import FitSettings
 from weald.mcmc.sharded.fixed_order import shares_of_rows
 from weald.stream.errors import SourceError
-from weald.stream.shards.engine import ShardFaultError, ShardLostError
-from weald.stream.shards.local import LocalShards
+from weald.stream.shards.engine import ShardEngine, ShardFaultError, ShardLink, ShardLostError
+from weald.stream.shards.local import LocalShard
+from weald.stream.shards.ray_actors import RayShard, connect_to_ray, leave_ray
 from weald.stream.shards.row_files import row_files, rows_of
 from weald.stream.shards.sharded_fit import ShardedFit, fit_in_shards, items_of_rows
 from weald.stream.shards.wire import decoded, encoded
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
+
+Connect = Callable[[], ShardLink]
 
 N, CHUNK = 3_000, 256
 SETTINGS = FitSettings(iterations=8, seed=3)
@@ -47,17 +50,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory, truth: NDArray[np.int64]) -
     return made
 
 
+def process_ids(shards: ShardEngine) -> list[int]:
+    return [link.process_id for link in shards.links if isinstance(link, LocalShard)]
+
+
 @contextmanager
-def running(folder: Path, kept: Path, n_shards: int) -> Iterator[LocalShards]:
+def running(
+    folder: Path, kept: Path, n_shards: int, connect: Connect = LocalShard
+) -> Iterator[ShardEngine]:
     files = row_files(sorted(folder.glob("*.parquet")), None)
-    shards = LocalShards(files, shares_of_rows(files.n, n_shards, CHUNK), CHUNK, kept)
+    shares = shares_of_rows(files.n, n_shards, CHUNK)
+    shards = ShardEngine(files, shares, CHUNK, kept, connect)
     try:
         yield shards
     finally:
         shards.close()
 
 
-def told(shards: LocalShards, found: ShardedFit) -> dict[str, Any]:
+def told(shards: ShardEngine, found: ShardedFit) -> dict[str, Any]:
     """Everything that could differ, as bytes."""
     items = np.concatenate(list(items_of_rows(shards, N)))
     return {
@@ -94,22 +104,41 @@ def test_three_shards_come_to_the_same_bits_though_one_dies(
 
         def kill(done: int, _most: int | None, _k: int) -> None:
             if done in victims:
-                os.kill(shards.process_ids[victims[done]], signal.SIGKILL)
+                os.kill(process_ids(shards)[victims[done]], signal.SIGKILL)
 
-        before = shards.process_ids
+        before = process_ids(shards)
         found = fit_in_shards(shards, N, SETTINGS, kill)
-        after = shards.process_ids
+        after = process_ids(shards)
         assert told(shards, found) == alone
     assert found.trace.n_remade == 2
     assert [a != b for a, b in zip(before, after, strict=True)] == [True, False, True]
 
 
+def test_actors_of_ray_come_to_the_same_bits_though_one_dies(
+    folder: Path, alone: dict[str, Any], tmp_path: Path
+) -> None:
+    pytest.importorskip("ray")
+    connect_to_ray()
+    try:
+        with running(folder, tmp_path, 2, RayShard) as shards:
+
+            def kill(done: int, _most: int | None, _k: int) -> None:
+                if done == 3:
+                    shards.links[1].close()
+
+            found = fit_in_shards(shards, N, SETTINGS, kill)
+            assert told(shards, found) == alone
+        assert found.trace.n_remade == 1
+    finally:
+        leave_ray()
+
+
 def test_one_that_dies_in_a_pass_leaves_the_others_waiting(folder: Path, tmp_path: Path) -> None:
     with running(folder, tmp_path, 2) as shards:
-        os.kill(shards.process_ids[1], signal.SIGSTOP)
+        os.kill(process_ids(shards)[1], signal.SIGSTOP)
         rows = np.array([5, N - 1])
         # It is asked while it stands still, and dies with the question unanswered.
-        os.kill(shards.process_ids[1], signal.SIGKILL)
+        os.kill(process_ids(shards)[1], signal.SIGKILL)
         with pytest.raises(ShardLostError, match="shard 1"):
             shards.ask("sample", rows)
         with pytest.raises(ShardLostError, match="shard 1"):

@@ -1,0 +1,176 @@
+"""Fits in shards: the same bits, the same clusters, and what they cost.
+
+    python -m benchmarks.shards                     10^5 rows of 8 numbers in 20 clusters
+    python -m benchmarks.shards 1000000             so many rows
+    python -m benchmarks.shards 1000000 --whole     and the fit that is not in shards
+
+Each number of shards, and each engine that is there, fits the same Parquet file. ``bits`` is a
+digest of every row's cluster and probability and of all sums: they are to be the same. Of a sweep,
+``shards_s`` and ``near_s`` are processor seconds, since the machine may be busy: in all shards
+together, and where they are asked from. ``bytes`` are those of a sweep, both ways and with all
+shards; ``statistics`` those of all clusters, once. ``resident_mb`` is the largest size of any shard
+with the pages of its files, ``of_its_own_mb`` without.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.mcmc.estimate.agreement import adjusted_rand_index
+from weald.mcmc.offline.fit import FitSettings, fit
+from weald.mcmc.sharded.fixed_order import CHUNK, shares_of_rows
+from weald.stream.shards.engine import ShardEngine, ShardLink
+from weald.stream.shards.local import LocalShard
+from weald.stream.shards.ray_actors import RayShard, connect_to_ray, leave_ray
+from weald.stream.shards.row_files import row_files
+from weald.stream.shards.sharded_fit import ShardedFit, fit_in_shards, items_of_rows
+
+D = 8
+_BATCH = 100_000
+
+
+def made(path: Path, n: int, k: int) -> NDArray[np.int64]:
+    """Write n rows of k normal clusters in batches; returns their clusters."""
+    arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    rng = np.random.default_rng(1)
+    centres = rng.normal(size=(k, D)) * 2.0
+    roots = np.linalg.cholesky(np.array([np.cov(rng.normal(size=(D, 3 * D))) for _ in range(k)]))
+    names = [f"x{at}" for at in range(D)]
+    truth = rng.integers(0, k, n)
+    with parquet.ParquetWriter(
+        path, arrow.schema([(name, arrow.float64()) for name in names])
+    ) as out:
+        for start in range(0, n, _BATCH):
+            y = truth[start : start + _BATCH]
+            rows = centres[y] + np.einsum("nij,nj->ni", roots[y], rng.normal(size=(y.size, D)))
+            out.write_table(arrow.table(dict(zip(names, rows.T, strict=True))))
+    return truth
+
+
+@contextmanager
+def linked(engine: str) -> Iterator[Callable[[], ShardLink]]:
+    """What starts a shard."""
+    if engine == "local":
+        yield LocalShard
+        return
+    connect_to_ray()
+    try:
+        yield RayShard
+    finally:
+        leave_ray()
+
+
+def processor_seconds(process: int) -> float:
+    """Of a process so far, by the kernel."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident(process: int) -> float:
+    """Largest resident size of a process, MB; pages of mapped files are among them."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
+def own_pages(process: int) -> float:
+    """What a process has for itself at the moment, MB, without pages of files."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
+
+
+def run(path: Path, engine: str, n_shards: int, sweeps: int, truth: NDArray[np.int64]) -> Any:
+    """One fit, and what it cost."""
+    files = row_files([path], None)
+    with tempfile.TemporaryDirectory() as folder, linked(engine) as connect:
+        shares = shares_of_rows(files.n, n_shards)
+        shards = ShardEngine(files, shares, CHUNK, Path(folder), connect)
+        processes = [link.process_id for link in shards.links if isinstance(link, LocalShard)]
+        marks: list[tuple[float, float]] = []
+
+        def mark(*_: object) -> None:
+            away = sum(map(processor_seconds, processes))
+            marks.append((time.process_time(), away))
+
+        try:
+            settings = FitSettings(iterations=sweeps, seed=1)
+            found = fit_in_shards(shards, files.n, settings, mark)
+            items = np.concatenate(list(items_of_rows(shards, files.n)))
+            sizes = [(resident(each), own_pages(each)) for each in processes]
+        finally:
+            shards.close()
+    clusters = found.shown.cluster[items]
+    told = {
+        "engine": engine,
+        "shards": len(shares),
+        "bits": digest(found, clusters, found.shown.probability[items]),
+        "clusters": found.shown.n_clusters,
+        "index": round(adjusted_rand_index(clusters, truth), 4),
+        "draws": len(found.shown.sweeps),
+        "bytes": int(np.median(found.trace.bytes)),
+        "statistics": 8 * found.sums.size,
+        "wall_s_a_sweep": round(float(np.median(np.diff(found.trace.seconds))), 3),
+    }
+    if processes:
+        (near, away), (near_end, away_end) = marks[0], marks[-1]
+        told["near_s"] = round((near_end - near) / (len(marks) - 1), 3)
+        told["shards_s"] = round((away_end - away) / (len(marks) - 1), 3)
+        told["resident_mb"] = round(max(size for size, _ in sizes))
+        told["of_its_own_mb"] = round(max(own for _, own in sizes))
+    return told
+
+
+def digest(found: ShardedFit, clusters: NDArray[np.int64], sure: NDArray[np.float64]) -> str:
+    """Of everything that could differ."""
+    parts = (clusters, sure, found.sums, found.state.sums, np.array(found.trace.log_joint))
+    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:12]
+
+
+def main() -> None:
+    """Fit, and print a line of JSON for each."""
+    asked = argparse.ArgumentParser()
+    asked.add_argument("rows", nargs="?", type=int, default=100_000)
+    asked.add_argument("--clusters", type=int, default=20)
+    asked.add_argument("--sweeps", type=int, default=30)
+    asked.add_argument("--shards", default="1,2,4")
+    asked.add_argument("--engines", default="local,ray")
+    asked.add_argument("--whole", action="store_true")
+    given = asked.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        truth = made(path, given.rows, given.clusters)
+        for engine in given.engines.split(","):
+            if engine == "ray" and find_spec("ray") is None:
+                continue
+            for n_shards in map(int, given.shards.split(",")):
+                told = run(path, engine, n_shards, given.sweeps, truth)
+                sys.stdout.write(json.dumps(told) + "\n")
+                sys.stdout.flush()
+        if given.whole:
+            table = import_module("pyarrow.parquet").read_table(path)
+            values = np.column_stack([column.to_numpy() for column in table.columns])
+            began = time.process_time()
+            result = fit(values, FitSettings(iterations=given.sweeps, seed=1), time.process_time)
+            told = {
+                "engine": None,
+                "clusters": result.n_clusters,
+                "index": round(adjusted_rand_index(result.labels, truth), 4),
+                "processor_s": round(time.process_time() - began, 1),
+            }
+            sys.stdout.write(json.dumps(told) + "\n")
+
+
+if __name__ == "__main__":
+    main()
