@@ -10,13 +10,13 @@ mixtures, :class:`~weald.mcmc.state.vertex_state.VertexState` for networks.
 """
 
 from math import exp, inf, log
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.state.atom_state import State
+from weald.mcmc.state.block_state import BlockState
 from weald.treecore.compiled.compile import generic, implements, inner
 from weald.treecore.compiled.draw import choose
 from weald.treecore.family.interface.base import log_marginal, log_marginal_sum
@@ -47,47 +47,45 @@ __all__ = [
     "take_out",
 ]
 
-AnyState = Any
-
 
 @generic
-def take_out(state: AnyState, model: Model, i: int) -> None:
+def take_out(state: BlockState, model: Model, i: int) -> None:
     """Take atom i out of its block, which is closed if that empties it."""
     raise NotImplementedError
 
 
 @generic
-def put_in(state: AnyState, model: Model, i: int, k: int) -> None:
+def put_in(state: BlockState, model: Model, i: int, k: int) -> None:
     """Put atom i, which is in no block, into block k."""
     raise NotImplementedError
 
 
 @generic
-def new_block(state: AnyState) -> int:
+def new_block(state: BlockState) -> int:
     """Slot of a new, empty block."""
     raise NotImplementedError
 
 
 @generic
-def set_aside(state: AnyState, model: Model, members: NDArray[np.int64], n: int) -> None:
+def set_aside(state: BlockState, model: Model, members: NDArray[np.int64], n: int) -> None:
     """Regard the atoms ``members[:n]``, none of which is in a block."""
     raise NotImplementedError
 
 
 @generic
-def log_seat(state: AnyState, model: Model, k: int) -> float:
+def log_seat(state: BlockState, model: Model, k: int) -> float:
     """Log posterior ratio of putting the regarded set into block k."""
     raise NotImplementedError
 
 
 @generic
-def log_seat_alone(state: AnyState, model: Model) -> float:
+def log_seat_alone(state: BlockState, model: Model) -> float:
     """Log posterior ratio of making the regarded set a block of its own."""
     raise NotImplementedError
 
 
 @generic
-def log_target(state: AnyState, model: Model) -> float:
+def log_target(state: BlockState, model: Model) -> float:
     """Log of prior times likelihood of the atoms that are in blocks, as they are."""
     raise NotImplementedError
 
@@ -192,7 +190,7 @@ def normalizer(log_weights: NDArray[np.float64], n: int) -> float:
 
 
 @inner
-def log_weights_everywhere(state: AnyState, model: Model) -> int:
+def log_weights_everywhere(state: BlockState, model: Model) -> int:
     """Log weights of the regarded set for each open block and then for a new one.
 
     They are written to ``state.log_weights``; returns the number of open blocks.
@@ -205,7 +203,7 @@ def log_weights_everywhere(state: AnyState, model: Model) -> int:
 
 
 @inner
-def reseat_freely(rng: Generator, state: AnyState, model: Model, i: int) -> None:
+def reseat_freely(rng: Generator, state: BlockState, model: Model, i: int) -> None:
     """Redraw the block of atom i (which may be in no block yet) given all the others."""
     if state.partition.label[i] >= 0:
         take_out(state, model, i)
@@ -219,7 +217,7 @@ def reseat_freely(rng: Generator, state: AnyState, model: Model, i: int) -> None
 
 @inner
 def go_to(
-    state: AnyState,
+    state: BlockState,
     model: Model,
     labels: NDArray[np.int64],
     live: NDArray[np.int64],

@@ -3,11 +3,12 @@
 See :mod:`weald.mcmc.reconfiguration.reconfiguration` for the walk.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weald.mcmc.state.block_state import BlockState
 from weald.treecore.compiled.compile import inner
 from weald.treecore.compiled.reference import held_by_reference
 
@@ -102,7 +103,7 @@ def make_notes(n: int, n_slots: int) -> Notes:
 
 @inner
 def claim_homes(
-    state: Any, notes: Notes, goal: Labels, live: Labels, pair: tuple[int, int]
+    state: BlockState, notes: Notes, goal: Labels, live: Labels, pair: tuple[int, int]
 ) -> bool:
     """Say where outsiders that stay keep a place for their blocks; False if two want one place."""
     n_slots = state.partition.slots.shape[0]
@@ -122,7 +123,7 @@ def claim_homes(
 
 
 @inner
-def begin(state: Any, notes: Notes, live: Labels, pair: tuple[int, int]) -> None:
+def begin(state: BlockState, notes: Notes, live: Labels, pair: tuple[int, int]) -> None:
     """Note where everything is."""
     partition = state.partition
     first, second = partition.label[pair[0]], partition.label[pair[1]]

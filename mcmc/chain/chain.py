@@ -24,7 +24,7 @@ from weald.mcmc.schedule.stream_kernels import stream_kernels
 from weald.mcmc.state.atom_state import set_labels
 from weald.treecore.errors import ObservationError, ParameterError
 from weald.treecore.family import FAMILIES, spec_of
-from weald.treecore.family.interface.base import statistics_width, workspace
+from weald.treecore.family.interface.base import Family, statistics_width, workspace
 from weald.treecore.forest.consolidation import consolidate
 from weald.treecore.forest.forest import empty_forest, reserve
 from weald.treecore.guide.guide import Guide, freeze
@@ -103,8 +103,8 @@ class RefinementRun:
 class MixtureChain:
     """One chain; see the module. Made by :meth:`start` or :meth:`restore`."""
 
-    def __init__(self, family: Any, prior: PartitionPrior, rng: Generator) -> None:
-        self.family = family
+    def __init__(self, family: Family, prior: PartitionPrior, rng: Generator) -> None:
+        self.family: Any = family
         self.prior = prior
         self._rng = rng
         self._work = workspace(family)
@@ -122,7 +122,7 @@ class MixtureChain:
         self._lending: OutstandingLeases | None = None
 
     @classmethod
-    def start(cls, family: Any, prior: PartitionPrior, *, seed: int) -> Self:
+    def start(cls, family: Family, prior: PartitionPrior, *, seed: int) -> Self:
         """An empty chain."""
         return cls(family, prior, Generator(PCG64(seed)))
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from weald.mcmc.state.atom_state import State
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.compiled.reference import by_reference
-from weald.treecore.family.interface.base import statistics_width
+from weald.treecore.family.interface.base import Family, statistics_width
 from weald.treecore.forest.compaction import forest_order, recompute
 from weald.treecore.forest.forest import Forest, empty_forest
 from weald.treecore.partition.partition import (
@@ -41,7 +41,7 @@ _FOREST_STALE = ("rows", "log_potential", "log_dissimilarity", "stale")
 _PARTITION_ATOMS = ("label", "following", "preceding")
 
 
-def empty_state(family: Any, capacity: int) -> State:
+def empty_state(family: Family, capacity: int) -> State:
     """State with room for ``capacity`` atoms, none of which is there yet."""
     atoms = Atoms(
         size=np.zeros(capacity, dtype=np.int64),
@@ -66,7 +66,7 @@ def _copy_fields(source: Any, target: Any, skip: tuple[str, ...] = ()) -> None:
             getattr(target, name)[: old.shape[0]] = old
 
 
-def enlarged_state(family: Any, state: State, capacity: int) -> State:
+def enlarged_state(family: Family, state: State, capacity: int) -> State:
     """The same state with more room; the given one must not be used any more."""
     larger = empty_state(family, capacity)
     _copy_fields(state.atoms, larger.atoms)
@@ -90,7 +90,7 @@ def state_arrays(state: State, n: int) -> Arrays:
     return saved
 
 
-def restored_state(family: Any, forest: Forest, saved: Arrays) -> State:
+def restored_state(family: Family, forest: Forest, saved: Arrays) -> State:
     """State from :func:`state_arrays`; the atoms' statistics are their leaves'."""
     n = saved["label"].shape[0]
     state = empty_state(family, int(saved["capacity"][0]))
@@ -144,7 +144,7 @@ def forest_arrays(forest: Forest) -> Arrays:
     return saved
 
 
-def restored_forest(family: Any, model: Model, saved: Arrays) -> Forest:
+def restored_forest(family: Family, model: Model, saved: Arrays) -> Forest:
     """Forest from :func:`forest_arrays` under the model that its potentials are computed for."""
     forest = empty_forest(family, int(saved["n_atoms"][0]))
     used = saved["atom"].shape[0]

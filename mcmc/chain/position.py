@@ -20,7 +20,7 @@ from weald.mcmc.hyperparameters.learner import Learner
 from weald.mcmc.state.atom_state import State, make_state
 from weald.mcmc.state.pieces import Pieces, labels_of_pieces, make_pieces
 from weald.mcmc.tree_guided.tgmcmc import TreePosition, make_picks
-from weald.treecore.family.interface.base import workspace
+from weald.treecore.family.interface.base import Family, workspace
 from weald.treecore.guide.guide import Guide, measure_again, refresh_potentials
 from weald.treecore.partition.partition import (
     Atoms,
@@ -53,15 +53,15 @@ class Position:
 
     def __init__(
         self,
-        family: Any,
+        family: Family,
         atoms: Atoms,
-        labels: NDArray[Any],
+        labels: NDArray[np.int64],
         prior: PartitionPrior,
         make_guide: Callable[[Model], Guide],
         *,
-        learner: Learner | None = None,
+        learner: Learner[Any] | None = None,
     ) -> None:
-        self.family = family
+        self.family: Any = family
         self._first_family = family
         self.learner = learner
         # Updates of the hyperparameters for which the base measure stays as it is.
@@ -116,7 +116,7 @@ class Position:
         shown = {name: value for name, value in found if isinstance(value, float)}
         return shown if self.learner is None else shown | self.learner.shown(self.family)
 
-    def _use_family(self, family: Any) -> None:
+    def _use_family(self, family: Family) -> None:
         """Go on under the family with another base measure, which statistics do not depend on."""
         self._labels = self.labels()
         self.family = family

@@ -6,7 +6,6 @@ statistics that they are. Every step leaves the posterior invariant, so that a w
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -17,6 +16,7 @@ from weald.mcmc.state.atom_state import State
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.compiled.draw import below
 from weald.treecore.compiled.reference import by_reference
+from weald.treecore.family.interface.base import Family
 from weald.treecore.partition.partition import Atoms, Model, Partition, log_likelihood, mark_changed
 from weald.treecore.prior import PartitionPrior
 from weald.treecore.statistics.rows import Rows, add_row, clear_row
@@ -76,7 +76,7 @@ class WindowPosition:
     """
 
     def __init__(
-        self, model: tuple[Any, PartitionPrior, Rows], state: State, end: int, moved: Moved
+        self, model: tuple[Family, PartitionPrior, Rows], state: State, end: int, moved: Moved
     ) -> None:
         self._family, self.prior, self._work = model
         self._state = state

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from weald.treecore.family.interface.base import Family
 from weald.treecore.family.totals import (
     dense_rows,
     log_marginals,
@@ -39,7 +40,9 @@ class Gain(NamedTuple):
         return self.nats > 2.0 * self.standard_error
 
 
-def left_out_densities(family: Any, values: Any, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+def left_out_densities(
+    family: Family, values: Any, labels: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Log density (q) of some of the observations (n, d), evenly chosen, without themselves."""
     n = labels.size
     totals = totals_of_groups(family, values, labels, int(labels.max()) + 1)
@@ -49,7 +52,7 @@ def left_out_densities(family: Any, values: Any, labels: NDArray[np.int64]) -> N
 
 
 def left_out_densities_of_rows(
-    family: Any,
+    family: Family,
     single: NDArray[np.float64],
     own: NDArray[np.int64],
     totals: NDArray[np.float64],

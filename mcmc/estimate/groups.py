@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster
 from scipy.spatial.distance import cdist
 
+from weald.treecore.family.interface.base import Family
 from weald.treecore.family.totals import (
     add_rows,
     dense_rows,
@@ -68,7 +69,7 @@ class GroupTree(NamedTuple):
         return canonical_labels(found[self.leaf].astype(np.int64))
 
 
-def group_tree(family: Any, values: Any, labels: NDArray[np.int64]) -> GroupTree:
+def group_tree(family: Family, values: Any, labels: NDArray[np.int64]) -> GroupTree:
     """The tree over the clusters of a partition.
 
     ``values`` (n, d) are the observations, a sparse matrix of scipy for counts of words, and
@@ -103,7 +104,7 @@ def agreement_of_groups(
 
 
 def group_tree_of_rows(
-    family: Any,
+    family: Family,
     rows: NDArray[np.float64],
     owner: NDArray[np.int64],
     sizes: NDArray[np.int64],
@@ -165,7 +166,7 @@ def average_linkage(apart: NDArray[np.float64], sizes: NDArray[np.int64]) -> NDA
 
 
 def _nearest(
-    family: Any, rows: NDArray[np.float64], owner: NDArray[np.int64], n_large: int, k: int
+    family: Family, rows: NDArray[np.float64], owner: NDArray[np.int64], n_large: int, k: int
 ) -> NDArray[np.int64]:
     """For each small cluster, the large one that its mean is nearest to, or that it fits best.
 

@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 
 from weald.treecore.errors import ObservationError
 from weald.treecore.family import spec_of
+from weald.treecore.family.interface.base import Family
 from weald.treecore.family.totals import add_observations, empty_totals, log_marginals
 from weald.treecore.prior import PartitionPrior
 
@@ -53,7 +54,7 @@ class Predictive:
     @classmethod
     def of(
         cls,
-        family: Any,
+        family: Family,
         prior: PartitionPrior,
         clusters: NDArray[np.int64],
         rows: NDArray[np.float64],

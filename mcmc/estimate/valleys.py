@@ -10,7 +10,6 @@ Analysis and Classification 4.)
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from scipy.spatial.distance import cdist
 
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.family import spec_of
+from weald.treecore.family.interface.base import Family
 from weald.treecore.family.totals import add_rows, empty_totals, log_predictives
 
 __all__ = ["means_of", "members_of", "points_of", "valleys", "within_clusters"]
@@ -50,7 +50,7 @@ def members_of(labels: Labels, clusters: Labels, most: int) -> tuple[Labels, Lab
     return np.concatenate(chosen), owner
 
 
-def points_of(family: Any, rows: Values) -> Values | None:
+def points_of(family: Family, rows: Values) -> Values | None:
     """Where observations with these statistics (n, m) are, in units of clusters, or None.
 
     None is for families without distances.
@@ -75,7 +75,7 @@ def within_clusters(scatter: Values, degrees: float) -> Values:
 
 
 def valleys(
-    family: Any, rows: Values, owner: Labels, k: int, known: Values | None = None
+    family: Family, rows: Values, owner: Labels, k: int, known: Values | None = None
 ) -> Values:
     """Valleys (k, k) between clusters of observations with statistics ``rows`` (n, m).
 
@@ -165,7 +165,9 @@ def _moments(points: Values, owner: Labels, k: int) -> tuple[Values, Values, Val
     return counts, means, scatter
 
 
-def _by_predictive(family: Any, rows: Values, owner: Labels, k: int) -> tuple[Projections, Values]:
+def _by_predictive(
+    family: Family, rows: Values, owner: Labels, k: int
+) -> tuple[Projections, Values]:
     half = np.arange(owner.size) % 2
     density = np.empty((owner.size, k))
     for side in (0, 1):

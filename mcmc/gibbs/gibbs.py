@@ -5,8 +5,6 @@ posterior invariant for every partition prior of Gibbs type, and the sweep is ir
 predictive density a block and atom. (``split-merge-samplers.md`` section 2.1.)
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
@@ -111,7 +109,11 @@ def _visit_dense(
 
 @generic
 def _visit_blocks(
-    abreast: Any, rng: Generator, state: State, model: Model, visited: NDArray[np.int64]
+    abreast: OneByOne | Abreast,
+    rng: Generator,
+    state: State,
+    model: Model,
+    visited: NDArray[np.int64],
 ) -> None:
     """One step for each atom of ``visited``, asking the blocks as the family's tables stand."""
     raise NotImplementedError
@@ -189,7 +191,7 @@ def _weights_abreast(
 
 @implements(_visit, SparseRows)
 def _visit_sparse(
-    rows: Any, rng: Generator, state: State, model: Model, visited: NDArray[np.int64]
+    rows: SparseRows, rng: Generator, state: State, model: Model, visited: NDArray[np.int64]
 ) -> None:
     partition = state.partition
     index = make_index(rows, partition.label, partition.slots.shape[0], model.family.vocabulary)

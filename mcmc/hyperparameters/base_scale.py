@@ -9,17 +9,19 @@ scale. Source: Neal (2000), Journal of Computational and Graphical Statistics 9,
 """
 
 from math import exp, log
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from weald.treecore.errors import ParameterError
-from weald.treecore.family.interface.base import spec_of, statistics_width, workspace
+from weald.treecore.family.interface.base import Family, spec_of, statistics_width, workspace
 from weald.treecore.partition.partition import make_atoms
 
 __all__ = ["SCALE", "BaseScale", "log_likelihood_under", "scaled", "step"]
+
+F = TypeVar("F", bound=Family)
 
 # Its name among the hyperparameters of a trace.
 SCALE = "base_scale"
@@ -27,7 +29,7 @@ SCALE = "base_scale"
 _STEP = 0.4
 
 
-def scaled(family: Any, log_scale: float) -> Any:
+def scaled(family: F, log_scale: float) -> F:
     """The family with the scale of its base measure multiplied by ``exp(log_scale)``.
 
     Raises ParameterError for a family that names no scale.
@@ -43,15 +45,15 @@ def scaled(family: Any, log_scale: float) -> Any:
     return spec.build(given, np.empty((0, n_features)))
 
 
-def log_likelihood_under(family: Any, rows: NDArray[np.float64]) -> float:
+def log_likelihood_under(family: Family, rows: NDArray[np.float64]) -> float:
     """Sum of the log marginal likelihoods of blocks with these statistics (k, m)."""
     alike = np.ones(rows.shape[0], dtype=np.int64)
     return float(make_atoms(family, rows, alike, workspace(family)).log_marginal.sum())
 
 
 def step(
-    rng: Generator, families: tuple[Any, Any], log_scale: float, rows: NDArray[np.float64]
-) -> tuple[Any, float]:
+    rng: Generator, families: tuple[F, F], log_scale: float, rows: NDArray[np.float64]
+) -> tuple[F, float]:
     """One step from ``log_scale``; returns the family and the log scale where it ends.
 
     ``families`` are the one of scale one and the present one, ``rows`` the blocks' statistics
@@ -65,26 +67,26 @@ def step(
     return (other, proposed) if accepted else (families[1], log_scale)
 
 
-class BaseScale:
+class BaseScale(Generic[F]):
     """The scale of one chain's base measure: :func:`step` with what it needs to know.
 
     Raises ParameterError for a family that names no scale.
     """
 
-    def __init__(self, family: Any) -> None:
+    def __init__(self, family: F) -> None:
         self._first = scaled(family, 0.0)
         self.log_scale = 0.0
 
-    def step(self, rng: Generator, family: Any, rows: NDArray[np.float64]) -> Any:
+    def step(self, rng: Generator, family: F, rows: NDArray[np.float64]) -> F:
         """The family after one step; the very same object where it was rejected."""
         families = self._first, family
         family, self.log_scale = step(rng, families, self.log_scale, rows)
         return family
 
-    def middle(self, families: list[Any]) -> Any:
+    def middle(self, families: list[F]) -> F:
         """The newest: factors of what a person has said are not averaged."""
         return families[-1]
 
-    def shown(self, _family: Any) -> dict[str, float]:
+    def shown(self, _family: F) -> dict[str, float]:
         """The factor by its name in a trace."""
         return {SCALE: exp(self.log_scale)}

@@ -4,7 +4,7 @@ A learner takes one step that leaves the law of the base measure given the parti
 family's statistics do not depend on what is learned.
 """
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from weald.treecore.family.gaussian.normal_inverse_gamma import NormalInverseGamma
 from weald.treecore.family.gaussian.normal_inverse_wishart import NormalInverseWishart
+from weald.treecore.family.interface.base import Family
 
 from .base_scale import BaseScale
 from .diagonal_base import diagonal_base
@@ -19,32 +20,34 @@ from .gaussian_base import gaussian_base
 
 __all__ = ["Learner", "learner_of", "learns_by_default"]
 
+F = TypeVar("F", bound=Family)
 
-class Learner(Protocol):
+
+class Learner(Protocol[F]):
     """One exact step of a family's base measure, and what a trace shows of it."""
 
-    def step(self, rng: Generator, family: Any, rows: NDArray[np.float64]) -> Any:
+    def step(self, rng: Generator, family: F, rows: NDArray[np.float64]) -> F:
         """The family after one step, given blocks with statistics ``rows`` (k, m).
 
         It is the very same object where nothing changed.
         """
         ...
 
-    def middle(self, families: list[Any], /) -> Any:
+    def middle(self, families: list[F]) -> F:
         """One family for many that were learned: the mean of each parameter, or of its log."""
         ...
 
-    def shown(self, family: Any, /) -> dict[str, float]:
+    def shown(self, family: F) -> dict[str, float]:
         """The learned numbers by name."""
         ...
 
 
-def learns_by_default(family: Any) -> bool:
+def learns_by_default(family: Family) -> bool:
     """Whether the family has a hyperprior of its own, rather than a factor of what was said."""
     return isinstance(family, NormalInverseWishart | NormalInverseGamma)
 
 
-def learner_of(family: Any, values: NDArray[np.float64]) -> Learner:
+def learner_of(family: Family, values: NDArray[np.float64]) -> Learner[Any]:
     """The learner of a family whose observations are ``values`` (n, d).
 
     Raises ParameterError for a family that has nothing to learn.

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from weald.mcmc.schedule.registry import ALL
 from weald.treecore.compiled.draw import below
 from weald.treecore.family import FAMILIES, spec_of
-from weald.treecore.family.interface.base import statistics_width
+from weald.treecore.family.interface.base import Family, statistics_width
 from weald.treecore.guide.guide import Guide
 from weald.treecore.prior import PartitionPrior, build_prior
 from weald.treecore.prior.base import Seating
@@ -68,7 +68,7 @@ class Pair(NamedTuple):
     atoms: Ids
 
 
-def coin_groups(rng: Any, labels: Ids, n_leases: int) -> list[Ids]:
+def coin_groups(rng: Generator, labels: Ids, n_leases: int) -> list[Ids]:
     """Law A: the atoms (ascending) of each of ``n_leases`` leases, some of which may be empty."""
     blocks = canonical_labels(labels)
     n_blocks = int(blocks.max()) + 1 if blocks.shape[0] else 0
@@ -76,7 +76,7 @@ def coin_groups(rng: Any, labels: Ids, n_leases: int) -> list[Ids]:
     return [np.flatnonzero(lease[blocks] == w) for w in range(n_leases)]
 
 
-def pair_groups(rng: Any, labels: Ids, n_pairs: int) -> list[Pair]:
+def pair_groups(rng: Generator, labels: Ids, n_pairs: int) -> list[Pair]:
     """Law B: uniform anchors, blocks claimed in the order of the pairs; there are two atoms."""
     n = labels.shape[0]
     claimed: set[int] = set()
@@ -183,7 +183,7 @@ class Lease:
 
 
 def make_lease(
-    model: tuple[Any, PartitionPrior],
+    model: tuple[Family, PartitionPrior],
     guide: Guide,
     labels: Ids,
     group: tuple[Ids, int] | Pair,
@@ -220,6 +220,6 @@ def make_lease(
     )
 
 
-def _n_features(family: Any) -> int:
+def _n_features(family: Family) -> int:
     nothing = np.zeros(statistics_width(family))
     return int(spec_of(family).draw(family, nothing, Generator(PCG64(0)), 1).shape[1])

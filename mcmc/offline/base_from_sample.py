@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from weald.mcmc.chain.position import Position
 from weald.mcmc.hyperparameters.learner import learner_of, learns_by_default
 from weald.mcmc.schedule.kernels import KERNELS
+from weald.treecore.family.interface.base import Family
 from weald.treecore.prior import PartitionPrior
 
 from .resolution import within_resolution
@@ -33,7 +34,7 @@ _RESTS = 40
 _SEED = 0
 
 
-def base_from_sample(family: Any, prior: PartitionPrior, values: NDArray[np.float64]) -> Any:
+def base_from_sample(family: Family, prior: PartitionPrior, values: NDArray[np.float64]) -> Any:
     """The family with the base measure that a sample (n, d) supports.
 
     It is the family itself where it has nothing to learn by default, or the sample is too small.

@@ -20,7 +20,7 @@ from weald.mcmc.settings import FitSettings
 from weald.treecore.errors import ObservationError, ParameterError
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.discrete.sparse_multinomial import sparse_values
-from weald.treecore.family.interface.base import workspace
+from weald.treecore.family.interface.base import Family, workspace
 from weald.treecore.forest.forest import Forest
 from weald.treecore.guide.guide import freeze
 from weald.treecore.partition.partition import Model
@@ -166,7 +166,7 @@ def family_for(values: Any, settings: FitSettings) -> Any:
 
 
 def _start(
-    family: Any, values: Any, settings: FitSettings, index: int
+    family: Family, values: Any, settings: FitSettings, index: int
 ) -> tuple[Position, Generator]:
     """Where a chain begins, and its own source of randomness."""
     prior = _prior(settings)
@@ -250,7 +250,7 @@ def run_chain(
     index: int,
     clock: Clock,
     progress: Progress | None = None,
-    family: Any | None = None,
+    family: Family | None = None,
 ) -> ChainTrace:
     """One chain on observations (n, d); ``progress`` is told the share that is done.
 
@@ -299,7 +299,7 @@ def run_population(
 
 
 def _begin(
-    family: Any, prior: PartitionPrior, values: Any, settings: FitSettings
+    family: Family, prior: PartitionPrior, values: Any, settings: FitSettings
 ) -> tuple[Position, Forest]:
     """All rows in one cluster, and the forest that guides its moves."""
     learns = settings.learn_base
@@ -325,7 +325,7 @@ def _begin(
 
 
 def _compile(
-    family: Any, values: Any, settings: FitSettings, kernels: list[Kernel[Position]]
+    family: Family, values: Any, settings: FitSettings, kernels: list[Kernel[Position]]
 ) -> None:
     """Let every kernel see a few rows, so that compilation takes none of the chain's time."""
     position, _ = _begin(family, _prior(settings), values[:4], settings)

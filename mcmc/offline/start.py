@@ -13,13 +13,14 @@ from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.discrete.sparse_multinomial import sparse_values
-from weald.treecore.family.interface.base import make_rows, observe, workspace
+from weald.treecore.family.interface.base import Family, make_rows, observe, workspace
 from weald.treecore.forest.consolidation import consolidate
 from weald.treecore.forest.forest import Forest, add_leaf, empty_forest
 from weald.treecore.forest.insertion import PREDICTIVE, insert_tree
 from weald.treecore.guide.guide import Guide
 from weald.treecore.partition.partition import Atoms, Model, make_atoms
 from weald.treecore.prior.base import PartitionPrior
+from weald.treecore.statistics.rows import Rows
 
 __all__ = [
     "STARTS",
@@ -40,12 +41,12 @@ STARTS = ("ibhc", "one", "singletons", "random:K")
 
 
 @compiled
-def _observe_all(family: Any, values: Any, rows: Any, n: int) -> None:
+def _observe_all(family: Family, values: Any, rows: Rows, n: int) -> None:
     for r in range(n):
         observe(family, values, r, rows, r)
 
 
-def atoms_of(family: Any, values: Any) -> Atoms:
+def atoms_of(family: Family, values: Any) -> Atoms:
     """One atom for each observation (n, d); counts of words may be a sparse matrix of scipy."""
     n = values.shape[0]
     observed = sparse_values(values) if issparse(values) else values
@@ -68,14 +69,14 @@ def _insert_some(model: Model, forest: Forest, atoms: Atoms, first: int, stop: i
     _insert_each(model, forest, atoms, first, stop)
 
 
-def grow_forest(family: Any, prior: PartitionPrior, atoms: Atoms) -> Forest:
+def grow_forest(family: Family, prior: PartitionPrior, atoms: Atoms) -> Forest:
     """Insert all atoms in order into a new forest."""
     forest = empty_forest(family, int(atoms.size.shape[0]), atoms.rows)
     plant_atoms(family, prior, atoms, forest)
     return forest
 
 
-def plant_atoms(family: Any, prior: PartitionPrior, atoms: Atoms, forest: Forest) -> None:
+def plant_atoms(family: Family, prior: PartitionPrior, atoms: Atoms, forest: Forest) -> None:
     """Insert all atoms in order into an empty forest with room for them."""
     n = int(atoms.size.shape[0])
     model = Model(family, prior.seating(n, 2), workspace(family))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from weald.mcmc.settings import FeatureSettings
 from weald.treecore.family import FeatureSummary, spec_of
 from weald.treecore.family.gaussian.robust_spread import spread_of, without_extremes
+from weald.treecore.family.interface.base import Family
 
 from .preparation import Informative
 
@@ -176,7 +177,7 @@ class Transformation(NamedTuple):
         rows = np.flatnonzero(low.any(axis=1))
         return [(int(row), int(self.logs[np.argmax(low[row])])) for row in rows]
 
-    def describe(self, family: Any, row: Values, names: Sequence[str]) -> list[FeatureSummary]:
+    def describe(self, family: Family, row: Values, names: Sequence[str]) -> list[FeatureSummary]:
         """What a statistics row of the family says of the d columns, in their own units.
 
         What lies off the axes is taken to be what it was in the sample. Rows that had unit length

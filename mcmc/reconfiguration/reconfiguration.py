@@ -22,7 +22,6 @@ and atoms placed one by one), else to a new block. Where that is impossible, T(z
 """
 
 from math import inf
-from typing import Any
 
 from numpy.random import Generator
 
@@ -50,6 +49,7 @@ from weald.mcmc.assignment.scratch import (
 )
 from weald.mcmc.split_merge.proposal import decide
 from weald.mcmc.state.atom_state import MERGE, SPLIT, Info
+from weald.mcmc.state.block_state import BlockState
 from weald.treecore.compiled.compile import inner
 from weald.treecore.compiled.draw import choose, shuffle
 from weald.treecore.partition.partition import Model
@@ -58,7 +58,9 @@ __all__ = ["reconfigure"]
 
 
 @inner
-def _draw(rng: Generator, state: Any, notes: Notes, n: int, forced: int) -> tuple[int, float]:
+def _draw(
+    rng: Generator, state: BlockState, notes: Notes, n: int, forced: int
+) -> tuple[int, float]:
     """Index drawn by ``log_weights[:n]``, or ``forced`` if not negative; its log probability."""
     log_total = normalizer(state.log_weights, n)
     if forced >= 0:
@@ -72,7 +74,7 @@ def _draw(rng: Generator, state: Any, notes: Notes, n: int, forced: int) -> tupl
 
 @inner
 def _place_freely(
-    rng: Generator, state: Any, model: Model, notes: Notes, goal: Labels, n: int
+    rng: Generator, state: BlockState, model: Model, notes: Notes, goal: Labels, n: int
 ) -> float:
     """Place ``members[:n]``, which are in no block, anywhere; the first of them settles.
 
@@ -99,7 +101,7 @@ def _place_freely(
 @inner
 def _place_narrowly(
     rng: Generator,
-    state: Any,
+    state: BlockState,
     model: Model,
     notes: Notes,
     goal: Labels,
@@ -140,7 +142,7 @@ def _place_narrowly(
 
 
 @inner
-def _put_piece(state: Any, model: Model, notes: Notes, i: int, k: int) -> None:
+def _put_piece(state: BlockState, model: Model, notes: Notes, i: int, k: int) -> None:
     """Put the rest of the piece of i, which has settled in block k, there for now."""
     v = notes.first_of[notes.piece[i]]
     while v >= 0:
@@ -152,7 +154,7 @@ def _put_piece(state: Any, model: Model, notes: Notes, i: int, k: int) -> None:
 
 @inner
 def _place_piece(
-    rng: Generator, state: Any, model: Model, notes: Notes, goal: Labels, piece: int
+    rng: Generator, state: BlockState, model: Model, notes: Notes, goal: Labels, piece: int
 ) -> float:
     """Place a whole piece; returns the log probability of its place."""
     n, v = 0, notes.first_of[piece]
@@ -165,7 +167,7 @@ def _place_piece(
 
 @inner
 def _settle_pair(
-    state: Any, model: Model, notes: Notes, order: Labels, pair: tuple[int, int]
+    state: BlockState, model: Model, notes: Notes, order: Labels, pair: tuple[int, int]
 ) -> tuple[int, int]:
     """Take all insiders out and put i and j back, apart if they were together; their blocks."""
     i, j = pair
@@ -184,7 +186,7 @@ def _settle_pair(
 @inner
 def _walk(
     rng: Generator,
-    state: Any,
+    state: BlockState,
     model: Model,
     notes: Notes,
     walk: Walk,
@@ -238,7 +240,7 @@ def _walk(
 @inner
 def reconfigure(
     rng: Generator,
-    state: Any,
+    state: BlockState,
     model: Model,
     notes: Notes,
     walk: Walk,

@@ -30,7 +30,7 @@ class _Edges(NamedTuple):
     target: Ids
     weight: NDArray[np.float64]
 
-    def at(self, rows: NDArray[Any]) -> "_Edges":
+    def at(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> "_Edges":
         """Some of the rows."""
         seq, time, source, target, weight = self
         return _Edges(seq[rows], time[rows], source[rows], target[rows], weight[rows])

@@ -4,8 +4,6 @@ Each has a Gamma(1, 1) prior and is updated by slice sampling of its logarithm (
 2003), which leaves the posterior invariant given the partition.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
@@ -13,7 +11,7 @@ from scipy.special import betaln, gammaln
 
 from weald.mcmc.state.vertex_state import VertexState
 from weald.treecore.prior.slice_sampler import slice_bounded
-from weald.treecore.relational.edges import BetaEdges, beta_edges, gamma_edges
+from weald.treecore.relational.edges import BetaEdges, EdgeFamily, beta_edges, gamma_edges
 
 __all__ = ["pair_counts", "resample_edges"]
 
@@ -37,14 +35,16 @@ def pair_counts(state: VertexState) -> tuple[Matrix, Matrix]:
     return state.ties.total[cell], n_pairs - state.ties.hidden[cell]
 
 
-def resample_edges(rng: Generator, family: Any, state: VertexState) -> Any:
+def resample_edges(rng: Generator, family: EdgeFamily, state: VertexState) -> EdgeFamily:
     """The same likelihood with both hyperparameters moved."""
     total, n_pairs = pair_counts(state)
     if not state.network.directed[0]:
         upper = np.triu_indices(total.shape[0])
         total, n_pairs = total[upper], n_pairs[upper]
-    binary = isinstance(family, BetaEdges)
-    held = [family.a, family.b] if binary else [family.shape, family.rate]
+    if isinstance(family, BetaEdges):
+        binary, held = True, [family.a, family.b]
+    else:
+        binary, held = False, [family.shape, family.rate]
     for which in range(2):
 
         def log_density(log_value: float, which: int = which) -> float:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
@@ -22,7 +21,7 @@ from weald.mcmc.schedule.kernels import NETWORK_KERNELS
 from weald.treecore.errors import ParameterError
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
-from weald.treecore.relational.edges import beta_edges, edge_mean, gamma_edges
+from weald.treecore.relational.edges import EdgeFamily, beta_edges, edge_mean, gamma_edges
 from weald.treecore.relational.network import Network
 
 from .edge_parameters import pair_counts
@@ -52,7 +51,7 @@ class Blocks:
     mean: NDArray[np.float64]
 
 
-def _edges(settings: FitSettings, *, counts: bool) -> tuple[Any, bool]:
+def _edges(settings: FitSettings, *, counts: bool) -> tuple[EdgeFamily, bool]:
     """Edge likelihood of the settings, and whether it is learned."""
     params = dict(settings.params)
     unknown = sorted(params.keys() - (_COUNTS if counts else _BINARY))
@@ -126,7 +125,7 @@ def fit_network(
     return report(settings.consensus, kernels, traces)
 
 
-def blocks_of(family: Any, network: Network, labels: NDArray[np.int64]) -> Blocks:
+def blocks_of(family: EdgeFamily, network: Network, labels: NDArray[np.int64]) -> Blocks:
     """What a partition says of the edges between its blocks."""
     sizes = np.bincount(labels)
     rank = np.empty(sizes.shape[0], dtype=np.int64)
@@ -144,7 +143,7 @@ def blocks_of(family: Any, network: Network, labels: NDArray[np.int64]) -> Block
 
 
 def predict_links(
-    family: Any, network: Network, traces: Sequence[ChainTrace], pairs: Pairs
+    family: EdgeFamily, network: Network, traces: Sequence[ChainTrace], pairs: Pairs
 ) -> NDArray[np.float64]:
     """Expected edge (probability, or mean count) of each pair, averaged over the kept draws.
 

@@ -6,7 +6,7 @@ on how much there was.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -17,7 +17,7 @@ from weald.mcmc.state.vertex_state import VertexState
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior.base import PartitionPrior
 from weald.treecore.prior.sequential import canonical_labels
-from weald.treecore.relational.edges import edge_numbers
+from weald.treecore.relational.edges import EdgeFamily, edge_numbers
 from weald.treecore.relational.network import Network
 from weald.treecore.relational.weighing import log_likelihood
 
@@ -43,9 +43,9 @@ class VertexPosition:
 
     def __init__(
         self,
-        family: Any,
+        family: EdgeFamily,
         network: Network,
-        labels: NDArray[Any],
+        labels: NDArray[np.int64],
         prior: PartitionPrior,
         *,
         learn: bool = False,
@@ -58,7 +58,7 @@ class VertexPosition:
         self.model = self._model(family, prior)
         self._state = make_vertex_state(self.model, network, canonical_labels(labels))
 
-    def _model(self, family: Any, prior: PartitionPrior) -> Model:
+    def _model(self, family: EdgeFamily, prior: PartitionPrior) -> Model:
         n = self.network.n_vertices
         return Model(family, prior.seating(n, n), np.zeros((1, 1)))
 
@@ -68,7 +68,7 @@ class VertexPosition:
         return self.network.n_vertices
 
     @property
-    def family(self) -> Any:
+    def family(self) -> EdgeFamily:
         """The edge likelihood as it stands."""
         return self.model.family
 

@@ -4,8 +4,6 @@ The same kernels' functions as for mixtures (:mod:`weald.mcmc.assignment.assignm
 likelihood of the infinite relational model.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +22,7 @@ from weald.treecore.compiled.reference import by_reference
 from weald.treecore.partition.partition import Model, Partition, empty_partition
 from weald.treecore.prior.base import log_growth, log_new_block, log_size
 from weald.treecore.prior.sequential import canonical_labels
+from weald.treecore.relational.edges import EdgeFamily
 from weald.treecore.relational.network import Network
 from weald.treecore.relational.ties import empty_ties, open_slot, regard, seat, unseat
 from weald.treecore.relational.weighing import log_likelihood, log_ties, log_ties_alone
@@ -41,7 +40,7 @@ def room_for(n_blocks: int) -> int:
     return max(_LEAST_ROOM, n_blocks + n_blocks // 2 + 8)
 
 
-def unseated_vertices(family: Any, network: Network, n: int, room: int) -> VertexState:
+def unseated_vertices(family: EdgeFamily, network: Network, n: int, room: int) -> VertexState:
     """State with room for n vertices and so many blocks, none of which is there.
 
     ``family`` is the edge likelihood.
@@ -144,7 +143,7 @@ def _log_target(state: VertexState, model: Model) -> float:
 
 
 @compiled
-def log_joint(model: Any, state: VertexState) -> float:
+def log_joint(model: Model, state: VertexState) -> float:
     """Log of prior (as tabulated) times likelihood of the partition."""
     model, state = by_reference(model), by_reference(state)
     return log_target(state, model)

@@ -4,8 +4,6 @@ Philox 4x32 with ten rounds (Salmon, Moraes, Dror and Shaw 2011, "Parallel rando
 as 1, 2, 3"). Whoever has a row draws the same number for it, in any order, as often as it likes.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -48,7 +46,7 @@ def uniform_of_row(key: RowKey, row: int) -> float:
 
 
 @compiled
-def uniforms(key: RowKey, first: int, out: NDArray[Any]) -> None:
+def uniforms(key: RowKey, first: int, out: NDArray[np.float64]) -> None:
     """The numbers of the rows from ``first`` on."""
     for r in range(out.shape[0]):
         out[r] = uniform_of_row(key, first + r)

@@ -5,13 +5,13 @@ that rounds alike.
 """
 
 from math import exp, log1p
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weald.treecore.compiled.compile import compiled, inner
-from weald.treecore.family.interface.base import observe
+from weald.treecore.family.interface.base import Family, observe
 
 from .counter import RowKey, uniform_of_row
 
@@ -98,7 +98,7 @@ def _pick(log_p: Matrix, start: int, stop: int, uniform: float) -> int:
 
 @compiled
 def draw_labels_of_rows(
-    family: Any,
+    family: Family,
     values: Matrix,
     first: int,
     labels: Places,
@@ -137,7 +137,7 @@ def draw_labels_of_rows(
 
 @compiled
 def draw_sides_of_rows(
-    family: Any,
+    family: Family,
     values: Matrix,
     first: int,
     labels: Places,

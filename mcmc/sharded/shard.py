@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.treecore.family.interface.base import spec_of, statistics_width
+from weald.treecore.family.interface.base import Family, spec_of, statistics_width
 from weald.treecore.family.totals import add_observations
 
 from .counter import RowKey
@@ -72,7 +72,7 @@ class RowShard:
     """
 
     def __init__(
-        self, family: Any, values: Matrix, first: int, chunk: int, keeper: LabelKeeper
+        self, family: Family, values: Matrix, first: int, chunk: int, keeper: LabelKeeper
     ) -> None:
         self._family = family
         self._values = values

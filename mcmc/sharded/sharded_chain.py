@@ -78,7 +78,7 @@ class ShardedState:
     sums: Matrix
     family: Any
     prior: PartitionPrior
-    learner: Learner | None = None
+    learner: Learner[Any] | None = None
     tally: Matrix = field(default_factory=lambda: np.zeros((3, 3)))
 
     @property

@@ -4,13 +4,14 @@ A kernel may write into the arrays of the state it is given. Between kernels of 
 partition travels as plain labels, one block slot an atom.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.reference import by_reference, held_by_reference
+from weald.treecore.family.interface.base import Family
 from weald.treecore.partition.partition import (
     Atoms,
     Partition,
@@ -73,7 +74,7 @@ class State(NamedTuple):
 
 
 def make_state(
-    family: Any, atoms: Atoms, labels: NDArray[np.int64], spare: State | None = None
+    family: Family, atoms: Atoms, labels: NDArray[np.int64], spare: State | None = None
 ) -> State:
     """State with the partition that ``labels`` (n, any integers) describe.
 

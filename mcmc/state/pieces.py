@@ -8,13 +8,14 @@ the path; two siblings in one block become one piece again. (``tgmcmc-ibhc.md`` 
 """
 
 from math import gcd
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.reference import by_reference, held_by_reference
+from weald.treecore.family.interface.base import Family
 from weald.treecore.guide.guide import Guide, right_child
 from weald.treecore.partition.partition import (
     Atoms,
@@ -96,7 +97,7 @@ def _mark_single(rows: Rows, single: NDArray[np.uint8]) -> None:
 
 
 def make_pieces(
-    family: Any, guide: Guide, labels: NDArray[np.int64], spare: Pieces | None = None
+    family: Family, guide: Guide, labels: NDArray[np.int64], spare: Pieces | None = None
 ) -> Pieces:
     """Pieces of the partition that canonical ``labels`` (one an atom of the guide) describe.
 

@@ -5,7 +5,7 @@ and 3: sequential insertion without cuts, its stochastic form, and the draw of a
 """
 
 from math import exp, log, log1p
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -15,6 +15,7 @@ from weald.mcmc.conditional.labels import require_dense
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import choose
 from weald.treecore.compiled.reference import by_reference, held_by_reference
+from weald.treecore.family.interface.base import Family
 from weald.treecore.forest.forest import (
     Forest,
     add_leaf,
@@ -66,7 +67,7 @@ class Trees(NamedTuple):
     log_weights: NDArray[np.float64]
 
 
-def make_trees(family: Any, atoms: Atoms, labels: NDArray[np.int64], model: Model) -> Trees:
+def make_trees(family: Family, atoms: Atoms, labels: NDArray[np.int64], model: Model) -> Trees:
     """A tree for each block of a partition (n), its atoms inserted one after another.
 
     Raises ParameterError where statistics are not dense.

@@ -11,8 +11,6 @@ beforehand, so every scan is exact. Cost: one table and one predictive density a
 leaf.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.random import Generator
 
@@ -154,7 +152,7 @@ def _visit_within(
 
 @generic
 def _scan_blocks(
-    abreast: Any, rng: Generator, guide: Guide, pieces: Pieces, model: Model, n: int
+    abreast: OneByOne | Abreast, rng: Generator, guide: Guide, pieces: Pieces, model: Model, n: int
 ) -> int:
     """Visit n leaves, asking the blocks as the family's tables stand; returns how many were."""
     raise NotImplementedError

@@ -17,7 +17,7 @@ from .stored_transformation import transformation_of
 __all__ = ["family_named", "family_of"]
 
 
-def family_named(name: str) -> FamilySpec:
+def family_named(name: str) -> FamilySpec[Any]:
     """Specification of a family, that of networks among them; raises ParameterError."""
     if name == IRM.name:
         return IRM

@@ -1,5 +1,7 @@
 """What a stream of Gaussian clusters begins with."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.random import Generator
@@ -58,6 +60,7 @@ def test_a_stream_begins_with_it(rng: Generator) -> None:
         shard = free_shard(ModelSettings(family="gaussian", params=params), cadence, values[:200])
         shard.apply(values, 0.0)
         shown[name] = adjusted_rand_index(shard.clusters, labels)
-        assert (shard.chain.family.nu == 6.0) == (name == "given")
+        family: Any = shard.chain.family
+        assert (family.nu == 6.0) == (name == "given")
     assert shown["learned"] > 0.85
     assert shown["learned"] > shown["given"]

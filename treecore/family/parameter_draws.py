@@ -7,13 +7,14 @@ parameters therefore needs one matrix product for the likelihoods of all atoms u
 
 from functools import singledispatch
 from math import log, pi
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.treecore.errors import ParameterError
+from weald.treecore.family.interface.base import Family
 
 from .discrete.beta_bernoulli import BetaBernoulli
 from .discrete.dirichlet_categorical import DirichletCategorical
@@ -60,7 +61,7 @@ def divergence(drawn: Drawn) -> Matrix:
 
 
 @singledispatch
-def draw_parameters(family: Any, rows: Matrix, rng: Generator) -> Drawn:  # noqa: ARG001  (the families use them)
+def draw_parameters(family: Family, rows: Matrix, rng: Generator) -> Drawn:  # noqa: ARG001  (the families use them)
     """Parameters drawn from the posterior of each of the statistics rows (k, m).
 
     A row of zeros draws from the prior. Raises ParameterError for a family without it.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from weald.treecore.compiled.compile import compiled
+from weald.treecore.family.interface.base import Family
 from weald.treecore.statistics.rows import Rows, add_row
 
 from .discrete.sparse_multinomial import bag_totals, sparse_values
@@ -36,14 +37,14 @@ __all__ = [
 
 
 @compiled
-def empty_totals(family: Any, n_groups: int) -> Rows:
+def empty_totals(family: Family, n_groups: int) -> Rows:
     """Statistics rows, float64 (n_groups, m), of groups without observations."""
     return np.zeros((n_groups, statistics_width(family)))
 
 
 @compiled
 def add_observations(
-    family: Any, values: NDArray[np.float64], groups: NDArray[np.int64], totals: Rows
+    family: Family, values: NDArray[np.float64], groups: NDArray[np.int64], totals: Rows
 ) -> None:
     """Add each observation ``values[r]`` to the row ``totals[groups[r]]``, in order of r."""
     single = np.zeros((1, totals.shape[1]))
@@ -60,7 +61,7 @@ def add_rows(rows: Rows, groups: NDArray[np.int64], totals: Rows) -> None:
 
 
 @compiled
-def log_marginals(family: Any, totals: Rows) -> NDArray[np.float64]:
+def log_marginals(family: Family, totals: Rows) -> NDArray[np.float64]:
     """Log marginal likelihood of each row's observations, float64 (n_groups,)."""
     work = workspace(family)
     result = np.empty(totals.shape[0])
@@ -70,7 +71,7 @@ def log_marginals(family: Any, totals: Rows) -> NDArray[np.float64]:
 
 
 @compiled
-def log_predictives(family: Any, rows: Rows, totals: Rows) -> NDArray[np.float64]:
+def log_predictives(family: Family, rows: Rows, totals: Rows) -> NDArray[np.float64]:
     """Log predictive density of each single observation ``rows`` (n, m) given each of ``totals``.
 
     Returns float64 (n, k).

@@ -14,7 +14,7 @@ on the data and their order only.
 """
 
 from math import exp, log1p, log2
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from weald.treecore.compiled.compile import inner
 from weald.treecore.compiled.reference import held_by_reference
 from weald.treecore.family.interface.base import (
+    Family,
     extend_predictive,
     fill_predictive,
     log_marginal,
@@ -122,7 +123,7 @@ class Forest(NamedTuple):
     gains: NDArray[np.float64]
 
 
-def empty_forest(family: Any, n_atoms: int, like: Any = None) -> Forest:
+def empty_forest(family: Family, n_atoms: int, like: Rows | None = None) -> Forest:
     """Forest with room for ``n_atoms`` leaves and the inner nodes above them.
 
     ``like`` are the atoms' rows, where these are not dense.
@@ -155,7 +156,7 @@ def empty_forest(family: Any, n_atoms: int, like: Any = None) -> Forest:
     )
 
 
-def reserve(forest: Forest, family: Any, n_atoms: int) -> Forest:
+def reserve(forest: Forest, family: Family, n_atoms: int) -> Forest:
     """The same forest with room for ``n_atoms`` leaves; the given one must not be used any more."""
     if n_atoms <= forest.leaf.shape[0]:
         return forest

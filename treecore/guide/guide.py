@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.reference import by_reference, held_by_reference
-from weald.treecore.family.interface.base import log_marginal
+from weald.treecore.family.interface.base import Family, log_marginal
 from weald.treecore.forest.balance import grow_tree
 from weald.treecore.forest.forest import (
     Forest,
@@ -223,7 +223,7 @@ def _plant(model: Model, forest: Forest, atoms: Atoms, sides: Any) -> None:
     forest.n_roots[0] = 1
 
 
-def guide_of_atoms(family: Any, model: Model, atoms: Atoms) -> Guide:
+def guide_of_atoms(family: Family, model: Model, atoms: Atoms) -> Guide:
     """Guide built from the top down over all atoms at once, without a forest's history."""
     forest = empty_forest(family, int(atoms.size.shape[0]), atoms.rows)
     _plant(model, forest, atoms, rows_like(forest.rows, 2, 1))

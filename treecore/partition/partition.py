@@ -14,6 +14,7 @@ from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.reference import by_reference, held_by_reference
 from weald.treecore.errors import ObservationError
 from weald.treecore.family.interface.base import (
+    Family,
     fill_predictive,
     log_marginal,
     log_marginal_sum,
@@ -121,7 +122,7 @@ class Partition(NamedTuple):
 
 
 @compiled
-def _describe_atoms(family: Any, atoms: Atoms, work: Rows) -> None:
+def _describe_atoms(family: Family, atoms: Atoms, work: Rows) -> None:
     atoms = by_reference(atoms)
     for i in range(atoms.size.shape[0]):
         atoms.log_marginal[i] = log_marginal(family, atoms.rows, i, work)
@@ -143,7 +144,7 @@ def require_finite(log_marginal: NDArray[np.float64]) -> None:
     )
 
 
-def make_atoms(family: Any, rows: Rows, size: NDArray[np.int64], work: Rows) -> Atoms:
+def make_atoms(family: Family, rows: Rows, size: NDArray[np.int64], work: Rows) -> Atoms:
     """Atoms from their statistics rows; ``size`` int64 (n), observations in each.
 
     Raises ObservationError where the family has no finite density for one of them.
@@ -155,7 +156,7 @@ def make_atoms(family: Any, rows: Rows, size: NDArray[np.int64], work: Rows) -> 
     return atoms
 
 
-def empty_partition(family: Any, n: int, like: Any = None) -> Partition:
+def empty_partition(family: Family, n: int, like: Rows | None = None) -> Partition:
     """Partition of n atoms, none of which is in a block yet.
 
     ``like`` are the atoms' rows, where these are not dense.

@@ -20,6 +20,7 @@ from weald.treecore.statistics.log_gamma import log_rising, rising_table
 
 __all__ = [
     "BetaEdges",
+    "EdgeFamily",
     "GammaEdges",
     "beta_edges",
     "edge_mean",
@@ -52,8 +53,11 @@ class GammaEdges(NamedTuple):
     from_shape: NDArray[np.float64]
 
 
+EdgeFamily = BetaEdges | GammaEdges
+
+
 @generic
-def log_pair(family: Any, total: float, n_pairs: float) -> float:
+def log_pair(family: EdgeFamily, total: float, n_pairs: float) -> float:
     """Log marginal likelihood of ``n_pairs`` observed pairs of vertices whose edges sum to total.
 
     Factors that do not depend on the blocks are left out; 0 for no pairs.
@@ -62,7 +66,7 @@ def log_pair(family: Any, total: float, n_pairs: float) -> float:
 
 
 @generic
-def edge_mean(family: Any, total: Any, n_pairs: Any) -> Any:
+def edge_mean(family: EdgeFamily, total: Any, n_pairs: Any) -> Any:
     """Posterior mean of the edge on one more pair like these. Python only; works on arrays."""
     raise NotImplementedError
 
@@ -73,7 +77,7 @@ def _positive(name: str, value: Any) -> float:
     return float(value)
 
 
-def beta_edges(a: Any = 1.0, b: Any = 1.0) -> BetaEdges:
+def beta_edges(a: float = 1.0, b: float = 1.0) -> BetaEdges:
     """Check the hyperparameters and make the likelihood of binary networks.
 
     Raises ParameterError.
@@ -83,7 +87,7 @@ def beta_edges(a: Any = 1.0, b: Any = 1.0) -> BetaEdges:
     return BetaEdges(a, b, *tables)
 
 
-def gamma_edges(shape: Any = 1.0, rate: Any = 1.0) -> GammaEdges:
+def gamma_edges(shape: float = 1.0, rate: float = 1.0) -> GammaEdges:
     """Check the hyperparameters and make the likelihood of counts; raises ParameterError."""
     shape, rate = _positive("shape", shape), _positive("rate", rate)
     return GammaEdges(shape, rate, rising_table(np.array([shape])))
@@ -131,12 +135,12 @@ def _mean_rate(family: GammaEdges, total: Any, n_pairs: Any) -> Any:
 
 # A partition of vertices has no statistics of single blocks: they are of pairs.
 @implements(statistics_width, BetaEdges, GammaEdges)
-def _no_statistics(_family: Any) -> int:
+def _no_statistics(_family: EdgeFamily) -> int:
     return 0
 
 
 @implements(predictive_width, BetaEdges, GammaEdges)
-def _no_predictive(_family: Any) -> int:
+def _no_predictive(_family: EdgeFamily) -> int:
     return 0
 
 

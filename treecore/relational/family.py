@@ -121,7 +121,9 @@ def _describe(
     return [FeatureSummary("edges", kind, mean, None, round(float(row[0])))]
 
 
-def _draw(_family: Relational, _row: NDArray[np.float64], _rng: Generator, _size: int) -> Any:
+def _draw(
+    _family: Relational, _row: NDArray[np.float64], _rng: Generator, _size: int
+) -> NDArray[np.float64]:
     raise ParameterError("irm: a single vertex has no distribution: its edges depend on all others")
 
 

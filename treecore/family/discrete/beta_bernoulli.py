@@ -65,7 +65,7 @@ class BetaBernoulli(NamedTuple):
     from_both: NDArray[np.float64]
 
 
-def beta_bernoulli(a: NDArray[np.float64], b: Any) -> BetaBernoulli:
+def beta_bernoulli(a: NDArray[np.float64], b: NDArray[np.float64]) -> BetaBernoulli:
     """Check the hyperparameters and make the family; ``a`` has one number a feature.
 
     ``b`` is a number or one a feature. Raises ParameterError.

@@ -63,14 +63,16 @@ class DirichletCategorical(NamedTuple):
     """
 
     beta: NDArray[np.float64]
-    levels: NDArray[np.int64]
+    levels: NDArray[np.float64]
     start: NDArray[np.int64]
     group: NDArray[np.int64]
     from_one: NDArray[np.float64]
     from_all: NDArray[np.float64]
 
 
-def dirichlet_categorical(beta: Any, levels: NDArray[Any]) -> DirichletCategorical:
+def dirichlet_categorical(
+    beta: NDArray[np.float64], levels: NDArray[np.float64]
+) -> DirichletCategorical:
     """Check the hyperparameters and make the family; ``levels`` has one number a feature.
 
     ``beta`` is a number or one a feature. Raises ParameterError.

@@ -99,69 +99,69 @@ def _workspace(family: DirichletMultinomial) -> Rows:
 
 
 @generic
-def observe_bag(rows: Any, i: int, family: DirichletMultinomial, values: Any, r: int) -> None:
+def observe_bag(rows: Rows, i: int, family: DirichletMultinomial, values: Any, r: int) -> None:
     """:func:`observe`, for the type of the rows."""
     raise NotImplementedError
 
 
 @generic
-def bag_marginal(rows: Any, i: int, family: DirichletMultinomial) -> float:
+def bag_marginal(rows: Rows, i: int, family: DirichletMultinomial) -> float:
     """:func:`log_marginal`, for the type of the rows."""
     raise NotImplementedError
 
 
 @generic
 def bag_union(
-    rows: Any, i: int, other: Any, j: int, family: DirichletMultinomial, work: Rows
+    rows: Rows, i: int, other: Rows, j: int, family: DirichletMultinomial, work: Rows
 ) -> float:
     """:func:`log_marginal_sum`, for the type of the rows."""
     raise NotImplementedError
 
 
 @generic
-def bag_prepare(table: Any, k: int, rows: Any, i: int, family: DirichletMultinomial) -> None:
+def bag_prepare(table: Rows, k: int, rows: Rows, i: int, family: DirichletMultinomial) -> None:
     """:func:`fill_predictive`, for the type of the table."""
     raise NotImplementedError
 
 
 @generic
-def bag_tables(rows: Any, capacity: int, family: DirichletMultinomial) -> Any:
+def bag_tables(rows: Rows, capacity: int, family: DirichletMultinomial) -> Rows:
     """:func:`make_predictive`, for the type of the rows."""
     raise NotImplementedError
 
 
 @generic
-def bag_predictive(table: Any, k: int, rows: Any, i: int, family: DirichletMultinomial) -> float:
+def bag_predictive(table: Rows, k: int, rows: Rows, i: int, family: DirichletMultinomial) -> float:
     """:func:`log_predictive`, for the type of the table."""
     raise NotImplementedError
 
 
 @implements(observe, DirichletMultinomial)
-def _observe(family: DirichletMultinomial, values: Any, r: int, rows: Any, i: int) -> None:
+def _observe(family: DirichletMultinomial, values: Any, r: int, rows: Rows, i: int) -> None:
     observe_bag(rows, i, family, values, r)
 
 
 @implements(log_marginal, DirichletMultinomial)
-def _log_marginal(family: DirichletMultinomial, rows: Any, i: int, _work: Rows) -> float:
+def _log_marginal(family: DirichletMultinomial, rows: Rows, i: int, _work: Rows) -> float:
     return bag_marginal(rows, i, family)
 
 
 @implements(log_marginal_sum, DirichletMultinomial)
 def _log_marginal_sum(
-    family: DirichletMultinomial, rows: Any, i: int, other: Any, j: int, work: Rows
+    family: DirichletMultinomial, rows: Rows, i: int, other: Rows, j: int, work: Rows
 ) -> float:
     return bag_union(rows, i, other, j, family, work)
 
 
 @implements(fill_predictive, DirichletMultinomial)
 def _fill_predictive(
-    family: DirichletMultinomial, rows: Any, i: int, table: Any, k: int, _work: Rows
+    family: DirichletMultinomial, rows: Rows, i: int, table: Rows, k: int, _work: Rows
 ) -> None:
     bag_prepare(table, k, rows, i, family)
 
 
 @implements(log_predictive, DirichletMultinomial)
-def _log_predictive(family: DirichletMultinomial, table: Any, k: int, rows: Any, i: int) -> float:
+def _log_predictive(family: DirichletMultinomial, table: Rows, k: int, rows: Rows, i: int) -> float:
     return bag_predictive(table, k, rows, i, family)
 
 
@@ -170,7 +170,7 @@ register_filling(DirichletMultinomial)
 
 @implements(log_predictive_above, DirichletMultinomial)
 def _log_predictive_above(
-    family: DirichletMultinomial, table: Any, k: int, rows: Any, i: int, least: float
+    family: DirichletMultinomial, table: Rows, k: int, rows: Rows, i: int, least: float
 ) -> float:
     value = bag_predictive(table, k, rows, i, family)
     return value if value >= least else -np.inf

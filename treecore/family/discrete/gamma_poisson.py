@@ -66,7 +66,7 @@ class GammaPoisson(NamedTuple):
     from_shape: NDArray[np.float64]
 
 
-def gamma_poisson(shape: Any, rate: NDArray[np.float64]) -> GammaPoisson:
+def gamma_poisson(shape: NDArray[np.float64], rate: NDArray[np.float64]) -> GammaPoisson:
     """Check the hyperparameters and make the family; ``rate`` has one number a feature.
 
     ``shape`` is a number or one a feature. Raises ParameterError.

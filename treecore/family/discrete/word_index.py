@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.statistics.log_gamma import log_rising
+from weald.treecore.statistics.sparse_rows import SparseRows
 
 from .dirichlet_multinomial import DirichletMultinomial
 
@@ -43,7 +44,9 @@ class WordIndex(NamedTuple):
 
 
 @compiled
-def make_index(rows: Any, label: NDArray[np.int64], n_slots: int, vocabulary: int) -> WordIndex:
+def make_index(
+    rows: SparseRows, label: NDArray[np.int64], n_slots: int, vocabulary: int
+) -> WordIndex:
     """Index of the blocks of atoms, ``label`` (n) below n_slots, -1 for none; of sparse rows."""
     n = label.shape[0]
     start = np.zeros(vocabulary + 1, dtype=np.int64)
@@ -77,7 +80,7 @@ def _place_of(index: WordIndex, word: int, k: int) -> int:
 
 
 @compiled
-def enter_row(index: WordIndex, k: int, rows: Any, i: int) -> None:
+def enter_row(index: WordIndex, k: int, rows: SparseRows, i: int) -> None:
     """Note that atom i came into block k."""
     for slot in range(rows.start[i], rows.start[i] + rows.used[i]):
         word = rows.word[slot]
@@ -90,7 +93,7 @@ def enter_row(index: WordIndex, k: int, rows: Any, i: int) -> None:
 
 
 @compiled
-def withdraw_row(index: WordIndex, k: int, rows: Any, i: int) -> None:
+def withdraw_row(index: WordIndex, k: int, rows: SparseRows, i: int) -> None:
     """Note that atom i left block k."""
     for slot in range(rows.start[i], rows.start[i] + rows.used[i]):
         word = rows.word[slot]

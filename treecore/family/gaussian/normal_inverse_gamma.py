@@ -43,6 +43,8 @@ from weald.treecore.statistics.rows import Rows
 from .default_scale import within_share
 from .robust_spread import without_extremes
 
+Numbers = NDArray[np.float64] | float
+
 __all__ = ["NormalInverseGamma", "normal_inverse_gamma"]
 
 _PARAMETERS = ("mean", "kappa", "shape", "rate")
@@ -74,7 +76,7 @@ class NormalInverseGamma(NamedTuple):
 
 
 def normal_inverse_gamma(
-    mean: NDArray[np.float64], kappa: Any, shape: Any, rate: Any
+    mean: NDArray[np.float64], kappa: Numbers, shape: Numbers, rate: Numbers
 ) -> NormalInverseGamma:
     """Check the hyperparameters and make the family; ``mean`` has one number a feature.
 

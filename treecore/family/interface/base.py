@@ -7,7 +7,7 @@ parameters or a sample, and describes clusters in the data's own units.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -21,6 +21,7 @@ from .batched_predictive import Abreast
 
 __all__ = [
     "FAMILIES",
+    "Family",
     "FamilySpec",
     "FeatureSummary",
     "extend_predictive",
@@ -47,8 +48,19 @@ __all__ = [
     "workspace",
 ]
 
-Family = Any
 Parameters = dict[str, Any]
+
+
+class Family(Protocol):
+    """Hyperparameters of a likelihood with its base measure: a ``NamedTuple``.
+
+    What a family can do are the generic functions, which know it by its type.
+    """
+
+    def _asdict(self) -> Parameters: ...
+
+
+F = TypeVar("F", bound=Family)
 
 
 @generic
@@ -73,7 +85,7 @@ def make_rows(family: Family, capacity: int, values: Any) -> Any:
 
 
 @generic
-def make_predictive(family: Family, capacity: int, rows: Any) -> Any:
+def make_predictive(family: Family, capacity: int, rows: Rows) -> Rows:
     """Predictive tables of ``capacity`` blocks whose statistics are in ``rows``. Python only."""
     raise NotImplementedError
 
@@ -253,8 +265,8 @@ def n_observed(row: NDArray[np.float64], weight: float) -> int:
 
 
 @dataclass(frozen=True)
-class FamilySpec:
-    """The Python side of a family.
+class FamilySpec(Generic[F]):
+    """The Python side of a family of this type.
 
     Attributes
     ----------
@@ -285,20 +297,20 @@ class FamilySpec:
     """
 
     name: str
-    family: type
-    build: Callable[[Mapping[str, Any], NDArray[np.float64]], Family]
-    parameters: Callable[[Family], Parameters]
-    validate: Callable[[Family, NDArray[np.float64]], tuple[int, str] | None]
-    describe: Callable[[Family, NDArray[np.float64], Sequence[str]], list[FeatureSummary]]
-    draw: Callable[[Family, NDArray[np.float64], Generator, int], NDArray[np.float64]]
+    family: type[F]
+    build: Callable[[Mapping[str, Any], NDArray[np.float64]], F]
+    parameters: Callable[[F], Parameters]
+    validate: Callable[[F, NDArray[np.float64]], tuple[int, str] | None]
+    describe: Callable[[F, NDArray[np.float64], Sequence[str]], list[FeatureSummary]]
+    draw: Callable[[F, NDArray[np.float64], Generator, int], NDArray[np.float64]]
     scale: tuple[str, ...] = ()
-    centres: Callable[[Family, NDArray[np.float64]], NDArray[np.float64]] | None = None
+    centres: Callable[[F, NDArray[np.float64]], NDArray[np.float64]] | None = None
 
 
-FAMILIES: dict[str, FamilySpec] = {}
+FAMILIES: dict[str, FamilySpec[Any]] = {}
 
 
-def spec_of(family: Family) -> FamilySpec:
+def spec_of(family: Family) -> FamilySpec[Any]:
     """The registered specification of a family value."""
     for spec in FAMILIES.values():
         if isinstance(family, spec.family):

@@ -9,6 +9,7 @@ from weald.treecore.compiled.compile import implements
 from weald.treecore.statistics.rows import Rows, add_row, copy_row
 
 from .base import (
+    Family,
     extend_predictive,
     extends_cheaply,
     fill_predictive,
@@ -30,8 +31,6 @@ from .base import (
 from .batched_predictive import Abreast, OneByOne
 
 __all__ = ["register_abreast", "register_dense", "register_filling"]
-
-Family = Any
 
 
 def _whole_log_predictive_above(
