@@ -173,6 +173,11 @@ class SqlReader:
         with self._of(stream) as (connection, stream_id):
             return replay.snapshot_infos(connection, stream_id)
 
+    def snapshot_bytes(self, stream: str) -> int:
+        """Return the length of the newest stored snapshot; 0 where there is none."""
+        with self._of(stream) as (connection, stream_id):
+            return replay.snapshot_bytes(connection, stream_id)
+
     def observations(self, stream: str, after_seq: int, limit: int) -> ObservationBlock | None:
         """Return the next observations after ``after_seq`` in order, at most ``limit``, for replay.
 

@@ -18,7 +18,13 @@ from weald.storage.sql.schema import bundles, observations, offsets, snapshots
 from .answers import SnapshotInfo
 from .assignments import in_bundle, shown_cluster
 
-__all__ = ["newest_snapshot", "observation_block", "snapshot_infos", "snapshot_numbered"]
+__all__ = [
+    "newest_snapshot",
+    "observation_block",
+    "snapshot_bytes",
+    "snapshot_infos",
+    "snapshot_numbered",
+]
 
 _log = logging.getLogger("weald.storage")
 
@@ -69,6 +75,20 @@ def snapshot_infos(connection: sa.Connection, stream_id: int) -> list[SnapshotIn
         .order_by(snapshots.c.number.desc())
     )
     return [SnapshotInfo(*row) for row in connection.execute(statement)]
+
+
+def snapshot_bytes(connection: sa.Connection, stream_id: int) -> int:
+    """Return the length of the newest snapshot, without a look at it; 0 where there is none.
+
+    SQLite would have to go through all of it to find what lies behind it in the row.
+    """
+    statement = (
+        sa.select(snapshots.c.n_bytes)
+        .where(snapshots.c.stream_id == stream_id)
+        .order_by(snapshots.c.number.desc())
+        .limit(1)
+    )
+    return connection.execute(statement).scalar_one_or_none() or 0
 
 
 def observation_block(

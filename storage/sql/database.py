@@ -32,6 +32,9 @@ __all__ = [
 
 Engine = sa.Engine
 
+_CHECKPOINT_PAGES = 4_000
+_CACHE_KIBIBYTES = 16_384
+
 _WALK_INDEXES = """
     SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
            set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)
@@ -67,6 +70,9 @@ def make_engine(
             f"PRAGMA busy_timeout={round(settings.busy_timeout_seconds * 1000)}",
             f"PRAGMA foreign_keys={int(foreign_keys)}",
             "PRAGMA query_only=1" if readonly else "PRAGMA synchronous=NORMAL",
+            # Pages of an index that many commits change reach the file once for many of them.
+            f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}",
+            f"PRAGMA cache_size=-{_CACHE_KIBIBYTES}",
         ]
         if create:
             pragmas.append("PRAGMA journal_mode=WAL")

@@ -83,5 +83,7 @@ class Delivery:
         self._watch.committed(commit, held, applied, timed=writer.timed)
         self._watch.standing(writer, self._source.lag(), held)
         if snapshot is not None:
-            stored = self._patience.until_done("sql", lambda: self._store.snapshots(commit.stream))
-            self._watch.metrics.snapshot(stored[0].n_bytes)
+            n_bytes = self._patience.until_done(
+                "sql", lambda: self._store.snapshot_bytes(commit.stream)
+            )
+            self._watch.metrics.snapshot(n_bytes)

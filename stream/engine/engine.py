@@ -273,6 +273,7 @@ class Engine:
             self._watch.arriving(writer.shard, held)
             if self._yielding is not None:
                 writer.shard.pace = self._yielding
+                writer.hurried = self._yielding.behind
         applied = writer.apply(held, time.time(), self._watch.step, last=last)
         self._delivery.deliver(writer, held, applied)
 

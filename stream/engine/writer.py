@@ -22,11 +22,11 @@ from weald.stream.errors import ReplayDiverged
 from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.compacted_atoms import Archive
 from weald.stream.model.model import (
+    Fitness,
     StreamConfig,
     new_shard,
     spec_from_sample,
     spec_on_record,
-    unfit,
 )
 from weald.stream.model.shard import Shard
 from weald.stream.record.pending_batch import Held
@@ -44,6 +44,10 @@ _log = logging.getLogger(__name__)
 
 # In the shadow of one commit.
 PRUNING_SECONDS = 0.2
+# A snapshot comes after such a share of all atoms: one over this.
+_SHARE = 4
+# While more records wait than are taken at once; a replay makes no refinement that was put off.
+_SHARE_HURRIED = 2
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,7 @@ class Writer:
         self._store = store
         self._claim = claim
         self._spec: StreamSpec | None = None
+        self._fitness: Fitness | None = None
         self._shard: Shard | None = None
         self._epoch = 0
         self._snapshots = 0
@@ -85,6 +90,8 @@ class Writer:
         self._due = False
         self._pruning = False
         self._replaced: list[LogReplacement] = []
+        # Whether records come first now: a snapshot then waits longer.
+        self.hurried = False
         self.offsets: dict[TopicPartition, int] = {}
         self.marks: dict[TopicPartition, LogMark] = {}
 
@@ -266,7 +273,8 @@ class Writer:
         """Set aside what the family cannot take."""
         if self._spec is None or not len(held):
             return []
-        return held.refuse(unfit(self._spec, held.batch.values))
+        self._fitness = self._fitness or Fitness(self._spec)
+        return held.refuse(self._fitness.refused(held.batch.values))
 
     def apply(self, held: Held, now: float, step: Step, *, last: bool = False) -> BatchOutcome:
         """Insert what is held into the model.
@@ -401,7 +409,8 @@ class Writer:
         """Whether so much came since the last snapshot that a replay of it would be long."""
         shard = self._model()
         since = shard.seq - self._snapshot_seq
-        rare = since < max(self._plan.stream.snapshot_records, shard.chain.n_atoms // 4)
+        share = _SHARE_HURRIED if self.hurried else _SHARE
+        rare = since < max(self._plan.stream.snapshot_records, shard.chain.n_atoms // share)
         return self._due or shard.expanded or not rare
 
     def snapshot(self, now: float) -> Snapshot | None:

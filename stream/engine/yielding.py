@@ -39,9 +39,15 @@ class Yielding:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._behind, self._looked = False, clock()
-        # Of each account: seconds that refinement has had too little, and what the last one took.
-        self._due, self._takes = [0.0, 0.0], [0.0, 0.0]
+        # Of each account: seconds that refinement has had too little, what the last one took (of
+        # many atoms each), and what the next one is expected to take.
+        self._due, self._took, self._takes = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]
         self._gains: list[float] = []
+
+    @property
+    def behind(self) -> bool:
+        """Whether more records waited than were taken when it was last looked."""
+        return self._behind
 
     def look(self, *, behind: bool) -> None:
         """Note whether more records wait than were taken."""
@@ -54,20 +60,23 @@ class Yielding:
             ]
         self._behind, self._looked = behind, now
 
-    def postpones(self, seq: int, *, large: bool) -> bool:  # noqa: ARG002 - this goes by time
+    def postpones(self, seq: int, *, of_many: int) -> bool:  # noqa: ARG002 - this goes by time
         """Whether the refinement whose turn it is is put off."""
+        account = of_many > 0
+        self._takes[account] = self._took[account] * max(of_many, 1)
         self.look(behind=self._behind)
-        due, takes = self._due[large], self._takes[large]
+        due, takes = self._due[account], self._takes[account]
         postponed = self._behind and (due <= 0.0 or due < takes)
         if postponed:
             self._gains.clear()
         return postponed
 
-    def refined(self, seconds: float, *, large: bool) -> None:
+    def refined(self, seconds: float, *, of_many: int) -> None:
         """One was made in its turn, and took so long."""
-        self._takes[large] = seconds
+        account = of_many > 0
+        self._took[account] = seconds / max(of_many, 1)
         if self._behind:
-            self._due[large] -= seconds
+            self._due[account] -= seconds
 
     def made_up(self, refinement: Refinement) -> None:
         """One was made out of turn."""

@@ -40,6 +40,7 @@ from .stored_transformation import (
 )
 
 __all__ = [
+    "Fitness",
     "StreamConfig",
     "chosen_family",
     "free_shard",
@@ -49,7 +50,6 @@ __all__ = [
     "restored_shard",
     "spec_from_sample",
     "spec_on_record",
-    "unfit",
 ]
 
 
@@ -214,29 +214,34 @@ def prior_parameters(model: ModelSettings) -> dict[str, Any]:
     return given
 
 
-def unfit(spec: StreamSpec, values: NDArray[np.float64]) -> dict[int, str]:
-    """Rows that the family cannot take, with the reason: a negative count, a flag of 7.
+class Fitness:
+    """What the family of a stream can take: a negative count or a flag of 7 it cannot.
 
     Parameters
     ----------
     spec : StreamSpec
-    values : ndarray of float64, shape (n, d)
     """
-    validate, family = family_named(spec.family).validate, family_of(spec)
-    learned = transformation_of(spec)
-    refused: dict[int, str] = {}
-    if learned is not None:
-        names = Schema.of(_schema_of(spec)).features
-        refused = {
-            row: _no_logarithm(names[at], values[row, at]) for row, at in learned.unfit(values)
-        }
-        values = learned.seen(values)
-    start = 0
-    while (verdict := validate(family, values[start:])) is not None:
-        row, reason = verdict
-        refused.setdefault(start + row, reason)
-        start += row + 1
-    return refused
+
+    def __init__(self, spec: StreamSpec) -> None:
+        self._validate, self._family = family_named(spec.family).validate, family_of(spec)
+        self._learned = transformation_of(spec)
+        self._names = Schema.of(_schema_of(spec)).features
+
+    def refused(self, values: NDArray[np.float64]) -> dict[int, str]:
+        """Rows of values (n, d) that it cannot take, with the reason."""
+        refused: dict[int, str] = {}
+        if self._learned is not None:
+            refused = {
+                row: _no_logarithm(self._names[at], values[row, at])
+                for row, at in self._learned.unfit(values)
+            }
+            values = self._learned.seen(values)
+        start = 0
+        while (verdict := self._validate(self._family, values[start:])) is not None:
+            row, reason = verdict
+            refused.setdefault(start + row, reason)
+            start += row + 1
+        return refused
 
 
 def _no_logarithm(name: str, value: float) -> str:

@@ -9,13 +9,14 @@ __all__ = ["COUNTED", "Pace", "Remembered"]
 class Pace(Protocol):
     """Asked at each refinement's turn. What it answers has to be in SQL with what came of it."""
 
-    def postpones(self, seq: int, *, large: bool) -> bool:
+    def postpones(self, seq: int, *, of_many: int) -> bool:
         """Whether the refinement after observation number `seq` is put off.
 
-        A ``large`` one looks at all of many atoms: what it costs grows with them.
+        ``of_many`` counts the atoms of one that looks at all of many, and costs as much more as
+        there are more; 0 for others.
         """
 
-    def refined(self, seconds: float, *, large: bool) -> None:
+    def refined(self, seconds: float, *, of_many: int) -> None:
         """One was made in its turn, and took so long."""
 
 
@@ -31,11 +32,11 @@ class Remembered:
     def __init__(self, postponed: Iterable[int] = ()) -> None:
         self._postponed = frozenset(postponed)
 
-    def postpones(self, seq: int, *, large: bool) -> bool:  # noqa: ARG002 - SQL knows
+    def postpones(self, seq: int, *, of_many: int) -> bool:  # noqa: ARG002 - SQL knows
         """Whether it was put off."""
         return seq in self._postponed
 
-    def refined(self, seconds: float, *, large: bool) -> None:
+    def refined(self, seconds: float, *, of_many: int) -> None:
         """Decides nothing."""
 
 

@@ -325,8 +325,8 @@ class Shard(ABC):
         """Refine, or put it off where records come first."""
         publishing = self._publication_due
         whole = self._few or publishing
-        large = publishing and not self._few
-        if self.pace.postpones(self.seq, large=large):
+        of_many = self.chain.n_atoms if publishing and not self._few else 0
+        if self.pace.postpones(self.seq, of_many=of_many):
             applied.postponed.append(self.seq)
             # One of all atoms stands for those of a few that were put off before it.
             self.owed += whole
@@ -335,7 +335,7 @@ class Shard(ABC):
             self._refine(applied, publishing=publishing)
         else:
             self._refine_in_between(applied)
-        self.pace.refined(applied.refinements[-1].seconds, large=large)
+        self.pace.refined(applied.refinements[-1].seconds, of_many=of_many)
 
     def _refine(self, applied: BatchOutcome, *, publishing: bool) -> None:
         """Refine with all kernels on all atoms, and keep the draws.

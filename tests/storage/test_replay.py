@@ -86,6 +86,7 @@ def test_the_newest_snapshots_are_kept(store: SqlStore) -> None:
         seq = 2 * number
         store.commit(batch(number, seq - 1, 2, snapshot=snapshot(number, seq)))
     assert [info.number for info in store.snapshots(STREAM)] == [5, 4, 3]
+    assert store.snapshot_bytes(STREAM) == store.snapshots(STREAM)[0].n_bytes > 0
     newest = store.newest_snapshot(STREAM)
     assert newest is not None
     assert (newest.number, newest.seq, newest.created_at) == (5, 10, snapshot(5, 10).created_at)

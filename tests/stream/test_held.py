@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from weald.storage.commit.commit import StreamSpec
-from weald.stream.model.model import unfit
+from weald.stream.model.model import Fitness
 from weald.stream.record.decode import decode
 from weald.stream.record.pending_batch import Held, fresh
 from weald.stream.record.record import Message, TopicPartition
@@ -83,7 +83,7 @@ def test_two_polls_make_one_block() -> None:
 def test_what_the_family_cannot_take_becomes_a_dead_letter(bad: list[float]) -> None:
     found = held(messages(0, 0, 1, 2), {})
     found.batch.values[1] = bad
-    dead = found.refuse(unfit(POISSON, found.batch.values))
+    dead = found.refuse(Fitness(POISSON).refused(found.batch.values))
     assert [(letter.reason, letter.offset) for letter in dead] == [("unfit", 1)]
     assert dead[0].value == b'{"x": 1, "y": 2}'
     (advance,) = found.advances({})

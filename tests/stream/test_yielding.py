@@ -56,8 +56,8 @@ def test_nothing_is_put_off_where_records_keep_up() -> None:
     for turn in range(5):
         clock.now += 1.0
         pace.look(behind=False)
-        assert not pace.postpones(turn, large=False)
-        pace.refined(10.0, large=False)
+        assert not pace.postpones(turn, of_many=0)
+        pace.refined(10.0, of_many=0)
 
 
 def test_a_backlog_leaves_refinement_its_share() -> None:
@@ -67,11 +67,11 @@ def test_a_backlog_leaves_refinement_its_share() -> None:
     taken, seconds = [0.0, 0.0], (0.03, 5.0)
     for turn in range(10_000):
         clock.now += 0.05
-        for large in (False, True):
-            if not pace.postpones(turn, large=large):
+        for large, of_many in enumerate((0, 10_000)):
+            if not pace.postpones(turn, of_many=of_many):
                 clock.now += seconds[large]
                 taken[large] += seconds[large]
-                pace.refined(seconds[large], large=large)
+                pace.refined(seconds[large], of_many=of_many)
         pace.look(behind=True)
     half = LEAST_SHARE / 2 * clock.now
     # Of the rare and long ones the first cannot be known to be long.
@@ -81,19 +81,23 @@ def test_a_backlog_leaves_refinement_its_share() -> None:
 def test_a_long_refinement_waits_until_a_backlog_has_saved_its_time() -> None:
     clock = Clock()
     pace = Yielding(clock)
-    pace.refined(4.0, large=True)
+    pace.refined(2.0, of_many=10_000)
     pace.look(behind=True)
-    clock.now += 79.0
-    assert pace.postpones(1, large=True)
-    assert not pace.postpones(1, large=False)
+    clock.now += 39.0
+    assert pace.postpones(1, of_many=10_000)
+    assert not pace.postpones(1, of_many=0)
     clock.now += 2.0
-    assert not pace.postpones(2, large=True)
+    assert not pace.postpones(2, of_many=10_000)
+    # Of twice as many one takes twice as long.
+    assert pace.postpones(2, of_many=20_000)
+    clock.now += 40.0
+    assert not pace.postpones(3, of_many=20_000)
 
 
 def test_what_is_owed_is_made_up_for_when_records_keep_up_until_nothing_is_gained() -> None:
     pace = Yielding(Clock())
     pace.look(behind=True)
-    assert pace.postpones(100, large=False)
+    assert pace.postpones(100, of_many=0)
     assert not pace.makes_up(1)
     pace.look(behind=False)
     assert not pace.makes_up(0)
@@ -105,7 +109,7 @@ def test_what_is_owed_is_made_up_for_when_records_keep_up_until_nothing_is_gaine
     assert not pace.makes_up(1)
     # Another backlog, another debt.
     pace.look(behind=True)
-    assert pace.postpones(200, large=False)
+    assert pace.postpones(200, of_many=0)
     pace.look(behind=False)
     assert pace.makes_up(1)
 
@@ -121,14 +125,14 @@ class Ticking(Yielding):
         self.clock.now += 0.1
         super().look(behind=behind)
 
-    def refined(self, seconds: float, *, large: bool) -> None:  # noqa: ARG002 - whatever it took
-        super().refined(0.05, large=large)
+    def refined(self, seconds: float, *, of_many: int) -> None:  # noqa: ARG002 - whatever it took
+        super().refined(0.05, of_many=of_many)
 
 
 class Never(Yielding):
     """Puts all off."""
 
-    def postpones(self, seq: int, *, large: bool) -> bool:  # noqa: ARG002 - whatever it is
+    def postpones(self, seq: int, *, of_many: int) -> bool:  # noqa: ARG002 - whatever it is
         return True
 
 
@@ -184,6 +188,35 @@ def test_a_backlog_is_published_by_count_and_then_refined(tmp_path: Path) -> Non
     live = shard_of(engine)
     assert len(told) - N // cadence + live.owed == len(put_off)
     assert_replayed(store, live)
+
+
+def snapshots_of(folder: Path, pace: Literal["counted", "yielding"]) -> list[int]:
+    """Numbers of the observations after which one was made, of an engine that is behind."""
+    seqs: list[int] = []
+
+    def before(name: str, _count: int) -> None:
+        if name == "snapshot":
+            seqs.append(shard_of(engine).seq)
+
+    folder.mkdir()
+    plan = yielding_plan(folder)
+    stream = msgspec.structs.replace(plan.stream, snapshot_records=1, batch_records=20)
+    refinement = msgspec.structs.replace(plan.refinement, pace=pace)
+    plan = replace(plan, stream=stream, refinement=refinement)
+    with new_store(folder) as store:
+        engine = Engine(plan, FileSource(stream), store, None, Hook(before))
+        if engine._yielding is not None:
+            engine._yielding = Never()
+        engine.run()
+    # What was left behind at the end is no part of the backlog.
+    return seqs[:-2]
+
+
+def test_snapshots_are_rarer_in_a_backlog(tmp_path: Path) -> None:
+    counted = snapshots_of(tmp_path / "counted", "counted")
+    assert 4 / 3 <= min(np.array(counted[1:]) / counted[:-1]) < 1.5
+    yielding = snapshots_of(tmp_path / "yielding", "yielding")
+    assert min(np.array(yielding[1:]) / yielding[:-1]) >= 2.0
 
 
 def test_what_no_draw_has_seen_is_told_no_certainty(tmp_path: Path) -> None:
