@@ -221,8 +221,7 @@ def _accepted(
 ) -> Matrix:
     """Let super-clusters take their new labels, or not; returns the clusters' statistics."""
     owner, groups, new = found
-    shrunk = np.log(state.sums[owner, 0]) - np.log(new[:, 0])
-    ratio = np.bincount(groups, weights=shrunk)
+    ratio = np.bincount(groups, weights=_log_shrinking(state.sums[owner, 0], new[:, 0]))
     accepted = np.log(np.maximum(rng.random(ratio.size), 1e-300)) < ratio
     tally[0] += ratio.size, accepted.sum(), ratio.sum()
     moved = np.zeros(state.sums.shape[0], dtype=np.bool_)
@@ -231,6 +230,11 @@ def _accepted(
     sums = state.sums.copy()
     sums[owner[accepted[groups]]] = new[accepted[groups]]
     return sums
+
+
+def _log_shrinking(old: Matrix, new: Matrix) -> Matrix:
+    """How much smaller clusters of so many rows become, which makes up for the rows that stay."""
+    return np.log(old) - np.log(new)
 
 
 def _splits_and_merges(

@@ -86,13 +86,17 @@ class _Steady:
 
     def made(self, step: Callable[[], T]) -> T:
         """What a step comes to that may be made any number of times."""
-        for _ in range(_ATTEMPTS - 1):
+        attempts = 1
+        while True:
             try:
+                if attempts > 1:
+                    self._engine.restart()
                 return step()
             except ShardLostError:
+                if attempts == _ATTEMPTS:
+                    raise
+                attempts += 1
                 self.n_remade += 1
-                self._engine.restart()
-        return step()
 
 
 def fit_in_shards(
@@ -110,8 +114,8 @@ def fit_in_shards(
     trace, draws = _sampled(engine, steady, (state, first), settings, progress)
     shown = steady.made(lambda: shown_partition(engine, draws[1], settings.consensus))
     sums = steady.made(lambda: statistics_of_shown(engine, shown))
-    trace.n_remade = steady.n_remade
     looked_at = steady.made(lambda: _looked_at(engine, shown, n, settings.seed))
+    trace.n_remade = steady.n_remade
     return ShardedFit(draws[0], trace, shown, sums, looked_at)
 
 

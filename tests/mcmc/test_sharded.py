@@ -1,5 +1,6 @@
 """The sub-cluster sampler over shards: its law by enumeration, its bits by comparison."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -11,12 +12,15 @@ from tests.exact.cases import _VALUES, PRIOR_CASES
 from tests.exact.enumeration import partitions
 from tests.mcmc.in_shards import InProcess
 from weald.mcmc.hyperparameters.base_scale import log_likelihood_under
+from weald.mcmc.sharded import launches, sharded_chain
 from weald.mcmc.sharded.counter import row_key, uniforms
 from weald.mcmc.sharded.fixed_order import PartialSum, add_up, shares_of_rows, total
 from weald.mcmc.sharded.sharded_chain import ShardedPlan, ShardedState, swept
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.totals import totals_of_groups
+from weald.treecore.partition.partition import Model
 from weald.treecore.prior import build_prior
+from weald.treecore.prior.base import Seating
 from weald.treecore.prior.sequential import canonical_labels
 
 N_BATCHES = 16
@@ -110,12 +114,20 @@ def _posed(family: str, prior: str, n: int) -> Posed:
     return Posed(built, values, start, shapes, target / target.sum())
 
 
-def _visits(posed: Posed, plan: ShardedPlan, n_steps: int) -> NDArray[np.float64]:
-    """Share of each state's visits in each of the batches (batches, states), on two shards."""
+def _visits(
+    posed: Posed, plan: ShardedPlan, n_steps: int, begin: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    """Share of each state's visits in each of the batches (batches, states), on two shards.
+
+    ``begin`` are the labels (n) of the start, where not all are in one cluster.
+    """
     index = {tuple(shape): at for at, shape in enumerate(posed.shapes.tolist())}
     shards = InProcess(posed.family, posed.values, 2, 2)
     assert len(shards.shares) == 2
     state = posed.start
+    if begin is not None:
+        for kept, (first, end) in zip(shards.kept, shards.shares, strict=True):
+            kept.save(state.sweep, begin[first:end].astype(np.int32))
     counts = np.zeros((N_BATCHES, len(posed.shapes)))
     for step in range(n_steps):
         if step % 97 == 13:
@@ -157,3 +169,51 @@ def test_two_shards_visit_the_posterior(family: str, prior: str, n: int, plan: S
     """Also where one of them dies now and then in the middle of a sweep."""
     posed, n_steps = _posed(family, prior, n), 4_000
     _check(posed, _visits(posed, plan, n_steps), n_steps)
+
+
+@pytest.mark.slow
+def test_splits_judged_without_the_probability_of_their_launch_miss_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The test above notices: the distance is .4, where it is .08 with it."""
+    right = launches.LaunchedMove.log_ratio
+
+    def wrong(move: launches.LaunchedMove, model: Model, seating: Seating, k: int) -> float:
+        return right(move._replace(log_q=0.0), model, seating, k)
+
+    monkeypatch.setattr(launches.LaunchedMove, "log_ratio", wrong)
+    posed, n_steps = _posed("bernoulli", "dp", 5), 2_000
+    with pytest.raises(AssertionError):
+        _check(posed, _visits(posed, ShardedPlan(2, 1), n_steps), n_steps)
+
+
+def _of_two_clusters(posed: Posed) -> tuple[Posed, tuple[int, ...]]:
+    """What is left of a posterior where there are two clusters, and a partition to begin with."""
+    two = posed.shapes.max(axis=1) == 1
+    left = posed.target[two]
+    return posed._replace(shapes=posed.shapes[two], target=left / left.sum()), (0, 0, 1, 1, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("forgets_the_sizes", [False, True])
+def test_labels_alone_visit_what_two_clusters_can_be(
+    monkeypatch: pytest.MonkeyPatch, *, forgets_the_sizes: bool
+) -> None:
+    """No cluster comes or goes; the ratio of sizes makes up for the row that stays in each."""
+    posed, begin = _of_two_clusters(_posed("bernoulli", "dp", 5))
+    labels = np.array(begin)
+    if forgets_the_sizes:
+        monkeypatch.setattr(sharded_chain, "_log_shrinking", lambda old, _: np.zeros(len(old)))
+    sums = totals_of_groups(posed.family, posed.values, labels, 2)
+    n_steps = 6_000
+    visits = _visits(
+        posed._replace(start=replace(posed.start, sweep=1, sums=sums)),
+        ShardedPlan(0),
+        n_steps,
+        labels,
+    )
+    if forgets_the_sizes:
+        with pytest.raises(AssertionError):
+            _check(posed, visits, n_steps)
+    else:
+        _check(posed, visits, n_steps)
