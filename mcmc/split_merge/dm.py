@@ -71,7 +71,7 @@ def draw_urn_sides(rng: Generator, state: BlockState, model: Model, n: int, a: f
 
 @inner
 def _split(rng: Generator, state: BlockState, model: Model, a: float) -> Info:
-    ratio = -log(n_blocks(state) + 1)
+    n_before = n_blocks(state)
     k = draw_block(rng, state)
     n = gather_blocks(state, k, k)
     open_sides(state, model, (k, k), n)
@@ -79,7 +79,8 @@ def _split(rng: Generator, state: BlockState, model: Model, a: float) -> Info:
     if n_first in (0, n):
         drop_sides(state, model, n)
         return null_move()
-    ratio += log_split_ratio(state, model, k) - log_urn(a, n_first, n - n_first)
+    ratio = log_split_ratio(state, model, k) - log_urn(a, n_first, n - n_first)
+    ratio -= log(n_before + 1)
     return settle_split(rng, state, model, k, n, ratio)
 
 

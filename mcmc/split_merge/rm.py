@@ -85,14 +85,15 @@ def _log_assignment(share: int, first: int, second: int) -> float:
 
 @inner
 def _split(rng: Generator, state: BlockState, model: Model, share: int, k: int) -> Info:
-    ratio = log(2.0) + 2.0 * log(n_blocks(state) / (n_blocks(state) + 1.0))
+    n_before = n_blocks(state)
     n = gather_blocks(state, k, k)
     open_sides(state, model, (k, k), n)
     n_first = _draw_sides(rng, state, model, n, share)
     if n_first in (0, n):
         drop_sides(state, model, n)
         return null_move()
-    ratio += log_split_ratio(state, model, k)
+    ratio = log_split_ratio(state, model, k) + log(2.0)
+    ratio += 2.0 * log(n_before / (n_before + 1.0))
     ratio += _log_assignment(share, n, 0) - _log_assignment(share, n_first, n - n_first)
     return settle_split(rng, state, model, k, n, ratio)
 

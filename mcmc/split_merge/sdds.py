@@ -134,7 +134,7 @@ def dumb_merge(rng: Generator, state: BlockState, model: Model, selection: Selec
 @inner
 def dumb_split(rng: Generator, state: BlockState, model: Model, selection: Selection) -> Info:
     """Split of pair (b)."""
-    ratio = log(n_blocks(state)) - log(n_blocks(state) + 1)
+    n_before = n_blocks(state)
     k = draw_block(rng, state)
     n = gather_blocks(state, k, k)
     open_sides(state, model, (k, k), n)
@@ -143,7 +143,8 @@ def dumb_split(rng: Generator, state: BlockState, model: Model, selection: Selec
     if undivided(state, n):
         drop_sides(state, model, n)
         return null_move()
-    ratio += log_split_ratio(state, model, k) + (n - 1) * log(2.0)
+    ratio = log_split_ratio(state, model, k) + (n - 1) * log(2.0)
+    ratio += log(n_before) - log(n_before + 1)
     ratio += log_partner_sides(state, model, selection.merge, k)
     return settle_split(rng, state, model, k, n, ratio)
 
