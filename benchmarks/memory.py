@@ -118,7 +118,7 @@ def endless(arguments: argparse.Namespace) -> int:
             agreement = adjusted_rand_index(source.clusters, placed)
             print(line(shard, began, bare, agreement), flush=True)
     grown = peak() - first_full[1] if first_full else 0.0
-    sizes = shard.roster.size[shard.roster.present]
+    sizes = shard.atom_table.size[shard.atom_table.present]
     print(f"peak {peak():.1f} MiB of {LIMIT_MIB}; most leaves {most:,} of {arguments.budget:,}")
     print(f"grown by {grown:.1f} MiB since {first_full[0] if first_full else 0:,} observations")
     nearest = source.nearest(source.take(CHUNK))

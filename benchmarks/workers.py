@@ -146,11 +146,11 @@ def _write(run: Run, ready: Any) -> None:
     upgrade(settings["storage"])
     with SqlStore(settings["storage"]) as store:
         source = KafkaSource(settings["kafka"], run.topic, plan.stream.batch_records)
-        watch = Told(Metrics(run.topic), Health())
-        engine = Engine(plan, source, store, watch=watch)
+        telemetry = Told(Metrics(run.topic), Health())
+        engine = Engine(plan, source, store, telemetry=telemetry)
         if run.mode == "workers":
             queue = LeaseQueue(settings["redis"], run.topic)
-            engine.refine_by(Refinery(settings["workers"], queue, store, watch))
+            engine.refine_by(Refinery(settings["workers"], queue, store, telemetry))
         threading.Thread(target=give_up, daemon=True).start()
         engine.run()
     told = {"log_joints": log_joints, "latencies": latencies}

@@ -95,16 +95,16 @@ def _network(state: StoredStream) -> NetworkSubject:
 
     reader, stream = state.reader, state.stream
     shard = shown_network(reader, stream)
-    present = np.sort(shard.roster.present)
+    present = np.sort(shard.atom_table.present)
     if not len(present):
         raise NotReadyError(f"stream {stream} has no vertices", next_step="weald status")
     family, links = shard.chain.family, shard.chain.edges()
-    shown = shard.roster.cluster[present]
+    shown = shard.atom_table.cluster[present]
     numbered = np.unique(shown, return_inverse=True)[1].astype(np.int64)
     blocks = blocks_of(family.edges, shard.chain.network(), numbered)
     ids = shown[np.unique(blocks.label, return_index=True)[1]].tolist()
     names = {seq: name for name, seq in shard.names.items()}
-    place = np.full(shard.roster.end, -1, dtype=np.int64)
+    place = np.full(shard.atom_table.end, -1, dtype=np.int64)
     place[present] = np.arange(len(present))
     status = reader.status(stream)
     return NetworkSubject(
@@ -117,7 +117,7 @@ def _network(state: StoredStream) -> NetworkSubject:
             "clusters": str(len(ids)),
             **_to_date(status),
         },
-        keys=[names[seq] for seq in shard.roster.seq[present].tolist()],
+        keys=[names[seq] for seq in shard.atom_table.seq[present].tolist()],
         clusters=blocks.label,
         draws=_drawn(state, present),
         chains=_chains(reader.publications(stream)),
@@ -213,7 +213,7 @@ def _blocks(state: StoredStream, after: int) -> list[ObservationBlock]:
 
 def _newest_draws(state: StoredStream) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
     """Read what the newest snapshot holds: draws by atom, and the number of each atom."""
-    from weald.stream.model.shard import DRAWS, ROSTER
+    from weald.stream.model.shard import ATOMS, DRAWS
 
     snapshot = state.reader.newest_snapshot(state.stream)
     payload = {} if snapshot is None else snapshot.payload
@@ -221,7 +221,7 @@ def _newest_draws(state: StoredStream) -> tuple[list[NDArray[np.int64]], NDArray
     if lengths is None or len(lengths) == 0:
         return [], np.empty(0, dtype=np.int64)
     draws = np.split(payload[f"{DRAWS}labels"], np.cumsum(lengths)[:-1])
-    return draws, payload[f"{ROSTER}seq"]
+    return draws, payload[f"{ATOMS}seq"]
 
 
 def _draws(state: StoredStream, first: int, n: int) -> NDArray[np.int64]:

@@ -184,12 +184,12 @@ def service(settings: Settings, source: Source, *, next_port: bool = False) -> I
         storage = settings.storage
         store = waiting_for_sql(storage.url, lambda: SqlStore(storage))
         open_things.callback(store.close)
-        outlets = Sinks()
+        sinks = Sinks()
         if settings.redis.enabled:
-            outlets.statistics = open_things.enter_context(RedisStatistics(settings.redis))
+            sinks.statistics = open_things.enter_context(RedisStatistics(settings.redis))
         if stream.source == "kafka" and stream.dead_letter_topic:
-            outlets.dead_letters = KafkaDeadLetters(settings.kafka, stream.name)
-            open_things.callback(outlets.dead_letters.close)
+            sinks.dead_letters = KafkaDeadLetters(settings.kafka, stream.name)
+            open_things.callback(sinks.dead_letters.close)
         reasons = [str(reason) for reason in Reason]
         metrics = Metrics(stream.name, reasons=reasons, version=version("weald"))
         health = Health(settings.monitoring.stalled_after_seconds)
@@ -209,15 +209,19 @@ def service(settings: Settings, source: Source, *, next_port: bool = False) -> I
             settings.memory,
             settings.features,
         )
-        watch = Telemetry(metrics, health)
-        engine = Engine(plan, source, store, outlets, watch, schema)
+        telemetry = Telemetry(metrics, health)
+        engine = Engine(plan, source, store, sinks, telemetry, schema)
         if settings.refinement.mode == "workers":
-            _let_workers_refine(settings, engine, store, watch, open_things)
+            _let_workers_refine(settings, engine, store, telemetry, open_things)
         yield Service(engine, url)
 
 
 def _let_workers_refine(
-    settings: Settings, engine: Engine, store: SqlStore, watch: Telemetry, open_things: ExitStack
+    settings: Settings,
+    engine: Engine,
+    store: SqlStore,
+    telemetry: Telemetry,
+    open_things: ExitStack,
 ) -> None:
     require_role(ALL, settings.workers.kernels, prior_of(settings.model))
     if not settings.redis.enabled:
@@ -228,7 +232,7 @@ def _let_workers_refine(
     queue = open_things.enter_context(
         LeaseQueue(settings.redis, settings.stream.name, tuple(ROLES))
     )
-    engine.refine_by(Refinery(settings.workers, queue, store, watch))
+    engine.refine_by(Refinery(settings.workers, queue, store, telemetry))
 
 
 def _exporter(

@@ -27,31 +27,31 @@ class Delivery:
     ----------
     source : Source
     store : SqlStore
-    outlets : Sinks
-    patience : RetryPolicy
-    watch : Telemetry
+    sinks : Sinks
+    retry : RetryPolicy
+    telemetry : Telemetry
     """
 
     def __init__(
         self,
         source: Source,
         store: SqlStore,
-        outlets: Sinks,
-        patience: RetryPolicy,
-        watch: Telemetry,
+        sinks: Sinks,
+        retry: RetryPolicy,
+        telemetry: Telemetry,
     ) -> None:
         self._source = source
         self._store = store
-        self._outlets = outlets
-        self._patience = patience
-        self._watch = watch
+        self._sinks = sinks
+        self._retry = retry
+        self._telemetry = telemetry
 
     def introduce(self, writer: Writer) -> None:
         """Tell SQL of logs that have changed, and show what the stream holds."""
         if writer.replaces_logs:
             self.deliver(writer, Held(), BatchOutcome(), save=True)
         if writer.spec is not None:
-            self._outlets.show_all(writer.spec.name, self._store, self._watch)
+            self._sinks.show_all(writer.spec.name, self._store, self._telemetry)
 
     def deliver(
         self, writer: Writer, held: Held, applied: BatchOutcome, *, save: bool = False
@@ -67,23 +67,23 @@ class Delivery:
         """
         snapshot = None
         if save or writer.snapshot_due():
-            with self._watch.step("snapshot"):
+            with self._telemetry.step("snapshot"):
                 snapshot = writer.snapshot(time.time())
         commit = writer.commit_of(held, applied, self._source.generation(), snapshot)
-        with self._watch.step("dead_letters"):
-            self._patience.until_done("kafka", lambda: self._outlets.bury(commit))
-        with self._watch.step("commit"):
-            self._patience.until_done("sql", lambda: self._store.commit(commit))
+        with self._telemetry.step("dead_letters"):
+            self._retry.until_done("kafka", lambda: self._sinks.bury(commit))
+        with self._telemetry.step("commit"):
+            self._retry.until_done("sql", lambda: self._store.commit(commit))
         writer.committed(commit)
         writer.prune()
-        with self._watch.step("redis"):
-            self._outlets.show(commit, self._store, self._watch)
-        with self._watch.step("courtesy"):
+        with self._telemetry.step("redis"):
+            self._sinks.show(commit, self._store, self._telemetry)
+        with self._telemetry.step("courtesy"):
             self._source.commit(held.reached)
-        self._watch.committed(commit, held, applied, timed=writer.timed)
-        self._watch.standing(writer, self._source.lag(), held)
+        self._telemetry.committed(commit, held, applied, timed=writer.timed)
+        self._telemetry.standing(writer, self._source.lag(), held)
         if snapshot is not None:
-            n_bytes = self._patience.until_done(
+            n_bytes = self._retry.until_done(
                 "sql", lambda: self._store.snapshot_bytes(commit.stream)
             )
-            self._watch.metrics.snapshot(n_bytes)
+            self._telemetry.metrics.snapshot(n_bytes)

@@ -361,7 +361,9 @@ class Refinery:
             refinement, kernels=added(each for answer in answers for each in answer.kernels)
         )
         applied = BatchOutcome(adoptions=[row])
-        applied.refined(refinement, self._settings.sweeps, shard.seq, shard.roster.n_observations)
+        applied.refined(
+            refinement, self._settings.sweeps, shard.seq, shard.atom_table.n_observations
+        )
         applied.leases += self._closed(out, now)
         for lease in applied.leases:
             self._watch.leases(lease.outcome, 1)

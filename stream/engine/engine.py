@@ -55,9 +55,9 @@ class Engine:
     source : Source
         Closed when `run` returns.
     store : SqlStore
-    outlets : Outlets, optional
+    sinks : Sinks, optional
         Redis and the dead-letter topic.
-    watch : Watch, optional
+    telemetry : Telemetry, optional
         Metrics and health; by default nobody reads them.
     schema : Schema, optional
         The plan's, compiled for the source's format; by default for JSON.
@@ -68,19 +68,21 @@ class Engine:
         plan: StreamConfig,
         source: Source,
         store: SqlStore,
-        outlets: Sinks | None = None,
-        watch: Telemetry | None = None,
+        sinks: Sinks | None = None,
+        telemetry: Telemetry | None = None,
         schema: Schema | None = None,
     ) -> None:
         reasons = [str(reason) for reason in Reason]
         self._plan = plan
         self._source = source
-        self._watch = watch or Telemetry(Metrics(plan.stream.name, reasons=reasons), Health())
+        self._telemetry = telemetry or Telemetry(
+            Metrics(plan.stream.name, reasons=reasons), Health()
+        )
         self._schema = schema or schema_for(plan.stream, plan.schema)
         self._limit = DeadLetterLimit(plan.stream.dead_letter_share, plan.stream.dead_letter_window)
-        self._patience = RetryPolicy(source, self._watch, lambda: self._stopping)
-        self._ownership = Ownership(plan, source, store, self._patience, self._watch)
-        self._delivery = Delivery(source, store, outlets or Sinks(), self._patience, self._watch)
+        self._retry = RetryPolicy(source, self._telemetry, lambda: self._stopping)
+        self._ownership = Ownership(plan, source, store, self._retry, self._telemetry)
+        self._delivery = Delivery(source, store, sinks or Sinks(), self._retry, self._telemetry)
         self._chances = SecondChances(plan, self._schema, store)
         self._held = Held()
         self._refinery: Refinery | None = None
@@ -113,15 +115,15 @@ class Engine:
         try:
             while not (self._stopping or ended):
                 ended = self._round()
-            self._watch.phase("stopping", len(self._source.assignment()))
+            self._telemetry.phase("stopping", len(self._source.assignment()))
             self._save()
         finally:
             self._source.close()
 
     def _round(self) -> bool:
         """Go round once; tell whether the source has ended."""
-        with self._watch.step("poll"):
-            messages = self._patience.poll(self._poll_seconds())
+        with self._telemetry.step("poll"):
+            messages = self._retry.poll(self._poll_seconds())
         changes = self._source.take_changes()
         try:
             if self._ownership.unsettled(changes):
@@ -135,7 +137,7 @@ class Engine:
                 if not self._source.exhausted:
                     self._go_on(writer, messages)
                 if len(self._held) or not messages:
-                    self._watch.waiting(self._source.lag(), len(self._held))
+                    self._telemetry.waiting(self._source.lag(), len(self._held))
                 ended = not messages and self._source.exhausted
                 again = (ended or self._chances.due) and self._reconsider(writer)
                 if ended and not again:
@@ -168,7 +170,7 @@ class Engine:
         silent = quiet.silent and not messages
         show = self._overdue.due or (silent and quiet.due)
         refinery, begin = self._refinery, not silent or quiet.due
-        applied = self._patience.until_done(
+        applied = self._retry.until_done(
             "sql", lambda: refinery.turn(writer, behind=behind, show=show, begin=begin)
         )
         if applied is not None:
@@ -183,7 +185,7 @@ class Engine:
             return
         give_up = time.monotonic() + self._refinery.longest_wait
         while self._refinery.waits and not self._stopping and time.monotonic() < give_up:
-            with self._watch.step("await"):
+            with self._telemetry.step("await"):
                 applied = self._refinery.turn(writer, begin=False)
             if applied is not None:
                 self._delivery.deliver(writer, Held(), applied)
@@ -206,7 +208,7 @@ class Engine:
                 self._quiet.refined(applied.refinements[-1].log_joint_after)
 
     def _out_of_turn(self, writer: Writer) -> BatchOutcome:
-        applied = writer.go_on(time.time(), self._watch.step)
+        applied = writer.go_on(time.time(), self._telemetry.step)
         if self._yielding is not None:
             self._yielding.made_up(applied.refinements[-1])
         self._delivery.deliver(writer, Held(), applied)
@@ -233,7 +235,7 @@ class Engine:
     def _digest(self, writer: Writer, messages: list[Message]) -> None:
         now = time.time()
         kept = fresh(messages, writer.offsets)
-        with self._watch.step("decode"):
+        with self._telemetry.step("decode"):
             batch, dead = decode(kept, self._schema, received_at=now)
         self._limit.observe(len(kept), dead)
         self._held.add(messages, kept, (batch, dead), now, writer.offsets)
@@ -249,32 +251,32 @@ class Engine:
         """
         if writer.shard is None:
             return False
-        self._patience.until_done("sql", writer.confirm)
-        held = self._patience.until_done("sql", lambda: self._chances.take(writer.offsets))
+        self._retry.until_done("sql", writer.confirm)
+        held = self._retry.until_done("sql", lambda: self._chances.take(writer.offsets))
         if held is not None:
             # They say nothing about the records that come in: no limit on their share.
             writer.unfit(held)
-            self._patience.until_done("sql", lambda: writer.settle_repeats(held))
+            self._retry.until_done("sql", lambda: writer.settle_repeats(held))
             self._deliver(writer, held)
         return held is not None
 
     def _flush(self, writer: Writer, *, last: bool = False) -> None:
         """Take what is held through the model into SQL."""
         if writer.shard is None:
-            self._patience.until_done("sql", lambda: writer.begin(self._held))
+            self._retry.until_done("sql", lambda: writer.begin(self._held))
             self._ownership.show()
         self._limit.observe(0, writer.unfit(self._held))
-        self._patience.until_done("sql", lambda: writer.settle_repeats(self._held))
+        self._retry.until_done("sql", lambda: writer.settle_repeats(self._held))
         self._deliver(writer, self._held, last=last)
         self._held = Held()
 
     def _deliver(self, writer: Writer, held: Held, *, last: bool = False) -> None:
         if writer.shard is not None:
-            self._watch.arriving(writer.shard, held)
+            self._telemetry.arriving(writer.shard, held)
             if self._yielding is not None:
                 writer.shard.pace = self._yielding
                 writer.hurried = self._yielding.behind
-        applied = writer.apply(held, time.time(), self._watch.step, last=last)
+        applied = writer.apply(held, time.time(), self._telemetry.step, last=last)
         self._delivery.deliver(writer, held, applied)
 
     def _finish(self, writer: Writer) -> None:

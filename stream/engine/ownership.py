@@ -38,8 +38,8 @@ class Ownership:
     plan : StreamConfig
     source : Source
     store : SqlStore
-    patience : RetryPolicy
-    watch : Telemetry
+    retry : RetryPolicy
+    telemetry : Telemetry
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class Ownership:
         plan: StreamConfig,
         source: Source,
         store: SqlStore,
-        patience: RetryPolicy,
-        watch: Telemetry,
+        retry: RetryPolicy,
+        telemetry: Telemetry,
     ) -> None:
         self._plan = plan
         self._source = source
         self._store = store
-        self._patience = patience
-        self._watch = watch
+        self._retry = retry
+        self._telemetry = telemetry
         self._refused_since: float | None = None
         self._told = -math.inf
         self.decision: Decision | None = None
@@ -79,7 +79,7 @@ class Ownership:
         """
         for change in changes:
             _log.info("partitions %s: %s", change.kind, change.partitions)
-            self._watch.metrics.rebalance(change.kind)
+            self._telemetry.metrics.rebalance(change.kind)
         if any(change.kind != "assigned" for change in changes):
             self.drop("the group gave the partitions to another process")
         former = self.writer
@@ -100,7 +100,7 @@ class Ownership:
             When another consumer group writes the stream, too: each would go on fencing the other.
         """
         if isinstance(reason, Fenced):
-            self._watch.metrics.fenced()
+            self._telemetry.metrics.fenced()
             self._stop_between_groups(reason.owner)
         if self.writer is not None:
             _log.warning("the stream's state is dropped: %s", reason)
@@ -122,23 +122,23 @@ class Ownership:
             phase = "standby"
         else:
             phase = "warming_up" if self.writer.shard is None else "running"
-        self._watch.phase(phase, len(self._source.assignment()))
+        self._telemetry.phase(phase, len(self._source.assignment()))
 
     def _go_on(self, writer: Writer) -> None:
         """Have the source go on from SQL's offsets, if the logs are those that they are of."""
-        until_done = self._patience.until_done
+        until_done = self._retry.until_done
         found = until_done("kafka", lambda: self._source.look(writer.marks))
         writer.recognise(found, self.decision)
         until_done("kafka", lambda: self._source.seek(writer.offsets))
 
     def _take_over(self) -> None:
-        self._watch.phase("replaying", len(self._source.assignment()))
+        self._telemetry.phase("replaying", len(self._source.assignment()))
         generation = self._source.generation()
         claim = Claim(self._source.member_id(), generation, takeover=self._believes(generation))
         writer = Writer(self._plan, self._store, claim)
         self._source.pause()
         try:
-            self._patience.until_done("sql", lambda: writer.load(self._breathe))
+            self._retry.until_done("sql", lambda: writer.load(self._breathe))
         except Fenced as refusal:
             self._refused(refusal)
             return
@@ -167,11 +167,11 @@ class Ownership:
                 refusal,
                 self._plan.stream.takeover_seconds,
             )
-        self._patience.rest(min(REST_SECONDS, self._plan.stream.takeover_seconds))
+        self._retry.rest(min(REST_SECONDS, self._plan.stream.takeover_seconds))
 
     def _breathe(self, n_replayed: int) -> None:
-        self._watch.metrics.observations_replayed(n_replayed)
-        self._watch.health.progress()
+        self._telemetry.metrics.observations_replayed(n_replayed)
+        self._telemetry.health.progress()
         self._source.poll(0.0)
         changes = self._source.take_changes()
         if changes:

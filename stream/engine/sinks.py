@@ -72,7 +72,7 @@ class Sinks:
         if self.dead_letters is not None and letters:
             self.dead_letters.send(letters)
 
-    def show(self, commit: BatchCommit, reader: SqlReader, watch: Telemetry) -> None:
+    def show(self, commit: BatchCommit, reader: SqlReader, telemetry: Telemetry) -> None:
         """Show the commit's statistics; when Redis is away go on without it.
 
         What is missed meanwhile is a gap that the next success closes from SQL. After a failure
@@ -81,30 +81,30 @@ class Sinks:
         statistics = self.statistics
         if statistics is None or time.monotonic() < self._rest_until:
             return
-        with self._forgiven(watch):
+        with self._forgiven(telemetry):
             outcome = statistics.publish(commit.stream, commit.epoch, commit.clusters)
             if outcome is Outcome.GAP:
                 statistics.rebuild(commit.stream, reader)
-            watch.metrics.redis_published(len(commit.clusters))
+            telemetry.metrics.redis_published(len(commit.clusters))
             if time.monotonic() - self._measured_at >= MEASURED_EVERY_SECONDS:
                 self._measured_at = time.monotonic()
                 if (size := statistics.n_bytes(commit.stream)) is not None:
-                    watch.metrics.redis_size(size)
+                    telemetry.metrics.redis_size(size)
 
-    def show_all(self, stream: str, reader: SqlReader, watch: Telemetry) -> None:
+    def show_all(self, stream: str, reader: SqlReader, telemetry: Telemetry) -> None:
         """Show everything from SQL: a former owner may have died before it could."""
         statistics = self.statistics
         if statistics is not None:
-            with self._forgiven(watch):
+            with self._forgiven(telemetry):
                 statistics.rebuild(stream, reader)
 
     @contextmanager
-    def _forgiven(self, watch: Telemetry) -> Iterator[None]:
+    def _forgiven(self, telemetry: Telemetry) -> Iterator[None]:
         try:
             yield
         except StorageUnavailable as error:
             self._rest_until = time.monotonic() + self._backoff.delay()
-            watch.away("redis", str(error))
+            telemetry.away("redis", str(error))
         else:
             self._backoff.reset()
-            watch.back("redis")
+            telemetry.back("redis")

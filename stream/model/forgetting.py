@@ -41,9 +41,9 @@ class Forgetting:
         self._clock = -np.inf
         self._replaced: Ids = np.empty(0, dtype=np.int64)
 
-    def advance(self, roster: AtomTable, seq: int) -> float:
+    def advance(self, atom_table: AtomTable, seq: int) -> float:
         """Go on to observation number `seq`; returns by what factor all weights shrink."""
-        recent = roster.time[: roster.end][roster.seq[: roster.end] > self._seq]
+        recent = atom_table.time[: atom_table.end][atom_table.seq[: atom_table.end] > self._seq]
         return self.go_on(seq, recent, seq - self._seq)
 
     def go_on(self, seq: int, recent: NDArray[np.float64], n_new: int) -> float:
@@ -93,22 +93,22 @@ class Forgetting:
         window = self.settings.window_seconds
         return -np.inf if window is None else self._clock - window
 
-    def leaving(self, roster: AtomTable, weights: NDArray[np.float64]) -> Ids:
+    def leaving(self, atom_table: AtomTable, weights: NDArray[np.float64]) -> Ids:
         """Atoms that leave.
 
         Parameters
         ----------
-        roster : AtomTable
+        atom_table : AtomTable
         weights : ndarray of float64, shape (n,)
             What each atom that is present weighs now.
         """
-        atoms = roster.present
+        atoms = atom_table.present
         leaves = weights < LEAST_WEIGHT
         if self.settings.window_records is not None:
-            leaves |= roster.seq[atoms] <= self._seq - self.settings.window_records
-        leaves |= roster.time[atoms] < self.horizon
+            leaves |= atom_table.seq[atoms] <= self._seq - self.settings.window_records
+        leaves |= atom_table.time[atoms] < self.horizon
         # What was compacted before there was a window has no number and no time: it stays.
-        return atoms[leaves & (roster.seq[atoms] > 0)]
+        return atoms[leaves & (atom_table.seq[atoms] > 0)]
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Arrays from which `restore` goes on."""

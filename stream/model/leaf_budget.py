@@ -50,17 +50,19 @@ class Bounding:
             )
 
     def compact(
-        self, chain: MixtureChain, roster: AtomTable, publication: int, budget: int, room: int
+        self, chain: MixtureChain, atom_table: AtomTable, publication: int, budget: int, room: int
     ) -> tuple[list[Bundled], Ids]:
         """Make fewer atoms, so that there is room for so many more within the budget.
 
         Returns the bundles, and the ids that no atom has any more.
         """
-        done = chain.compact(int(_LEFT * budget), roster.cluster[: roster.end], budget - room)
+        done = chain.compact(
+            int(_LEFT * budget), atom_table.cluster[: atom_table.end], budget - room
+        )
         self.n_early += done.n_early
         made = []
         for each in done.compacted:
-            numbers = roster.seq[each.members]
+            numbers = atom_table.seq[each.members]
             old = -numbers[numbers < 0]
             # The largest comes first, so it is a bundle if any is.
             if numbers[0] < 0:
@@ -68,15 +70,15 @@ class Bounding:
             else:
                 bundle = self.next_bundle
                 self.next_bundle += 1
-            roster.bundle(each.members, bundle)
+            atom_table.bundle(each.members, bundle)
             made.append(
                 Bundled(
                     bundle=bundle,
-                    cluster=int(roster.cluster[each.atom]),
+                    cluster=int(atom_table.cluster[each.atom]),
                     publication=publication,
                     seq=np.sort(numbers[numbers > 0]),
                     absorbed=tuple(sorted(set(old.tolist()) - {bundle})),
-                    n_observations=int(roster.size[each.atom]),
+                    n_observations=int(atom_table.size[each.atom]),
                     doubt=each.doubt,
                 )
             )
@@ -84,7 +86,7 @@ class Bounding:
         return made, np.concatenate([np.empty(0, dtype=np.int64), *gone])
 
     def expand(
-        self, chain: MixtureChain, roster: AtomTable, archive: Archive, budget: int, seen: Seen
+        self, chain: MixtureChain, atom_table: AtomTable, archive: Archive, budget: int, seen: Seen
     ) -> tuple[list[Unbundled], Ids]:
         """Put back the observations of torn atoms, the smallest first, as far as there is room.
 
@@ -92,12 +94,12 @@ class Bounding:
         Returns the bundles that ended, and the ids of the atoms that they and theirs have.
         """
         torn = chain.torn()
-        torn = torn[np.lexsort((torn, roster.size[torn]))]
+        torn = torn[np.lexsort((torn, atom_table.size[torn]))]
         room = min(int(_EXPANDED * budget), budget - chain.n_atoms)
         ended: list[Unbundled] = []
         touched = [np.empty(0, dtype=np.int64)]
         for atom in torn.tolist():
-            size, bundle = int(roster.size[atom]), -int(roster.seq[atom])
+            size, bundle = int(atom_table.size[atom]), -int(atom_table.seq[atom])
             if size > room:
                 break
             found = archive.observations(bundle)
@@ -105,10 +107,10 @@ class Bounding:
                 continue
             room -= size
             seqs, values, times = found
-            cluster = int(roster.cluster[atom])
+            cluster = int(atom_table.cluster[atom])
             ids = chain.expand(atom, seen(values))
-            roster.leave(np.array([atom]))
-            roster.enter(ids, seqs, times, np.full(size, cluster))
+            atom_table.leave(np.array([atom]))
+            atom_table.enter(ids, seqs, times, np.full(size, cluster))
             ended.append(Unbundled(bundle))
             touched += [np.array([atom]), ids]
         return ended, np.unique(np.concatenate(touched))

@@ -71,7 +71,7 @@ class MixtureShard(Shard):
 
         What happened is added to `applied`. Clusters without any left are retired.
         """
-        self._leave(self.roster.atoms_of(seqs), applied, now)
+        self._leave(self.atom_table.atoms_of(seqs), applied, now)
 
     def _insert(self, rows: IncomingRows, now: float, applied: BatchOutcome) -> None:
         values, times, _ = rows
@@ -82,7 +82,7 @@ class MixtureShard(Shard):
         applied.lineage += births(self.publication, seqs[born], clusters[born], now)
         applied.clusters.append(clusters)
         self._next_cluster += len(born)
-        self.roster.enter(atoms, seqs, times, clusters)
+        self.atom_table.enter(atoms, seqs, times, clusters)
         if self.archive is not None and self.forgetting.settings.leaf_budget is not None:
             self.archive.arrived(self.seq + 1, values, times)
         self.seq += len(values)
@@ -98,20 +98,20 @@ class MixtureShard(Shard):
         if not self.forgetting.settings.forgets:
             self.forgetting.go_on(self.seq, np.empty(0), 0)
             return
-        factor = self.forgetting.advance(self.roster, self.seq)
-        weights = self.chain.atom_rows(self.roster.present)[:, 1] * factor
-        self._leave(self.forgetting.leaving(self.roster, weights), applied, now)
+        factor = self.forgetting.advance(self.atom_table, self.seq)
+        weights = self.chain.atom_rows(self.atom_table.present)[:, 1] * factor
+        self._leave(self.forgetting.leaving(self.atom_table, weights), applied, now)
         if factor < 1.0 and self.chain.n_atoms:
             self.chain.fade(factor)
-            self._regroup(set(self.roster.cluster[self.roster.present].tolist()))
+            self._regroup(set(self.atom_table.cluster[self.atom_table.present].tolist()))
 
     def _leave(self, atoms: Ids, applied: BatchOutcome, now: float) -> None:
         if len(atoms) == 0:
             return
-        atoms = atoms[np.argsort(self.roster.seq[atoms])]
-        applied.departures.append(Departure(self.seq, self.roster.seq[atoms]))
-        touched = set(self.roster.cluster[atoms].tolist())
-        for part in (self.chain.remove, self.roster.leave, self._draws.forget):
+        atoms = atoms[np.argsort(self.atom_table.seq[atoms])]
+        applied.departures.append(Departure(self.seq, self.atom_table.seq[atoms]))
+        touched = set(self.atom_table.cluster[atoms].tolist())
+        for part in (self.chain.remove, self.atom_table.leave, self._draws.forget):
             part(atoms)
         self._arrivals = None  # a block may have lost the members that tied it to its cluster
         applied.lineage += self._retirements(touched, now)
@@ -122,21 +122,23 @@ class MixtureShard(Shard):
 
     def _refine_in_between(self, applied: BatchOutcome) -> None:
         """Refine in windows; arrivals follow the blocks of what they moved."""
-        homes, roster, rounds = self._homes(), self.roster, self.cadence.rounds
+        homes, atom_table, rounds = self._homes(), self.atom_table, self.cadence.rounds
         refinement = self.chain.refine_in_windows(
             rounds,
             lambda atoms, before, after: homes.moved(
-                (before, after), roster.cluster[atoms], roster.size[atoms]
+                (before, after), atom_table.cluster[atoms], atom_table.size[atoms]
             ),
         )
-        applied.refined(refinement, rounds, self.seq, roster.n_observations)
+        applied.refined(refinement, rounds, self.seq, atom_table.n_observations)
 
     def _compact(self, applied: BatchOutcome) -> None:
         """Make room for the observations until the next refinement."""
         budget, room = self.forgetting.settings.leaf_budget, self.cadence.every_records
         if budget is None or self.chain.n_atoms + room <= budget:
             return
-        made, gone = self.bounding.compact(self.chain, self.roster, self.publication, budget, room)
+        made, gone = self.bounding.compact(
+            self.chain, self.atom_table, self.publication, budget, room
+        )
         self._draws.forget(gone)
         applied.reassigned += made
         if (archive := self.archive) is not None:
@@ -148,7 +150,7 @@ class MixtureShard(Shard):
         if budget is None or self.archive is None:
             return
         ended, atoms = self.bounding.expand(
-            self.chain, self.roster, self.archive, budget, self._seen
+            self.chain, self.atom_table, self.archive, budget, self._seen
         )
         self._draws.forget(atoms)
         applied.reassigned += ended
@@ -158,10 +160,10 @@ class MixtureShard(Shard):
         """What speaks against the partition that is shown; None where nobody can say."""
         family, chain = self.chain.family, self.chain
         drawn = self._draws.timely(self.seq, self._n_held)
-        agree = self.groups.agreement(family, self.roster, chain.atom_rows, drawn)
-        return warnings_of(family, self.roster, chain.atom_rows, self.table.totals, agree)
+        agree = self.groups.agreement(family, self.atom_table, chain.atom_rows, drawn)
+        return warnings_of(family, self.atom_table, chain.atom_rows, self.table.totals, agree)
 
     def _told(self, moved: Ids) -> Certainty:
         """How sure the draws are of what is shown, and which clusters make a group."""
-        self.groups.publish(self.chain.family, self.roster, self.chain.atom_rows, moved)
-        return replace(self._draws.certainty(self.roster), group=self.groups.group)
+        self.groups.publish(self.chain.family, self.atom_table, self.chain.atom_rows, moved)
+        return replace(self._draws.certainty(self.atom_table), group=self.groups.group)

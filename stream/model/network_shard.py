@@ -122,18 +122,18 @@ class NetworkShard(Shard):
         number = self.names.get(name)
         if number is None:
             return None
-        return int(self.roster.cluster[self.roster.atoms_of(np.array([number]))[0]])
+        return int(self.atom_table.cluster[self.atom_table.atoms_of(np.array([number]))[0]])
 
     def edge_totals(self, first: int, second: int) -> tuple[float, float]:
         """Sum of the edges from one published cluster to another, and how many pairs there are."""
-        cluster = self.roster.cluster
+        cluster = self.atom_table.cluster
         links = self.chain.edges()
         source, target = cluster[links.source], cluster[links.target]
         between = (source == first) & (target == second)
         if not self.chain.family.directed:
             between |= (source == second) & (target == first)
         n_first, n_second = (
-            int((cluster[self.roster.present] == c).sum()) for c in (first, second)
+            int((cluster[self.atom_table.present] == c).sum()) for c in (first, second)
         )
         n_pairs = float(n_first * (n_second - 1 if first == second else n_second))
         if first == second and not self.chain.family.directed:
@@ -166,11 +166,11 @@ class NetworkShard(Shard):
     @property
     def _n_held(self) -> int:
         """Edges and vertices, each of which is a row."""
-        return self.roster.n_observations + self.chain.n_edges
+        return self.atom_table.n_observations + self.chain.n_edges
 
     def _insert(self, rows: IncomingRows, now: float, applied: BatchOutcome) -> None:
         arrivals = self._homes()
-        old = self.roster.present
+        old = self.atom_table.present
         before = self.chain.degrees[old]
         seqs = self.seq + 1 + np.arange(len(rows.values))
         atoms = self.chain.insert(rows.values, seqs, rows.times)
@@ -182,7 +182,7 @@ class NetworkShard(Shard):
         clusters[at] = placed
         applied.clusters.append(clusters)
         self._next_cluster += len(born)
-        self.roster.enter(vertices, seqs[at], rows.times[at], placed)
+        self.atom_table.enter(vertices, seqs[at], rows.times[at], placed)
         self.names.update((rows.keys[i] or "", int(seqs[i])) for i in at.tolist())
         self.seq += len(rows.values)
         if len(vertices):
@@ -191,7 +191,7 @@ class NetworkShard(Shard):
         if more.any():
             grown = np.zeros((int((more != 0).sum()), DEGREE + 1))
             grown[:, DEGREE] = more[more != 0]
-            self.table.add(self.roster.cluster[old[more != 0]], grown, self.publication)
+            self.table.add(self.atom_table.cluster[old[more != 0]], grown, self.publication)
 
     def _forget(self, applied: BatchOutcome, now: float) -> None:
         """Let time pass: edges fade, or leave, and vertices that have none left."""
@@ -210,7 +210,7 @@ class NetworkShard(Shard):
             self.chain.fade_edges(factor)
             gone |= self.chain.edge_weights() < LEAST_WEIGHT
             self._arrivals = None
-            self._regroup(set(self.roster.cluster[self.roster.present].tolist()))
+            self._regroup(set(self.atom_table.cluster[self.atom_table.present].tolist()))
         if gone.any():
             self._lose(gone, applied, now)
 
@@ -221,13 +221,13 @@ class NetworkShard(Shard):
         """Nothing was compacted."""
 
     def _lose(self, gone: NDArray[np.bool_], applied: BatchOutcome, now: float) -> None:
-        touched = set(self.roster.cluster[self.roster.present].tolist())
+        touched = set(self.atom_table.cluster[self.atom_table.present].tolist())
         seqs, atoms = self.chain.remove_edges(gone)
-        vertices = self.roster.seq[atoms]
+        vertices = self.atom_table.seq[atoms]
         left = set(vertices.tolist())
         self.names = {name: seq for name, seq in self.names.items() if seq not in left}
         applied.departures.append(Departure(self.seq, np.sort(np.concatenate([seqs, vertices]))))
-        self.roster.leave(atoms)
+        self.atom_table.leave(atoms)
         self._draws.forget(atoms)
         self._arrivals = None  # a block may have lost the members that tied it to its cluster
         # Those that stay have fewer edges.

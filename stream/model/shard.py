@@ -51,7 +51,8 @@ __all__ = ["Arrays", "Shard"]
 Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
 
-CHAIN, TABLE, DRAWS, ROSTER, MEMORY = "chain.", "clusters.", "draws.", "roster.", "memory."
+# What snapshots call the parts of a shard: "roster" is the table of atoms.
+CHAIN, TABLE, DRAWS, ATOMS, MEMORY = "chain.", "clusters.", "draws.", "roster.", "memory."
 GROUPS = "groups."
 # `settle` refuses the settings under which anybody would ask.
 _NOT_LENT = "all clusters of this model are coupled: none can be lent to a worker"
@@ -96,7 +97,7 @@ class Shard(ABC):
     ) -> None:
         self.chain = chain
         self.table = ClusterTable(family)
-        self.roster = AtomTable()
+        self.atom_table = AtomTable()
         self.forgetting = Forgetting(memory or MemorySettings())
         self.settle(cadence, self.forgetting.settings)
         self.bounding = Bounding()
@@ -130,7 +131,7 @@ class Shard(ABC):
     @property
     def clusters(self) -> Ids:
         """Published cluster of each observation that is an atom of its own, in order of arrival."""
-        return self.roster.cluster[self.roster.singles]
+        return self.atom_table.cluster[self.atom_table.singles]
 
     def apply(
         self,
@@ -218,7 +219,7 @@ class Shard(ABC):
     @property
     def numbers(self) -> Ids:
         """Numbers of the rows that the model holds, each for itself."""
-        return self.roster.seq[self.roster.singles]
+        return self.atom_table.seq[self.atom_table.singles]
 
     @property
     def unpublished(self) -> bool:
@@ -233,7 +234,7 @@ class Shard(ABC):
     @property
     def _n_held(self) -> int:
         """Records that the model holds."""
-        return self.roster.n_observations
+        return self.atom_table.n_observations
 
     @property
     def _publication_due(self) -> bool:
@@ -253,8 +254,8 @@ class Shard(ABC):
         born : mapping of int to int
             For each cluster the publication when it was born.
         """
-        atoms = self.roster.singles
-        self.roster.cluster[atoms] = shown.clusters
+        atoms = self.atom_table.singles
+        self.atom_table.cluster[atoms] = shown.clusters
         self.publication, self._next_cluster = shown.number, shown.next_cluster
         self._published_seq = covered
         self._arrivals = None
@@ -269,7 +270,7 @@ class Shard(ABC):
             TABLE: self.table.state(),
             DRAWS: self._draws.state(),
             GROUPS: self.groups.state(),
-            ROSTER: self.roster.state(),
+            ATOMS: self.atom_table.state(),
             MEMORY: self.forgetting.state(),
         }
         return {
@@ -293,7 +294,7 @@ class Shard(ABC):
         shard.table = ClusterTable.restore(shard.table.family, taken_from(state, TABLE))
         shard._draws = RecentDraws.restore(taken_from(state, DRAWS))
         shard.groups = PublishedGroups.restore(taken_from(state, GROUPS))
-        shard.roster = AtomTable.restore(taken_from(state, ROSTER))
+        shard.atom_table = AtomTable.restore(taken_from(state, ATOMS))
         shard.forgetting = Forgetting.restore(taken_from(state, MEMORY))
         shard.rounds = LeaseRounds(*state["lease_rounds"].tolist())
         # An earlier Weald put nothing off.
@@ -306,7 +307,9 @@ class Shard(ABC):
     def _homes(self) -> Arrivals:
         """Where the blocks' arrivals go until something else is published."""
         if self._arrivals is None:
-            self._arrivals = Arrivals.settled(self.chain.labels, self.roster, self._next_cluster)
+            self._arrivals = Arrivals.settled(
+                self.chain.labels, self.atom_table, self._next_cluster
+            )
         return self._arrivals
 
     def _retirements(self, touched: set[int], now: float) -> list[LineageEvent]:
@@ -317,8 +320,8 @@ class Shard(ABC):
         ]
 
     def _regroup(self, clusters: set[int]) -> list[tuple[int, int]]:
-        atoms = self.roster.present
-        cluster, rows = self.roster.cluster[atoms], self.chain.atom_rows(atoms)
+        atoms = self.atom_table.present
+        cluster, rows = self.atom_table.cluster[atoms], self.chain.atom_rows(atoms)
         return self.table.regroup(clusters, cluster, rows, self.publication)
 
     def _refine_in_turn(self, applied: BatchOutcome) -> None:
@@ -350,7 +353,7 @@ class Shard(ABC):
             rounds, lambda labels: self._draws.add(labels, self.seq), self.cadence.kernels
         )
         self._arrivals = None
-        applied.refined(refinement, rounds, self.seq, self.roster.n_observations)
+        applied.refined(refinement, rounds, self.seq, self.atom_table.n_observations)
 
     def _refine_in_between(self, applied: BatchOutcome) -> None:
         """Refine at a cost that does not depend on how many atoms there are."""
@@ -361,8 +364,8 @@ class Shard(ABC):
 
         Where workers refine, or records come first, there need not be a refinement just before.
         """
-        roster, present = self.roster, self.roster.present
-        shown = roster.cluster[present]
+        atom_table, present = self.atom_table, self.atom_table.present
+        shown = atom_table.cluster[present]
         put_off = self.cadence.mode == "workers" or self.seq in applied.postponed[-1:]
         if applied.refinements and not put_off:
             refinement = applied.refinements[-1]
@@ -371,18 +374,18 @@ class Shard(ABC):
             log_joints = (self.chain.log_joint(),) * 2
         published, events, changed = publish(
             Published(self.publication, shown, self._next_cluster),
-            self._draws.best(roster, self.chain.labels, self.seq, self._n_held),
+            self._draws.best(atom_table, self.chain.labels, self.seq, self._n_held),
             Moment(self.seq, now),
-            roster.size[present],
+            atom_table.size[present],
         )
         touched = set(shown[changed].tolist()) | set(published.clusters[changed].tolist())
-        roster.cluster[present] = published.clusters
+        atom_table.cluster[present] = published.clusters
         self.publication, self._next_cluster = published.number, published.next_cluster
         self._published_seq = self.seq
         self._arrivals = None
         self._regroup(touched)
         applied.lineage += events
-        applied.reassigned.append(roster.reassignment(self.publication, present[changed]))
+        applied.reassigned.append(atom_table.reassignment(self.publication, present[changed]))
         moved = np.concatenate([shown[changed], published.clusters[changed]])
         # Groups come before the judgement, which looks at them.
         applied.certainties.append(self._told(moved))
@@ -394,7 +397,7 @@ class Shard(ABC):
                 log_joint_before=log_joints[0],
                 log_joint=log_joints[1],
                 n_clusters=len(self.table),
-                n_observations=roster.n_observations,
+                n_observations=atom_table.n_observations,
                 prior_params=self.chain.prior.parameters(),
                 n_atoms=self.chain.n_atoms,
                 disruption=self.chain.disruption,
@@ -469,4 +472,4 @@ class Shard(ABC):
 
     def _told(self, _moved: Ids) -> Certainty:
         """How sure the draws are of what is shown, and which clusters make a group."""
-        return self._draws.certainty(self.roster)
+        return self._draws.certainty(self.atom_table)

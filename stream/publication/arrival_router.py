@@ -56,10 +56,12 @@ class Arrivals:
         self._next_cluster = next_cluster
 
     @classmethod
-    def settled(cls, slots: Ids, roster: AtomTable, next_cluster: int) -> "Arrivals":
+    def settled(cls, slots: Ids, atom_table: AtomTable, next_cluster: int) -> "Arrivals":
         """Where the blocks' arrivals go, by the block slot of every atom by its id (n)."""
-        present = roster.present
-        return cls(slots[present], roster.cluster[present], next_cluster, roster.size[present])
+        present = atom_table.present
+        return cls(
+            slots[present], atom_table.cluster[present], next_cluster, atom_table.size[present]
+        )
 
     def place(self, slots: NDArray[np.integer]) -> tuple[Ids, list[int]]:
         """Assign arrivals, in order.

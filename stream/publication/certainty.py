@@ -94,16 +94,16 @@ class RecentDraws:
         """Whether each draw was made when nearly all that is held now had come."""
         return [seq - after <= _MOST_UNSEEN * held for after in self._after]
 
-    def best(self, roster: AtomTable, labels: NDArray[np.integer], seq: int, held: int) -> Ids:
-        """Partition (n) of the roster's atoms that the draws support, or what is shown now.
+    def best(self, atom_table: AtomTable, labels: NDArray[np.integer], seq: int, held: int) -> Ids:
+        """Partition (n) of the table's atoms that the draws support, or what is shown now.
 
         ``labels`` are the chain's own blocks by atom id; ``seq`` records have come, of which the
         model holds ``held``. What came after a draw is put there where most of its block's other
         members are. Only what is shown now and the draws' own blocks are looked at: the cost is
         that of the observations that draws do not agree on.
         """
-        atoms = roster.present
-        sizes, now = roster.size[atoms], canonical_labels(labels[atoms])
+        atoms = atom_table.present
+        sizes, now = atom_table.size[atoms], canonical_labels(labels[atoms])
         drawn = [_drawn(draw, atoms) for draw in self.timely(seq, held)]
         blocks = int(now.max(initial=0)) + 1
         most = max(_MOST_LOOKED_UP / max(blocks * len(atoms), 1), _FEW_DRAWS)
@@ -111,15 +111,15 @@ class RecentDraws:
         if not drawn or len(atoms) == 0:
             return now
         filled = np.stack([canonical_labels(_filled(draw, now, sizes)) for draw in drawn])
-        shown = canonical_labels(roster.cluster[atoms])
+        shown = canonical_labels(atom_table.cluster[atoms])
         return consensus_partition(
             filled, "vi", [shown], weight=sizes, starts=1, most_work=_MOST_WORK
         )
 
-    def certainty(self, roster: AtomTable) -> Certainty:
+    def certainty(self, atom_table: AtomTable) -> Certainty:
         """Judge the published partition, and return what changed since the last call."""
-        atoms = roster.present
-        clusters, sizes = roster.cluster[atoms], roster.size[atoms]
+        atoms = atom_table.present
+        clusters, sizes = atom_table.cluster[atoms], atom_table.size[atoms]
         judged = judge([_drawn(draw, atoms) for draw in self._draws], clusters, sizes)
         ids, place = numbered(clusters)
         weight = np.where(np.isnan(judged.probability), 0, sizes)
@@ -130,17 +130,17 @@ class RecentDraws:
             for values in judged
         ]
         percent = np.rint(np.nan_to_num(np.stack(judged)) * PERCENT).astype(np.uint8)
-        told = np.full((2, roster.end), _UNTOLD, dtype=np.uint8)
+        told = np.full((2, atom_table.end), _UNTOLD, dtype=np.uint8)
         told[:, : self._told.shape[1]] = self._told
         seen = weight > 0
-        changed = (told[:, atoms] != percent).any(axis=0) & (roster.seq[atoms] > 0) & seen
+        changed = (told[:, atoms] != percent).any(axis=0) & (atom_table.seq[atoms] > 0) & seen
         told[:, atoms[changed]] = percent[:, changed]
         self._told = told
         whole = tuple(
             float(np.average(values[seen], weights=weight[seen])) if seen.any() else math.nan
             for values in judged
         )
-        told_of = roster.seq[atoms[changed]]
+        told_of = atom_table.seq[atoms[changed]]
         return Certainty(
             told_of, percent[:, changed], ids, means[0], means[1], (whole[0], whole[1])
         )

@@ -57,29 +57,29 @@ class PublishedGroups:
     def publish(
         self,
         family: Any,
-        roster: AtomTable,
+        atom_table: AtomTable,
         rows_of: Callable[[Ids], NDArray[np.float64]],
         moved: Ids,
     ) -> None:
-        """Tell the groups of the clusters that the roster's atoms are in now.
+        """Tell the groups of the clusters that the table's atoms are in now.
 
         Parameters
         ----------
         family : NamedTuple
-        roster : AtomTable
+        atom_table : AtomTable
         rows_of : callable
             Statistics (n, m) of atoms (n).
         moved : ndarray of int64
             Clusters that each observation that was moved left, and those that it went to.
         """
-        atoms = roster.present
-        ids, place = numbered(roster.cluster[atoms])
+        atoms = atom_table.present
+        ids, place = numbered(atom_table.cluster[atoms])
         if len(ids) == 0:
             self.cluster, self.group = ids, ids
             self._size, self._change = ids, np.empty(0)
             self._valleys = np.empty((0, 0))
             return
-        size = np.bincount(place, weights=roster.size[atoms]).astype(np.int64)
+        size = np.bincount(place, weights=atom_table.size[atoms]).astype(np.int64)
         known = self._carry_over(ids, size, moved)
         members, owner = members_of(place, np.arange(len(ids)), _MEMBERS)
         rows = rows_of(atoms[members])
@@ -89,7 +89,7 @@ class PublishedGroups:
     def agreement(
         self,
         family: Any,
-        roster: AtomTable,
+        atom_table: AtomTable,
         rows_of: Callable[[Ids], NDArray[np.float64]],
         draws: Sequence[NDArray[np.int32]],
     ) -> float | None:
@@ -100,7 +100,7 @@ class PublishedGroups:
         Parameters
         ----------
         family : NamedTuple
-        roster : AtomTable
+        atom_table : AtomTable
             Its atoms are in the clusters of the newest publication.
         rows_of : callable
             Statistics (n, m) of atoms (n).
@@ -109,16 +109,16 @@ class PublishedGroups:
         """
         found = []
         for at in np.unique(np.linspace(0, len(draws) - 1, min(_DRAWS, len(draws))).astype(int)):
-            atoms = roster.present
+            atoms = atom_table.present
             atoms = atoms[atoms < len(draws[at])]
             atoms = atoms[draws[at][atoms] >= 0]
             blocks, place = numbered(draws[at][atoms])
             if not 0 < len(blocks) <= _MOST_CLUSTERS:
                 continue
-            size = np.bincount(place, weights=roster.size[atoms]).astype(np.int64)
+            size = np.bincount(place, weights=atom_table.size[atoms]).astype(np.int64)
             members, owner = members_of(place, np.arange(len(blocks)), _MEMBERS)
             tree, _ = group_tree_of_rows(family, rows_of(atoms[members]), owner, size)
-            shown = self.group[np.searchsorted(self.cluster, roster.cluster[atoms])]
+            shown = self.group[np.searchsorted(self.cluster, atom_table.cluster[atoms])]
             found.append(adjusted_rand_index(tree.cut()[place], shown))
         return float(np.mean(found)) if found else None
 

@@ -22,7 +22,7 @@ _ASKED = 200
 
 def warnings_of(
     family: Any,
-    roster: AtomTable,
+    atom_table: AtomTable,
     rows_of: Callable[[Ids], Rows],
     totals_of: Callable[[Ids], Rows],
     groups_agree: float | None = None,
@@ -32,19 +32,19 @@ def warnings_of(
     Parameters
     ----------
     family : NamedTuple
-    roster : AtomTable
+    atom_table : AtomTable
     rows_of, totals_of : callable
         Statistics of atoms (n, m), and of clusters (k, m), by their ids.
     groups_agree : float, optional
         How far the groups of recent draws agree with those that are shown (adjusted Rand index).
     """
-    atoms = roster.present
-    ids, place = numbered(roster.cluster[atoms])
+    atoms = atom_table.present
+    ids, place = numbered(atom_table.cluster[atoms])
     if len(ids) == 0:
         return []
-    sizes = np.bincount(place, weights=roster.size[atoms]).astype(np.int64)
+    sizes = np.bincount(place, weights=atom_table.size[atoms]).astype(np.int64)
     asked = np.linspace(0, len(atoms) - 1, min(len(atoms), _ASKED)).astype(np.int64)
-    asked = asked[roster.size[atoms[asked]] == 1]
+    asked = asked[atom_table.size[atoms[asked]] == 1]
     gain = None
     if len(ids) > 1 and len(asked):
         gain = _gain_over_one(family, rows_of(atoms[asked]), place[asked], totals_of(ids))

@@ -12,10 +12,10 @@ def faults_of(shard: Shard) -> list[str]:
 
     Linear in the atoms, and fast enough for every start.
     """
-    chain, roster, present = shard.chain, shard.roster, shard.roster.present
+    chain, atom_table, present = shard.chain, shard.atom_table, shard.atom_table.present
     counts = chain.n_atoms, chain.n_observations
-    if counts != (len(present), roster.n_observations) or counts[1] > shard.seq:
-        known = f"{len(present)} of {roster.n_observations}, among {shard.seq} observations"
+    if counts != (len(present), atom_table.n_observations) or counts[1] > shard.seq:
+        known = f"{len(present)} of {atom_table.n_observations}, among {shard.seq} observations"
         return [f"{counts[0]} atoms of {counts[1]} observations, known as {known}"]
     if len(present) == 0:
         return []
@@ -25,4 +25,4 @@ def faults_of(shard: Shard) -> list[str]:
     rows = chain.atom_rows(present)
     if not np.isfinite(rows).all():
         return [*faults, "the statistics of an observation are not finite"]
-    return faults + shard.table.faults(roster.cluster[present], rows)
+    return faults + shard.table.faults(atom_table.cluster[present], rows)

@@ -197,7 +197,7 @@ def first_difference(
     As of the model's own publication, so that it may be asked of a stream that moves on. `breathe`
     is called with 0 now and then: on a long stream this takes a while, too.
     """
-    own, clusters = shard.roster.seq[shard.roster.singles], shard.clusters
+    own, clusters = shard.atom_table.seq[shard.atom_table.singles], shard.clusters
     for here, cluster in _shown(reader, stream, shard.publication, own):
         if breathe is not None:
             breathe(0)
@@ -247,7 +247,7 @@ def adopt(reader: SqlReader, stream: str, shard: Shard) -> None:
     newest = reader.publications(stream, limit=1)
     number, covered = (newest[-1].number, newest[-1].seq) if newest else (0, 0)
     rows = reader.clusters(stream, include_retired=True)
-    own, clusters = shard.roster.seq[shard.roster.singles], shard.clusters.copy()
+    own, clusters = shard.atom_table.seq[shard.atom_table.singles], shard.clusters.copy()
     for here, cluster in _shown(reader, stream, number, own):
         clusters[here] = cluster
     published = Published(number, clusters, max((row.cluster for row in rows), default=0) + 1)

@@ -297,7 +297,9 @@ def compare(reader: SqlReader, stream: str, earlier: int, later: int) -> Differe
         When one of them cannot be used.
     """
     before, after = usable(reader, stream, earlier), usable(reader, stream, later)
-    earlier_seq, later_seq = (each.roster.seq[each.roster.singles] for each in (before, after))
+    earlier_seq, later_seq = (
+        each.atom_table.seq[each.atom_table.singles] for each in (before, after)
+    )
     both, here, there = np.intersect1d(
         earlier_seq, later_seq, assume_unique=True, return_indices=True
     )

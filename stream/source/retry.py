@@ -50,14 +50,14 @@ class RetryPolicy:
     ----------
     source : Source
         Paused in between, and polled, so that its broker does not take the partitions away.
-    watch : Telemetry
+    telemetry : Telemetry
     stopping : callable
         Whether the process has been told to stop; then the failure is final.
     """
 
-    def __init__(self, source: Source, watch: Telemetry, stopping: Callable[[], bool]) -> None:
+    def __init__(self, source: Source, telemetry: Telemetry, stopping: Callable[[], bool]) -> None:
         self._source = source
-        self._watch = watch
+        self._telemetry = telemetry
         self._stopping = stopping
         self._unanswered = Backoff()
         self._away = False
@@ -68,13 +68,13 @@ class RetryPolicy:
             messages = self._source.poll(timeout_s)
         except SourceUnavailable as error:
             self._away = True
-            self._watch.away("kafka", str(error))
+            self._telemetry.away("kafka", str(error))
             time.sleep(self._unanswered.delay())
             return []
         if self._away:
             self._away = False
             self._unanswered.reset()
-            self._watch.back("kafka")
+            self._telemetry.back("kafka")
         return messages
 
     def until_done(self, target: str, operation: Callable[[], T]) -> T:
@@ -92,12 +92,12 @@ class RetryPolicy:
             try:
                 result = operation()
             except (StorageUnavailable, SourceUnavailable) as error:
-                self._watch.away(target, str(error))
+                self._telemetry.away(target, str(error))
                 if self._stopping():
                     raise
                 self.rest(backoff.delay())
             else:
-                self._watch.back(target)
+                self._telemetry.back(target)
                 return result
 
     def rest(self, seconds: float) -> None:
@@ -109,24 +109,24 @@ class RetryPolicy:
             When the partitions changed hands.
         """
         self._source.pause()
-        self._watch.paused()
+        self._telemetry.paused()
         try:
             end = time.monotonic() + seconds
             while (left := end - time.monotonic()) > 0 and not self._stopping():
                 self._poll_paused(min(left, 0.2))
-                self._watch.health.progress()
+                self._telemetry.health.progress()
                 changes = self._source.take_changes()
                 if changes:
                     raise Rebalanced(f"the partitions were {changes[-1].kind} during a retry")
         finally:
             self._source.resume()
-            self._watch.resumed()
+            self._telemetry.resumed()
 
     def _poll_paused(self, timeout_s: float) -> None:
         began = time.monotonic()
         try:
             self._source.poll(timeout_s)
         except SourceUnavailable as error:
-            self._watch.away("kafka", str(error))
+            self._telemetry.away("kafka", str(error))
         # A paused consumer may return at once; that must not become a busy loop.
         time.sleep(max(timeout_s - (time.monotonic() - began), 0.0))

@@ -95,19 +95,19 @@ class AtomTable:
         )
 
     def state(self) -> Arrays:
-        """Arrays from which `restore` makes the roster again."""
+        """Arrays from which `restore` makes the table again."""
         return {name: getattr(self, name)[: self.end].copy() for name in _COLUMNS}
 
     @classmethod
     def restore(cls, state: Arrays) -> "AtomTable":
         """Undo `state`."""
-        roster = cls()
-        roster.end = len(state["seq"])
-        roster._reserve(roster.end)
+        atom_table = cls()
+        atom_table.end = len(state["seq"])
+        atom_table._reserve(atom_table.end)
         for name in _COLUMNS:
-            getattr(roster, name)[: roster.end] = state[name]
-        roster.n_observations = int(roster.size.sum())
-        return roster
+            getattr(atom_table, name)[: atom_table.end] = state[name]
+        atom_table.n_observations = int(atom_table.size.sum())
+        return atom_table
 
     def _reserve(self, n: int) -> None:
         room = len(self.seq)

@@ -214,7 +214,7 @@ class Telemetry:
     def standing(self, writer: Writer, lag: Mapping[TopicPartition, int], held: Held) -> None:
         """Tell how large the model is, and how far SQL is behind each partition's end."""
         if writer.shard is not None and writer.spec is not None:
-            n = writer.shard.roster.n_observations
+            n = writer.shard.atom_table.n_observations
             self.metrics.model_size(n, len(writer.shard.table))
             chain = writer.shard.chain
             self.metrics.unsaved(writer.unsaved)

@@ -175,6 +175,8 @@ def write(run: Run, order: str) -> None:
         topic = KafkaSource(kafka, plan.stream.name, plan.stream.batch_records)
         source = Topic(topic, run.ends)
     settings = StorageSettings(url=run.database, busy_timeout_seconds=10.0)
-    watch = Telemetry(Metrics(plan.stream.name, reasons=[str(each) for each in Reason]), Health())
+    telemetry = Telemetry(
+        Metrics(plan.stream.name, reasons=[str(each) for each in Reason]), Health()
+    )
     with SqlStore(settings) as store:
-        Engine(plan, source, store, Sinks(), watch).run()
+        Engine(plan, source, store, Sinks(), telemetry).run()

@@ -60,22 +60,22 @@ def main() -> None:
 
     if orders.step:
         arm(f"{orders.step}:{orders.count}")
-    outlets = Sinks()
+    sinks = Sinks()
     source: FileSource | KafkaSource
     if orders.stream.source == "kafka":
         source = KafkaSource(orders.kafka, NAME, orders.stream.batch_records)
-        outlets.dead_letters = KafkaDeadLetters(orders.kafka, NAME)
+        sinks.dead_letters = KafkaDeadLetters(orders.kafka, NAME)
     else:
         source = FileSource(orders.stream)
     store = SqlStore(StorageSettings(url=orders.database, busy_timeout_seconds=5.0))
     plan = StreamConfig(orders.stream, SCHEMA, MODEL, CADENCE)
     if orders.edges:
         plan = StreamConfig(orders.stream, network.SCHEMA, network.MODEL, network.CADENCE)
-    engine = Engine(plan, source, store, outlets)
+    engine = Engine(plan, source, store, sinks)
     signal.signal(signal.SIGTERM, lambda *_: engine.stop())
     engine.run()
-    if outlets.dead_letters is not None:
-        outlets.dead_letters.close()
+    if sinks.dead_letters is not None:
+        sinks.dead_letters.close()
     store.close()
 
 

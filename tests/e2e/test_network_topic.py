@@ -111,7 +111,8 @@ def _streamed(shard: NetworkShard) -> NDArray[np.int64]:
 def _fitted(shard: NetworkShard, pairs: list[tuple[str, str]]) -> NDArray[np.int64]:
     """Draws of the batch fit of the same edges."""
     atom = {
-        name: int(shard.roster.atoms_of(np.array([seq]))[0]) for name, seq in shard.names.items()
+        name: int(shard.atom_table.atoms_of(np.array([seq]))[0])
+        for name, seq in shard.names.items()
     }
     source, target = (np.array([atom[pair[side]] for pair in pairs]) for side in (0, 1))
     edges = make_network(len(atom), Links(source, target, np.ones(len(pairs))))

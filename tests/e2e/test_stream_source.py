@@ -380,7 +380,7 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
             if step == "poll" and counted(store) >= n:
                 engine.stop()
 
-        engine = Engine(plan, source, store, watch=Hook(enough))
+        engine = Engine(plan, source, store, telemetry=Hook(enough))
         if decision is not None:
             engine.go_on_with(decision)
         engine.run()

@@ -161,11 +161,11 @@ class Scene:
         Worker(Copying(self._settings(), NAME), SETTINGS, worker_name()).run()
 
     def _write(self) -> None:
-        watch = Paced(self.order)
+        telemetry = Paced(self.order)
         with self.store() as store:
-            engine = Engine(self.plan, FileSource(self.plan.stream), store, watch=watch)
+            engine = Engine(self.plan, FileSource(self.plan.stream), store, telemetry=telemetry)
             queue = LeaseQueue(self._settings(), NAME)
-            engine.refine_by(Refinery(SETTINGS, queue, store, watch))
+            engine.refine_by(Refinery(SETTINGS, queue, store, telemetry))
             engine.run()
 
     def run(self) -> None:

@@ -49,8 +49,8 @@ def _empty_totals(family: Any, n_groups: int) -> Rows:
     return np.zeros((n_groups, 2 + 2 * len(family.a)))
 
 
-def _each_alone(groups: PublishedGroups, _family: Any, roster: AtomTable, *_: object) -> None:
-    groups.cluster = np.unique(roster.cluster[roster.present])
+def _each_alone(groups: PublishedGroups, _family: Any, atom_table: AtomTable, *_: object) -> None:
+    groups.cluster = np.unique(atom_table.cluster[atom_table.present])
     groups.group = groups.cluster
 
 

@@ -42,7 +42,7 @@ class KilledError(BaseException):
 
 
 class Hook(Telemetry):
-    """A watch that calls back before each labelled step with the step's name and its count."""
+    """Telemetry that calls back before each labelled step with the step's name and its count."""
 
     def __init__(self, before: Callable[[str, int], None]) -> None:
         super().__init__(Metrics(NAME, reasons=[str(reason) for reason in Reason]), Health())
@@ -105,10 +105,10 @@ def run(
     plan: StreamConfig,
     store: SqlStore,
     before: Callable[[str, int], None] = lambda _name, _count: None,
-    outlets: Sinks | None = None,
+    sinks: Sinks | None = None,
 ) -> Engine:
     """Run the engine over the plan's file until it ends."""
-    engine = Engine(plan, FileSource(plan.stream), store, outlets, Hook(before))
+    engine = Engine(plan, FileSource(plan.stream), store, sinks, Hook(before))
     engine.run()
     return engine
 

@@ -76,7 +76,7 @@ def test_within_the_budget_everything_is_there(whole: tuple[SqlStore, Engine]) -
     shard = writer.shard
     assert isinstance(shard, MixtureShard)
     assert shard.chain.n_atoms <= BUDGET
-    assert shard.chain.n_observations == shard.roster.n_observations == N
+    assert shard.chain.n_observations == shard.atom_table.n_observations == N
     assert chain_faults(shard.chain) == 0
     assert max(row.n_atoms or 0 for row in store.publications("stream")) <= BUDGET
     assert shard.bounding.next_bundle > 1
@@ -98,19 +98,21 @@ def test_members_are_in_sql(whole: tuple[SqlStore, Engine]) -> None:
     writer = engine._ownership.writer
     assert writer is not None
     assert writer.shard is not None
-    roster = writer.shard.roster
+    atom_table = writer.shard.atom_table
     values = values_of(N)
-    seen: list[int] = roster.seq[roster.present][roster.seq[roster.present] > 0].tolist()
+    seen: list[int] = atom_table.seq[atom_table.present][
+        atom_table.seq[atom_table.present] > 0
+    ].tolist()
     archive = Archive(store, "stream")
-    for atom in roster.present[roster.seq[roster.present] < 0].tolist():
-        found = archive.observations(-int(roster.seq[atom]))
+    for atom in atom_table.present[atom_table.seq[atom_table.present] < 0].tolist():
+        found = archive.observations(-int(atom_table.seq[atom]))
         assert found is not None
         seqs, rows, _ = found
-        assert len(seqs) == roster.size[atom]
+        assert len(seqs) == atom_table.size[atom]
         assert (rows == values[seqs - 1]).all()
         keys = [f"k{seq - 1}" for seq in seqs.tolist()]
         assert {row.cluster for row in store.assignments("stream", keys)} == {
-            int(roster.cluster[atom])
+            int(atom_table.cluster[atom])
         }
         seen += seqs.tolist()
     assert sorted(seen) == list(range(1, N + 1))
@@ -163,7 +165,7 @@ def test_what_looks_torn_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert isinstance(shard, MixtureShard)
     assert chain_faults(shard.chain) == 0
     # Expansions took bundles' numbers away that compactions gave.
-    bundles = -shard.roster.seq[shard.roster.seq < 0]
+    bundles = -shard.atom_table.seq[shard.atom_table.seq < 0]
     assert 0 < len(bundles) < shard.bounding.next_bundle - 1
     # A commit that carries an expansion carries a snapshot, since a replay cannot repeat it.
     assert len(store.snapshots("stream")) > 1

@@ -21,10 +21,10 @@ def padded(draws: list[NDArray[np.int32]], n: int) -> list[NDArray[np.int32]]:
 
 def roster_of(clusters: Labels) -> AtomTable:
     """One observation an atom, in order."""
-    roster = AtomTable()
+    atom_table = AtomTable()
     n = len(clusters)
-    roster.enter(np.arange(n), 1 + np.arange(n), np.zeros(n), clusters)
-    return roster
+    atom_table.enter(np.arange(n), 1 + np.arange(n), np.zeros(n), clusters)
+    return atom_table
 
 
 def slow(draws: list[NDArray[np.int32]], clusters: Labels, i: int) -> tuple[float, float]:
@@ -73,18 +73,18 @@ def test_only_the_newest_draws_count(rng: Generator) -> None:
 
 def test_what_changed_is_told_once() -> None:
     clusters = np.repeat([1, 2], 4000)
-    roster, recent = roster_of(clusters), RecentDraws()
+    atom_table, recent = roster_of(clusters), RecentDraws()
     recent.add(clusters, 8000)
-    assert recent.certainty(roster).seq.tolist() == list(range(1, 8001))
-    assert recent.certainty(roster).seq.tolist() == []
+    assert recent.certainty(atom_table).seq.tolist() == list(range(1, 8001))
+    assert recent.certainty(atom_table).seq.tolist() == []
     other = clusters.copy()
     other[-1] = 3
     recent.add(other, 8000)
     again = RecentDraws.restore(recent.state())
     # One of thousands is less than half a percent of what the others are with.
-    assert recent.certainty(roster).seq.tolist() == [8000]
-    assert again.certainty(roster).seq.tolist() == list(range(1, 8001))
-    assert again.certainty(roster).cluster.tolist() == [1, 2]
+    assert recent.certainty(atom_table).seq.tolist() == [8000]
+    assert again.certainty(atom_table).seq.tolist() == list(range(1, 8001))
+    assert again.certainty(atom_table).cluster.tolist() == [1, 2]
 
 
 def test_an_atom_of_many_observations_counts_as_many() -> None:
@@ -98,14 +98,14 @@ def test_an_atom_of_many_observations_counts_as_many() -> None:
 
 def test_the_id_of_one_that_left_says_nothing_of_the_next() -> None:
     clusters = np.array([1, 1, 2])
-    roster, recent = roster_of(clusters), RecentDraws()
+    atom_table, recent = roster_of(clusters), RecentDraws()
     recent.add(np.array([0, 0, 1]), 3)
-    recent.certainty(roster)
+    recent.certainty(atom_table)
     recent.forget(np.array([1]))
-    roster.leave(np.array([1]))
-    roster.enter(np.array([1]), np.array([4]), np.zeros(1), np.array([2]))
+    atom_table.leave(np.array([1]))
+    atom_table.enter(np.array([1]), np.array([4]), np.zeros(1), np.array([2]))
     recent.add(np.array([0, 1, 1]), 4)
-    told = recent.certainty(roster)
+    told = recent.certainty(atom_table)
     assert told.seq.tolist() == [4]
     assert told.percent.tolist() == [[100], [100]]
 
@@ -121,10 +121,10 @@ def test_the_best_is_no_worse_than_any_draw_or_what_is_shown(rng: Generator) -> 
     truth = np.arange(200) % 4
     draws = [np.where(rng.random(200) < 0.2, rng.integers(0, 6, 200), truth) for _ in range(12)]
     shown = np.where(rng.random(200) < 0.3, rng.integers(0, 4, 200), truth)
-    roster, recent = roster_of(shown), RecentDraws()
+    atom_table, recent = roster_of(shown), RecentDraws()
     for draw in draws:
         recent.add(draw, len(draw))
-    best = recent.best(roster, draws[-1], 200, 200)
+    best = recent.best(atom_table, draws[-1], 200, 200)
     every = np.stack([canonical_labels(draw) for draw in draws])
     others = [expected_loss(every, canonical_labels(each), "vi") for each in [*draws, shown]]
     assert expected_loss(every, best, "vi") < min(others)
@@ -134,16 +134,16 @@ def test_the_best_is_no_worse_than_any_draw_or_what_is_shown(rng: Generator) -> 
 def test_what_came_after_a_draw_is_with_its_like(rng: Generator) -> None:
     """A draw of less than nine tenths of the records is passed over."""
     truth = np.arange(100) % 3
-    roster, recent = roster_of(truth), RecentDraws()
+    atom_table, recent = roster_of(truth), RecentDraws()
     recent.add(np.zeros(60, dtype=np.int64), 60)
     for n in (90, 95, 100):
         recent.add(rng.permutation(7)[truth[:n]], n)
-    assert adjusted_rand_index(recent.best(roster, truth + 5, 100, 100), truth) == 1.0
+    assert adjusted_rand_index(recent.best(atom_table, truth + 5, 100, 100), truth) == 1.0
 
 
 def test_without_draws_the_best_is_the_chain_s_own() -> None:
-    roster = roster_of(np.array([1, 1, 2, 2]))
-    assert RecentDraws().best(roster, np.array([4, 0, 0, 0]), 4, 4).tolist() == [0, 1, 1, 1]
+    atom_table = roster_of(np.array([1, 1, 2, 2]))
+    assert RecentDraws().best(atom_table, np.array([4, 0, 0, 0]), 4, 4).tolist() == [0, 1, 1, 1]
 
 
 def test_no_draws() -> None:

@@ -279,7 +279,7 @@ def test_two_groups_do_not_fence_each_other_for_ever(tmp_path: Path) -> None:
     store = new_store(tmp_path)
     plan = plan_for(records_file(tmp_path, N))
     other = claimed_by(store, owned_by("m", "theirs"))
-    engine = Engine(plan, OfGroup(plan.stream), store, watch=Hook(other))
+    engine = Engine(plan, OfGroup(plan.stream), store, telemetry=Hook(other))
     with pytest.raises(StreamConflict, match=r"by the consumer group 'theirs' now; .* 'ours'"):
         engine.run()
     assert store.position(NAME).owner == "m of group theirs"
@@ -298,7 +298,7 @@ def test_a_fence_of_the_same_group_or_of_a_person_is_no_conflict(
             source._changes.append(Change("assigned", tuple(source.assignment())))
 
     source = OfGroup(plan.stream)
-    Engine(plan, source, store, watch=Hook(interfere)).run()
+    Engine(plan, source, store, telemetry=Hook(interfere)).run()
     assert outcome(store) == undisturbed
 
 
@@ -331,7 +331,7 @@ def test_a_group_that_counts_from_the_start_is_believed_after_a_while(
     def run_under(generation: int, before: Callable[[str, int], None]) -> None:
         source = Counted(plan.stream)
         source.counted = generation
-        source.engine = Engine(plan, source, store, watch=Hook(before))
+        source.engine = Engine(plan, source, store, telemetry=Hook(before))
         source.engine.run()
 
     with pytest.raises(KilledError):
@@ -355,7 +355,7 @@ def test_a_member_that_was_lost_and_taken_in_again_begins_a_new_tenure(
             source._changes += [Change("lost", places), Change("assigned", places)]
 
     source = Counted(plan.stream)
-    source.engine = Engine(plan, source, store, watch=Hook(interfere))
+    source.engine = Engine(plan, source, store, telemetry=Hook(interfere))
     source.engine.run()
     assert outcome(store) == undisturbed
     assert store.position(NAME).owner == owned_by("second", "ours")

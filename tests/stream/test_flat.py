@@ -126,7 +126,7 @@ def test_windows_follow_what_leaves() -> None:
     cadence = msgspec.structs.replace(CADENCE, every_records=50, publish_every_records=100)
     shard = free_shard(MODEL, cadence, values[:60], MemorySettings(window_records=400))
     shard.apply(values, 0.0)
-    present = shard.roster.present
+    present = shard.atom_table.present
     assert len(present) == shard.chain.n_atoms == 400
-    assert shard.roster.n_observations == shard.chain.n_observations == 400
+    assert shard.atom_table.n_observations == shard.chain.n_observations == 400
     assert (shard.chain.labels[present] >= 0).all()

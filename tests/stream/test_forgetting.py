@@ -52,17 +52,17 @@ def moved(n: int) -> NDArray[np.float64]:
 
 
 def consistent(shard: MixtureShard) -> None:
-    """The chain, the roster and the table of clusters tell the same."""
+    """The chain, the table of atoms and that of clusters tell the same."""
     assert chain_faults(shard.chain) == 0
-    roster, present = shard.roster, shard.roster.present
+    atom_table, present = shard.atom_table, shard.atom_table.present
     assert present.tolist() == np.flatnonzero(shard.chain.labels >= 0).tolist()
     rows = {row.cluster: row for row in shard.table.take_changes(1) if not row.retired_publication}
     for cluster, row in rows.items():
-        members = present[roster.cluster[present] == cluster]
-        assert row.n_observations == roster.size[members].sum()
+        members = present[atom_table.cluster[present] == cluster]
+        assert row.n_observations == atom_table.size[members].sum()
         total = shard.chain.atom_rows(members).sum(axis=0)
         np.testing.assert_allclose(row.statistics, total, atol=1e-8)
-    assert set(roster.cluster[present].tolist()) == set(shard.table._slots)
+    assert set(atom_table.cluster[present].tolist()) == set(shard.table._slots)
 
 
 def test_the_newest_so_many(rng: np.random.Generator) -> None:
@@ -73,7 +73,7 @@ def test_the_newest_so_many(rng: np.random.Generator) -> None:
         total.extend(shard.apply(part, 0.0))
         consistent(shard)
         oldest = shard.seq - shard.seq % 50 - 120
-        assert sorted(shard.roster.seq[shard.roster.present]) == list(
+        assert sorted(shard.atom_table.seq[shard.atom_table.present]) == list(
             range(max(oldest, 0) + 1, shard.seq + 1)
         )
     departed = np.concatenate([each.seq for each in total.departures])
@@ -83,7 +83,7 @@ def test_the_newest_so_many(rng: np.random.Generator) -> None:
     first = int(total.clusters[0][0])
     (end,) = [e for e in total.lineage if e.kind == "retire" and e.cluster == first]
     assert 300 < end.seq <= 420 + 50
-    assert first not in shard.roster.cluster
+    assert first not in shard.atom_table.cluster
     assert total.publications[-1].n_observations == 120
 
 
@@ -95,8 +95,8 @@ def test_statistics_are_those_of_what_is_left() -> None:
     rows = np.zeros((N, statistics_width(shard.chain.family)))
     for r in range(N):
         observe(shard.chain.family, values, r, rows, r)
-    present = shard.roster.present
-    assert (shard.chain.atom_rows(present) == rows[shard.roster.seq[present] - 1]).all()
+    present = shard.atom_table.present
+    assert (shard.chain.atom_rows(present) == rows[shard.atom_table.seq[present] - 1]).all()
 
 
 def test_by_the_records_own_time() -> None:
@@ -110,7 +110,7 @@ def test_by_the_records_own_time() -> None:
         consistent(shard)
     # The clock stands in the middle of the last fifty.
     left = np.concatenate([each.seq for each in total.departures])
-    kept = shard.roster.seq[shard.roster.present]
+    kept = shard.atom_table.seq[shard.atom_table.present]
     assert 334 in kept
     assert 556 in left
     assert min(seq for seq in kept.tolist() if seq != 334) == 476
@@ -125,8 +125,8 @@ def test_half_life(by: str) -> None:
         shard = shard_of(MemorySettings(half_life_seconds=20.0))
     shard.apply(values_of(1500), 0.0, times=np.arange(1500) / 5)
     consistent(shard)
-    present = shard.roster.present
-    rows, seq = shard.chain.atom_rows(present), shard.roster.seq[present]
+    present = shard.atom_table.present
+    rows, seq = shard.chain.atom_rows(present), shard.atom_table.seq[present]
     # An observation is whole at the refinement before which it came, and halves every hundred.
     ticks = (shard.seq - seq) // 50 + 1
     if by == "records":
@@ -205,16 +205,16 @@ def test_settings_survive_a_snapshot() -> None:
     ):
         assert load_memory(saved_memory(memory)) == memory
     forgetting = Forgetting(MemorySettings(half_life_seconds=2.0))
-    roster = AtomTable()
-    roster.enter(
+    atom_table = AtomTable()
+    atom_table.enter(
         np.arange(3), 1 + np.arange(3), np.array([1.0, 5.0, 6.0]), np.ones(3, dtype=np.int64)
     )
-    assert forgetting.advance(roster, 3) == 1.0
+    assert forgetting.advance(atom_table, 3) == 1.0
     again = Forgetting.restore(forgetting.state())
-    roster.enter(
+    atom_table.enter(
         np.arange(3, 5), np.array([4, 5]), np.array([7.0, 7.0]), np.ones(2, dtype=np.int64)
     )
-    assert again.advance(roster, 5) == forgetting.advance(roster, 5) == 0.5
+    assert again.advance(atom_table, 5) == forgetting.advance(atom_table, 5) == 0.5
     with pytest.raises(ValueError, match="not both"):
         MemorySettings(half_life_records=1.0, half_life_seconds=1.0)
     with pytest.raises(msgspec.ValidationError):
@@ -238,6 +238,6 @@ def test_everything_leaves(tmp_path: Path) -> None:
     shard = shard_of(MemorySettings(window_seconds=1.0))
     shard.apply(values_of(50), 0.0, times=np.arange(50.0))
     shard.apply(values_of(50), 0.0, times=np.full(50, 1e6))
-    assert shard.roster.n_observations == 50
+    assert shard.atom_table.n_observations == 50
     path = write_lines(tmp_path / "x.jsonl", [line_of(i, r) for i, r in enumerate(values_of(70))])
     run(replace(plan_for(path), memory=MemorySettings(window_records=1)), new_store(tmp_path))

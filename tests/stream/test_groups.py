@@ -18,9 +18,9 @@ Labels = NDArray[np.int64]
 
 def roster_of(clusters: Labels) -> AtomTable:
     """One observation an atom, in order."""
-    roster, n = AtomTable(), len(clusters)
-    roster.enter(np.arange(n), 1 + np.arange(n), np.zeros(n), clusters)
-    return roster
+    atom_table, n = AtomTable(), len(clusters)
+    atom_table.enter(np.arange(n), 1 + np.arange(n), np.zeros(n), clusters)
+    return atom_table
 
 
 def published(
@@ -75,9 +75,9 @@ def test_draws_that_part_other_kinds_are_told(rng: Generator) -> None:
     rows = totals_of_groups(family, values, np.arange(len(values)), len(values))
 
     def agreement(*draws: Labels) -> float | None:
-        roster = roster_of(clusters)
+        atom_table = roster_of(clusters)
         return groups.agreement(
-            family, roster, lambda at: rows[at], [draw.astype(np.int32) for draw in draws]
+            family, atom_table, lambda at: rows[at], [draw.astype(np.int32) for draw in draws]
         )
 
     # Other clusters of the same kinds, the last hundred not seen.

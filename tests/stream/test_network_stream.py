@@ -176,7 +176,7 @@ def test_a_window_holds_the_newest_edges(tmp_path: Path, memory: dict[str, float
     shard = usable(store, NAME, store.snapshots(NAME)[0].number)
     held = shown_network(store, NAME)
     recent = pairs[-60:] if "window_records" in memory else held.names
-    assert len(shard.roster.present) == len(held.names)
+    assert len(shard.atom_table.present) == len(held.names)
     if "window_records" in memory:
         assert set(held.names) == {name for pair in recent for name in pair}
     rows = store.assignments(NAME, ["hub", "s9", "s1"], limit=5)
@@ -188,7 +188,7 @@ def test_a_window_holds_the_newest_edges(tmp_path: Path, memory: dict[str, float
     assert len(left["s9"]) == 1
     assert left["s9"][0] is not None
     assert all(row.left_seq is None or row.left_seq > row.seq for row in rows)
-    shown = held.roster.cluster[held.roster.present].tolist()
+    shown = held.atom_table.cluster[held.atom_table.present].tolist()
     assert {row.cluster: row.n_observations for row in store.clusters(NAME)} == {
         cluster: shown.count(cluster) for cluster in set(shown)
     }

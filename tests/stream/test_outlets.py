@@ -66,7 +66,7 @@ def test_redis_shows_what_sql_holds(tmp_path: Path, redis_url: str) -> None:
     store = new_store(tmp_path)
     with RedisStatistics(RedisSettings(url=redis_url)) as statistics:
         assert statistics.n_bytes(NAME) is None
-        run(plan_for(records_file(tmp_path, N)), store, outlets=Sinks(statistics))
+        run(plan_for(records_file(tmp_path, N)), store, sinks=Sinks(statistics))
         same_as_sql(statistics, store)
         size = statistics.n_bytes(NAME)
     assert size is not None
@@ -79,7 +79,7 @@ def test_a_restart_shows_what_the_last_owner_could_not(tmp_path: Path, redis_url
         with pytest.raises(KilledError):
             run(plan, new_store(tmp_path), killer("redis", 4), Sinks(statistics))
         store = new_store(tmp_path)
-        run(plan, store, outlets=Sinks(statistics))
+        run(plan, store, sinks=Sinks(statistics))
         same_as_sql(statistics, store)
 
 
@@ -89,15 +89,15 @@ def test_the_stream_goes_on_without_redis_and_mends_it_later(
     store = new_store(tmp_path)
     settings = RedisSettings(url=f"redis://{own_redis.address}/0", retries=0)
     with RedisStatistics(settings) as statistics:
-        outlets = Sinks(statistics)
+        sinks = Sinks(statistics)
 
         def interfere(name: str, nth: int) -> None:
             if (name, nth) == ("redis", 3):
                 own_redis.kill()
             if (name, nth) == ("redis", 5):
                 own_redis.start()
-                outlets._rest_until = 0.0
+                sinks._rest_until = 0.0
 
-        run(plan_for(records_file(tmp_path, N)), store, interfere, outlets)
+        run(plan_for(records_file(tmp_path, N)), store, interfere, sinks)
         assert_exactly_once(store, N)
         same_as_sql(statistics, store)

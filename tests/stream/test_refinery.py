@@ -90,13 +90,13 @@ class Plane:
         mode = msgspec.structs.replace(plan.refinement, mode="workers", quiet_seconds=quiet_seconds)
         plan = replace(plan, refinement=mode, memory=memory or MemorySettings())
         plan = replace(plan, features=features or FeatureSettings())
-        watch = Hook(hook)
+        telemetry = Hook(hook)
         source = source_of(plan.stream)
-        engine = Engine(plan, source, self.store, watch=watch)
+        engine = Engine(plan, source, self.store, telemetry=telemetry)
         if isinstance(source, Pausing | Endless):
             source.engine = engine
         queue = LeaseQueue(self._settings, NAME, tuple(ROLES))
-        engine.refine_by(Refinery(self.waiting, queue, self.store, watch))
+        engine.refine_by(Refinery(self.waiting, queue, self.store, telemetry))
         engine.run()
         return engine
 

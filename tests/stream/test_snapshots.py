@@ -202,10 +202,10 @@ def test_what_was_forgotten_or_replaced_comes_back_with_the_snapshot(tmp_path: P
         snapshots.verify(store, NAME, info.number)
     found = snapshots.compare(store, NAME, snapshot, store.snapshots(NAME)[0].number)
     kept = [seq for seq, at in enumerate(gone, start=1) if at is None]
-    assert found.n_compared == len(set(kept) & set(old.roster.seq.tolist()))
+    assert found.n_compared == len(set(kept) & set(old.atom_table.seq.tolist()))
     assert snapshots.revert_dropping(store, NAME, snapshot) == N - old.seq
     present = [seq for seq, at in enumerate(left(store), start=1) if at is None]
-    assert present == sorted(old.roster.seq[old.roster.singles].tolist())
+    assert present == sorted(old.atom_table.seq[old.atom_table.singles].tolist())
     run(plan, store)
     assert outcome(store) == before
     assert left(store) == gone
@@ -218,7 +218,7 @@ def test_kept_results_do_not_bring_back_what_has_left(tmp_path: Path) -> None:
     snapshots.verify(store, NAME, made)
     shard = usable(store, NAME, made)
     present = [seq for seq, at in enumerate(gone, start=1) if at is None]
-    assert sorted(shard.roster.seq[shard.roster.singles].tolist()) == present
+    assert sorted(shard.atom_table.seq[shard.atom_table.singles].tolist()) == present
     after = outcome(store)
     assert (after.clusters, after.lineage) == (before.clusters, before.lineage)
     assert [row[:2] for row in after.rows] == [row[:2] for row in before.rows]

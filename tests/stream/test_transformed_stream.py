@@ -176,7 +176,7 @@ def test_bundles_are_expanded_into_what_the_family_sees(
     shard = writer.shard
     assert isinstance(shard, MixtureShard)
     assert chain_faults(shard.chain) == 0
-    bundles = -shard.roster.seq[shard.roster.seq < 0]
+    bundles = -shard.atom_table.seq[shard.atom_table.seq < 0]
     assert 0 < len(bundles) < shard.bounding.next_bundle - 1
     again = tmp_path / "again"
     with pytest.raises(KilledError):

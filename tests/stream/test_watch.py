@@ -16,12 +16,12 @@ def test_the_numbers_of_a_run_add_up(tmp_path: Path) -> None:
     lines = records_file(tmp_path, 300).read_text().splitlines()
     lines[100:100] = ["nonsense"] * 3
     plan = plan_for(write_lines(tmp_path / "mixed.jsonl", lines))
-    watch = Hook(lambda _name, _count: None)
+    telemetry = Hook(lambda _name, _count: None)
     store = new_store(tmp_path)
-    Engine(plan, FileSource(plan.stream), store, None, watch).run()
+    Engine(plan, FileSource(plan.stream), store, None, telemetry).run()
 
     def told(name: str, /, **labels: str) -> float:
-        value = watch.metrics.registry.get_sample_value(name, {"stream": "stream", **labels})
+        value = telemetry.metrics.registry.get_sample_value(name, {"stream": "stream", **labels})
         assert value is not None, name
         return value
 
@@ -52,17 +52,17 @@ def test_the_numbers_of_a_run_add_up(tmp_path: Path) -> None:
 def test_what_waits_is_told_between_commits() -> None:
     """Lag and what is held must not stand still while a slow topic fills the warm-up."""
     now = [1000.0]
-    watch = Telemetry(Metrics("stream"), Health(), clock=lambda: now[0])
+    telemetry = Telemetry(Metrics("stream"), Health(), clock=lambda: now[0])
     place = TopicPartition("t", 0)
-    watch._newest |= {place: 990.0}
-    watch.waiting({place: 5}, 12)
+    telemetry._newest |= {place: 990.0}
+    telemetry.waiting({place: 5}, 12)
 
     def told(name: str, **labels: str) -> float | None:
-        return watch.metrics.registry.get_sample_value(name, {"stream": "stream", **labels})
+        return telemetry.metrics.registry.get_sample_value(name, {"stream": "stream", **labels})
 
     assert told("weald_held_observations") == 12
     assert told("weald_partition_lag_seconds", topic="t", partition="0") == 10
     now[0] = 1030.0
-    watch.waiting({place: 7}, 12)
+    telemetry.waiting({place: 7}, 12)
     assert told("weald_partition_lag_records", topic="t", partition="0") == 7
     assert told("weald_partition_lag_seconds", topic="t", partition="0") == 40
