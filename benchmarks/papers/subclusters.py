@@ -12,8 +12,8 @@ The paper draws joint log likelihoods against time; what it says of them is besi
 joint of one partition must not rank samplers, so the held-out log density (of a hundredth of the
 points, a tenth of the documents) is shown too. ``arrived``: processor seconds until the held-out
 density is within 0.003 of the best and, for figure 4, ten clusters have 1/200 of the points each.
-``--sets``, ``--seconds`` and ``--n`` make it shorter; with ``--keep DIR`` every chain is kept in a
-file as it ends, and a run that was broken off goes on from there.
+``--sets``, ``--kernels``, ``--seconds`` and ``--n`` make it shorter; with ``--keep DIR`` chains are
+kept in files as they end, and a run that was broken off goes on from there.
 """
 
 import pathlib
@@ -97,7 +97,11 @@ def arrived(path: Path, best: float, clusters: int | None) -> float:
 
 
 def compare(
-    name: str, setting: Setting, n: int, folder: pathlib.Path | None = None
+    name: str,
+    setting: Setting,
+    n: int,
+    kernels: list[str],
+    folder: pathlib.Path | None = None,
 ) -> list[dict[str, Any]]:
     """Print one data set's table; returns its rows."""
     values = values_of(name, n)
@@ -107,6 +111,8 @@ def compare(
     held = HeldOut(here.family, atoms_of(here.family, values), n_seen)
     paths: dict[tuple[str, int], Path] = {}
     for at, (kernel, names) in enumerate(KERNELS.items()):
+        if kernel not in kernels:
+            continue
         for start in STARTS:
             labels = source(start).integers(0, start, n_seen)
             key = f"{name}-{n_seen}-{setting.seconds:g}-{kernel}-{start}.npz"
@@ -149,6 +155,7 @@ def main() -> None:
     """Print a table for each data set."""
     parser = arguments(__doc__)
     parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--kernels", default=",".join(KERNELS), help="only some, by these names")
     parser.add_argument("--seconds", type=float, help="of a run, instead of each set's own")
     kept_in(parser)
     parser.add_argument("--n", type=int, default=100_000, help="points of figure 4")
@@ -158,7 +165,7 @@ def main() -> None:
             setting = SETS[name]
             if options.seconds:
                 setting = replace(setting, seconds=options.seconds)
-            rows.extend(compare(name, setting, options.n, options.keep))
+            rows.extend(compare(name, setting, options.n, options.kernels.split(","), options.keep))
         print(f"\n{WHY}", end="")
 
 

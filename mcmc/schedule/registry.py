@@ -90,7 +90,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     ALL: (),
     "tgmcmc": ("tgmcmc", "gibbs"),
     "sdds": ("sdds", "gibbs"),
-    "subc": ("subc", "sams", "gibbs"),
+    "subc": ("subc", "gibbs"),
 }
 
 

@@ -21,12 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
-from weald.mcmc.conditional.labels import draw_log_weights
+from weald.mcmc.conditional.labels import draw_log_weights, within_reach
 from weald.mcmc.hyperparameters.learner import Learner
 from weald.treecore.family.interface.base import workspace
-from weald.treecore.family.parameter_draws import Drawn, divergence, draw_parameters
+from weald.treecore.family.parameter_draws import draw_parameters
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior.base import PartitionPrior
 
@@ -44,8 +43,6 @@ MOVES = ("labels", "split", "merge")
 _HELD, _LABELS, _SIDES = 0, 1, 2
 # Clusters that one sweep may add, for which priors are tabulated.
 _ROOM = 64
-# Mean reach of super-clusters, in nats of both divergences: 100 are ten standard deviations.
-_REACH = 100.0
 
 
 class ShardedPlan(NamedTuple):
@@ -169,7 +166,7 @@ def _labels(
     k = state.sums.shape[0]
     log_weights = draw_log_weights(rng, model.seating, state.sizes)
     drawn = draw_parameters(model.family, state.sums, rng)
-    group = _within_reach(rng, drawn)
+    group = within_reach(rng, drawn)
     # Clusters that are alone in theirs need no pass.
     shared = np.flatnonzero(np.bincount(group)[group] > 1)
     owner = shared[np.argsort(group[shared], kind="stable")]
@@ -186,17 +183,6 @@ def _labels(
     key = row_key(state.seed, state.sweep, _LABELS)
     found = total(_joined(shards.ask("draw_labels", choices, key)))
     return _accepted(rng, shards, state, (owner, groups, found), tally)
-
-
-def _within_reach(rng: Generator, drawn: Drawn) -> NDArray[np.int64]:
-    """Super-cluster of each cluster (k), by drawn parameters alone, so that nothing else changes.
-
-    Clusters are together that are linked by others within a reach which is drawn. Of clusters that
-    far apart hardly a row is unsure; by the published law, exp(-divergence), hardly any are linked
-    between which some hundredth of the rows is.
-    """
-    near = divergence(drawn) <= _REACH * rng.exponential()
-    return np.asarray(connected_components(near, directed=False)[1], dtype=np.int64)
 
 
 def _runs(values: NDArray[np.int64]) -> tuple[Counts, Counts, Counts]:

@@ -1,23 +1,28 @@
-"""Sub-cluster sampler, exact: restricted Gibbs on super-clusters, and launched split-merge.
+"""Sub-cluster sampler, exact: merges, a restricted sweep over all labels, then splits and merges.
 
-All labels of a sweep are drawn at once from drawn weights and parameters, each atom within its
-super-cluster. A super-cluster in which a block lost all of its atoms keeps its old labels (veto):
-dropping the emptied block, as published, is not invariant.
+The cycle of the refinement plane's role ``subc``. Whatever touches all atoms is a few products of
+matrices, and the labels of many atoms are drawn by all cores at once.
 
-The restricted sweep never makes a block. Split-merge does: two anchors, drawn without regard to
-the partition, hold the two sides; the other atoms of their blocks start on fair sides and go
-through ``Plan.launch`` sweeps of [weights, parameters, all sides at once]; the last sides are the
-proposal, and their probabilities given the last parameters enter the ratio. A merge is judged by
-the same launch, its last sides forced to the present ones. Each sweep is one map-reduce; the
-labels of many atoms are drawn by all cores at once. In the refinement plane this is the sampler of
-a whole shard: ``workers.leases = 1`` and workers of the role ``subc``.
+1. *Merges judged by exchangeable sides* (:mod:`~weald.mcmc.sub_cluster.exchangeable`): of blocks
+   that are alike few are left when labels begin to tell them apart.
+2. *All labels* are drawn at once from drawn weights and parameters, each atom within its
+   super-cluster: blocks within a reach that is drawn, too. One uniform atom of each block stays
+   where it is, so that none is emptied, and a super-cluster takes the new labels with probability
+   min(1, prod of old sizes / prod of new sizes): dropping emptied blocks, as published, is not
+   invariant.
+3. *A launched split* of a uniform block, or a merge of a uniform pair. Two anchors hold the sides,
+   which are allocated by batches from a launch (:mod:`~weald.mcmc.sub_cluster.allocation`); the
+   probability of the allocation enters the ratio. There is time for label sweeps between splits:
+   a border through a cluster would have to be undone.
+4. *Merges by sequential allocation*, judged by the same allocation without a launch. Their anchors
+   are pairs near each other, drawn by the data alone. A hundredth of the proposals are the splits
+   that lead back. Most merges are refused before the allocation, by their posterior ratio alone.
 
-Exact and irreducible. It proposes splits well; merges of large blocks are rarely accepted, because
-forced sides under drawn parameters are improbable: run it beside ``sams``, ``sdds`` or ``dm``.
-Sources: Chang and Fisher (2013), sections 4.1 and 5; ``split-merge-samplers.md`` section 2.10
-(SUBC-X; errors E12 to E16).
+Exact and irreducible. Sources: Chang and Fisher (2013), sections 4.1 and 5; Dahl (2003);
+``split-merge-samplers.md`` sections 2.3 (anchors), 2.4, 2.9 and 2.10 (errors E12 to E16).
 """
 
+from collections.abc import Callable
 from math import log
 from typing import NamedTuple
 
@@ -32,47 +37,76 @@ from weald.mcmc.conditional.labels import (
     compact,
     draw_labels,
     draw_log_weights,
-    log_blocks_ratio,
     log_marginals,
-    log_sizes,
     require_dense,
-    super_clusters,
+    within_reach,
 )
 from weald.mcmc.contract import Entry, MixtureState
-from weald.mcmc.state.atom_state import MERGE, SPLIT, Info, make_tally, record
-from weald.mcmc.sweeps import Sampler, Tally, sampler
+from weald.mcmc.state.atom_state import MERGE, NULL, SPLIT, Info, make_tally, record
+from weald.mcmc.sweeps import Sampler, Tally, moves_of, sampler
 from weald.treecore.family.parameter_draws import Drawn, draw_parameters
 from weald.treecore.partition.partition import Atoms, Model
-from weald.treecore.prior.base import Seating
+
+from .allocation import AllocationPlan, Forced, allocated
+from .exchangeable import exchange
+from .summed_blocks import SummedBlocks
 
 __all__ = [
-    "Proposal",
-    "Sides",
     "SubcPlan",
-    "drawn_sides",
+    "join_near",
     "kernel",
-    "launched",
-    "propose",
+    "near_pairs",
     "relabelled",
     "restricted_gibbs",
     "split_merge",
     "sweep",
 ]
 
-# Of the sides' weights while the launch runs; any constant is exact.
-_SIDE_SHAPE = 0.5
+# Of near pairs: the share of proposals to join them.
+_MERGES = 0.99
+_LOG_ODDS = log(_MERGES) - log(1.0 - _MERGES)
+# Of such a pair the second is the best of so many.
+_CANDIDATES = (1, 4, 16, 64)
+_NOTHING = Info(NULL, 0.0, 0)
 
 
 class SubcPlan(NamedTuple):
-    """``proposals`` split-merge steps a sweep, each with ``launch`` launching sweeps."""
+    """What a sweep does beside the labels.
 
-    proposals: int = 5
-    launch: int = 3
+    Attributes
+    ----------
+    exchanges:
+        Proposals judged by exchangeable sides.
+    proposals, launched:
+        Launched splits and merges, and their allocation.
+    pairs, plain:
+        Merges of near pairs, or now and then splits, and their allocation.
+    """
+
+    exchanges: int = 60
+    proposals: int = 1
+    pairs: int = 30
+    launched: AllocationPlan = AllocationPlan(1000, 20, 8.0)
+    plain: AllocationPlan = AllocationPlan(0, 0, 4.0)
 
 
-def _veto(chosen: Labels, k: int) -> bool:
-    """Whether one of k blocks has lost all of its atoms."""
-    return not np.bincount(chosen, minlength=k).all()
+def _held(rng: Generator, labels: Labels, k: int) -> Labels:
+    """One atom (k) of each block, uniform among them, which a sweep leaves where it is."""
+    held = np.empty(k, dtype=np.int64)
+    order = rng.permutation(labels.shape[0])
+    # Of several the last is kept.
+    held[labels[order]] = order
+    return held
+
+
+def _hold(chosen: Labels, places: Labels) -> None:
+    """Leave the atoms at these places (k) in blocks 0 to k - 1."""
+    chosen[places] = np.arange(places.shape[0])
+
+
+def _log_share_kept(old: Labels, new: Labels, k: int) -> float:
+    """Log probability of holding the same atoms once labels are new, over that of before."""
+    return float(np.log(np.bincount(old, minlength=k) / np.bincount(new, minlength=k)).sum())
 
 
 def restricted_gibbs(rng: Generator, atoms: Atoms, labels: Labels, model: Model) -> Labels:
@@ -97,147 +131,151 @@ def relabelled(
     ``atoms`` are their rows and sizes.
     """
     rows, size = atoms
-    group = super_clusters(rng, drawn)
+    group = within_reach(rng, drawn)
+    held = _held(rng, labels, group.shape[0])
     moved = labels.copy()
     for g in np.flatnonzero(np.bincount(group) > 1):
         blocks = np.flatnonzero(group == g)
+        # The numbers of the group's blocks in it.
+        place = np.cumsum(group == g) - 1
         inside = np.flatnonzero(group[labels] == g)
         natural = drawn.natural[blocks]
         chosen = draw_labels(rng, rows[inside], size[inside], log_weights[blocks], natural)
-        if not _veto(chosen, blocks.size):
+        _hold(chosen, np.searchsorted(inside, held[blocks]))
+        ratio = _log_share_kept(place[labels[inside]], chosen, blocks.size)
+        if log(max(rng.random(), 1e-300)) < ratio:
             moved[inside] = blocks[chosen]
     return moved
 
 
-class Sides(NamedTuple):
-    """The two sides of a proposal: rows and sizes of the atoms, of which the first two anchor."""
-
-    rows: Matrix
-    size: NDArray[np.int64]
-    side: Labels
-
-    def sums(self) -> Matrix:
-        """Statistics (2, m) of the sides."""
-        return block_sums(self.rows, self.side, 2)
-
-    def counts(self) -> NDArray[np.int64]:
-        """Observations (2) on the sides."""
-        return np.bincount(self.side, weights=self.size, minlength=2).astype(np.int64)
-
-
-def _log_odds(rng: Generator, model: Model, sides: Sides) -> Matrix:
-    """Log odds of side 1 for each atom, under weights and parameters drawn for the sides."""
-    log_weights = np.log(rng.gamma(sides.counts() + _SIDE_SHAPE))
-    drawn: Drawn = draw_parameters(model.family, sides.sums(), rng)
-    odds = sides.rows @ (drawn.natural[1] - drawn.natural[0])
-    return np.asarray(odds + sides.size * (log_weights[1] - log_weights[0]))
+def split_merge(rng: Generator, blocks: SummedBlocks, plan: AllocationPlan) -> Info:
+    """Propose to part a uniform block or to join a uniform pair, with uniform anchors in them."""
+    k = blocks.k
+    if rng.random() < 0.5:
+        inside = np.flatnonzero(blocks.labels == rng.integers(k))
+        if inside.shape[0] < 2:
+            return _NOTHING
+        i, j = rng.choice(inside, size=2, replace=False)
+        return _split(rng, blocks, (i, j), plan, lambda members: _log_choice(k, members))
+    if k < 2:
+        return _NOTHING
+    pair = rng.choice(k, size=2, replace=False)
+    i, j = (rng.choice(np.flatnonzero(blocks.labels == each)) for each in pair)
+    return _merge(rng, blocks, (i, j), plan, -_log_choice(k - 1, blocks.members[pair]))
 
 
-def launched(
-    rng: Generator, model: Model, rows: Matrix, size: NDArray[np.int64], sweeps: int
-) -> Matrix:
-    """Log odds of side 1 under which the last sides are drawn; the anchors' are ignored."""
-    side: Labels = np.asarray(rng.integers(0, 2, rows.shape[0]), dtype=np.int64)
-    side[:2] = 0, 1
-    for _ in range(sweeps):
-        odds = _log_odds(rng, model, Sides(rows, size, side))
-        side = drawn_sides(rng, odds)
-    return _log_odds(rng, model, Sides(rows, size, side))
+def _log_choice(k: int, members: Labels) -> float:
+    """Log probability of choosing two blocks and anchors in them, over that of choosing theirs.
 
-
-def drawn_sides(rng: Generator, odds: Matrix) -> Labels:
-    """A side for each atom by its log odds of side 1; the first two anchor."""
-    uniform = rng.random(odds.shape[0])
-    side = (np.log1p(-uniform) - np.log(np.maximum(uniform, 1e-300)) < odds).astype(np.int64)
-    side[:2] = 0, 1
-    return side
-
-
-class Proposal(NamedTuple):
-    """To separate the one block of two anchors, or to join their two.
-
-    ``members`` are the atoms of both anchors' blocks, anchors first; ``sides`` what separates them,
-    or does so now; ``log_q`` the log probability with which the launch draws these sides.
+    ``members`` are the atoms of the two; with one in their place there are ``k`` blocks.
     """
-
-    is_split: bool
-    members: NDArray[np.int64]
-    sides: Sides
-    log_q: float
-
-    def log_ratio(self, seating: Seating, k: int, worth: Matrix) -> float:
-        """Log acceptance ratio, given k blocks now and log marginals (3): sides, then whole."""
-        counts = self.sides.counts()
-        seats = log_sizes(seating, np.append(counts, counts.sum()))
-        n_joined = k if self.is_split else k - 1
-        split_ratio = worth[0] + worth[1] - worth[2] + seats[0] + seats[1] - seats[2]
-        split_ratio += log_blocks_ratio(seating, n_joined, n_joined + 1)
-        return float(split_ratio - self.log_q if self.is_split else self.log_q - split_ratio)
+    n = int(members.sum())
+    return log(n) + log(n - 1) - log(k + 1) - float(np.log(members).sum())
 
 
-def propose(
-    rng: Generator,
-    atoms: tuple[Matrix, NDArray[np.int64]],
-    labels: Labels,
-    model: Model,
-    plan: SubcPlan,
-    anchors: tuple[int, int],
-) -> Proposal:
-    """Launch for the blocks of two different anchors. ``atoms`` are their rows and sizes."""
-    (rows, size), (i, j) = atoms, anchors
-    is_split = bool(labels[i] == labels[j])
-    members = np.flatnonzero((labels == labels[i]) | (labels == labels[j]))
-    members = np.concatenate([[i, j], members[(members != i) & (members != j)]])
-    own, own_size = rows[members], size[members]
-    odds = launched(rng, model, own, own_size, plan.launch)
-    side = drawn_sides(rng, odds) if is_split else (labels[members] == labels[j]).astype(np.int64)
-    signed = np.where(side[2:] == 1, odds[2:], -odds[2:])
-    log_q = -float(np.logaddexp(0.0, -signed).sum())
-    return Proposal(is_split, members, Sides(own, own_size, side), log_q)
+def join_near(
+    rng: Generator, blocks: SummedBlocks, anchors: tuple[int, int], plan: AllocationPlan
+) -> Info:
+    """Propose to join the blocks of two atoms, or now and then to part the one that has both.
 
-
-def split_merge(
-    rng: Generator,
-    atoms: Atoms,
-    labels: Labels,
-    model: Model,
-    plan: SubcPlan,
-    anchors: tuple[int, int],
-) -> tuple[Labels, Info]:
-    """Propose to separate or to join the blocks of the two anchors, which must differ.
-
-    ``labels`` are 0 to k - 1. How the anchors are chosen must not depend on the partition.
+    The anchors must differ, and their choice must not depend on the partition.
     """
-    rows = require_dense(atoms.rows)
-    proposal = propose(rng, (rows, atoms.size), labels, model, plan, anchors)
-    sums = proposal.sides.sums()
-    both = log_marginals(model, np.concatenate([sums, sums.sum(axis=0, keepdims=True)]))
-    k = int(labels.max()) + 1
-    ratio = proposal.log_ratio(model.seating, k, both)
-    accepted = ratio >= 0.0 or log(max(rng.random(), 1e-300)) < ratio
-    info = Info(SPLIT if proposal.is_split else MERGE, ratio, int(accepted))
-    if not accepted:
-        return labels, info
-    changed = labels.copy()
-    if proposal.is_split:
-        changed[proposal.members[proposal.sides.side == 1]] = k
-        return changed, info
-    changed[proposal.members] = labels[anchors[0]]
-    return compact(changed), info
+    together = blocks.labels[anchors[0]] == blocks.labels[anchors[1]]
+    if rng.random() < _MERGES:
+        return _NOTHING if together else _merge(rng, blocks, anchors, plan, -_LOG_ODDS)
+    return _split(rng, blocks, anchors, plan, lambda _: _LOG_ODDS) if together else _NOTHING
+
+
+def near_pairs(rng: Generator, atoms: Atoms, model: Model, n_pairs: int) -> Labels:
+    """Pairs (n_pairs, 2) of different atoms, by the data alone.
+
+    The second is the one of 1, 4, 16 or 64 random atoms that gains most by being with the first:
+    atoms that are alike are the anchors of merges that bring a cluster together, any others of
+    splits that take one apart.
+    """
+    rows, n = require_dense(atoms.rows), atoms.size.shape[0]
+    pairs = np.empty((n_pairs, 2), dtype=np.int64)
+    for at, n_candidates in enumerate(_CANDIDATES):
+        n_here = pairs[at :: len(_CANDIDATES)].shape[0]
+        first: Labels = np.asarray(rng.integers(n, size=n_here), dtype=np.int64)
+        steps = 1 + rng.integers(n - 1, size=(n_here, n_candidates))
+        others = (first[:, None] + steps) % n
+        together = (rows[first][:, None] + rows[others]).reshape(-1, rows.shape[1])
+        gain = log_marginals(model, together).reshape(others.shape) - atoms.log_marginal[others]
+        best = others[np.arange(n_here), gain.argmax(axis=1)]
+        pairs[at :: len(_CANDIDATES)] = np.stack([first, best], axis=1)
+    return pairs
+
+
+def _members(blocks: SummedBlocks, anchors: tuple[int, int]) -> Labels:
+    """Atoms of the anchors' blocks, these first and the others in the order of their numbers."""
+    i, j = anchors
+    labels = blocks.labels
+    inside = np.flatnonzero((labels == labels[i]) | (labels == labels[j]))
+    return np.concatenate([anchors, inside[(inside != i) & (inside != j)]])
+
+
+def _split(
+    rng: Generator,
+    blocks: SummedBlocks,
+    anchors: tuple[int, int],
+    plan: AllocationPlan,
+    log_choice: Callable[[Labels], float],
+) -> Info:
+    """Part the anchors' block; ``log_choice`` takes the atoms (2) of the sides."""
+    block, members = int(blocks.labels[anchors[0]]), _members(blocks, anchors)
+    rows, size = blocks.rows[members], blocks.size[members]
+    side, log_q = allocated(rng, blocks.model, (rows, size), plan)
+    sums = block_sums(rows, side, 2)
+    sizes = np.bincount(side, weights=size, minlength=2).astype(np.int64)
+    worth = log_marginals(blocks.model, sums)
+    ratio = blocks.log_split_ratio(worth, sizes, float(blocks.worth[block]))
+    ratio += blocks.log_one_more(blocks.k) - log_q
+    ratio += log_choice(np.bincount(side, minlength=2))
+    accepted = log(max(rng.random(), 1e-300)) < ratio
+    if accepted:
+        blocks.part(block, members[side == 1], sums, worth)
+    return Info(SPLIT, ratio, int(accepted))
+
+
+def _merge(
+    rng: Generator,
+    blocks: SummedBlocks,
+    anchors: tuple[int, int],
+    plan: AllocationPlan,
+    log_choice: float,
+) -> Info:
+    """Join the anchors' two blocks."""
+    one, other = (int(blocks.labels[each]) for each in anchors)
+    coin = log(max(rng.random(), 1e-300))
+    # The probability of these sides makes it only less.
+    ratio = blocks.log_merge_ratio(one, other) + log_choice
+    if coin >= ratio:
+        return Info(MERGE, ratio, 0)
+    members = _members(blocks, anchors)
+    rows, size = blocks.rows[members], blocks.size[members]
+    forced = Forced((blocks.labels[members] == other).astype(np.int64), coin - ratio)
+    ratio += allocated(rng, blocks.model, (rows, size), plan, forced)[1]
+    accepted = coin < ratio
+    if accepted:
+        blocks.join(one, other)
+    return Info(MERGE, ratio, int(accepted))
 
 
 def sweep(
     rng: Generator, atoms: Atoms, labels: Labels, model: Model, plan: SubcPlan
 ) -> tuple[Labels, list[Info]]:
-    """One restricted sweep, then ``plan.proposals`` split-merge steps with uniform anchors."""
-    labels = restricted_gibbs(rng, atoms, compact(labels), model)
-    infos = []
-    n = labels.shape[0]
-    for _ in range(plan.proposals if n > 1 else 0):
-        i, j = rng.choice(n, size=2, replace=False)
-        labels, info = split_merge(rng, atoms, labels, model, plan, (int(i), int(j)))
-        infos.append(info)
-    return labels, infos
+    """Exchangeable splits and merges, all labels, then launched ones and those of near pairs."""
+    labels = compact(labels)
+    if labels.shape[0] < 2:
+        return labels, []
+    blocks = SummedBlocks.of(atoms, labels, model)
+    infos = [exchange(rng, blocks) for _ in range(plan.exchanges)]
+    blocks = SummedBlocks.of(atoms, restricted_gibbs(rng, atoms, blocks.labels, model), model)
+    infos += [split_merge(rng, blocks, plan.launched) for _ in range(plan.proposals)]
+    pairs = near_pairs(rng, atoms, model, plan.pairs).tolist()
+    infos += [join_near(rng, blocks, (i, j), plan.plain) for i, j in pairs]
+    return blocks.labels, infos
 
 
 def kernel(entry: Entry) -> Sampler[MixtureState]:
@@ -249,6 +287,6 @@ def kernel(entry: Entry) -> Sampler[MixtureState]:
         tally = make_tally()
         for info in infos:
             record(tally, info)
-        return tally.sum(axis=0, keepdims=True)
+        return moves_of(tally)
 
     return sampler(entry, run)

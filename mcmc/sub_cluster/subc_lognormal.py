@@ -25,7 +25,8 @@ from weald.treecore.family.parameter_draws import Drawn, draw_parameters
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior.base import PartitionPrior
 
-from .subc import SubcPlan, propose, relabelled
+from .launched_sides import LaunchPlan, propose
+from .subc import relabelled
 
 __all__ = ["Counts", "PoissonLogNormal", "begin", "model_of", "split_merge", "sweep"]
 
@@ -135,7 +136,7 @@ def _moved_thetas(rng: Generator, family: PoissonLogNormal, sums: Matrix, theta:
 
 
 def split_merge(
-    rng: Generator, state: Counts, model: Model, plan: SubcPlan, anchors: tuple[int, int]
+    rng: Generator, state: Counts, model: Model, plan: LaunchPlan, anchors: tuple[int, int]
 ) -> tuple[Counts, Info]:
     """Propose to separate or to join the blocks of the two anchors, which must differ.
 
@@ -166,7 +167,9 @@ def split_merge(
     return Counts(state.rows, compact(labels), kept), info
 
 
-def sweep(rng: Generator, state: Counts, model: Model, plan: SubcPlan) -> tuple[Counts, list[Info]]:
+def sweep(
+    rng: Generator, state: Counts, model: Model, plan: LaunchPlan
+) -> tuple[Counts, list[Info]]:
     """Thetas, then all labels, then ``plan.proposals`` splits or merges with uniform anchors."""
     rows, labels, theta = state
     n, k = labels.shape[0], theta.shape[0]

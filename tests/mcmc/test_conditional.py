@@ -16,6 +16,8 @@ from weald.mcmc.conditional.labels import choose_each, compact
 from weald.mcmc.split_merge import dm
 from weald.mcmc.state.atom_state import make_state, make_tally
 from weald.mcmc.sub_cluster import subc, subc_burnin, subc_published
+from weald.mcmc.sub_cluster.allocation import AllocationPlan
+from weald.mcmc.sub_cluster.summed_blocks import SummedBlocks
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.interface.base import log_marginal, log_marginal_sum
 from weald.treecore.family.parameter_draws import divergence, draw_parameters
@@ -97,13 +99,15 @@ def test_unattached_jumps_have_the_intensity() -> None:
 
 
 def _subc(rng: Generator, atoms: Atoms, labels: Labels, model: Model) -> Labels:
-    return subc.sweep(rng, atoms, labels, model, subc.SubcPlan(2, 2))[0]
+    few = AllocationPlan(2, 1, 2.0)
+    return subc.sweep(rng, atoms, labels, model, subc.SubcPlan(2, 2, 2, few, few))[0]
 
 
 def _subc_alone(rng: Generator, atoms: Atoms, labels: Labels, model: Model) -> Labels:
-    """Split-merge without the restricted sweep: irreducible by itself."""
-    i, j = rng.choice(labels.size, size=2, replace=False)
-    return subc.split_merge(rng, atoms, labels, model, subc.SubcPlan(1, 1), (int(i), int(j)))[0]
+    """Splits and merges without the restricted sweep: irreducible by themselves."""
+    blocks = SummedBlocks.of(atoms, labels, model)
+    subc.split_merge(rng, blocks, AllocationPlan(3, 2, 1.0))
+    return blocks.labels
 
 
 def _gibbs_supc(rng: Generator, atoms: Atoms, labels: Labels, model: Model) -> Labels:
@@ -219,9 +223,10 @@ def _restricted(rng: Generator, atoms: Atoms, labels: Labels, model: Model) -> L
 
 
 def test_dropping_emptied_blocks_misses_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
-    """E12, by as much as an independent program found; with the veto it is exact."""
-    monkeypatch.setattr(subc, "super_clusters", lambda _, drawn: np.zeros(len(drawn.natural), int))
-    monkeypatch.setattr(subc, "_veto", lambda *_: False)
+    """E12, by as much as an independent program found; with an atom held it is exact."""
+    monkeypatch.setattr(subc, "within_reach", lambda _, drawn: np.zeros(len(drawn.natural), int))
+    monkeypatch.setattr(subc, "_hold", lambda *_: None)
+    monkeypatch.setattr(subc, "_log_share_kept", lambda *_: 0.0)
     posed = problem("bernoulli", "dp", 5)
     shares = visits(_restricted, posed, 3_200, seed=10)
     noise = 0.5 * np.sqrt(2.0 / np.pi) * shares.std(axis=0, ddof=1).sum() / np.sqrt(N_BATCHES)

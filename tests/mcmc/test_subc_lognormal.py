@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from weald.mcmc.state.atom_state import MERGE, SPLIT
-from weald.mcmc.sub_cluster import subc, subc_lognormal
-from weald.mcmc.sub_cluster.subc import SubcPlan
+from weald.mcmc.sub_cluster import launched_sides, subc_lognormal
+from weald.mcmc.sub_cluster.launched_sides import LaunchPlan
 from weald.mcmc.sub_cluster.subc_lognormal import Counts, PoissonLogNormal, begin, model_of, sweep
 from weald.treecore.errors import ObservationError, ParameterError
 from weald.treecore.partition.partition import Model
@@ -32,7 +32,7 @@ def posed() -> tuple[Model, Counts, np.random.Generator]:
     return model, begin(rng, VALUES, np.zeros(5, dtype=np.int64), model), rng
 
 
-def run(n_steps: int, plan: SubcPlan) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def run(n_steps: int, plan: LaunchPlan) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Share of each partition's visits in each batch (batches, 52), and the exact ones."""
     model, state, rng = posed()
     codes = list(ORACLE["post"])
@@ -58,14 +58,14 @@ def off(shares: NDArray[np.float64], exact: NDArray[np.float64]) -> NDArray[np.f
 
 
 def test_long_run() -> None:
-    assert (np.abs(off(*run(1_280, SubcPlan(2, 1)))) < 4.0).all()
+    assert (np.abs(off(*run(1_280, LaunchPlan(2, 1)))) < 4.0).all()
 
 
 def test_without_the_density_of_the_proposal(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ratio must know how the present thetas would have been drawn."""
     posterior = subc_lognormal._log_posterior
     monkeypatch.setattr(subc_lognormal, "_log_worth", posterior)
-    assert np.abs(off(*run(320, SubcPlan(2, 1)))).max() > 10.0
+    assert np.abs(off(*run(640, LaunchPlan(2, 1)))).max() > 10.0
 
 
 def test_the_fit_is_at_the_mode() -> None:
@@ -82,8 +82,8 @@ def test_a_merge_undoes_a_split(monkeypatch: pytest.MonkeyPatch) -> None:
     odds = np.array([0.0, 0.0, 0.3, -1.2, 2.0])
     thetas = {1: np.array([[1.1]]), 2: np.array([[-0.2], [1.9]])}
     ratios = []
-    monkeypatch.setattr(subc, "launched", lambda *_: odds)
-    monkeypatch.setattr(subc, "drawn_sides", lambda *_: np.array([0, 1, 0, 1, 1]))
+    monkeypatch.setattr(launched_sides, "launched", lambda *_: odds)
+    monkeypatch.setattr(launched_sides, "drawn_sides", lambda *_: np.array([0, 1, 0, 1, 1]))
     monkeypatch.setattr(subc_lognormal, "_proposed", lambda _, __, sums: thetas[len(sums)])
 
     class Willing:
@@ -93,7 +93,7 @@ def test_a_merge_undoes_a_split(monkeypatch: pytest.MonkeyPatch) -> None:
     start = state._replace(theta=thetas[1])
     for before, move in ((start, SPLIT), (None, MERGE)):
         state, info = subc_lognormal.split_merge(
-            willing, before or state, model, SubcPlan(), (0, 1)
+            willing, before or state, model, LaunchPlan(), (0, 1)
         )
         assert info.move == move
         assert info.accepted
