@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.mcmc.estimate.consensus import consensus_partition
+from weald.treecore.errors import ParameterError
 from weald.treecore.prior.sequential import canonical_labels
 
 from .fixed_order import total
@@ -22,6 +23,8 @@ from .shard import SHOWN, Shards, hash_of_draws
 __all__ = ["ShownPartition", "shown_partition", "statistics_of_shown"]
 
 _MOST_ITEMS = 200_000
+# A search has a table with an entry for each row. Of more rows it sees shares so fine.
+_FINEST = 10_000_000
 
 
 class ShownPartition(NamedTuple):
@@ -68,12 +71,20 @@ def shown_partition(
             break
         compared = compared[::-1][::2][::-1]
     if found is None:
-        raise ValueError(f"one draw has more than {most_items} clusters")
+        raise ParameterError(f"one draw has more than {most_items} clusters")
     labels, weight, first = found
     shards.ask("mark", compared, labels)
     draws = np.stack([canonical_labels(draw) for draw in labels.T])
-    cluster = draws[0] if loss == "map" else consensus_partition(draws, loss, weight=weight)
+    cluster = draws[0] if loss == "map" else _consensus(draws, loss, weight)
     return ShownPartition(compared, weight, first, cluster, *_sureness(draws, cluster, weight))
+
+
+def _consensus(draws: NDArray[np.int64], loss: str, weight: Counts) -> Counts:
+    """Clusters of least expected loss of the items (i); losses look at shares of rows only."""
+    n = int(weight.sum())
+    if n > _FINEST:
+        weight = np.maximum(np.rint(weight * (_FINEST / n)).astype(np.int64), 1)
+    return consensus_partition(draws, loss, weight=weight)
 
 
 def _items(

@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 from tests.exact.cases import _VALUES, PRIOR_CASES
 from tests.exact.enumeration import partitions
 from tests.mcmc.in_shards import InProcess
+from weald.mcmc.estimate.consensus import consensus_partition, expected_loss, membership
 from weald.mcmc.hyperparameters.base_scale import log_likelihood_under
-from weald.mcmc.sharded import launches, sharded_chain
+from weald.mcmc.sharded import launches, sharded_chain, shown
 from weald.mcmc.sharded.counter import row_key, uniforms
 from weald.mcmc.sharded.fixed_order import PartialSum, add_up, shares_of_rows, total
+from weald.mcmc.sharded.shard import SHOWN
 from weald.mcmc.sharded.sharded_chain import ShardedPlan, ShardedState, swept
+from weald.treecore.errors import ParameterError
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.totals import totals_of_groups
 from weald.treecore.partition.partition import Model
@@ -217,3 +220,52 @@ def test_labels_alone_visit_what_two_clusters_can_be(
             _check(posed, visits, n_steps)
     else:
         _check(posed, visits, n_steps)
+
+
+def _drawn_labels(rng: np.random.Generator) -> NDArray[np.int64]:
+    """Six draws (t, n) of three clusters and rows that are unsure, numbered as it happens."""
+    truth = np.arange(300) % 3
+    draws = np.where(rng.random((6, 300)) < 0.15, rng.integers(0, 3, (6, 300)), truth)
+    return np.array([rng.permutation(3)[draw] for draw in draws])
+
+
+@pytest.mark.parametrize("loss", ["vi", "binder"])
+def test_the_shown_partition_is_that_of_all_rows(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, loss: str
+) -> None:
+    """With its probabilities and stabilities, as if the draws had been in one place."""
+    posed, draws = _posed("gaussian", "dp", 5), _drawn_labels(rng)
+    values = np.repeat(posed.values, 60, axis=0)
+    shards = InProcess(posed.family, values, 3, 32)
+    for sweep, draw in enumerate(draws, start=1):
+        for kept, (first, end) in zip(shards.kept, shards.shares, strict=True):
+            kept.save(sweep, draw[first:end].astype(np.int32))
+    sweeps = [1, 2, 3, 4, 5, 6]
+    found = shown.shown_partition(shards, sweeps, loss)
+    cluster = found.cluster[shards.labels(SHOWN)]
+    canonical = np.array([canonical_labels(draw) for draw in draws])
+    assert np.array_equal(cluster, consensus_partition(canonical, loss))
+    probability, stability = membership(canonical, cluster)
+    assert np.allclose(found.probability[shards.labels(SHOWN)], probability)
+    assert np.allclose(found.stability[shards.labels(SHOWN)], stability)
+    assert found.weight.sum() == 300
+    expected = totals_of_groups(posed.family, values, cluster, 3)
+    assert np.allclose(shown.statistics_of_shown(shards, found), expected)
+    # Seen by two hundred shares in place of three hundred rows it loses hardly more.
+    monkeypatch.setattr(shown, "_FINEST", 200)
+    coarse = shown.shown_partition(shards, sweeps, loss)
+    clusters = canonical_labels(coarse.cluster[shards.labels(SHOWN)])
+    least = expected_loss(canonical, canonical_labels(cluster), loss)
+    assert least <= expected_loss(canonical, clusters, loss) < 1.05 * least
+
+
+def test_draws_that_divide_too_much_are_left_out(rng: np.random.Generator) -> None:
+    posed = _posed("gaussian", "dp", 5)
+    shards = InProcess(posed.family, np.repeat(posed.values, 60, axis=0), 2, 32)
+    for sweep, draw in enumerate(_drawn_labels(rng), start=1):
+        for kept, (first, end) in zip(shards.kept, shards.shares, strict=True):
+            kept.save(sweep, draw[first:end].astype(np.int32))
+    assert shown.shown_partition(shards, [1, 2, 3, 4, 5, 6], "vi", 10).sweeps == [2, 6]
+    assert shown.shown_partition(shards, [1, 2, 3, 4, 5, 6], "map").sweeps == [6]
+    with pytest.raises(ParameterError, match="more than 2 clusters"):
+        shown.shown_partition(shards, [1, 2], "vi", 2)
