@@ -2,7 +2,8 @@
 
 There is room for a bounded number of blocks. A sweep that asks for more is void: it is taken back,
 the randomness with it, and done again with twice the room, so that what a chain does never depends
-on how much there was.
+on how much there was. Blocks are in their slots again, and vertices in the same order in them:
+otherwise other draws would come of the same randomness, chosen by what came of it first.
 """
 
 from collections.abc import Callable
@@ -14,11 +15,12 @@ from numpy.typing import NDArray
 
 from weald.mcmc.contract import PastStates
 from weald.mcmc.state.vertex_state import VertexState
-from weald.treecore.partition.partition import Model
+from weald.treecore.partition.partition import Model, Partition
 from weald.treecore.prior.base import PartitionPrior
 from weald.treecore.prior.sequential import canonical_labels
 from weald.treecore.relational.edges import EdgeFamily, edge_numbers
 from weald.treecore.relational.network import Network
+from weald.treecore.relational.ties import empty_ties, recount
 from weald.treecore.relational.weighing import log_likelihood
 
 from .edge_parameters import resample_edges
@@ -74,12 +76,11 @@ class VertexPosition:
 
     def run(self, rng: Generator, sweep: Callable[[VertexState], T]) -> T:
         """Let a kernel, which draws by ``rng``, change the partition; returns what it returns."""
-        before, drawn = self.labels(), rng.bit_generator.state
+        back, drawn = _way_back(self._state, self.model), rng.bit_generator.state
         result = sweep(self._state)
         while self._state.ties.crowded[0]:
             rng.bit_generator.state = drawn
-            room = 2 * self._state.ties.total.shape[0]
-            self._state = make_vertex_state(self.model, self.network, before, room)
+            self._state = back(2 * self._state.ties.total.shape[0])
             result = sweep(self._state)
         return result
 
@@ -114,3 +115,23 @@ class VertexPosition:
         state = self._state
         likelihood = float(log_likelihood(state.network, state.partition, state.ties))
         return likelihood + (prior or self.prior).log_probability(self.sizes())
+
+
+def _way_back(state: VertexState, model: Model) -> Callable[[int], VertexState]:
+    """What makes the state as it is now again, with room for the sums of so many blocks."""
+    partition = _copied(state.partition)
+    used = partition.slots[: int(partition.n_blocks[0])]
+    square = np.ix_(used, used)
+    total, hidden = state.ties.total[square], state.ties.hidden[square]
+
+    def back(room: int) -> VertexState:
+        again, ties = _copied(partition), empty_ties(len(state.members), room)
+        ties.total[square], ties.hidden[square] = total, hidden
+        recount(model, state.network, again, ties)
+        return state._replace(partition=again, ties=ties)
+
+    return back
+
+
+def _copied(partition: Partition) -> Partition:
+    return Partition._make(array.copy() for array in partition)
