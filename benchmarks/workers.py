@@ -2,6 +2,7 @@
 
     python -m benchmarks.workers                      Apache Kafka and Redis; about 8 minutes
     python -m benchmarks.workers --repeat 1 --only speed
+    python -m benchmarks.workers --only bytes         Redis; seconds
 
 Streams the 10,000 observations of ``tgmcmc_10k.npz`` (``WEALD_DATA``, by default ../shared/data)
 through Kafka, to a writer as `weald run` has it, in a process of its own, with two processes of
@@ -18,6 +19,9 @@ rounds than are its default; workers are compared with the number of rounds that
 
 **latency**: seconds from the broker's stamp on a record to its commit in SQL, at a rate that
 inline refinement keeps up with, both modes under their defaults.
+
+**bytes**: what a round of two leases puts into Redis when so many observations have come since the
+last, against what it would be if a lease carried the statistics of its atoms.
 """
 
 from __future__ import annotations
@@ -51,6 +55,8 @@ N_WORKERS = 2
 WORKERS = f"{N_WORKERS} workers"
 # A mode that is not there so long after the last record does not get there.
 PATIENCE_SECONDS = 60.0
+# Observations between two rounds whose bytes are counted.
+ARRIVALS = (0, 10, 100, 1000)
 
 
 @dataclass(frozen=True)
@@ -290,8 +296,40 @@ def latency(runs: Sequence[Run], values: Values, rate: float, repeat: int) -> No
     print(f"p99 of latency, workers / inline: {_ratio(p99['workers'], p99['inline'])}", flush=True)
 
 
+def bytes_a_round(redis_url: str, values: Values) -> None:
+    """Print what the first round and later ones put into Redis, and what whole leases would."""
+    from weald.mcmc.chain.chain import MixtureChain
+    from weald.mcmc.leases.leases import Budget
+    from weald.storage.encoding.snapshot import encode
+    from weald.storage.redis.lease_queue import LeaseQueue
+    from weald.storage.settings import RedisSettings
+    from weald.stream.worker.row_pages import RowsSent
+    from weald.treecore.family import FAMILIES
+    from weald.treecore.prior import build_prior
+
+    family = FAMILIES[FAMILY].build({}, values)
+    chain = MixtureChain.start(family, build_prior("dp", {}), seed=1)
+    n, rng, sent = len(values) - len(ARRIVALS) * max(ARRIVALS), np.random.default_rng(1), RowsSent()
+    chain.insert(values[:n])
+    with LeaseQueue(RedisSettings(url=redis_url), "bytes") as queue:
+        for number, arrivals in enumerate((0, *ARRIVALS)):
+            chain.insert(values[n : n + arrivals])
+            n += arrivals
+            lent = chain.lend(rng, N_WORKERS, Budget("gibbs", 1, 0))
+            leases = {(number, at, 0): each for at, each in enumerate(lent)}
+            whole = sum(len(encode(each.lease.arrays())) for each in lent)
+            went = sent.offer(queue, leases, dict.fromkeys(leases, "all"))
+            chain.forget_lent()
+            told = f"{arrivals:5} arrivals" if number else "the first round"
+            print(
+                f"{told}, {n} atoms: {went / 1e6:.2f} MB, with rows {whole / 1e6:.2f} MB "
+                f"({went / whole:.2f})",
+                flush=True,
+            )
+
+
 def main() -> None:
-    """Measure both and print."""
+    """Measure what was asked for and print."""
     from weald.cli.commands.warmup import compile_kernels
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -302,7 +340,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, nargs="*", default=[24, 28, 40], help="of inline")
     parser.add_argument("--sweeps", type=int, help="of a lease; by default that of [workers]")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--only", choices=["speed", "latency"])
+    parser.add_argument("--only", choices=["speed", "latency", "bytes"])
     asked = parser.parse_args()
     data = DATA / "tgmcmc_10k.npz"
     values = np.load(data)["X"][: asked.records]
@@ -310,11 +348,18 @@ def main() -> None:
     compile_kernels(FAMILY)
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
-        kafka, redis = kafka_broker(folder), redis_server(folder)
-        for server in (kafka, redis):
-            server.start()
-            running.callback(server.stop)
+        redis = redis_server(folder)
+        redis.start()
+        running.callback(redis.stop)
         redis_url = f"redis://127.0.0.1:{redis.port}/0"
+        if asked.only in {None, "bytes"}:
+            print(f"bytes: {N_WORKERS} leases a round")
+            bytes_a_round(redis_url, values)
+        if asked.only == "bytes":
+            return
+        kafka = kafka_broker(folder)
+        kafka.start()
+        running.callback(kafka.stop)
         plain = Run(
             f"127.0.0.1:{kafka.port}",
             redis_url,
@@ -326,7 +371,7 @@ def main() -> None:
             asked.sweeps,
             None,
         )
-        if asked.only != "latency":
+        if asked.only in {None, "speed"}:
             target = level(values)
             print(f"speed: {asked.rate:.0f} records a second, to a log joint of {target:.0f}")
             inline = [
@@ -335,7 +380,7 @@ def main() -> None:
             ]
             workers = replace(plain, topic="workers", mode="workers", target=target)
             speed([workers, *inline], values, asked.rate, asked.repeat)
-        if asked.only != "speed":
+        if asked.only in {None, "latency"}:
             calm = values[: asked.calm_records]
             print(f"latency: {asked.calm_rate:.0f} records a second")
             plain = replace(plain, n=len(calm))

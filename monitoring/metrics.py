@@ -320,6 +320,10 @@ class Metrics:
         _check("lease outcome", outcome, LEASE_OUTCOMES)
         self._add("weald_leases_total", n, outcome)
 
+    def lease_bytes(self, n: int) -> None:
+        """Count bytes that leases and their rows put into Redis."""
+        self._add("weald_lease_bytes_total", n)
+
     def late_return(self) -> None:
         """Count a return that was dropped."""
         self._add("weald_late_returns_total", 1)

@@ -181,6 +181,9 @@ METRICS: Final[tuple[Metric, ...]] = (
         ("role",),
     ),
     Metric("weald_leases_total", "counter", "Leases closed, by what became of them.", ("outcome",)),
+    Metric(
+        "weald_lease_bytes_total", "counter", "Bytes into Redis: leases, and rows that changed."
+    ),
     Metric("weald_late_returns_total", "counter", "Returns dropped as late or repeated."),
     Metric("weald_lease_round_seconds", "gauge", "Time that the last round of leases was out."),
     Metric(

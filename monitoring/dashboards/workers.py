@@ -50,6 +50,12 @@ _LEASES = Row(
             [Query(counter_rate("weald_late_returns_total", "stream"), "{{stream}}")],
         ),
         Panel(
+            "Sent to workers",
+            "Bytes into Redis each second: what is dealt out, and rows that changed.",
+            "bytes",
+            [Query(counter_rate("weald_lease_bytes_total", "stream"), "{{stream}}")],
+        ),
+        Panel(
             "Staleness",
             "How long the last round of leases was out.",
             "s",

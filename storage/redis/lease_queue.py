@@ -2,7 +2,8 @@
 
 ``weald:{<stream>}:leases`` holds an entry per lease, read by the consumer group ``workers``;
 ``weald:{<stream>}:leases:<role>`` likewise those that are meant for workers of another role than
-``all``. ``weald:{<stream>}:lease_bytes`` has their contents, a field each;
+``all``. ``weald:{<stream>}:lease_bytes`` has their contents, a field each, until they come back;
+``weald:{<stream>}:lease_rows`` the statistics rows of their atoms, a page each;
 ``weald:{<stream>}:returns`` what came back; ``weald:{<stream>}:workers`` when each worker was last
 heard of, and its role. All of it may be lost at any moment: the writer offers again what is
 missing. Delivery is at least once. The same lease always gives the same answer, so a second one is
@@ -16,7 +17,7 @@ whoever asks next, and its deliveries are counted; one delivered too often is pa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Self
@@ -27,12 +28,23 @@ from weald.storage.settings import RedisSettings, redacted
 
 from .client import answering, connect
 
-__all__ = ["LeaseItem", "LeaseQueue", "LeaseReturn", "Standing", "Taken", "WorkerRow"]
+__all__ = [
+    "PAGES_A_CALL",
+    "Key",
+    "LeaseItem",
+    "LeaseQueue",
+    "LeaseReturn",
+    "Standing",
+    "Taken",
+    "WorkerRow",
+]
 
 _GROUP = "workers"
 _ALL = "all"
 # Returns that nobody reads must not fill the server.
 _RETURNS_KEPT = 1000
+# Pages that one call should carry: keeps the server's single thread free for others in between.
+PAGES_A_CALL = 64
 # What Redis says of a stream or a group that is not there, or no longer.
 _FLUSHED = ("NOGROUP", "UNBLOCKED")
 Key = tuple[int, int, int]
@@ -111,6 +123,7 @@ class LeaseQueue:
         }
         self._leases = self._places[self._role]
         self._bytes = f"{base}:lease_bytes"
+        self._rows = f"{base}:lease_rows"
         self._returns = f"{base}:returns"
         self._workers = f"{base}:workers"
         script = files(__package__) / "worker_sign.lua"
@@ -138,6 +151,17 @@ class LeaseQueue:
                 pipe.hset(self._bytes, _field(item.key), item.payload)
                 pipe.xadd(self._places[item.role], {"key": _field(item.key)})
             pipe.execute()
+
+    def put_pages(self, pages: Mapping[int, bytes]) -> None:
+        """Put pages of rows in the place of those that had their numbers; leases go up later."""
+        with answering(self._place):
+            self._client.hset(self._rows, mapping=dict(pages))
+
+    def drop_pages(self, numbers: Collection[int]) -> None:
+        """Remove pages that no atom lies in any more."""
+        with answering(self._place):
+            for chunk in _chunks(list(numbers)):
+                self._client.hdel(self._rows, *chunk)
 
     def returned(self) -> list[LeaseReturn]:
         """Return what came back since the last call."""
@@ -265,6 +289,19 @@ class LeaseQueue:
                 return False
             return True
 
+    def pages(self, numbers: Sequence[int]) -> Iterator[tuple[int, bytes | None]]:
+        """Yield pages of rows as they are now, None for one that is not there."""
+        for chunk in _chunks(numbers):
+            with answering(self._place):
+                found = self._client.hmget(self._rows, chunk)
+            yield from zip(chunk, found, strict=True)
+
+    def drop(self, taken: Taken) -> None:
+        """Take a lease down that nobody can work on as it is: the writer offers it again."""
+        with answering(self._place):
+            self._client.xack(self._leases, _GROUP, taken.entry)
+            self._client.xdel(self._leases, taken.entry)
+
     def give_back(self, worker: str, taken: Taken, payload: bytes | None) -> None:
         """Return a lease with its answer, or with None to park it."""
         fields: dict[str, Any] = {"key": _field(taken.key), "worker": worker}
@@ -311,6 +348,11 @@ def _entries(read: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
         (parts,) = read.values()
         return [entry for part in parts for entry in part]
     return list(read[0][1])
+
+
+def _chunks(numbers: Sequence[int]) -> Iterator[list[int]]:
+    for start in range(0, len(numbers), PAGES_A_CALL):
+        yield list(numbers[start : start + PAGES_A_CALL])
 
 
 def _field(key: Key) -> str:

@@ -28,14 +28,15 @@ from weald.mcmc.leases.outstanding import Lent
 from weald.mcmc.schedule.kernel_report import added
 from weald.mcmc.schedule.stream_kernels import role_kernels
 from weald.storage.commit.commit import AdoptionRow, LeaseRow
-from weald.storage.encoding.snapshot import decode, encode
+from weald.storage.encoding.snapshot import decode
 from weald.storage.errors import SnapshotCorrupt, StorageUnavailable
-from weald.storage.redis.lease_queue import LeaseItem, LeaseQueue, LeaseReturn
+from weald.storage.redis.lease_queue import Key, LeaseQueue, LeaseReturn
 from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.lease_rounds import packed
 from weald.stream.model.shard import Shard
 from weald.stream.source.retry import Backoff
 from weald.stream.telemetry.telemetry import Telemetry
+from weald.stream.worker.row_pages import RowsSent
 from weald.stream.worker.settings import WorkersSettings
 
 from .lease_plan import by_role, planned
@@ -56,8 +57,6 @@ _SHARE_BEHIND = 0.25
 # little of their time, and long leases cost no more looks than short ones.
 _LOOK_AGAIN = 0.1
 _LEAST_LOOK_SECONDS = 0.005
-
-Key = tuple[int, int, int]
 
 
 @dataclass
@@ -108,6 +107,7 @@ class Refinery:
         self._clock = clock
         self._writer: Writer | None = None
         self._out: _Out | None = None
+        self._rows = RowsSent()
         self._last = 0
         self._away_until = 0.0
         self._begin_at = 0.0
@@ -286,12 +286,7 @@ class Refinery:
 
     def _offer(self, out: _Out, roles: dict[Key, str]) -> None:
         """Put leases up for workers of these roles."""
-        self._queue.offer(
-            [
-                LeaseItem(key, encode(out.leases[key].lease.arrays()), role)
-                for key, role in roles.items()
-            ]
-        )
+        self._watch.lease_bytes(self._rows.offer(self._queue, out.leases, roles))
 
     # Taking back.
 
@@ -322,10 +317,13 @@ class Refinery:
             out.heard_at = now
             if lost:
                 _log.warning("leases %s are lost to Redis: offered again", lost)
+                # So may their rows be, and a worker drops a lease whose rows are not there.
+                self._rows.forget()
             if left:
                 _log.info("leases %s have nobody of their role: offered to others", left)
-            self._queue.withdraw(left)
-            self._offer(out, self._takers(out, lost + left, alive))
+            if lost or left:
+                self._queue.withdraw(left)
+                self._offer(out, self._takers(out, lost + left, alive))
         elif now - out.heard_at > _LONELY_LEASES * self._settings.lease_seconds:
             out.given_up.update(dict.fromkeys(out.open, "expired"))
             self._queue.withdraw([key for key, why in out.given_up.items() if why == "expired"])

@@ -203,6 +203,10 @@ class Telemetry:
         """Count leases that were closed."""
         self.metrics.leases(outcome, n)
 
+    def lease_bytes(self, n: int) -> None:
+        """Count bytes that leases and their rows put into Redis."""
+        self.metrics.lease_bytes(n)
+
     def late_return(self) -> None:
         """Count a return that was dropped."""
         self.metrics.late_return()

@@ -1,8 +1,9 @@
 """The worker's loop: take a lease, spend its moves, give it back.
 
-A worker keeps nothing between leases and needs Redis only. It may be killed at any moment: the
-lease goes to another, which comes to the same answer. The same code runs as a process of its own
-and, in embedded mode, on a thread beside the writer; kernels run without the interpreter's lock.
+A worker needs Redis only, and keeps nothing between leases but rows that it need not fetch again.
+It may be killed at any moment: the lease goes to another, which comes to the same answer. The same
+code runs as a process of its own and, in embedded mode, on a thread beside the writer; kernels run
+without the interpreter's lock.
 """
 
 import logging
@@ -16,13 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from weald.mcmc.leases.lease_work import work
-from weald.mcmc.leases.leases import Lease
-from weald.storage.encoding.snapshot import decode, encode
+from weald.storage.encoding.snapshot import encode
 from weald.storage.errors import SnapshotCorrupt, StorageUnavailable
 from weald.storage.redis.lease_queue import LeaseQueue, Taken
 from weald.stream.source.retry import Backoff
 from weald.stream.telemetry.outages import Outages
 
+from .row_pages import RowsKept
 from .settings import WorkersSettings
 
 __all__ = ["Done", "Worker", "worker_name"]
@@ -75,6 +76,7 @@ class Worker:
         self._name = name
         self._tell = tell
         self._stopping = threading.Event()
+        self._rows = RowsKept()
         self._backoff = Backoff(0.5, 15.0)
         self._outages = Outages()
 
@@ -115,7 +117,11 @@ class Worker:
             return None
         began = time.perf_counter()
         try:
-            lease = Lease.from_arrays(decode(taken.payload))
+            lease = self._rows.lease(self._queue, taken.payload)
+            if lease is None:
+                _log.info("lease %s: its rows are not in redis any more", taken.key)
+                self._queue.drop(taken)
+                return None
             with self._beating(taken):
                 returned = work(lease)
         except (SnapshotCorrupt, KeyError, ValueError, ArithmeticError):

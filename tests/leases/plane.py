@@ -24,13 +24,15 @@ from tests.exact.rounds import Rounds, own_labels, scans_of, shape_of, visiting
 from weald.mcmc.leases import lease_work
 from weald.mcmc.leases.lease_work import Returned
 from weald.mcmc.leases.leases import Lease, Pair, coin_groups, make_lease, pair_groups
+from weald.mcmc.leases.outstanding import Lent
 from weald.storage.commit.commit import BatchCommit, LeaseRow, StreamSpec
-from weald.storage.encoding.snapshot import decode, encode
+from weald.storage.encoding.snapshot import decode
 from weald.storage.errors import Fenced
-from weald.storage.redis.lease_queue import LeaseItem, LeaseQueue
+from weald.storage.redis.lease_queue import LeaseQueue
 from weald.storage.settings import RedisSettings, StorageSettings
 from weald.storage.sql.migrate import upgrade
 from weald.storage.writing.store import SqlStore
+from weald.stream.worker.row_pages import RowsSent
 from weald.stream.worker.settings import WorkersSettings
 from weald.stream.worker.worker import Worker
 
@@ -38,6 +40,7 @@ Ids = NDArray[np.int64]
 Key = tuple[int, int, int]
 OWNER = "exactness"
 WAIT_SECONDS = 120.0
+_IDS_A_COPY = 1000
 # A look costs as much as a lease, and a round of all copies has a hundred.
 POLL_SECONDS = 0.02
 
@@ -96,6 +99,7 @@ class Plane:
         stream = f"{OWNER}-{self._rng.integers(2**62)}"
         redis = RedisSettings(url=redis_url)
         self._queue = LeaseQueue(redis, stream)
+        self._rows = RowsSent()
         queues = [LeaseQueue(redis, stream) for _ in range(self._n)]
         workers = [
             Worker(queue, WorkersSettings(), f"worker-{at}") for at, queue in enumerate(queues)
@@ -141,9 +145,12 @@ class Plane:
         keys: list[Key] = [(self._round_number, at, token) for at in range(len(dealt))]
         leases = dict(zip(keys, dealt, strict=True))
         self._commit([self._row(key, "offered", each) for key, each in leases.items()])
-        self._queue.offer(
-            [LeaseItem(key, encode(each.lease.arrays())) for key, each in leases.items()]
-        )
+        # Copies share a queue: each has ids of its own there.
+        lent = {
+            key: Lent(each.atoms + each.copy * _IDS_A_COPY, each.lease)
+            for key, each in leases.items()
+        }
+        self._rows.offer(self._queue, lent, dict.fromkeys(keys, "all"))
         answers = self._wait(set(leases))
         asleep = [key for key, each in leases.items() if last_sleeps and each.number == self._n - 1]
         self._commit(

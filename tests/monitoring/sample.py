@@ -54,6 +54,7 @@ def _refinement(metrics: Metrics) -> None:
     metrics.workers({"all": 2, "subc": 1})
     metrics.role_lease("subc", 200, 14, 0.5, 0.002)
     metrics.leases("adopted", 2)
+    metrics.lease_bytes(20_000)
     metrics.late_return()
     metrics.lease_round(seconds=0.8, arrivals=12)
     metrics.published(dict.fromkeys(LINEAGE_KINDS, 1), reassigned=7)

@@ -42,6 +42,7 @@ seed = 1
 warmup_records = 100
 
 [refinement]
+mode = "workers"
 every_records = 100
 publish_every_records = 200
 rounds = 1
@@ -107,19 +108,31 @@ class Running:
 
 @contextmanager
 def running_weald(folder: Path, bootstrap: str, topic: str, redis: str) -> Iterator[Running]:
-    """Run ``weald run`` on the topic until the block ends, and then end it by SIGTERM."""
+    """Run ``weald run`` and a worker on the topic until the block ends; then SIGTERM ends both."""
     port = free_port()
     configuration = folder / "weald.toml"
     configuration.write_text(
         CONFIGURATION.format(bootstrap=bootstrap, topic=topic, redis=redis, port=port)
     )
-    argv: list[str | Path] = [Path(sys.executable).with_name("weald"), "run"]
+    with (
+        _command(folder, "run", configuration) as (process, log),
+        # Panels by role are about rounds that workers made.
+        _command(folder, "worker", configuration),
+    ):
+        yield Running(process, port, log)
+
+
+@contextmanager
+def _command(
+    folder: Path, name: str, configuration: Path
+) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    argv: list[str | Path] = [Path(sys.executable).with_name("weald"), name]
     argv += ["--config", configuration]
-    log = folder / "weald.log"
+    log = folder / f"{name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(argv, cwd=folder, stdout=output, stderr=output)
     try:
-        yield Running(process, port, log)
+        yield process, log
         process.send_signal(signal.SIGTERM)
         code = process.wait(60)
     finally:

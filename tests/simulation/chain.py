@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Sequence
 from math import log
 from typing import Any, Self
+from zlib import crc32
 
 import numpy as np
 from numpy.random import PCG64, Generator
@@ -199,7 +200,8 @@ class CoinChain:
 
 def work_by_coins(lease: Lease) -> Returned:
     """What a worker makes of a lease: the same answer for the same lease, whoever works on it."""
-    rng = Generator(PCG64(lease.budget.seed))
+    # Another row is another answer, as it is with kernels.
+    rng = Generator(PCG64([lease.budget.seed, crc32(lease.rows.tobytes())]))
     labels = lease.labels.copy()
     moved = rng.random(len(labels)) < _MOVED
     labels[moved] = rng.integers(len(labels), size=int(moved.sum()))

@@ -1,6 +1,7 @@
 """What must hold of a run when it is over: Jepsen's question, asked of every record."""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from weald.storage.redis.statistics import _key, _read
 from weald.storage.writing.store import SqlReader
 from weald.stream.model.lease_rounds import unpacked
 from weald.stream.recovery.recovery import first_difference, replay, usable
+from weald.stream.worker.row_pages import RowsKept, pages_named
 
 from .chain import work_by_coins
 from .history import Row, key_in
@@ -157,8 +159,6 @@ def _statistics(world: World, reader: SqlReader) -> list[str]:
 
 def _leases(world: World, reader: SqlReader) -> list[str]:
     """What was adopted is what the holder of the lease's own token made of it, and nothing else."""
-    from weald.mcmc.leases.leases import Lease
-
     # Whoever takes over closes what the one before left open.
     last = reader.last_round(NAME)
     left = {row.round_number for row in reader.leases(NAME, outcome="offered")} - {last}
@@ -172,7 +172,9 @@ def _leases(world: World, reader: SqlReader) -> list[str]:
         for row in rows.get(number, ()):
             if row.outcome == "adopted":
                 offer = world.history.offers[row.round_number, row.number, row.token]
-                expected.append(work_by_coins(Lease.from_arrays(decode(offer))).labels.tolist())
+                lease = RowsKept().lease(_Pages(world, offer), offer)  # type: ignore[arg-type]
+                assert lease is not None
+                expected.append(work_by_coins(lease).labels.tolist())
         if number in rows and returned != sorted(expected):
             wrong.append(f"round {number} adopted what no holder of its leases gave back")
         begun = [row for row in rows.get(number, ()) if row.outcome == "offered"]
@@ -182,6 +184,17 @@ def _leases(world: World, reader: SqlReader) -> list[str]:
         if len(atoms) != len(set(atoms)):
             wrong.append(f"round {number} adopted atoms twice")
     return wrong
+
+
+class _Pages:
+    """Rows as the writer sent them, under the checksums that a lease names."""
+
+    def __init__(self, world: World, offer: bytes) -> None:
+        self._sent, self._named = world.history.pages, pages_named(decode(offer))
+
+    def pages(self, numbers: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+        for number in numbers:
+            yield number, self._sent[number, self._named[number]]
 
 
 def _replays(world: World, reader: SqlReader) -> list[str]:

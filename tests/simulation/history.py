@@ -46,6 +46,8 @@ class History:
         Partitions whose log lost its end while a writer read it, and was read on by the same.
     offers : dict
         By round, number and token what was put up for workers.
+    pages : dict
+        By number and checksum the rows that leases rest on.
     """
 
     def __init__(self, path: Path, broker: Broker) -> None:
@@ -57,6 +59,7 @@ class History:
         self.letters: dict[tuple[int, int], Row] = {}
         self.gone: set[tuple[str, int, int]] = set()
         self.offers: dict[tuple[int, int, int], bytes] = {}
+        self.pages: dict[tuple[int, bytes], bytes] = {}
         self.adopted: dict[int, bytes] = {}
         self.rewritten: set[tuple[str, int, int]] = set()
         self.replaced = False

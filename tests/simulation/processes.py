@@ -5,7 +5,7 @@ Each is an object that is thrown away when it dies; the next one begins from SQL
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from weald.mcmc.schedule.registry import ROLES
@@ -33,6 +33,7 @@ from weald.stream.settings import (
 from weald.stream.source.kafka_source import KafkaSource
 from weald.stream.source.recognition import Decision
 from weald.stream.telemetry.telemetry import Telemetry
+from weald.stream.worker.row_pages import CHECKSUM_BYTES
 from weald.stream.worker.settings import WorkersSettings
 from weald.stream.worker.worker import Worker
 
@@ -255,6 +256,12 @@ class _Queue(LeaseQueue):
     def __init__(self, world: World, roles: Sequence[str]) -> None:
         super().__init__(RedisSettings(), NAME, roles)
         self._noted = world.history.offers
+        self._pages = world.history.pages
+
+    def put_pages(self, pages: Mapping[int, bytes]) -> None:
+        for number, page in pages.items():
+            self._pages[number, page[:CHECKSUM_BYTES]] = page
+        super().put_pages(pages)
 
     def offer(self, items: list[LeaseItem]) -> None:  # type: ignore[override]
         for item in items:

@@ -104,6 +104,9 @@ class Commands:
         found: bytes | None = self._store.keys.get(_bytes(key), {}).get(_bytes(name))
         return found
 
+    def hmget(self, key: Any, names: Sequence[Any]) -> list[bytes | None]:
+        return [self.hget(key, name) for name in names]
+
     def hgetall(self, key: Any) -> Fields:
         return dict(self._store.keys.get(_bytes(key), {}))
 
