@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from weald.cli.errors import NotFoundError, UsageError
 
-from .sample import numbered_records
+from .refused_rows import tell_refused
+from .sample import Oddities, numbered_records, refuse_without_records
 
 if TYPE_CHECKING:
     from weald.stream.record.formats import Format
@@ -75,7 +76,9 @@ def records_in(path: Path, separators: str) -> Iterator[tuple[str, int, dict[str
     header: list[str] = []
     for file in files_of(path):
         form = form_of(file)
-        for at, (line, record) in enumerate(numbered_records(file, separators, form)):
+        odd = Oddities()
+        at = -1
+        for at, (line, record) in enumerate(numbered_records(file, separators, form, odd)):
             if form == "csv" and not at:
                 # Cells beyond the header have no name.
                 own = list(filter(None, record))
@@ -86,3 +89,7 @@ def records_in(path: Path, separators: str) -> Iterator[tuple[str, int, dict[str
                         f"({', '.join(header)})"
                     )
             yield file.name, line, record
+        refuse_without_records(file, odd, at + 1)
+        tell_refused(
+            file, odd.refused, at + 1 + len(odd.refused), "cannot be read, and are left out"
+        )

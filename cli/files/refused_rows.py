@@ -28,12 +28,14 @@ class RefusedRow(NamedTuple):
     detail: str
 
 
-def tell_refused(path: Path, refused: Sequence[RefusedRow], n_rows: int) -> None:
-    """Say how many of ``n_rows`` were refused, and the first of them."""
+def tell_refused(
+    path: Path, refused: Sequence[RefusedRow], n_rows: int, told: str | None = None
+) -> None:
+    """Say how many of ``n_rows`` were refused, or what else is ``told``, and the first of them."""
     if not refused:
         return
     was = "was" if len(refused) == 1 else "were"
-    note(f"{path}: {len(refused)} of {n_rows} rows {was} refused, the rest is fitted")
+    note(f"{path}: {len(refused)} of {n_rows} rows {told or was + ' refused, the rest is fitted'}")
     for each in refused[:_SHOWN]:
         note(f"  line {each.line}: {each.detail}")
     if len(refused) > _SHOWN:

@@ -15,13 +15,13 @@ from weald.stream.errors import SchemaError
 from weald.stream.record.proposal import SchemaProposal, proposed
 
 from .decimal_commas import comma_columns, with_points
-from .refused_rows import RefusedRow
+from .refused_rows import RefusedRow, tell_refused
 from .table import open_text
 
 if TYPE_CHECKING:
     from weald.stream.record.formats import Format
 
-__all__ = ["Oddities", "numbered_records", "propose", "records_of", "refuse_semicolons"]
+__all__ = ["Oddities", "numbered_records", "propose", "refuse_semicolons", "refuse_without_records"]
 
 LOOKED_AT = 1000
 
@@ -53,12 +53,37 @@ def propose(path: Path) -> SchemaProposal:
     NotFoundError, UsageError
         If there is no such file, or no record in it that can be read.
     """
+    from weald.stream.record.formats import format_of
+    from weald.stream.settings import StreamSettings
+
     refuse_semicolons(path)
-    records = list(itertools.islice(records_of(path), LOOKED_AT))
+    odd = Oddities()
+    # As the stream will read it.
+    separator = "\t" if path.name.removesuffix(".gz").lower().endswith(".tsv") else ","
+    form = format_of(StreamSettings(source="file", path=str(path)))
+    rows = itertools.islice(numbered_records(path, separator, form, odd), LOOKED_AT)
+    records = [record for _, record in rows]
+    if odd.decimal_commas:
+        raise UsageError(
+            f"{path}: numbers of {', '.join(odd.decimal_commas)} seem to have decimal commas, and "
+            "a stream reads points",
+            next_step="write them with points; `weald look` and `weald fit` without --config read "
+            "them as they are",
+        )
+    refuse_without_records(path, odd, len(records))
+    told = "cannot be read: a stream sets such records aside"
+    tell_refused(path, odd.refused, len(records) + len(odd.refused), told)
     try:
         return proposed(records, str(path))
     except SchemaError as error:
         raise UsageError(str(error)) from error
+
+
+def refuse_without_records(path: Path, odd: Oddities, n_records: int) -> None:
+    """Raise UsageError for a file of which no line is a record."""
+    if odd.refused and not n_records:
+        first = odd.refused[0]
+        raise UsageError(f"{path}: no line is a record: line {first.line} {first.detail}")
 
 
 def refuse_semicolons(path: Path) -> None:
@@ -76,30 +101,28 @@ def refuse_semicolons(path: Path) -> None:
         )
 
 
-def records_of(path: Path, separators: str = ",") -> Iterator[dict[str, Any]]:
+def numbered_records(
+    path: Path, separators: str, form: Format, oddities: Oddities | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the records of a file in any of a stream's formats, nested fields by dotted paths.
 
-    ``separators`` are those that a text table may have; the one that its header has most of is.
+    Each comes after the line it ends on (of columnar files: its row).
+
+    Parameters
+    ----------
+    path : Path
+    separators : str
+        Those that a text table may have; the one that its header has most of is.
+    form : str
+        As `weald.stream.record.formats.format_of` has it.
+    oddities : Oddities, optional
+        What is told of decimal commas, and of lines of JSON that are no record, which are then
+        passed over.
 
     Raises
     ------
     NotFoundError, UsageError
         If there is no such file, or a record in it that cannot be read.
-    """
-    from weald.stream.record.formats import format_of
-    from weald.stream.settings import StreamSettings
-
-    form = format_of(StreamSettings(source="file", path=str(path)))
-    return (record for _, record in numbered_records(path, separators, form))
-
-
-def numbered_records(
-    path: Path, separators: str, form: Format, oddities: Oddities | None = None
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield as `records_of` does, each after the line it ends on (of columnar files: its row).
-
-    Lines that are no record, as of JSON they have to be, are told to ``oddities`` and passed over
-    where that is given.
     """
     oddities = oddities or Oddities(passes_over=False)
     if not path.is_file():

@@ -16,7 +16,12 @@ import numpy as np
 from weald.cli.errors import UsageError
 from weald.cli.files.decimal_commas import has_comma, tell_decimal_commas
 from weald.cli.files.refused_rows import RefusedRow, tell_refused
-from weald.cli.files.sample import Oddities, numbered_records, refuse_semicolons
+from weald.cli.files.sample import (
+    Oddities,
+    numbered_records,
+    refuse_semicolons,
+    refuse_without_records,
+)
 from weald.cli.files.table import Table, checked, load_table, open_text, selected
 from weald.cli.terminal.csv_cells import is_number
 from weald.cli.terminal.output import note
@@ -298,9 +303,8 @@ def _records(path: Path, n_records: int | None = None) -> _Records:
             odd.refused.append(RefusedRow(line, detail))
         else:
             rows.append((line, record))
-    if form == "jsonl" and odd.refused and not rows:
-        first = odd.refused[0]
-        raise UsageError(f"{path}: no line is a record: line {first.line} {first.detail}")
+    if form == "jsonl":
+        refuse_without_records(path, odd, len(rows))
     return _Records(rows, odd.refused, odd.decimal_commas)
 
 

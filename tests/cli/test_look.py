@@ -280,6 +280,18 @@ def test_a_folder_of_logs_is_one_set_of_lines(weald: Command, logs: Path, clean:
     )
 
 
+def test_a_broken_line_is_left_out_of_a_look(weald: Command, clean: Path) -> None:
+    values = [0.1 * (at % 7) + 9.0 * (at % 2) for at in range(60)]
+    lines = [json.dumps({"x": each, "y": each % 1.3}) for each in values]
+    lines[7] = lines[7][:5]
+    (clean / "t.jsonl").write_text("\n".join(lines))
+    result = weald("look", "t.jsonl", "--seconds", "5", "--output", "json", "--no-page")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["rows"] == 59
+    assert "1 of 60 rows cannot be read, and are left out" in result.err
+    assert "line 8: is not JSON" in result.err
+
+
 def test_a_folder_of_several_kinds_is_refused(weald: Command, logs: Path) -> None:
     (logs / "table.csv").write_text("a,b\n1,2\n")
     result = weald("look", str(logs))

@@ -43,6 +43,27 @@ def test_numbers_become_fields_and_the_rest_is_explained(tmp_path: Path) -> None
     ]
 
 
+def test_a_stream_s_tabs_commas_and_broken_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A schema is proposed for what the stream will read, and for that only."""
+    tabs = tmp_path / "x.tsv"
+    tabs.write_text("a\tb\n1.5\t2\n2.5\t3\n3.1\t1\n")
+    assert propose(tabs).fields == ["a", "b"]
+    tabs.write_text("a\tb\n1,5\t2\n2,5\t3\n")
+    with pytest.raises(UsageError, match="numbers of a seem to have decimal commas, and a stream"):
+        propose(tabs)
+    lines = tmp_path / "x.jsonl"
+    lines.write_text('{"a": 1.5}\n{"a": 2.\n{"a": 3.5}\n')
+    assert propose(lines).fields == ["a"]
+    told = capsys.readouterr().err
+    assert "1 of 3 rows cannot be read: a stream sets such records aside" in told
+    assert "line 2: is not JSON" in told
+    lines.write_text("oops\n")
+    with pytest.raises(UsageError, match="no line is a record: line 1 is not JSON"):
+        propose(lines)
+
+
 def test_an_id_that_repeats_is_no_key(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("id,x\n1,0.5\n1,0.7\n2,0.9\n")
