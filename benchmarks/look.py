@@ -1,0 +1,178 @@
+"""`weald look` on files that it was not tuned on: how fast, how right, and whether it is true.
+
+    python -m benchmarks.look                    every file that is here: five minutes
+    python -m benchmarks.look penguins orders    these
+    python -m benchmarks.look --looks-only       without the other settings
+
+A look is a process of its own with its defaults; seconds are wall time until it has said what it
+found, and until its page is there too. The index is the adjusted Rand index with the kinds that the
+rows are known to be. The best of other settings is that of the same rows under other families,
+priors and cuts, by groups or clusters, chosen with the kinds in view, which nobody has. Every
+sentence of every description is counted anew in the file (`benchmarks/look_sentences.py`).
+"""
+
+import argparse
+import base64
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from benchmarks.look_files import FILES, MadeFile
+from benchmarks.look_sentences import false_sentences, frame_of
+from weald.cli.fit.sampling import sample, settled
+from weald.cli.look.rows import read_rows
+from weald.cli.look.seen import seen_of
+from weald.mcmc.estimate.groups import group_tree
+from weald.mcmc.offline.fit import FitSettings
+
+# Seconds of sampling that another setting gets, and the cuts at which its groups are looked at.
+SECONDS, CUTS = 4.0, (0.5, 0.65, 0.8)
+
+
+class Look(NamedTuple):
+    """What a look said, when, and which row (0 to n - 1) is where."""
+
+    said: dict[str, Any]
+    first: float
+    all: float
+    rows: np.ndarray[Any, np.dtype[np.int64]]
+    cluster: np.ndarray[Any, np.dtype[np.int64]]
+    group: np.ndarray[Any, np.dtype[np.int64]]
+
+
+def looked(path: Path) -> Look:
+    """Look at a file as people do; its page tells which row is where."""
+    page = path.parent / "page.html"
+    page.unlink(missing_ok=True)
+    argv = [sys.executable, "-m", "weald.cli.main", "look", str(path), "--out", str(page)]
+    began, first, out = time.perf_counter(), 0.0, b""
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen([*argv, "--output", "json"], stdout=-1, stderr=errors) as process,
+    ):
+        assert process.stdout is not None
+        while chunk := os.read(process.stdout.fileno(), 1 << 16):
+            first = first or time.perf_counter() - began
+            out += chunk
+        if process.wait():
+            errors.seek(0)
+            raise SystemExit(f"{path.name}: {errors.read().decode()}")
+    whole = time.perf_counter() - began
+    packed = page.read_text(encoding="utf-8").partition('id="data">')[2].partition("<")[0]
+    held = json.loads(gzip.decompress(base64.b64decode(packed)))
+    group_of = {each["id"]: each["group"] for each in held["clusters"]}
+    cluster = np.array(held["cluster"])
+    return Look(
+        json.loads(out),
+        first,
+        whole,
+        np.array([int(key.removeprefix("row ")) - 1 for key in held["keys"]]),
+        cluster,
+        np.array([group_of[each] for each in cluster.tolist()]),
+    )
+
+
+def untrue(look: Look, path: Path) -> tuple[int, list[str]]:
+    """How many descriptions there are, and what is false in them."""
+    frame = frame_of(path).iloc[look.rows]
+    found: list[str] = []
+    parts = [("group", look.group), ("cluster", look.cluster)]
+    for kind, own in parts:
+        for part in look.said[f"{kind}s"]:
+            untold = false_sentences(part["description"], frame, own == part[kind])
+            found += [f"{kind} {part[kind]}: {each}" for each in untold]
+    return sum(len(look.said[f"{kind}s"]) for kind, _ in parts), found
+
+
+def best_of_others(path: Path, kinds: Sequence[Any]) -> tuple[float, str]:
+    """The best index that other settings reach, and which."""
+    best = (-1.0, "")
+    with redirect_stderr(StringIO()):
+        rows = read_rows(str(path), 0)
+        seen, settings = seen_of(rows, 0)
+    known = np.array(kinds)[[int(key.removeprefix("row ")) - 1 for key in rows.keys]]
+    for name, other in _others(settings):
+        with redirect_stderr(StringIO()):
+            chosen, _ = settled(seen, other, 1)
+            result = sample(seen, replace(chosen, seconds=SECONDS, iterations=None))
+        tree = group_tree(result.family, seen, result.labels)
+        told = {"clusters": result.labels} | {
+            f"groups at {cut}": tree.cut(cut)[result.labels] for cut in CUTS
+        }
+        for level, labels in told.items():
+            best = max(best, (float(adjusted_rand_score(known, labels)), f"{name}, {level}"))
+    return best
+
+
+def _others(settings: FitSettings) -> Iterator[tuple[str, FitSettings]]:
+    yield "as a look", settings
+    yield "prior mfm", replace(settings, prior="mfm")
+    for family in ("gaussian", "diagonal"):
+        if settings.family in ("auto", "gaussian", "diagonal"):
+            yield family, replace(settings, family=family)
+            continue
+        parts = [dict(part) for part in settings.params.get("parts", ())]
+        if any(part["family"] == "gaussian" for part in parts) and family == "diagonal":
+            for part in parts:
+                part["family"] = family if part["family"] == "gaussian" else part["family"]
+            yield "diagonal numbers", replace(settings, params={"parts": parts})
+
+
+def show(name: str, made: MadeFile, *, others: bool) -> None:
+    """Look at a file, and print a line on it, with what is false below."""
+    look = looked(made.path)
+    index = ["     -", "     -"]
+    best = ""
+    if made.kinds is not None:
+        known = np.array(made.kinds)[look.rows]
+        index = [f"{adjusted_rand_score(known, own):6.3f}" for own in (look.group, look.cluster)]
+        if others:
+            found, setting = best_of_others(made.path, made.kinds)
+            best = f"{found:6.3f} {setting}"
+    n_told, found_false = untrue(look, made.path)
+    said = look.said
+    print(
+        f"{name:13} {look.first:6.1f} {look.all:6.1f} {said['n_groups']:6} {said['n_clusters']:8} "
+        f"{index[0]} {index[1]}  {n_told:4} {len(found_false):5}  {best}",
+        flush=True,
+    )
+    print(f"    {said['verdict']['status']}; settled: {said['settled']}")
+    for each in found_false:
+        print(f"    FALSE {each}")
+
+
+def main() -> None:
+    """Read the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("files", nargs="*", choices=[*FILES, []], help="all by default")
+    parser.add_argument("--looks-only", action="store_true")
+    parser.add_argument("--keep", type=Path, help="a folder for the files and the last page")
+    asked = parser.parse_args()
+    print(f"{'file':13}  first    all groups clusters groups clusters  told false  best of others")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = asked.keep or Path(temporary)
+        folder.mkdir(exist_ok=True)
+        for name in asked.files or FILES:
+            try:
+                made = FILES[name](folder)
+            except FileNotFoundError as missing:
+                print(f"{name:13} not here: {missing}")
+                continue
+            show(name, made, others=not asked.looks_only)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""Whether sentences about rows of a file are so, by pandas and from the file alone.
+
+Nothing of Weald takes part: a sentence is read as a person reads it, and its shares are counted
+over the values that the file has.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+__all__ = ["false_sentences", "frame_of"]
+
+Mask = NDArray[np.bool_]
+
+GAPS = ["", "na", "n/a", "nan", "null", "none", "?", "-"]
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+PERIODS = ("hour", "day", "week", "year")
+# Seconds after which a moment begins anew.
+SECONDS = {"day": 86_400.0, "week": 7 * 86_400.0}
+SENTENCE = re.compile(r"(.+): ([<>]?\d+) %, elsewhere ([<>]?\d+) %")
+# What a share is said to be is so to half a per cent.
+HALF = 0.005
+
+
+def frame_of(path: Path) -> pd.DataFrame:
+    """The file as text and numbers, nested fields by their dotted paths."""
+    name = path.name.removesuffix(".gz")
+    if name.endswith(".parquet"):
+        return pd.read_parquet(path)
+    if name.endswith(".jsonl"):
+        opened = pd.read_json(path, lines=True, convert_dates=False)
+        return pd.json_normalize(json.loads(opened.to_json(orient="records")))
+    if name.endswith(".log"):
+        return pd.DataFrame({"line": path.read_text(encoding="utf-8").splitlines()})
+    separator = "\t" if name.endswith(".tsv") else None
+    return pd.read_csv(path, sep=separator, engine="python", dtype=str, keep_default_na=False)
+
+
+def false_sentences(description: str, frame: pd.DataFrame, inside: Mask) -> list[str]:
+    """What is not so of a description of the rows that are ``inside`` (n)."""
+    if list(frame.columns) == ["line"]:
+        share = float(_matching(description, frame["line"])[inside].mean())
+        return [] if share > 0.5 else [f"{description}: {share:.0%} of its lines are so"]
+    if description == "nothing sets it apart":
+        return []
+    # Names of categories may hold a semicolon: a sentence ends with a share.
+    found = []
+    for sentence in re.split(r"(?<= %); ", description):
+        told = SENTENCE.fullmatch(sentence)
+        if told is None:
+            found.append(f"{sentence}: cannot be read")
+            continue
+        try:
+            held = _held(told[1], frame)
+        except LookupError as error:
+            found.append(f"{sentence}: {error}")
+            continue
+        shares = float(held[inside].mean()), float(held[~inside].mean())
+        if not all(map(_is_so, told.groups()[1:], shares)):
+            found.append(f"{sentence}: it is {shares[0]:.2%}, elsewhere {shares[1]:.2%}")
+    return found
+
+
+def _is_so(said: str, share: float) -> bool:
+    if said.startswith("<"):
+        return 0.0 < share < float(said[1:]) / 100
+    if said.startswith(">"):
+        return float(said[1:]) / 100 < share < 1.0
+    if said in ("0", "100"):
+        return share == float(said) / 100
+    return abs(share - float(said) / 100) <= HALF + 1e-9
+
+
+def _held(what: str, frame: pd.DataFrame) -> Mask:
+    """Where a rule holds."""
+    if what.startswith("says "):
+        word = re.compile(rf"(?<![^\W\d_]){re.escape(what[5:])}(?![^\W\d_])", re.IGNORECASE)
+        texts = [name for name in frame.columns if frame[name].map(_is_text).any()]
+        return np.any([frame[name].map(lambda v: bool(word.search(str(v)))) for name in texts], 0)
+    if what.startswith("no "):
+        column = frame[_column(what[3:], frame, whole=True)]
+        return column.map(_is_gap).to_numpy()
+    name = _column(what, frame)
+    words = what[len(name) :].strip()
+    column = frame[name]
+    for period in PERIODS:
+        if words.startswith(f"({period}) "):
+            return _moments(column, period, words.removeprefix(f"({period}) "))
+    if re.match(r"(\d\d:\d\d|(Mon|Tue|Wed|Thu|Fri|Sat|Sun) )", words):
+        return _moments(column, "week" if words[0].isalpha() else "day", words)
+    interval = _interval(words)
+    numbers = pd.to_numeric(column.mask(column.map(_is_gap)), errors="coerce")
+    if interval is not None and numbers.notna().any():
+        return numbers.between(*interval).to_numpy()
+    names = column.map(_name)
+    chosen = words.split(" or ")
+    if not set(chosen) <= set(names):
+        raise LookupError(f"no values {', '.join(chosen)}")
+    return names.isin(chosen).to_numpy()
+
+
+def _column(what: str, frame: pd.DataFrame, *, whole: bool = False) -> str:
+    called = {name.replace(".", "_"): name for name in frame.columns}
+    fits: Callable[[str], bool] = (
+        (lambda name: what == name) if whole else (lambda name: what.startswith(f"{name} "))
+    )
+    found = [name for name in called if fits(name)]
+    if not found:
+        raise LookupError("no such column")
+    frame.rename(columns={called[name]: name for name in called}, inplace=True)
+    return max(found, key=len)
+
+
+def _interval(words: str) -> tuple[float, float] | None:
+    number = r"(-?\d[\d.]*)"
+    if found := re.fullmatch(f"at most {number}", words):
+        return -np.inf, float(found[1])
+    if found := re.fullmatch(f"at least {number}", words):
+        return float(found[1]), np.inf
+    if found := re.fullmatch(number, words):
+        return float(found[1]), float(found[1])
+    if found := re.fullmatch(f"{number} to {number}(?:, {number} wide)?", words):
+        low, high = float(found[1]), float(found[2])
+        if found[3] is not None and abs(high - low - float(found[3])) > 1e-6 * abs(high - low):
+            raise LookupError("its width is another")
+        return low, high
+    return None
+
+
+def _moments(column: pd.Series, period: str, words: str) -> Mask:
+    moments = pd.to_datetime(column.mask(column.map(_is_gap)), utc=True, format="ISO8601")
+    since = (moments - pd.Timestamp("1970-01-05", tz="UTC")).dt.total_seconds()
+    low, high = (_seconds(each) for each in words.split(" to "))
+    turned = (since - low) % SECONDS[period]
+    # A moment that ends a whole turn is its end, not its beginning.
+    return (turned <= ((high - low) % SECONDS[period] or SECONDS[period])).to_numpy()
+
+
+def _seconds(moment: str) -> float:
+    day, _, clock = moment.rpartition(" ")
+    hours, minutes = clock.split(":")
+    return 86_400.0 * (DAYS.index(day) if day else 0) + 3600.0 * int(hours) + 60.0 * int(minutes)
+
+
+def _matching(template: str, lines: pd.Series) -> Mask:
+    """Where the words of a template are, in their order."""
+    words = [re.escape(word) for word in template.split() if word != "<*>"]
+    return lines.str.contains(".*".join(words), regex=True).to_numpy()
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and " " in value
+
+
+def _is_gap(value: Any) -> bool:
+    if isinstance(value, list | np.ndarray):
+        return False
+    return value is None or str(value).strip().lower() in GAPS
+
+
+def _name(value: Any) -> str:
+    if isinstance(value, list | np.ndarray) or _is_gap(value):
+        return ""
+    return {"true": "yes", "false": "no"}.get(str(value).lower(), str(value))
