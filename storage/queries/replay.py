@@ -13,7 +13,7 @@ from weald.storage.encoding.row_bytes import matrix_from_bytes
 from weald.storage.encoding.snapshot import decode
 from weald.storage.errors import SnapshotCorrupt
 from weald.storage.sql.database import walk_indexes
-from weald.storage.sql.schema import bundles, observations, offsets, snapshots
+from weald.storage.sql.schema import bundles, observations, offsets, snapshot_pieces, snapshots
 
 from .answers import SnapshotInfo
 from .assignments import in_bundle, shown_cluster
@@ -36,13 +36,8 @@ def newest_snapshot(connection: sa.Connection, stream_id: int) -> Snapshot | Non
     state.
     """
     for info in snapshot_infos(connection, stream_id):
-        payload = connection.execute(
-            sa.select(snapshots.c.payload).where(
-                snapshots.c.stream_id == stream_id, snapshots.c.number == info.number
-            )
-        ).scalar_one()
         try:
-            arrays = decode(payload)
+            arrays = decode(_payload(connection, stream_id, info.number))
         except SnapshotCorrupt as error:
             _log.warning("snapshot %d (seq %d) is passed over: %s", info.number, info.seq, error)
             continue
@@ -58,12 +53,27 @@ def snapshot_numbered(connection: sa.Connection, stream_id: int, number: int) ->
     SnapshotCorrupt
         If it is damaged.
     """
+    columns = (snapshots.c[name] for name in ("number", "seq", "created_at", "label"))
     row = connection.execute(
-        sa.select(snapshots).where(snapshots.c.stream_id == stream_id, snapshots.c.number == number)
+        sa.select(*columns).where(snapshots.c.stream_id == stream_id, snapshots.c.number == number)
     ).one_or_none()
     if row is None:
         return None
-    return Snapshot(row.number, row.seq, decode(row.payload), row.created_at, row.label)
+    arrays = decode(_payload(connection, stream_id, number))
+    return Snapshot(row.number, row.seq, arrays, row.created_at, row.label)
+
+
+def _payload(connection: sa.Connection, stream_id: int, number: int) -> bytes:
+    """All bytes of a snapshot that there is."""
+    first = sa.select(snapshots.c.payload).where(
+        snapshots.c.stream_id == stream_id, snapshots.c.number == number
+    )
+    others = (
+        sa.select(snapshot_pieces.c.payload)
+        .where(snapshot_pieces.c.stream_id == stream_id, snapshot_pieces.c.number == number)
+        .order_by(snapshot_pieces.c.piece)
+    )
+    return b"".join([connection.execute(first).scalar_one(), *connection.execute(others).scalars()])
 
 
 def snapshot_infos(connection: sa.Connection, stream_id: int) -> list[SnapshotInfo]:

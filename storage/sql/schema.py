@@ -43,6 +43,7 @@ __all__ = [
     "postponements",
     "publications",
     "rounds",
+    "snapshot_pieces",
     "snapshots",
     "streams",
 ]
@@ -303,6 +304,22 @@ snapshots = Table(
     Column("n_bytes", BigInteger, nullable=False),
     Column("payload", LargeBinary, nullable=False),
     Column("label", Text),
+)
+
+# What of a snapshot does not fit into its row, in order from 1: no database takes a value of a
+# gigabyte, and a stream of a million observations has such snapshots.
+snapshot_pieces = Table(
+    "snapshot_pieces",
+    metadata,
+    Column("stream_id", Integer, primary_key=True),
+    Column("number", BigInteger, primary_key=True),
+    Column("piece", Integer, primary_key=True),
+    Column("payload", LargeBinary, nullable=False),
+    ForeignKeyConstraint(
+        ["stream_id", "number"],
+        ["snapshots.stream_id", "snapshots.number"],
+        ondelete="CASCADE",
+    ),
 )
 
 dead_letters = Table(

@@ -39,6 +39,7 @@ from weald.storage.sql.schema import (
     postponements,
     publications,
     rounds,
+    snapshot_pieces,
     snapshots,
 )
 
@@ -47,6 +48,9 @@ from .leases import prune, write_leases
 from .logs import replace_logs
 
 __all__ = ["write_batch", "write_clusters", "write_snapshot"]
+
+# Of a snapshot in one row: SQLite takes values below a gigabyte, and PostgreSQL's travel whole.
+PIECE_BYTES = 1 << 26
 
 Sources = dict[tuple[str, int], int]
 
@@ -287,10 +291,20 @@ def write_snapshot(
         "epoch": epoch,
         "created_at": snapshot.created_at,
         "n_bytes": len(payload),
-        "payload": payload,
+        "payload": payload[:PIECE_BYTES],
         "label": snapshot.label,
     }
     _insert(connection, snapshots, [row])
+    starts = range(PIECE_BYTES, len(payload), PIECE_BYTES)
+    for piece, start in enumerate(starts, start=1):
+        # One at a time: each is copied on its way into the database.
+        more = {
+            "stream_id": stream_id,
+            "number": number,
+            "piece": piece,
+            "payload": payload[start : start + PIECE_BYTES],
+        }
+        _insert(connection, snapshot_pieces, [more])
     return number
 
 

@@ -17,7 +17,8 @@ from tests.storage.batches import (
     same_block,
     snapshot,
 )
-from weald.storage.sql.schema import snapshots
+from weald.storage.sql.schema import snapshot_pieces, snapshots
+from weald.storage.writing import writer
 from weald.storage.writing.store import SqlStore
 
 
@@ -123,6 +124,41 @@ def test_snapshots_of_one_stream_leave_the_others_alone(store: SqlStore) -> None
     for number in range(1, 6):
         store.commit(batch(number, number, 1, snapshot=snapshot(number, number)))
     assert [info.number for info in store.snapshots("other")] == [1]
+
+
+def test_a_snapshot_that_no_row_could_hold_is_kept_in_pieces(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "PIECE_BYTES", 100)
+    for number in range(1, 6):
+        store.commit(batch(number, number, 1, snapshot=snapshot(number, number)))
+    infos = store.snapshots(STREAM)
+    assert [info.number for info in infos] == [5, 4, 3]
+    assert pieces_of(store) == [(info.number, -(-info.n_bytes // 100) - 1) for info in infos[::-1]]
+    found = store.newest_snapshot(STREAM)
+    assert found is not None
+    for name, array in snapshot(5, 5).payload.items():
+        assert found.payload[name].tobytes() == array.tobytes()
+    same = store.snapshot(STREAM, 4)
+    assert same is not None
+    assert same.payload.keys() == found.payload.keys()
+    # Without one of its pieces it is no snapshot.
+    with store._writing() as connection:
+        lost = (snapshot_pieces.c.number == 5, snapshot_pieces.c.piece == 1)
+        connection.execute(sa.delete(snapshot_pieces).where(*lost))
+    found = store.newest_snapshot(STREAM)
+    assert found is not None
+    assert found.number == 4
+    store.delete_snapshots(STREAM, [3, 4, 5])
+    assert pieces_of(store) == []
+
+
+def pieces_of(store: SqlStore) -> list[tuple[int, int]]:
+    """Of each snapshot that has pieces its number, and how many."""
+    number = snapshot_pieces.c.number
+    statement = sa.select(number, sa.func.count()).group_by(number).order_by(number)
+    with store._writing() as connection:
+        return [(row[0], row[1]) for row in connection.execute(statement)]
 
 
 def damage(store: SqlStore, number: int) -> None:
