@@ -25,6 +25,8 @@ LEAST_WORDS = 3
 SKEWED = 50.0
 # Fewer that follow each other may do so by chance.
 LEAST_COUNTED = 10
+# Numbers of a run, where they begin anew.
+LEAST_RUN = 50
 MOSTLY = 0.9
 # Of a field that is known to be a category.
 MOST_STATED_LEVELS = 1000
@@ -167,11 +169,10 @@ def _numbers(filled: Sequence[Any]) -> tuple[list[float], list[Any]]:
 
 def _number(name: str, numbers: Sequence[float]) -> FieldProposal:
     whole = all(number >= 0 and number == int(number) for number in numbers)
-    steps = [later - number for number, later in itertools.pairwise(numbers)]
-    # A record that cannot be read leaves a step out.
-    in_order = whole and steps and min(steps) >= 1 and steps.count(1) >= MOSTLY * len(steps)
-    if len(numbers) >= LEAST_COUNTED and in_order:
-        return FieldProposal(None, "left out: numbers the records one by one")
+    n_runs = _runs(numbers) if whole and len(numbers) >= LEAST_COUNTED else 0
+    if n_runs:
+        runs = f", in {n_runs} runs" if n_runs > 1 else ""
+        return FieldProposal(None, f"left out: numbers the records one by one{runs}")
     if whole and _IDENTIFIER.search(name) and len(set(numbers)) == len(numbers) >= LEAST_COUNTED:
         return FieldProposal(
             None, "left out: an identifier, by its name, different in every record"
@@ -187,6 +188,20 @@ def _number(name: str, numbers: Sequence[float]) -> FieldProposal:
     if whole and _COUNTS.search(last):
         return FieldProposal({"kind": "count"}, "a count: whole, from 0, and named like one")
     return FieldProposal({}, "a number")
+
+
+def _runs(numbers: Sequence[float]) -> int:
+    """In how many runs from the same start whole numbers follow each other; 0 where they do not.
+
+    Runs are long: hours and days of the month begin anew, too, and say something.
+    """
+    pairs = list(itertools.pairwise(numbers))
+    # A record that cannot be read leaves a step out.
+    if sum(later - number == 1 for number, later in pairs) < MOSTLY * len(pairs):
+        return 0
+    begun = [later for number, later in pairs if later <= number]
+    from_start = set(begun) <= {min(numbers)} and len(begun) * LEAST_RUN <= len(pairs)
+    return 1 + len(begun) if from_start else 0
 
 
 def _moment(texts: Sequence[str]) -> FieldProposal | None:

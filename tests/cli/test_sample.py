@@ -158,6 +158,15 @@ def test_the_number_of_a_record_is_no_feature(tmp_path: Path) -> None:
     assert proposal.reasons[0] == "line: left out: numbers the records one by one"
 
 
+def test_numbers_of_records_that_begin_anew_in_each_part_are_no_feature(tmp_path: Path) -> None:
+    records: list[object] = [
+        {"sample": 1 + i % 60, "hour": i % 24, "x": i * 7 % 11} for i in range(150)
+    ]
+    proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
+    assert proposal.fields == ["hour", "x"]
+    assert proposal.reasons[0] == "sample: left out: numbers the records one by one, in 3 runs"
+
+
 def test_gaps_are_counted_and_what_is_not_finite_is_one(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     cells = ["nan", "", "-inf", *(f"{i * 7 % 11}.5" for i in range(57))]
