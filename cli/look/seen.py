@@ -23,6 +23,7 @@ COARSE = 0.1
 
 def seen_of(rows: FileRows, seed: int) -> tuple[NDArray[np.float64], FitSettings]:
     """Return what is fitted (n, q), and a family that takes it, by kinds of columns and gaps."""
+    rows = rows._replace(values=_whole_numbers_moved(rows.schema, rows.values))
     schema, seen = _along_components(rows)
     settings = _settings(schema, seen, seed)
     if settings.family == "auto" and schema is rows.schema:
@@ -51,6 +52,31 @@ def _as_finely_as_known(seen: NDArray[np.float64], settings: FitSettings) -> NDA
             coarse = 2.0 * np.nanmax(np.abs(moved - own), axis=0) > COARSE * np.nanstd(own, axis=0)
             finely[:, part["columns"]] = np.where(coarse, moved, own)
     return finely
+
+
+def _whole_numbers_moved(schema: Schema, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Whole numbers that are seen by their logarithm moved by up to a half before it is taken.
+
+    Their logarithms lie on no even grid: each of the small ones would be a cluster, too.
+    """
+    from weald.mcmc.offline.resolution import within_resolution
+    from weald.stream.record.originals import unscaled
+
+    scaling = schema.scaling
+    if scaling is None:
+        return values
+    finely = unscaled(schema, values)
+    chosen = [at for at in np.flatnonzero(scaling.log) if _is_whole_and_repeats(finely[:, at])]
+    # All at once: each column is moved in its own way.
+    finely[:, chosen] = within_resolution(finely[:, chosen])
+    moved = values.copy()
+    moved[:, chosen] = scaling(finely)[:, chosen]
+    return moved
+
+
+def _is_whole_and_repeats(column: NDArray[np.float64]) -> bool:
+    known = column[np.isfinite(column)]
+    return bool((known == np.rint(known)).all()) and 2 * np.unique(known).size <= known.size
 
 
 def _along_components(rows: FileRows) -> tuple[Schema, NDArray[np.float64]]:

@@ -20,12 +20,21 @@ from .schema import Field, Schema
 if TYPE_CHECKING:
     from weald.treecore.family import FeatureSummary
 
-__all__ = ["Original", "original_names", "original_summaries", "originals_of", "phase_text"]
+__all__ = [
+    "Original",
+    "original_names",
+    "original_summaries",
+    "originals_of",
+    "phase_text",
+    "unscaled",
+]
 
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 OTHER = "(other)"
+# Digits of a number that a logarithm and its inverse leave as they were.
+DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -149,7 +158,7 @@ def _originals(
     schema: Schema, field: Field, values: NDArray[np.float64], at: int
 ) -> Sequence[Original]:
     if field.kind == "number":
-        plain = _unscaled(schema, values, at)
+        plain = unscaled(schema, values, at)
         return [
             Original(name, "number", plain[:, column]) for column, name in enumerate(field.columns)
         ]
@@ -171,15 +180,24 @@ def _originals(
     return []
 
 
-def _unscaled(schema: Schema, values: NDArray[np.float64], at: int) -> NDArray[np.float64]:
+def unscaled(schema: Schema, values: NDArray[np.float64], at: int = 0) -> NDArray[np.float64]:
+    """Return columns (n, q) of observations, the first of them column ``at``, as they came in."""
     scaling = schema.scaling
     if scaling is None:
         return values
     here = slice(at, at + values.shape[1])
     plain = values * scaling.spread[here] + scaling.center[here]
     log = scaling.log[here]
-    plain[:, log] = np.expm1(plain[:, log])
+    plain[:, log] = _as_written(np.expm1(plain[:, log]))
     return plain
+
+
+def _as_written(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Numbers that went through a logarithm, without the digits that this has left: 4, not 3.9…."""
+    digits = DIGITS - np.floor(np.log10(1.0 + np.abs(values)))
+    # Powers of ten are exact up to the 22nd, and a quotient of two exact numbers is rounded once.
+    power = 10.0 ** np.maximum(digits, 0.0)
+    return np.asarray(np.rint(values * power) / power)
 
 
 def _named(codes: NDArray[np.float64], names: Sequence[str]) -> NDArray[Any]:

@@ -18,6 +18,8 @@ from tests.servers.devtools import driven
 from weald.answers.telling_words import Vocabulary
 from weald.cli.errors import ExitCode
 from weald.cli.files.folder import form_of
+from weald.cli.look.rows import read_rows
+from weald.cli.look.seen import seen_of
 from weald.stream.record import field_inference
 
 from .conftest import Command
@@ -373,3 +375,23 @@ def test_small_whole_numbers_beside_other_kinds_are_no_kinds_of_their_own(
     found = looked(weald, "items.csv", "--no-page")
     sizes = [row["size"] for row in found["groups"] if row["size"] > 10]
     assert sizes == pytest.approx(sorted(np.bincount(kind))[::-1], abs=5)
+
+
+def test_whole_numbers_seen_by_their_logarithm_are_no_kinds_of_their_own(
+    clean: Path, rng: np.random.Generator
+) -> None:
+    """Each is moved to what rounds to it, in each column in another way, and told as it was."""
+    visits = np.rint(rng.lognormal(0.7, 1.0, (600, 2))).astype(int)
+    visits[0] = 5000
+    rows = [
+        {"pages": one, "requests": other, "paid": at % 3 == 0}
+        for at, (one, other) in enumerate(visits.tolist())
+    ]
+    write(clean / "visits.csv", rows)
+    read = read_rows(str(clean / "visits.csv"), 0)
+    moved = np.expm1(seen_of(read, 0)[0][:, :2])
+    assert np.array_equal(np.stack([each.values for each in read.columns[:2]], 1), visits)
+    assert np.array_equal(np.rint(moved), visits)
+    off = (moved - visits)[(visits == 2).any(axis=1)]
+    assert off.std(axis=0) == pytest.approx([12**-0.5] * 2, rel=0.15)
+    assert abs(np.corrcoef(off.T)[0, 1]) < 0.3

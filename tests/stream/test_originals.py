@@ -106,3 +106,12 @@ def test_a_clusters_summaries_are_in_the_values_that_came_in(rng: Generator) -> 
 )
 def test_moments_read_as_people_write_them(period: str, seconds: float, text: str) -> None:
     assert phase_text(period, seconds) == text
+
+
+def test_a_logarithm_leaves_no_digits_of_its_own() -> None:
+    schema = Schema.of(msgspec.convert({"fields": [{"name": "n", "scale": "log"}]}, SchemaSettings))
+    written = np.array([[0.0], [0.1], [4.0], [19.99], [12_345_678.0], [3e15], [np.nan]])
+    told = originals_of(schema, np.log1p(written))[0].values
+    np.testing.assert_array_equal(told[:-2], written[:-2, 0])
+    assert told[-2] == pytest.approx(3e15, rel=1e-12)
+    assert np.isnan(told[-1])
