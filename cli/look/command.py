@@ -81,6 +81,8 @@ def look(
     sweeps instead.
     The first look after an installation compiles its kernels, which takes a minute or two.
     """
+    # What is loaded on the way counts, too: people wait for it.
+    began = time.monotonic()
     from weald.answers.fit_diagnostics import diagnostics, settled_in_words
     from weald.cli.fit.outputs import groups_of, judged
     from weald.cli.report.page import Trust
@@ -90,7 +92,6 @@ def look(
     from .found import found_in
     from .rows import read_rows
 
-    began = time.monotonic()
     with step("reading, and inferring the schema"):
         rows = read_rows(data, seed)
     seen, result = _fitted(rows, began, seconds, seed)
