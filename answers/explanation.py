@@ -223,6 +223,11 @@ def _best_interval(column: Original, inside: Mask, weight: float) -> _Rule | Non
     low, high = _widest_gain(values, inside, weight, (lows, highs))
     if low == -inf and high == inf:
         return None
+    # Where there is nothing beyond, "at most 0" is 0.
+    if low == -inf and high == np.nanmin(values):
+        low = high
+    elif high == inf and low == np.nanmax(values):
+        high = low
     if low == -inf:
         what = f"at most {_number(high, decimals)}"
     elif high == inf:

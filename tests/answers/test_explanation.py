@@ -161,5 +161,17 @@ def test_whole_numbers_stay_whole(share: float, rng: Generator) -> None:
     legs = Original("legs", "number", np.where(inside, 8.0, rng.integers(0, 7, N)).astype(float))
     sentence = sentence_of(legs, inside, share=share)
     assert sentence is not None
-    assert str(sentence) == "legs at least 8: 100 %, elsewhere 0 %"
+    assert str(sentence) == "legs 8: 100 %, elsewhere 0 %"
     assert sentence.information == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "said"), [(0.0, "visits 0"), (1.0, "visits at most 1"), (9.0, "visits 9")]
+)
+def test_the_least_and_the_largest_value_are_called_by_themselves(first: float, said: str) -> None:
+    visits = np.array([first] * 40 + [*range(1, 9), 0, 9] * 6)
+    if first == 1.0:
+        visits[:20] = 0.0
+    sentence = sentence_of(Original("visits", "number", visits), np.arange(visits.size) < 40)
+    assert sentence is not None
+    assert sentence.what == said
