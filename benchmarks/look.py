@@ -1,4 +1,4 @@
-"""`weald look` on files that it was not tuned on: how fast, how right, and whether it is true.
+"""`weald look` on files of many kinds: how fast, how right, and whether it is true.
 
     python -m benchmarks.look                    every file that is here: five minutes
     python -m benchmarks.look penguins orders    these
