@@ -102,21 +102,21 @@ class StoredStream:
     @cached_property
     def family(self) -> Any:
         """The family with the hyperparameters that the stream runs with."""
-        from weald.stream.model.stored_family import family_of
+        from weald.stream.warm_up.stored_family import family_of
 
         return family_of(self.spec)
 
     @cached_property
     def transformation(self) -> Transformation | None:
         """Through which the family sees the values; None where it sees them as they are."""
-        from weald.stream.model.stored_transformation import transformation_of
+        from weald.stream.warm_up.stored_transformation import transformation_of
 
         return transformation_of(self.spec)
 
     def describe(self, cluster: ClusterRow) -> list[FeatureSummary]:
         """Return one summary for each of ``columns``, in the values that came in."""
-        from weald.stream.model.stored_family import family_named
         from weald.stream.record.originals import original_summaries
+        from weald.stream.warm_up.stored_family import family_named
 
         learned = self.transformation
         describe = family_named(self.spec.family).describe if learned is None else learned.describe

@@ -19,8 +19,6 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,9 +30,9 @@ from numpy.typing import NDArray
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.offline.fit import FitSettings, fit
 from weald.mcmc.sharded.fixed_order import CHUNK, shares_of_rows
-from weald.stream.shards.engine import ShardEngine, ShardLink
+from weald.stream.shards.engine import ShardEngine
+from weald.stream.shards.links import linked
 from weald.stream.shards.local import LocalShard
-from weald.stream.shards.ray_actors import RayShard, connect_to_ray, leave_ray
 from weald.stream.shards.row_files import row_files
 from weald.stream.shards.sharded_fit import ShardedFit, fit_in_shards, items_of_rows
 
@@ -58,19 +56,6 @@ def made(path: Path, n: int, k: int) -> NDArray[np.int64]:
             rows = centres[y] + np.einsum("nij,nj->ni", roots[y], rng.normal(size=(y.size, D)))
             out.write_table(arrow.table(dict(zip(names, rows.T, strict=True))))
     return truth
-
-
-@contextmanager
-def linked(engine: str) -> Iterator[Callable[[], ShardLink]]:
-    """What starts a shard."""
-    if engine == "local":
-        yield LocalShard
-        return
-    connect_to_ray()
-    try:
-        yield RayShard
-    finally:
-        leave_ray()
 
 
 def processor_seconds(process: int) -> float:

@@ -248,7 +248,7 @@ def _pair(key: str, value: Any) -> str:
 
 def family_of(fields: Sequence[str | Mapping[str, Any]]) -> str:
     """Return the family that ``auto`` means for these fields."""
-    from weald.stream.model.family_choice import choose_family
+    from weald.stream.warm_up.family_choice import choose_family
 
     if seen_along_components(fields) is not None:
         return "gaussian or diagonal"
@@ -265,7 +265,7 @@ def _features(fields: Sequence[str | Mapping[str, Any]]) -> str:
 def seen_along_components(fields: Sequence[str | Mapping[str, Any]]) -> int | None:
     """Number of columns, if they are so many that "auto" sees them along components."""
     from weald.mcmc.settings import FeatureSettings
-    from weald.stream.model.stored_transformation import sees_components
+    from weald.stream.warm_up.stored_transformation import sees_components
 
     schema = _schema(fields)
     return schema.dimension if sees_components(FeatureSettings(), "auto", schema) else None

@@ -46,7 +46,7 @@ def chosen_columns(
     if family not in NUMERIC:
         return with_logs(path, table, logs), Columns(table.names, list(logs))
     from weald.mcmc.offline.preparation import Informative, informative_columns, skewed_columns
-    from weald.stream.model.stored_transformation import listed
+    from weald.stream.warm_up.stored_transformation import listed
 
     names = table.names
     found = informative_columns(table.values)

@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from weald.stream.record.schema import Schema
 
 __all__ = [
+    "ASSIGNMENT_COLUMNS",
     "KERNEL_COLUMNS",
     "SEEN",
     "Fitted",
     "groups_of",
     "judged",
+    "kernel_row",
     "kernel_rows",
     "summary_of_fit",
     "tell",
@@ -45,6 +47,7 @@ __all__ = [
 CLUSTERS_SHOWN = 20
 # Arrays of a trace that are a transformation's.
 SEEN = "seen."
+ASSIGNMENT_COLUMNS = ("row", "cluster", "group", "probability", "stability")
 
 KERNEL_COLUMNS = (
     Column("kernel", "kernel"),
@@ -178,7 +181,7 @@ def write_assignments(
     columns = (places, result.labels, groups[result.labels], result.probability, result.stability)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("row", "cluster", "group", "probability", "stability"))
+        writer.writerow(ASSIGNMENT_COLUMNS)
         writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -374,12 +377,22 @@ def kernel_rows(result: FitResult) -> list[dict[str, Any]]:
             (np.sum(trace.tally[kernel.name], axis=0) for trace in result.traces),
             start=np.zeros((len(kernel.parts), 3)),
         )
-        for part, (proposed, accepted, total) in zip(kernel.parts, moved.tolist(), strict=True):
-            row = {"kernel": kernel.name, "move": part, "claim": kernel.claim}
-            counts = {"proposed": int(proposed), "accepted": int(accepted)}
-            mean = total / proposed if proposed else None
-            rows.append({**row, **counts, "mean_log_ratio": mean})
+        for part, each in zip(kernel.parts, moved.tolist(), strict=True):
+            rows.append(kernel_row(kernel.name, part, kernel.claim, each))
     return rows
+
+
+def kernel_row(name: str, move: str, claim: str, moved: Sequence[float]) -> dict[str, Any]:
+    """Return the row of one move: ``moved`` are proposed, accepted, and the sum of log ratios."""
+    proposed, accepted, total = moved
+    return {
+        "kernel": name,
+        "move": move,
+        "claim": claim,
+        "proposed": int(proposed),
+        "accepted": int(accepted),
+        "mean_log_ratio": total / proposed if proposed else None,
+    }
 
 
 def _rows(fitted: Fitted, labels: NDArray[np.int64], name: str) -> list[dict[str, Any]]:

@@ -160,7 +160,7 @@ def _proposed(path: Path, settings: FitSettings) -> Reading:
 
     Where all columns are numbers, or the family takes nothing else, they are taken as they stand.
     """
-    from weald.stream.model.family_choice import family_of_rows
+    from weald.stream.warm_up.family_choice import family_of_rows
 
     family = settings.family
     by_kinds = family in _BY_KINDS and not settings.params

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from weald.cli.terminal.output import Form, note
 
 if TYPE_CHECKING:
     from weald.mcmc.offline.fit import FitSettings
-    from weald.stream.shards.engine import ShardEngine, ShardLink
+    from weald.stream.shards.engine import ShardEngine
     from weald.stream.shards.row_files import RowFiles
     from weald.stream.shards.sharded_fit import ShardedFit
 
@@ -118,34 +118,18 @@ def _running(
     from weald.cli.terminal.progress import step
     from weald.mcmc.sharded.fixed_order import CHUNK, shares_of_rows
     from weald.stream.shards.engine import ShardEngine
+    from weald.stream.shards.links import linked
 
     shares = shares_of_rows(files.n, engine[1])
     if len(shares) < engine[1]:
         note(f"{files.n} rows make {len(shares)} shards of {CHUNK} rows at least")
-    with _links(engine[0]) as connect:
+    with linked(engine[0]) as connect:
         with step("reading the rows"):
             shards = ShardEngine(files, shares, CHUNK, folder, connect)
         try:
             yield shards
         finally:
             shards.close()
-
-
-@contextmanager
-def _links(engine: EngineName) -> Iterator[Callable[[], ShardLink]]:
-    """What starts a shard."""
-    if engine == "local":
-        from weald.stream.shards.local import LocalShard
-
-        yield LocalShard
-        return
-    from weald.stream.shards.ray_actors import RayShard, connect_to_ray, leave_ray
-
-    connect_to_ray()
-    try:
-        yield RayShard
-    finally:
-        leave_ray()
 
 
 def _fitted(shards: ShardEngine, files: RowFiles, settings: FitSettings) -> ShardedFit:
@@ -175,6 +159,8 @@ def _write_assignments(
     """Write ``row,cluster,group,probability,stability``, one line for each row."""
     from weald.stream.shards.sharded_fit import items_of_rows
 
+    from .outputs import ASSIGNMENT_COLUMNS
+
     shown = found.shown
     # A row's line but for its number is that of its item.
     columns = (shown.cluster, groups[shown.cluster], shown.probability, shown.stability)
@@ -182,7 +168,7 @@ def _write_assignments(
     first = 0
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("row", "cluster", "group", "probability", "stability"))
+        writer.writerow(ASSIGNMENT_COLUMNS)
         for items in items_of_rows(shards, n):
             writer.writerows(
                 (row, *rows[item]) for row, item in enumerate(items.tolist(), start=first)
@@ -253,17 +239,10 @@ def _summary(
 def _kernel_rows(tally: NDArray[np.float64]) -> list[dict[str, Any]]:
     from weald.mcmc.sharded.sharded_chain import MOVES
 
-    return [
-        {
-            "kernel": "subc",
-            "move": move,
-            "claim": "exact",
-            "proposed": int(proposed),
-            "accepted": int(accepted),
-            "mean_log_ratio": total / proposed if proposed else None,
-        }
-        for move, (proposed, accepted, total) in zip(MOVES, tally.tolist(), strict=True)
-    ]
+    from .outputs import kernel_row
+
+    moves = zip(MOVES, tally.tolist(), strict=True)
+    return [kernel_row("subc", move, "exact", moved) for move, moved in moves]
 
 
 def _rows(

@@ -110,7 +110,7 @@ def _along_components(rows: FileRows) -> tuple[Schema, NDArray[np.float64]]:
 def _settings(schema: Schema, seen: NDArray[np.float64], seed: int) -> FitSettings:
     """A family by the kinds of the columns, one that takes gaps where there are any."""
     from weald.mcmc.offline.fit import FitSettings
-    from weald.stream.model.family_choice import family_of_rows
+    from weald.stream.warm_up.family_choice import family_of_rows
 
     family, params = family_of_rows(schema, seen)
     return FitSettings(family=family, params=params, seconds=1.0, iterations=None, seed=seed)

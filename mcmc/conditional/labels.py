@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from math import log
 
 import numpy as np
 from numpy.random import Generator
@@ -27,9 +28,12 @@ __all__ = [
     "compact",
     "draw_labels",
     "draw_log_weights",
+    "draw_sides",
     "log_blocks_ratio",
+    "log_coin",
     "log_marginals",
     "log_sizes",
+    "log_split_ratio",
     "processor_seconds",
     "require_dense",
     "super_clusters",
@@ -45,6 +49,8 @@ _CHUNK = 8192
 _FEW = 4096
 # Mean reach of super-clusters, in nats of both divergences: 100 are ten standard deviations.
 _REACH = 100.0
+# A uniform number may be 0, and has a logarithm all the same.
+_LEAST = 1e-300
 # What threads have worked for each thread that asked them to.
 _helped = threading.local()
 
@@ -90,6 +96,27 @@ def log_sizes(seating: Seating, sizes: NDArray[np.int64]) -> Matrix:
 def log_blocks_ratio(seating: Seating, before: int, after: int) -> float:
     """Log weight of having ``after`` blocks over that of having ``before``, sizes apart."""
     return float(seating.log_blocks[after] - seating.log_blocks[before])
+
+
+def log_split_ratio(seating: Seating, worth: Matrix, sizes: NDArray[np.int64]) -> float:
+    """Log posterior of two blocks over that of their union, the number of blocks apart.
+
+    ``worth`` (3) are the log marginals of the two and of their union, ``sizes`` (3) their
+    observations.
+    """
+    seats = log_sizes(seating, sizes)
+    return float(worth[0] + worth[1] - worth[2] + seats[0] + seats[1] - seats[2])
+
+
+def log_coin(rng: Generator) -> float:
+    """Log of a uniform number: below a log probability with that probability."""
+    return log(max(rng.random(), _LEAST))
+
+
+def draw_sides(rng: Generator, odds: Matrix) -> Labels:
+    """Side 0 or 1 for each atom (n) by its log odds of side 1."""
+    uniform = rng.random(odds.shape[0])
+    return (np.log1p(-uniform) - np.log(np.maximum(uniform, _LEAST)) < odds).astype(np.int64)
 
 
 def draw_log_weights(rng: Generator, seating: Seating, sizes: NDArray[np.int64]) -> Matrix:

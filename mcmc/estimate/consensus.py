@@ -311,6 +311,7 @@ def consensus_partition(
 def _membership(
     draws: Draws,
     labels: NDArray[np.int64],
+    weight: NDArray[np.int64],
     probability: NDArray[np.float64],
     stability: NDArray[np.float64],
 ) -> None:
@@ -318,13 +319,13 @@ def _membership(
     k = labels.max() + 1
     sizes = np.zeros(k)
     for i in range(n):
-        sizes[labels[i]] += 1.0
+        sizes[labels[i]] += weight[i]
     for s in range(t):
         table = np.zeros((k, draws[s].max() + 1))
         theirs = np.zeros(table.shape[1])
         for i in range(n):
-            table[labels[i], draws[s, i]] += 1.0
-            theirs[draws[s, i]] += 1.0
+            table[labels[i], draws[s, i]] += weight[i]
+            theirs[draws[s, i]] += weight[i]
         for i in range(n):
             c, b = labels[i], draws[s, i]
             probability[i] += table[c, b] / theirs[b]
@@ -333,14 +334,17 @@ def _membership(
 
 
 def membership(
-    draws: Draws, labels: NDArray[np.int64]
+    draws: Draws, labels: NDArray[np.int64], weight: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How sure a partition (n) is of each observation, by the draws (t, n).
+
+    ``weight`` (n) says how many observations each stands for that no draw divides, by default one.
 
     Returns the mean share of the observation's drawn block that lies in its cluster, which is soft
     where a block covers two clusters, and the mean share of its cluster's other members that it is
     with; of one that is alone, the share of draws in which it is.
     """
     probability, stability = np.zeros(labels.shape[0]), np.zeros(labels.shape[0])
-    _membership(draws, labels, probability, stability)
+    counts = np.ones(labels.shape[0], dtype=np.int64) if weight is None else weight
+    _membership(draws, labels, counts, probability, stability)
     return probability / len(draws), stability / len(draws)

@@ -13,14 +13,14 @@ merge is judged by the same launch, its last sides forced to the present ones.
 Sources: Chang and Fisher (2013), section 5; ``split-merge-samplers.md`` section 2.10 (SUBC-X).
 """
 
-from math import log
 from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.conditional.labels import log_blocks_ratio, log_marginals, log_sizes
+from weald.mcmc.conditional.labels import log_coin, log_marginals
+from weald.mcmc.sub_cluster.launched_sides import log_launched_ratio
 from weald.treecore.family.parameter_draws import draw_parameters
 from weald.treecore.family.totals import add_observations, empty_totals
 from weald.treecore.partition.partition import Model
@@ -79,15 +79,12 @@ class LaunchedMove(NamedTuple):
         """Log acceptance ratio, given k clusters now."""
         both = np.concatenate([self.sums, self.sums.sum(axis=0, keepdims=True)])
         worth = log_marginals(model, both)
-        seats = log_sizes(seating, np.rint(both[:, 0]).astype(np.int64))
-        n_joined = k if self.is_split else k - 1
-        split_ratio = worth[0] + worth[1] - worth[2] + seats[0] + seats[1] - seats[2]
-        split_ratio += log_blocks_ratio(seating, n_joined, n_joined + 1)
-        return float(split_ratio - self.log_q if self.is_split else self.log_q - split_ratio)
+        sizes = np.rint(both[:, 0]).astype(np.int64)
+        return log_launched_ratio(seating, k, (worth, sizes), self.log_q, is_split=self.is_split)
 
     def is_accepted(self, rng: Generator, ratio: float) -> bool:
         """By a coin, which is tossed in any case."""
-        return log(max(rng.random(), 1e-300)) < ratio
+        return log_coin(rng) < ratio
 
 
 def draw_pairs(rng: Generator, n: int, n_pairs: int) -> list[Counts]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.mcmc.estimate.consensus import consensus_partition
+from weald.mcmc.estimate.consensus import consensus_partition, membership
 from weald.treecore.errors import ParameterError
 from weald.treecore.prior.sequential import canonical_labels
 
@@ -76,7 +76,7 @@ def shown_partition(
     shards.ask("mark", compared, labels)
     draws = np.stack([canonical_labels(draw) for draw in labels.T])
     cluster = draws[0] if loss == "map" else _consensus(draws, loss, weight)
-    return ShownPartition(compared, weight, first, cluster, *_sureness(draws, cluster, weight))
+    return ShownPartition(compared, weight, first, cluster, *membership(draws, cluster, weight))
 
 
 def _consensus(draws: NDArray[np.int64], loss: str, weight: Counts) -> Counts:
@@ -104,19 +104,6 @@ def _items(
     np.minimum.at(firsts, at, first)
     order = np.argsort(firsts)
     return np.ascontiguousarray(kinds[order]), weights[order], firsts[order]
-
-
-def _sureness(draws: NDArray[np.int64], cluster: Counts, weight: Counts) -> tuple[Matrix, Matrix]:
-    """Probability and stability of each item (i), by the draws (t, i)."""
-    probability, stability = np.zeros(cluster.size), np.zeros(cluster.size)
-    others = np.bincount(cluster, weights=weight)[cluster] - 1.0
-    for draw in draws:
-        met = np.zeros((int(cluster.max()) + 1, int(draw.max()) + 1))
-        np.add.at(met, (cluster, draw), weight)
-        theirs, own = met.sum(axis=0)[draw], met[cluster, draw]
-        probability += own / theirs
-        stability += np.where(others > 0.0, (own - 1.0) / np.maximum(others, 1.0), theirs == 1.0)
-    return probability / len(draws), stability / len(draws)
 
 
 def statistics_of_shown(shards: Shards, shown: ShownPartition) -> Matrix:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.conditional.labels import Labels, Matrix, block_sums
+from weald.mcmc.conditional.labels import Labels, Matrix, block_sums, draw_sides
 from weald.treecore.family.parameter_draws import draw_parameters
 from weald.treecore.partition.partition import Model
 
@@ -82,7 +82,7 @@ def allocated(
         log_weights = np.log(counts + _SIDE_SHAPE)
         odds = rows[batch] @ (natural[1] - natural[0])
         odds += size[batch] * (log_weights[1] - log_weights[0])
-        side[batch] = _drawn(rng, odds) if forced is None else forced.sides[batch]
+        side[batch] = draw_sides(rng, odds) if forced is None else forced.sides[batch]
         log_q -= float(np.logaddexp(0.0, np.where(side[batch] == 1, -odds, odds)).sum())
         if forced is not None and log_q <= forced.least:
             return forced.sides, log_q
@@ -119,14 +119,8 @@ def _launched(
         natural = draw_parameters(model.family, sums, rng).natural
         log_weights = np.log(rng.gamma(counts + _SIDE_SHAPE))
         odds = own @ (natural[1] - natural[0]) + own_size * (log_weights[1] - log_weights[0])
-        side = _drawn(rng, odds)
+        side = draw_sides(rng, odds)
         side[:2] = 0, 1
         sums = block_sums(own, side, 2)
         counts = np.bincount(side, weights=own_size, minlength=2)
     return np.asarray(sums * (plan.weight / counts[:, None]))
-
-
-def _drawn(rng: Generator, odds: Matrix) -> Labels:
-    """A side for each atom by its log odds of side 1."""
-    uniform = rng.random(odds.shape[0])
-    return (np.log1p(-uniform) - np.log(np.maximum(uniform, 1e-300)) < odds).astype(np.int64)

@@ -10,12 +10,13 @@ Source: Chang and Fisher (2013), section 5.5, with the selection of blocks and p
 in the ratio; ``split-merge-samplers.md`` section 2.9.
 """
 
-from math import lgamma, log
+from math import log
 
 import numpy as np
 from numpy.random import Generator
 
-from weald.mcmc.conditional.labels import block_sums, log_marginals
+from weald.mcmc.conditional.labels import block_sums, log_coin, log_marginals
+from weald.mcmc.split_merge.dm import log_urn
 from weald.mcmc.state.atom_state import MERGE, NULL, SPLIT, Info
 
 from .summed_blocks import SummedBlocks
@@ -27,12 +28,6 @@ _MERGES = 0.9
 _LOG_ODDS = log(_MERGES) - log(1.0 - _MERGES)
 # Both parameters of the law of u.
 _SHAPE = 0.5
-
-
-def _log_urn(first: int, second: int) -> float:
-    """Log probability of one way to put so many atoms on either side."""
-    value = lgamma(2.0 * _SHAPE) - lgamma(2.0 * _SHAPE + first + second)
-    return value + lgamma(_SHAPE + first) + lgamma(_SHAPE + second) - 2.0 * lgamma(_SHAPE)
 
 
 def exchange(rng: Generator, blocks: SummedBlocks) -> Info:
@@ -47,8 +42,8 @@ def _merge(rng: Generator, blocks: SummedBlocks) -> Info:
     one, other = int(rng.integers(k)), int(rng.integers(k - 1))
     other += int(other >= one)
     ratio = blocks.log_merge_ratio(one, other) + log(k) - _LOG_ODDS
-    ratio += _log_urn(int(blocks.members[one]), int(blocks.members[other]))
-    accepted = log(max(rng.random(), 1e-300)) < ratio
+    ratio += log_urn(_SHAPE, int(blocks.members[one]), int(blocks.members[other]))
+    accepted = log_coin(rng) < ratio
     if accepted:
         blocks.join(one, other)
     return Info(MERGE, ratio, int(accepted))
@@ -67,8 +62,8 @@ def _split(rng: Generator, blocks: SummedBlocks) -> Info:
     worth = log_marginals(blocks.model, sums)
     ratio = blocks.log_split_ratio(worth, sizes, float(blocks.worth[block]))
     ratio += blocks.log_one_more(k) + _LOG_ODDS - log(k + 1)
-    ratio -= _log_urn(inside.shape[0] - n_second, n_second)
-    accepted = log(max(rng.random(), 1e-300)) < ratio
+    ratio -= log_urn(_SHAPE, inside.shape[0] - n_second, n_second)
+    accepted = log_coin(rng) < ratio
     if accepted:
         blocks.part(block, inside[side == 1], sums, worth)
     return Info(SPLIT, ratio, int(accepted))

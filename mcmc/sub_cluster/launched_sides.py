@@ -16,14 +16,23 @@ from weald.mcmc.conditional.labels import (
     Labels,
     Matrix,
     block_sums,
+    draw_sides,
     log_blocks_ratio,
-    log_sizes,
+    log_split_ratio,
 )
 from weald.treecore.family.parameter_draws import Drawn, draw_parameters
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior.base import Seating
 
-__all__ = ["LaunchPlan", "Proposal", "Sides", "drawn_sides", "launched", "propose"]
+__all__ = [
+    "LaunchPlan",
+    "Proposal",
+    "Sides",
+    "drawn_sides",
+    "launched",
+    "log_launched_ratio",
+    "propose",
+]
 
 # Of the sides' weights while the launch runs; any constant is exact.
 _SIDE_SHAPE = 0.5
@@ -74,10 +83,34 @@ def launched(
 
 def drawn_sides(rng: Generator, odds: Matrix) -> Labels:
     """A side for each atom by its log odds of side 1; the first two anchor."""
-    uniform = rng.random(odds.shape[0])
-    side = (np.log1p(-uniform) - np.log(np.maximum(uniform, 1e-300)) < odds).astype(np.int64)
+    side = draw_sides(rng, odds)
     side[:2] = 0, 1
     return side
+
+
+def log_launched_ratio(
+    seating: Seating,
+    k: int,
+    whole: tuple[Matrix, NDArray[np.int64]],
+    log_q: float,
+    *,
+    is_split: bool,
+) -> float:
+    """Log acceptance ratio of parting a block into sides, or of joining two that are the sides.
+
+    Parameters
+    ----------
+    k:
+        Blocks now.
+    whole:
+        Log marginals and observations (3) of the sides, and of their union.
+    log_q:
+        Log probability with which the launch draws the sides.
+    """
+    n_joined = k if is_split else k - 1
+    split_ratio = log_split_ratio(seating, *whole)
+    split_ratio += log_blocks_ratio(seating, n_joined, n_joined + 1)
+    return split_ratio - log_q if is_split else log_q - split_ratio
 
 
 class Proposal(NamedTuple):
@@ -95,11 +128,8 @@ class Proposal(NamedTuple):
     def log_ratio(self, seating: Seating, k: int, worth: Matrix) -> float:
         """Log acceptance ratio, given k blocks now and log marginals (3): sides, then whole."""
         counts = self.sides.counts()
-        seats = log_sizes(seating, np.append(counts, counts.sum()))
-        n_joined = k if self.is_split else k - 1
-        split_ratio = worth[0] + worth[1] - worth[2] + seats[0] + seats[1] - seats[2]
-        split_ratio += log_blocks_ratio(seating, n_joined, n_joined + 1)
-        return float(split_ratio - self.log_q if self.is_split else self.log_q - split_ratio)
+        sizes = np.append(counts, counts.sum())
+        return log_launched_ratio(seating, k, (worth, sizes), self.log_q, is_split=self.is_split)
 
 
 def propose(

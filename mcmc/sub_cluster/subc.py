@@ -37,6 +37,7 @@ from weald.mcmc.conditional.labels import (
     compact,
     draw_labels,
     draw_log_weights,
+    log_coin,
     log_marginals,
     require_dense,
     within_reach,
@@ -143,7 +144,7 @@ def relabelled(
         chosen = draw_labels(rng, rows[inside], size[inside], log_weights[blocks], natural)
         _hold(chosen, np.searchsorted(inside, held[blocks]))
         ratio = _log_share_kept(place[labels[inside]], chosen, blocks.size)
-        if log(max(rng.random(), 1e-300)) < ratio:
+        if log_coin(rng) < ratio:
             moved[inside] = blocks[chosen]
     return moved
 
@@ -232,7 +233,7 @@ def _split(
     ratio = blocks.log_split_ratio(worth, sizes, float(blocks.worth[block]))
     ratio += blocks.log_one_more(blocks.k) - log_q
     ratio += log_choice(np.bincount(side, minlength=2))
-    accepted = log(max(rng.random(), 1e-300)) < ratio
+    accepted = log_coin(rng) < ratio
     if accepted:
         blocks.part(block, members[side == 1], sums, worth)
     return Info(SPLIT, ratio, int(accepted))
@@ -247,7 +248,7 @@ def _merge(
 ) -> Info:
     """Join the anchors' two blocks."""
     one, other = (int(blocks.labels[each]) for each in anchors)
-    coin = log(max(rng.random(), 1e-300))
+    coin = log_coin(rng)
     # The probability of these sides makes it only less.
     ratio = blocks.log_merge_ratio(one, other) + log_choice
     if coin >= ratio:

@@ -11,7 +11,6 @@ Sources: Chang and Fisher (2013); ``split-merge-samplers.md`` section 2.10 (SUBC
 E16).
 """
 
-from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +24,9 @@ from weald.mcmc.conditional.labels import (
     block_sums,
     draw_labels,
     draw_log_weights,
+    draw_sides,
     log_blocks_ratio,
+    log_coin,
     log_marginals,
     log_sizes,
     require_dense,
@@ -152,8 +153,7 @@ def _gibbs(
     direction = half_natural[:, 1] - half_natural[:, 0]
     balance = half_weights[:, 1] - half_weights[:, 0]
     odds = np.einsum("ij,ij->i", rows, direction[moved]) + atoms.size * balance[moved]
-    uniform = rng.random(odds.shape[0])
-    side = (np.log1p(-uniform) - np.log(np.maximum(uniform, 1e-300)) < odds).astype(np.int64)
+    side = draw_sides(rng, odds)
     fit = np.einsum("kij,kij->k", halves.reshape(k, 2, -1), half_natural)
     falling = state.falling | (fit < state.fit)
     return _without_empty(state._replace(labels=moved, side=side, fit=fit, falling=falling), groups)
@@ -234,7 +234,7 @@ def _merges(
     busy = np.zeros(k, dtype=bool)
     for at in rng.permutation(first.size):
         one, other = int(first[at]), int(second[at])
-        if busy[one] or busy[other] or log(max(rng.random(), 1e-300)) >= ratios[at]:
+        if busy[one] or busy[other] or log_coin(rng) >= ratios[at]:
             continue
         busy[[one, other]] = True
         gone[other] = one

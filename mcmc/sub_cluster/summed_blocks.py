@@ -12,7 +12,7 @@ from weald.mcmc.conditional.labels import (
     block_sums,
     log_blocks_ratio,
     log_marginals,
-    log_sizes,
+    log_split_ratio,
     require_dense,
 )
 from weald.treecore.partition.partition import Atoms, Model
@@ -67,8 +67,8 @@ class SummedBlocks:
 
         ``parts`` are their log marginals (2) and ``whole`` is that of the union; ``sizes`` (2).
         """
-        seats = log_sizes(self.model.seating, np.append(sizes, sizes.sum()))
-        return float(parts.sum() - whole + seats[0] + seats[1] - seats[2])
+        both = np.append(sizes, sizes.sum())
+        return log_split_ratio(self.model.seating, np.append(parts, whole), both)
 
     def log_one_more(self, k: int) -> float:
         """Log prior weight of k + 1 blocks over that of k, sizes apart."""

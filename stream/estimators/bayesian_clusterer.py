@@ -30,10 +30,10 @@ from weald.mcmc.offline.fit import (
 )
 from weald.mcmc.schedule.kernels import KERNELS
 from weald.mcmc.settings import ModelSettings, RefinementSettings
-from weald.stream.model.family_choice import family_of_rows
 from weald.stream.model.model import free_shard
 from weald.stream.model.shard import Shard
 from weald.stream.publication.publication import LineageEvent
+from weald.stream.warm_up.family_choice import family_of_rows
 from weald.treecore.errors import ObservationError
 from weald.treecore.family.totals import totals_of_groups
 

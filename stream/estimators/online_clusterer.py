@@ -12,9 +12,9 @@ from scipy.special import logsumexp
 
 from weald.mcmc.estimate.predictive import Predictive
 from weald.mcmc.settings import ModelSettings, RefinementSettings
-from weald.stream.model.family_choice import family_of_rows
 from weald.stream.model.model import free_shard
 from weald.stream.model.shard import Shard
+from weald.stream.warm_up.family_choice import family_of_rows
 from weald.treecore.errors import ObservationError
 from weald.treecore.family import spec_of
 

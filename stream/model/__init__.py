@@ -5,7 +5,6 @@
   holds.
 - ``compacted_atoms``: the observations behind a bundle: from SQL, and from what is not committed
   yet.
-- ``family_choice``: which family suits a declared schema, for those who named none.
 - ``forgetting``: which observations leave the model, and how much those that stay still weigh.
 - ``leaf_budget``: keeping a stream's atoms within a budget: compaction, and the expansion of what
   looks torn.
@@ -19,8 +18,4 @@
   records.
 - ``rows``: rows on their way into the model.
 - ``shard``: the writer's state: the chain, the published partition, and what is told of both.
-- ``stored_family``: a stream's family from what SQL keeps of it; apart from the model, which loads
-  every sampler.
-- ``stored_transformation``: a stream's transformation from its first sample, and in the bytes that
-  SQL keeps of it.
 """

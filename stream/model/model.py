@@ -21,16 +21,9 @@ from weald.storage.commit.commit import Arrays, StreamSpec
 from weald.storage.settings import RetentionSettings
 from weald.stream.record.schema import Schema
 from weald.stream.settings import MemorySettings, SchemaSettings, StreamSettings
-from weald.treecore.errors import ParameterError
-from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
-from weald.treecore.relational.family import IRM
-
-from .family_choice import choose_family
-from .mixture_shard import MixtureShard
-from .network_shard import NetworkShard
-from .shard import Shard
-from .stored_family import family_named, family_of
-from .stored_transformation import (
+from weald.stream.warm_up.family_choice import choose_family
+from weald.stream.warm_up.stored_family import family_named, family_of
+from weald.stream.warm_up.stored_transformation import (
     learned_from,
     packed,
     refuse_other_features,
@@ -38,6 +31,13 @@ from .stored_transformation import (
     sees_components,
     transformation_of,
 )
+from weald.treecore.errors import ParameterError
+from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
+from weald.treecore.relational.family import IRM
+
+from .mixture_shard import MixtureShard
+from .network_shard import NetworkShard
+from .shard import Shard
 
 __all__ = [
     "Fitness",

@@ -7,5 +7,6 @@
 - ``worker``: a shard behind bytes: what runs where the rows are.
 - ``local``: a shard as a process of this machine.
 - ``ray_actors``: a shard as an actor of Ray.
+- ``links``: how the shards of an engine are started.
 - ``sharded_fit``: the chain from start to shown partition; makes again what a lost shard broke.
 """

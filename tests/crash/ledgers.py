@@ -22,8 +22,8 @@ from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import new_shard
 from weald.stream.model.pace import Remembered
 from weald.stream.model.shard import Shard
-from weald.stream.model.stored_family import family_of
 from weald.stream.settings import MemorySettings
+from weald.stream.warm_up.stored_family import family_of
 
 __all__ = ["Expected", "Shed", "faults", "undisturbed"]
 

@@ -23,8 +23,8 @@ from tests.stream.scenario import (
 )
 from weald.storage.writing.store import SqlStore
 from weald.stream.model.forgetting import REPLACED_RECORDS, Forgetting
-from weald.stream.model.stored_family import family_of
 from weald.stream.settings import MemorySettings
+from weald.stream.warm_up.stored_family import family_of
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.interface.base import observe, statistics_width
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weald.stream.errors import SchemaError
-from weald.stream.model.family_choice import choose_family
 from weald.stream.record.decode import decode
 from weald.stream.record.record import Message
 from weald.stream.record.schema import Schema
 from weald.stream.settings import SchemaSettings
+from weald.stream.warm_up.family_choice import choose_family
 from weald.treecore.family import FAMILIES
 
 

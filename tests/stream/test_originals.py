@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from weald.stream.model.family_choice import choose_family
 from weald.stream.record.originals import (
     original_names,
     original_summaries,
@@ -16,6 +15,7 @@ from weald.stream.record.originals import (
 )
 from weald.stream.record.schema import Schema
 from weald.stream.settings import SchemaSettings
+from weald.stream.warm_up.family_choice import choose_family
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.totals import totals_of_groups
 
