@@ -87,7 +87,7 @@ class Refinery:
     settings : WorkersSettings
     queue : LeaseQueue
     store : SqlStore
-    watch : Telemetry
+    telemetry : Telemetry
     clock : callable
         Wall clock in epoch seconds, written on leases; it decides nothing.
     """
@@ -97,13 +97,13 @@ class Refinery:
         settings: WorkersSettings,
         queue: LeaseQueue,
         store: SqlStore,
-        watch: Telemetry,
+        telemetry: Telemetry,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings = settings
         self._queue = queue
         self._store = store
-        self._watch = watch
+        self._telemetry = telemetry
         self._clock = clock
         self._writer: Writer | None = None
         self._out: _Out | None = None
@@ -186,7 +186,7 @@ class Refinery:
 
     def _rest(self, error: StorageUnavailable) -> None:
         self._away_until = time.monotonic() + self._backoff.delay()
-        self._watch.away("redis", str(error))
+        self._telemetry.away("redis", str(error))
 
     def _take_over(self, writer: Writer, shard: Shard, stream: str) -> BatchOutcome | None:
         """Close what the writer before left open: its memory of it is gone."""
@@ -202,7 +202,7 @@ class Refinery:
             # Workers may go on for nothing: their returns are late.
             self._rest(error)
         now = self._clock()
-        self._watch.leases("abandoned", len(left))
+        self._telemetry.leases("abandoned", len(left))
         return BatchOutcome(
             leases=[replace(row, outcome="abandoned", closed_at=now) for row in left]
         )
@@ -221,7 +221,7 @@ class Refinery:
         applied = self._adopt(out, shard)
         if show:
             # Before the next round begins, where a replay has its place for it.
-            applied.extend(shard.go_on(self._clock(), self._watch.step))
+            applied.extend(shard.go_on(self._clock(), self._telemetry.step))
         return applied
 
     # Beginning.
@@ -242,7 +242,7 @@ class Refinery:
         ]
         seed = writer.spec.seed if writer.spec is not None else 0
         rng = Generator(PCG64(SeedSequence([seed, self._last])))
-        with self._watch.step("lend"):
+        with self._telemetry.step("lend"):
             lent = shard.lend(self._last, rng, budgets)
         token = writer.epoch + 1
         leases = {(self._last, number, token): each for number, each in enumerate(lent)}
@@ -276,24 +276,24 @@ class Refinery:
             if row.idle_seconds > horizon:
                 self._queue.forget(row.name)
         alive = by_role(row for row in rows if row.idle_seconds <= horizon)
-        self._watch.workers(alive)
+        self._telemetry.workers(alive)
         return alive
 
     def _send(self, out: _Out) -> None:
         self._offer(out, {key: out.leases[key].lease.budget.role for key in out.open})
         out.sent = True
-        self._watch.back("redis")
+        self._telemetry.back("redis")
 
     def _offer(self, out: _Out, roles: dict[Key, str]) -> None:
         """Put leases up for workers of these roles."""
-        self._watch.lease_bytes(self._rows.offer(self._queue, out.leases, roles))
+        self._telemetry.lease_bytes(self._rows.offer(self._queue, out.leases, roles))
 
     # Taking back.
 
     def _collect(self, out: _Out) -> None:
         for back in self._queue.returned():
             if back.key not in out.leases or back.key in out.returned | out.given_up:
-                self._watch.late_return()
+                self._telemetry.late_return()
                 continue
             if back.payload is None:
                 out.given_up[back.key] = "parked"
@@ -351,7 +351,7 @@ class Refinery:
             publication=shard.publication,
             payload=packed(returns),
         )
-        with self._watch.step("adopt"):
+        with self._telemetry.step("adopt"):
             refinement = shard.take_back(returns)
         self._spent = refinement.seconds
         answers = [answer for _, answer in out.returned.values()]
@@ -364,8 +364,8 @@ class Refinery:
         )
         applied.leases += self._closed(out, now)
         for lease in applied.leases:
-            self._watch.leases(lease.outcome, 1)
-        self._watch.staleness(now - out.offered_at, shard.seq - place.seq)
+            self._telemetry.leases(lease.outcome, 1)
+        self._telemetry.staleness(now - out.offered_at, shard.seq - place.seq)
         return applied
 
     @staticmethod

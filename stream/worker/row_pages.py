@@ -11,7 +11,7 @@ worker drops the lease, and the writer offers it again, pages and all, if it is 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,11 +160,10 @@ def _without_rows(lent: Lent) -> Arrays:
     return arrays | {"atoms": lent.atoms}
 
 
-def _pages(lents: Any) -> Iterator[tuple[int, _Page]]:
+def _pages(lents: Collection[Lent]) -> Iterator[tuple[int, _Page]]:
     """All atoms of a round in pages, in the order of their ids."""
-    parts = list(lents)
-    every = np.concatenate([lent.atoms for lent in parts])
-    rows = np.concatenate([lent.lease.rows for lent in parts])
+    every = np.concatenate([lent.atoms for lent in lents])
+    rows = np.concatenate([lent.lease.rows for lent in lents])
     atoms, where = np.unique(every, return_index=True)
     numbers = atoms // max(1, _PAGE_BYTES // (rows.itemsize * rows.shape[1]))
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))

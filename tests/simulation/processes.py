@@ -209,13 +209,13 @@ class Fleet:
         world, plan = self._world, self.plan
         kafka = KafkaSettings(topic=TOPIC, connect_timeout_seconds=3.0)
         source = KafkaSource(kafka, NAME, plan.stream.batch_records)
-        watch = Telemetry(SilentMetrics(), Health())
+        telemetry = Telemetry(SilentMetrics(), Health())
         statistics = RedisStatistics(RedisSettings())
         with world.store() as store:
-            engine = Engine(plan, source, store, Sinks(statistics), watch)
+            engine = Engine(plan, source, store, Sinks(statistics), telemetry)
             if plan.refinement.mode == "workers":
                 queue = _Queue(world, tuple(ROLES))
-                engine.refine_by(Refinery(_WORKERS, queue, store, watch))
+                engine.refine_by(Refinery(_WORKERS, queue, store, telemetry))
             if decided:
                 engine.go_on_with(Decision())
             self._engines[process] = engine
