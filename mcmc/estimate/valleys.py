@@ -67,10 +67,13 @@ def means_of(points: Values, owner: Labels, k: int) -> Values:
 
 
 def within_clusters(scatter: Values, degrees: float) -> Values:
-    """Covariance (d, d) within clusters from their scatter, a tenth of it made spherical."""
+    """Covariance (d, d) within clusters from their scatter, a tenth of it made spherical.
+
+    What is asked of it does not depend on its scale; without any scatter it is the identity.
+    """
     d = scatter.shape[0]
     covariance = scatter / max(degrees, 1.0)
-    mean_variance = max(float(np.trace(covariance)) / d, np.finfo(float).tiny)
+    mean_variance = float(np.trace(covariance)) / d or 1.0
     return (1.0 - _SPHERICAL) * covariance + _SPHERICAL * mean_variance * np.eye(d)
 
 

@@ -82,6 +82,18 @@ def test_a_handful_shows_no_valley(rng: Generator) -> None:
     assert found[0] > 0.5 > found[1] > found[2]
 
 
+@pytest.mark.parametrize("n_each", [4, 40])
+@pytest.mark.parametrize("name", ["gaussian", "diagonal"])
+def test_values_that_are_repeated_have_lines_between_them(name: str, n_each: int) -> None:
+    """Clusters without scatter; of two equal numbers even rounding leaves none."""
+    places = np.array([[-512.0, 16.0], [-256.0, 512.0], [256.0, -512.0], [512.0, -16.0]])
+    labels = np.repeat(np.arange(4), n_each)
+    family = FAMILIES[name].build({}, places[labels])
+    apart = valleys(family, places[labels], labels, 4)[~np.eye(4, dtype=np.bool_)]
+    # No density between them, as far as so few can tell.
+    np.testing.assert_allclose(apart, 5.0 / (np.sqrt(2.0) * n_each + 5.0), rtol=1e-6)
+
+
 def test_larger_clusters_count_for_more() -> None:
     """With clusters of one size the tree is that of scipy; else its means are over rows."""
     rng = np.random.default_rng(0)
