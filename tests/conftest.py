@@ -1,4 +1,4 @@
-"""Fixtures for every test: real servers, and randomness that the test's own id decides."""
+"""Fixtures for every test: real servers, and randomness that the test's own name decides."""
 
 import hashlib
 
@@ -32,9 +32,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
 
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
-    """A seed below 2**63 that belongs to this test, the same in every run."""
-    identity = hashlib.sha256(request.node.nodeid.encode()).digest()
-    return int.from_bytes(identity[:8], "big") >> 1
+    """A seed below 2**63 that belongs to this test, the same in every run.
+
+    It stays the same when the test's file moves within its room.
+    """
+    path, _, test = request.node.nodeid.partition("::")
+    *folders, file = path.split("/")
+    identity = "/".join((*folders[:2], f"{file}::{test}"))
+    return int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8], "big") >> 1
 
 
 @pytest.fixture

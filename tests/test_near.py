@@ -4,10 +4,11 @@ from tests.near import imported_modules, module_of, near
 
 
 def test_a_change_is_near_the_tests_that_import_it() -> None:
-    tests = ["tests/mcmc/test_groups.py", "tests/mcmc/test_verdict.py", "tests/test_near.py"]
-    assert near(["mcmc/estimate/verdict.py"], tests) == ["tests/mcmc/test_verdict.py"]
+    groups, verdict = (f"tests/mcmc/estimate/test_{name}.py" for name in ("groups", "verdict"))
+    tests = [groups, verdict, "tests/test_near.py"]
+    assert near(["mcmc/estimate/verdict.py"], tests) == [verdict]
     assert near(["tests/near.py", "cli/main.py"], tests) == ["tests/test_near.py"]
-    assert near(["tests/mcmc/test_groups.py", "mcmc/estimate/verdict.py"], tests)[0] == tests[0]
+    assert near([groups, "mcmc/estimate/verdict.py"], tests)[0] == groups
 
 
 def test_names_of_modules() -> None:

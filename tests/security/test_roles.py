@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.cli.conftest import N_BAD, N_GOOD, records, type_command
-from tests.cli.test_http import Service, serving
+from tests.cli.http.test_http import Service, serving
 from tests.servers.postgresql import administer
 from tests.servers.server import Server
 from weald.cli.errors import ExitCode

@@ -8,7 +8,7 @@ from weald.mcmc.schedule import registry
 
 
 def added(monkeypatch: pytest.MonkeyPatch, claim: Claim) -> Entry:
-    line = Entry("merge-only", claim, "tests.mcmc.merge_only")
+    line = Entry("merge-only", claim, "tests.mcmc.schedule.merge_only")
     monkeypatch.setattr(registry, "REGISTRY", [*registry.REGISTRY, line])
     return line
 

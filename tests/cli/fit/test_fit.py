@@ -1,0 +1,460 @@
+"""`weald fit`: the design's flags on real files, and what it writes."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import Command
+from weald.cli.errors import ExitCode, UsageError
+from weald.cli.fit.command import parse_parameters
+from weald.mcmc.estimate.agreement import adjusted_rand_index
+from weald.treecore.family import FAMILIES
+from weald.treecore.prior import PRIORS
+
+pytestmark = pytest.mark.usefixtures("clean")
+
+QUICK = ("--iterations", "10", "--kernel", "gibbs")
+N = 90
+
+
+@pytest.fixture
+def points(clean: Path, rng: np.random.Generator) -> Path:
+    """Three groups that nobody could confuse, with their labels."""
+    y = np.arange(N) % 3
+    values = np.array([[0.0, 0.0], [30.0, 0.0], [0.0, 30.0]])[y] + rng.normal(size=(N, 2))
+    np.savez(clean / "points.npz", X=values, y=y)
+    return clean / "points.npz"
+
+
+def test_the_summary_tells_model_kernels_and_clusters(points: Path, weald: Command) -> None:
+    result = weald("fit", str(points), *QUICK, "--output", "json")
+    assert result.code == 0, result.err
+    answer = json.loads(result.out)
+    assert (answer["n_observations"], answer["n_features"], answer["n_clusters"]) == (N, 2, 3)
+    assert answer["adjusted_rand_index"] == 1.0
+    assert answer["iterations"] == [10] * 4
+    assert answer["chains_trusted"] == 4
+    assert "predicts" in answer["chosen_because"]
+    assert answer["kernels"][0]["claim"] == "exact"
+    assert [row["size"] for row in answer["clusters"]] == [30, 30, 30]
+    assert all(row["probability"] > 0.9 for row in answer["clusters"])
+    assert set(answer["clusters"][0]["features"]) == {"x1", "x2"}
+
+
+def test_the_table_reads_well(points: Path, weald: Command) -> None:
+    out = weald("fit", str(points), *QUICK).out
+    assert "n clusters" in out
+    assert " ± " in out
+
+
+def test_out_has_a_line_for_each_row(points: Path, weald: Command) -> None:
+    assert weald("fit", str(points), *QUICK, "--out", "o.csv").code == 0
+    with Path("o.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["row", "cluster", "group", "probability", "stability"]
+    assert [int(row["row"]) for row in rows] == list(range(N))
+    assert len({row["cluster"] for row in rows}) == 3
+    assert all(0.0 <= float(row["stability"]) <= 1.0 for row in rows)
+
+
+def test_groups_and_clusters_are_shown_with_what_supports_them(
+    points: Path, weald: Command
+) -> None:
+    answer = json.loads(weald("fit", str(points), *QUICK, "--output", "json").out)
+    assert answer["n_groups"] == 3
+    assert answer["adjusted_rand_index_of_groups"] == 1.0
+    assert [row["size"] for row in answer["groups"]] == [30, 30, 30]
+    assert [row["n_clusters"] for row in answer["groups"]] == [1, 1, 1]
+    assert sorted(row["group"] for row in answer["clusters"]) == [0, 1, 2]
+    assert answer["supported_level"] == "groups"
+    assert answer["verdict"] == {"status": "ok", "reasons": []}
+    told = {
+        level: weald("fit", str(points), *QUICK, "--level", level).out
+        for level in ("clusters", "groups", "both")
+    }
+    assert "stability" not in told["groups"]
+    assert "stability" in told["clusters"]
+    assert told["both"].count(" ± ") == told["clusters"].count(" ± ") + told["groups"].count(" ± ")
+
+
+def test_a_level_is_how_deep_valleys_are_between_groups(clean: Path, weald: Command) -> None:
+    rng = np.random.default_rng(3)
+    centre = np.array([0.0, 4.5, 60.0])[np.arange(900) % 3]
+    np.savez(clean / "t.npz", X=rng.normal(size=(900, 1)) + centre[:, None])
+    counts = []
+    for level in ("0.1", "0.65"):
+        answer = weald("fit", "t.npz", *QUICK, "--level", level, "--output", "json").out
+        counts.append(json.loads(answer)["n_groups"])
+    assert counts == [2, 3]
+    for level in ("1.5", "deep"):
+        refused = weald("fit", "t.npz", *QUICK, "--level", level)
+        assert refused.code == ExitCode.USAGE
+        assert "clusters, groups, both, or a number" in refused.err
+
+
+def test_many_columns_are_seen_along_components(clean: Path, weald: Command) -> None:
+    """Told, described in the file's own columns, and undone where they are asked not to be."""
+    rng = np.random.default_rng(0)
+    centre = 40.0 * rng.normal(size=(3, 30))
+    values = centre[np.arange(300) % 3] + rng.normal(size=(300, 30))
+    values[:, 4] = 7.0
+    np.savez(clean / "t.npz", X=values[:200], y=np.arange(200) % 3)
+    np.savez(clean / "other.npz", X=values[200:])
+    args = ("--iterations", "30", "--test", "other.npz", "--trace", "trace.npz")
+    result = weald("fit", "t.npz", *args, "--output", "json")
+    assert "columns of one value, left out: x5" in result.err
+    assert "seen by the family: 8 components of 29 columns" in result.err
+    answer = json.loads(result.out)
+    assert (answer["n_features"], answer["n_components"]) == (29, 8)
+    assert answer["adjusted_rand_index"] == 1.0
+    assert answer["held_out"]["n"] == 100
+    found = {row["features"]["x1"]["centre"] for row in answer["clusters"]}
+    assert sorted(found) == pytest.approx(sorted(centre[:, 0]), abs=0.6)
+    page = clean / "r.html"
+    assert weald("report", "t.npz", "--trace", "trace.npz", "--out", str(page)).code == 0
+    assert "x30" in page.read_text()
+    fewer = weald("fit", "t.npz", *QUICK, "--components", "3", "--output", "json")
+    assert json.loads(fewer.out)["n_components"] == 3
+    refused = weald("fit", "t.npz", *QUICK, "--components", "many")
+    assert refused.code == ExitCode.USAGE
+    assert "expected auto, all, or a number" in refused.err
+
+
+def test_directions_and_standardised_columns(clean: Path, weald: Command) -> None:
+    """Two kinds that only directions tell apart; and what is asked for is told, or refused."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(200) % 2
+    rows = np.array([[1.0, 0.1, 0.1], [0.1, 1.0, 0.1]])[kind] + 0.02 * rng.normal(size=(200, 3))
+    rows *= np.exp(rng.normal(0.0, 1.0, 200))[:, None]
+    np.savez(clean / "t.npz", X=rows, y=kind)
+    args = ("--iterations", "30", "--unit-length", "--test", "t.npz", "--output", "json")
+    result = weald("fit", "t.npz", *args)
+    assert "seen by the family: rows of unit length" in result.err
+    answer = json.loads(result.out)
+    assert answer["adjusted_rand_index"] > 0.9
+    assert answer["clusters"][0]["features"]["x1"]["centre"] == pytest.approx(
+        rows[kind == int(answer["clusters"][0]["features"]["x2"]["centre"] > 1.0)][:, 0].mean(),
+        rel=0.2,
+    )
+    result = weald("fit", "t.npz", *QUICK, "--standardise", "--trace", "trace.npz")
+    assert "seen by the family: 3 columns standardised" in result.err
+    assert weald("report", "t.npz", "--trace", "trace.npz", "--out", "r.html").code == 0
+    refused = weald("fit", "t.npz", *QUICK, "--family", "poisson", "--standardise")
+    assert refused.code == ExitCode.USAGE
+    assert "--standardise: it is for families gaussian and diagonal, not poisson" in refused.err
+
+
+def test_logarithms_of_columns(weald: Command) -> None:
+    rng = np.random.default_rng(0)
+    amounts = np.exp(rng.normal(0.0, 1.5, N))
+    lines = [
+        "amount,level",
+        *(f"{a},{b}" for a, b in zip(amounts, rng.normal(size=N), strict=True)),
+    ]
+    Path("t.csv").write_text("\n".join(lines))
+    plain = weald("fit", "t.csv", *QUICK, "--output", "json")
+    assert "heavy tails: --log amount" in plain.err
+    told = weald("fit", "t.csv", *QUICK, "--log", "amount", "--test", "t.csv", "--output", "json")
+    assert "heavy tails" not in told.err
+    assert set(json.loads(told.out)["clusters"][0]["features"]) == {"log amount", "level"}
+    for name, reason in (("level", "only numbers above 0"), ("other", "no column of numbers")):
+        refused = weald("fit", "t.csv", *QUICK, "--log", name)
+        assert refused.code == ExitCode.USAGE
+        assert reason in refused.err
+
+
+def test_missing_values_of_files(weald: Command) -> None:
+    """The diagonal integrates them out; the gaussian says who would."""
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{a:.3f},{b:.3f},{c:.3f}"
+        for a, b, c in rng.normal(size=(N, 3)) + np.arange(N)[:, None] % 2 * 9
+    ]
+    rows[4] = ",1.0,2.0"
+    Path("t.csv").write_text("\n".join(["a,b,c", *rows]))
+    refused = weald("fit", "t.csv", *QUICK, "--family", "gaussian")
+    assert refused.code == ExitCode.USAGE
+    assert "row 5, column a" in refused.err
+    assert "--family diagonal" in refused.err
+    answer = json.loads(weald("fit", "t.csv", *QUICK, "--output", "json").out)
+    assert answer["family"] == "diagonal"
+    assert "missing" in answer["chosen_because"]
+    assert answer["n_observations"] == N
+    assert answer["n_clusters"] == 2
+
+
+def test_semicolons_and_a_slip_in_a_column(weald: Command) -> None:
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.3f};{b:.3f};{c:.3f}" for a, b, c in rng.normal(size=(N, 3))]
+    rows[7] = "0.1;0.2;n/a"
+    Path("t.csv").write_text("\n".join(["a;b;c", *rows]))
+    for chosen in ((), ("--columns", "a,b,c")):
+        result = weald("fit", "t.csv", *QUICK, *chosen, "--out", "o.csv", "--output", "json")
+        answer = json.loads(result.out)
+        assert (answer["n_features"], answer["n_observations"]) == (3, N - 1)
+        assert "t.csv: 1 of 90 rows was refused, the rest is fitted" in result.err
+        assert "line 9: " in result.err
+        assert "'c' should be a number, is 'n/a'" in result.err
+        assert rows_of(Path("o.csv")) == [*range(7), *range(8, N)]
+    # A column that is not asked for refuses nobody.
+    assert "refused" not in weald("fit", "t.csv", *QUICK, "--columns", "a,b").err
+
+
+def rows_of(path: Path) -> list[int]:
+    """Rows that have a line in what ``--out`` wrote."""
+    return [int(line.split(",")[0]) for line in path.read_text().splitlines()[1:]]
+
+
+# The parts of the orders, in order, which other tests compile as well.
+COUNTRIES, KINDS = ("NO", "SE", "DK"), 3
+
+
+def orders(path: Path, rng: np.random.Generator) -> Path:
+    """Orders of three kinds with a key, gaps, a slip, and a row that has a cell too many."""
+    kind = rng.integers(0, KINDS, N)
+    size = np.array([1.0, 6.0, 15.0])[kind] + rng.normal(0.0, 0.3, N)
+    lines = [
+        f"o{i},{'' if i % 20 == 3 else size[i]},{COUNTRIES[kind[i]]},{'yes' if kind[i] else 'no'}"
+        for i in range(N)
+    ]
+    lines[9] = "o9,oops,NO,no"
+    lines[12] += ",more"
+    path.write_text("\n".join(["id,size,country,express", *lines]) + "\n")
+    return path
+
+
+def test_a_table_is_taken_for_what_its_columns_are(
+    clean: Path, weald: Command, rng: np.random.Generator
+) -> None:
+    path = orders(clean / "orders.csv", rng)
+    files = ("--trace", "t.npz", "--out", "o.csv", "--test", "orders.csv")
+    result = weald("fit", str(path), *QUICK, "--chains", "1", *files, "--output", "json")
+    assert result.code == 0, result.err
+    for told in (
+        "id: key, by its name and values",
+        "size: a number; no number in 1 of 84 records, as 'oops'; empty in 5 of 89 records",
+        "country: a category: 3 values that repeat",
+        "express: a flag: yes or no in every record",
+        "2 of 90 rows were refused, the rest is fitted",
+        "line 11: field 'size' should be a number, is 'oops'",
+        "line 14: more cells than the header",
+    ):
+        assert told in result.err
+    answer = json.loads(result.out)
+    assert (answer["family"], answer["n_observations"]) == ("mixed", N - 2)
+    features = [row["features"] for row in answer["clusters"]]
+    assert {each["country"]["centre"] for each in features} <= set(COUNTRIES)
+    assert rows_of(Path("o.csv")) == [*range(9), 10, 11, *range(13, N)]
+    assert answer["held_out"]["n"] == N - 2
+    assert weald("report", str(path), "--trace", "t.npz", "--out", "r.html").code == 0
+    # A feature that is called "size" does not take the place of the clusters' sizes.
+    table = weald("fit", str(path), *QUICK, "--chains", "1", "--wide").out
+    assert "kind=" not in table
+    numbers = weald("fit", str(path), *QUICK, "--family", "diagonal", "--output", "json")
+    assert json.loads(numbers.out)["n_features"] == 1
+    assert "country: left out: family diagonal takes numbers; it is a category" in numbers.err
+
+
+def test_lines_that_are_no_records_and_commas_in_numbers(
+    clean: Path, weald: Command, rng: np.random.Generator
+) -> None:
+    """As a stream would, a fit passes over broken lines; it also reads what no stream reads."""
+    size = np.repeat([1.0, 9.0], N // 2) + rng.normal(0.0, 0.3, N)
+    lines = [json.dumps({"size": each, "country": "NO" if each < 5 else "SE"}) for each in size]
+    lines[4] = '{"size": 1.2, "coun'
+    (clean / "t.jsonl").write_text("\n".join(lines))
+    result = weald("fit", "t.jsonl", *QUICK, "--chains", "1", "--out", "o.csv", "--output", "json")
+    assert result.code == 0, result.err
+    assert "1 of 90 rows was refused" in result.err
+    assert "line 5: is not JSON" in result.err
+    assert rows_of(Path("o.csv")) == [*range(4), *range(5, N)]
+    assert json.loads(result.out)["n_clusters"] == 2
+    text = "size;country\n" + "".join(f"{each};{'NO' if each < 5 else 'SE'}\n" for each in size)
+    (clean / "t.csv").write_text(text.replace(".", ","))
+    result = weald("fit", "t.csv", *QUICK, "--chains", "1", "--output", "json")
+    assert result.code == 0, result.err
+    assert "t.csv: commas are decimal points in size" in result.err
+    answer = json.loads(result.out)
+    assert (answer["family"], answer["n_observations"]) == ("mixed", N)
+    centres = sorted(row["features"]["size"]["centre"] for row in answer["clusters"])
+    assert centres == pytest.approx([1.0, 9.0], abs=0.3)
+
+
+def test_a_file_is_read_as_its_stream_would(
+    clean: Path, weald: Command, rng: np.random.Generator
+) -> None:
+    (clean / "weald.toml").write_text(
+        '[schema]\nfields = [{ name = "size" }, '
+        '{ name = "n", path = "of.n", scale = "log", spread = 2.0 }]\n'
+        'key = "id"\n[model]\nfamily = "diagonal"\nprior = "mfm"\nprior_params = { mean = 4.0 }\n'
+    )
+    records = [
+        {"id": i, "size": float(size), "of": {"n": 10 * (i % 5)}, "other": "x"}
+        for i, size in enumerate(rng.normal(size=40))
+    ]
+    records[3]["size"] = None
+    del records[5]["id"]
+    text = "\n".join(json.dumps(each) for each in records)
+    (clean / "day.jsonl").write_text(text + "\n\n{oops\n")
+    args = ("fit", "day.jsonl", *QUICK, "--config", "weald.toml", "--output", "json")
+    result = weald(*args)
+    assert result.code == 0, result.err
+    answer = json.loads(result.out)
+    assert (answer["family"], answer["prior"], answer["n_observations"]) == ("diagonal", "mfm", 38)
+    assert "3 of 41 rows were refused" in result.err
+    for told in ("line 4: field 'size'", "line 6: field 'id' is missing", "line 42: "):
+        assert told in result.err
+    # In the file's own units, of which the fit saw logarithms.
+    features = [row["features"]["n"]["centre"] for row in answer["clusters"]]
+    assert all(0.0 <= centre <= 40.0 for centre in features)
+    assert max(features) > 5.0
+    assert json.loads(weald(*args, "--prior", "dp").out)["prior"] == "dp"
+    (clean / "day.csv").write_text("id;size\n1;2.0\n")
+    refused = weald("fit", "day.csv", "--config", "weald.toml")
+    assert refused.code == ExitCode.USAGE
+    assert "parted by semicolons" in refused.err
+    assert "parted by semicolons" in weald("init", "new", "--from-sample", "day.csv").err
+
+
+def test_a_prior_takes_its_parameters(points: Path, weald: Command) -> None:
+    args = ("--prior", "mfm", "--prior-param", "gamma=2.0", "--prior-param", "mean=4", "--output")
+    answer = json.loads(weald("fit", str(points), *QUICK, *args, "json").out)
+    assert answer["prior"] == "mfm"
+    assert answer["n_clusters"] == 3
+    args = ("--prior", "emm", "--sigma", "0.5", "--prior-param", "kmax=20", "--prior-param")
+    answer = json.loads(weald("fit", str(points), *QUICK, *args, "mu=1.5", "--output", "json").out)
+    assert (answer["prior"], answer["n_clusters"]) == ("emm", 3)
+    assert answer["hyper"]["sigma"] == 0.5
+    told = " ".join(weald("fit", "--help").out.split())
+    assert all(name in told for name in (*PRIORS, *FAMILIES))
+    assert "gamma and mean of mfm, mu, sigma and kmax of emm" in told
+    refused = weald("fit", str(points), *QUICK, "--prior", "mfm", "--prior-param", "gamma")
+    assert "--prior-param gamma: expected NAME=VALUE" in refused.err
+
+
+def test_a_fit_without_clusters_is_doubted(clean: Path, weald: Command) -> None:
+    """Parted at random by a chain that has not moved: the rows are of one kind."""
+    np.savez(clean / "t.npz", X=np.random.default_rng(1).normal(size=(200, 2)))
+    args = ["--init", "random:8", "--iterations", "1", "--kernel", "rsm", "--fixed-base"]
+    args += ["--chains", "1"]
+    result = weald("fit", "t.npz", *args, "--output", "json")
+    verdict = json.loads(result.out)["verdict"]
+    assert verdict["status"] == "warn"
+    assert "no better than one cluster" in " ".join(verdict["reasons"])
+    assert "reason 1" in weald("fit", "t.npz", *args).out
+
+
+def test_groups_that_say_where_a_zero_stands_for_nothing_are_doubted(
+    clean: Path, weald: Command, rng: np.random.Generator
+) -> None:
+    """Rows of one kind, in half of which a number was not taken and is 0."""
+    values = np.column_stack([rng.normal(60.0, 9.0, N), rng.normal(size=N)])
+    values[::2, 0] = 0.0
+    path = clean / "t.csv"
+    path.write_text("weight,x\n" + "".join(f"{a},{b}\n" for a, b in values))
+    args = ("fit", "t.csv", *QUICK, "--chains", "1", "--family", "diagonal", "--output", "json")
+    reasons = json.loads(weald(*args).out)["verdict"]["reasons"]
+    assert "one value that no other comes near, in weight: if it says" in " ".join(reasons)
+    text = path.read_text().replace("\n0.0,", "\n,")
+    path.write_text(text)
+    assert "no other comes near" not in weald(*args).out
+
+
+def test_trace_has_every_iteration_of_every_chain(points: Path, weald: Command) -> None:
+    result = weald("fit", str(points), *QUICK, "--chains", "2", "--trace", "t.npz")
+    assert result.code == 0, result.err
+    with np.load("t.npz", allow_pickle=False) as trace:
+        assert trace["labels"].shape == (2, 10, N)
+        assert trace["labels"].dtype == np.int32
+        for name in ("log_joint", "n_clusters", "seconds"):
+            assert trace[name].shape == (2, 10)
+        assert trace["hyper"].shape[:2] == (2, 10)
+        n_moves = len(trace["moves"])
+        for name in ("proposed", "accepted", "mean_log_ratio"):
+            assert trace[name].shape == (2, 10, n_moves)
+        assert trace["n_iterations"].tolist() == [10, 10]
+
+
+def test_the_same_seed_gives_the_same_trace(points: Path, weald: Command) -> None:
+    for name in ("a.npz", "b.npz"):
+        weald("fit", str(points), *QUICK, "--chains", "2", "--seed", "5", "--trace", name)
+    with np.load("a.npz") as a, np.load("b.npz") as b:
+        np.testing.assert_array_equal(a["labels"], b["labels"])
+        np.testing.assert_array_equal(a["log_joint"], b["log_joint"])
+
+
+def test_every_start_and_consensus_and_time_instead_of_sweeps(points: Path, weald: Command) -> None:
+    for extra in (
+        ("--init", "one", "--consensus", "vi"),
+        ("--init", "random:3", "--consensus", "binder"),
+        ("--init", "singletons", "--fixed-hyper", "--alpha", "0.5"),
+        ("--prior", "nggp", "--alpha", "1", "--sigma", "0.2"),
+        ("--param", "kappa=0.05", "--param", "psi=1.5", "--param", "mean=[0, 0]"),
+    ):
+        result = weald("fit", str(points), *QUICK, *extra, "--output", "json")
+        assert result.code == 0, result.err
+    timed = weald("fit", str(points), "--seconds", "0.2", "--kernel", "gibbs", "--output", "json")
+    assert json.loads(timed.out)["seconds"] >= 0.2
+
+
+def test_columns_of_a_csv(clean: Path, weald: Command, rng: np.random.Generator) -> None:
+    lines = [f"n{i},{a},{b}" for i, (a, b) in enumerate(rng.normal(size=(30, 2)).tolist())]
+    (clean / "x.csv").write_text("\n".join(["name,a,b", *lines]) + "\n")
+    result = weald("fit", "x.csv", *QUICK, "--output", "json")
+    assert "left out: name" in result.err
+    assert set(json.loads(result.out)["clusters"][0]["features"]) == {"a", "b"}
+    one = weald("fit", "x.csv", *QUICK, "--columns", "b", "--output", "json")
+    assert set(json.loads(one.out)["clusters"][0]["features"]) == {"b"}
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ("--kernel nonesuch", "no kernel 'nonesuch': choose among"),
+        ("--family nonesuch", "no family 'nonesuch': choose among"),
+        ("--family gausian", "no family 'gausian': did you mean gaussian?"),
+        ("--config here --columns x1", "goes without --columns"),
+        ("--prior nonesuch", "no prior 'nonesuch': choose among"),
+        ("--init sideways", "sideways"),
+        ("--param kappa", "expected NAME=VALUE"),
+        ("--param kappa=much", "neither a number nor JSON"),
+        ("--param kapa=1", "kapa"),
+        ("--param kappa=-1", "kappa"),
+        ("--iterations 5 --seconds 5", "not both"),
+        ("--columns nonesuch", "there are x1, x2"),
+    ],
+)
+def test_mistakes_are_usage_errors(extra: str, message: str, points: Path, weald: Command) -> None:
+    result = weald("fit", str(points), *extra.split())
+    assert result.code == ExitCode.USAGE, result.err
+    assert message in result.err
+
+
+def test_a_missing_file_is_not_found(weald: Command) -> None:
+    assert weald("fit", "nowhere.npy").code == ExitCode.NOT_FOUND
+
+
+def test_an_output_that_cannot_be_written_is_a_failure(points: Path, weald: Command) -> None:
+    result = weald("fit", str(points), *QUICK, "--out", "no/such/folder.csv")
+    assert result.code == ExitCode.FAILURE
+    assert "cannot write no/such/folder.csv" in result.err
+
+
+def test_parameters_are_numbers_or_json() -> None:
+    assert parse_parameters(["kappa=0.1", "psi=[[1, 0], [0, 1]]", "mean=[1,2]"]) == {
+        "kappa": 0.1,
+        "psi": [[1, 0], [0, 1]],
+        "mean": [1, 2],
+    }
+    with pytest.raises(UsageError):
+        parse_parameters(["=1"])
+
+
+def test_the_adjusted_rand_index() -> None:
+    a = np.array([0, 0, 1, 1])
+    assert adjusted_rand_index(a, np.array([5, 5, 2, 2])) == 1.0
+    assert adjusted_rand_index(a, np.array([0, 1, 0, 1])) == pytest.approx(-0.5)
+    assert adjusted_rand_index(np.zeros(4, dtype=np.int64), np.zeros(4, dtype=np.int64)) == 1.0

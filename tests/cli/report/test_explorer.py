@@ -1,0 +1,452 @@
+"""The page that people explore: clicked, typed into and measured in a real browser."""
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import weald.cli.report
+from tests.cli.lives import SIZES, events, publications
+from tests.servers.chromium import Browser
+from tests.servers.devtools import Page, driven
+from weald.answers.explanation import explain
+from weald.answers.exploration import Exploration, Part
+from weald.answers.projection import Plane
+from weald.answers.report_data import Chains, Sampled
+from weald.answers.timeline import timeline_of
+from weald.cli.report.explorer import MOST_COLUMNS, MOST_DRAWN, explorer, styles
+from weald.cli.report.page import Trust, render
+from weald.stream.record.originals import Original
+
+AXE = Path(__file__).parents[2] / "servers" / "vendor" / "axe.min.js.gz"
+N = 400
+# Clusters 1 to 4, of which 1 and 2 make group 1; where they lie, and their share.
+CENTRES = np.array([[0.0, 0.0], [4.0, 0.0], [30.0, -20.0], [-25.0, 40.0]])
+SHARES = (0.4, 0.3, 0.2, 0.1)
+GROUP = {1: 1, 2: 1, 3: 2, 4: 3}
+LEAST_SIGN = 3.0
+
+
+def exploration(
+    rng: np.random.Generator, n: int = N, axes: tuple[str, str] = ("x", "y")
+) -> Exploration:
+    """Rows of four clusters in three groups, with a gap now and then."""
+    clusters = np.sort(rng.choice(4, n, p=SHARES)) + 1
+    points = CENTRES[clusters - 1] + rng.normal(size=(n, 2))
+    price = np.where(rng.random(n) < 0.1, np.nan, np.round(20.0 * clusters + rng.normal(size=n), 2))
+    country = np.array(["Norway", "Chile", "<b>Japan</b>", "Peru"], dtype=object)[clusters - 1]
+    country[rng.random(n) < 0.05] = None
+    hour = (5.0 * clusters + rng.random(n)) * 3600.0
+    columns = [
+        Original("price", "number", price),
+        Original("country", "category", country),
+        Original("ordered", "day", hour),
+    ]
+    groups = np.array([GROUP[each] for each in clusters.tolist()])
+
+    def part(of: NDArray[np.int64], each: int, group: int | None) -> Part:
+        inside = of == each
+        size = int(inside.sum())
+        said = explain(columns, inside)
+        return Part(id=each, size=size, share=size / n, sure=0.98, sentences=said, group=group)
+
+    return Exploration(
+        plane=Plane(points, axes, "As planted."),
+        keys=[f"row {at + 1}" for at in range(n)],
+        clusters=clusters,
+        density=-((points - CENTRES[clusters - 1]) ** 2).sum(1),
+        columns=columns,
+        texts=(),
+        parts=[part(clusters, each, GROUP[each]) for each in range(1, 5)],
+        groups=[part(groups, each, None) for each in range(1, 4)],
+        n_all=n,
+        timeline=timeline_of(publications(), events(), SIZES),
+    )
+
+
+def page_of(found: Exploration) -> str:
+    """The page, with headlines that these tests do not look at."""
+    subject = Sampled(
+        title="Planted",
+        subtitle="a look at nothing",
+        facts={"rows": str(found.n_all)},
+        keys=found.keys,
+        clusters=found.clusters,
+        draws=np.empty((0, 0), dtype=np.int64),
+        chains=Chains("iteration", {}, burnt=0, stationary=True),
+    )
+    return render(subject, [], [], found, Trust(believed=False, reasons=["<few>"], settled="no"))
+
+
+@pytest.fixture(scope="module")
+def found() -> Exploration:
+    return exploration(np.random.default_rng(20))
+
+
+@pytest.fixture(scope="module")
+def written(found: Exploration, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Address of the page."""
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    path.write_text(page_of(found), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browsed(chromium: Browser) -> Iterator[Page]:
+    with driven(chromium.program) as page:
+        yield page
+
+
+@pytest.fixture
+def page(browsed: Page, written: str) -> Iterator[Page]:
+    """The page, loaded; in the end it has said and asked nothing."""
+    browsed.console.clear()
+    browsed.requests.clear()
+    show(browsed, written)
+    yield browsed
+    assert browsed.console == []
+    assert {each.partition("#")[0] for each in browsed.requests} <= {
+        written,
+        "about:blank",
+        "data:,",
+    }
+
+
+def show(page: Page, address: str, **how: bool) -> None:
+    page.open(address, **how)
+    page.until("document.documentElement.dataset.ready")
+
+
+def count(page: Page) -> int:
+    """Rows inside, as the page says."""
+    return int(page.ask("document.querySelector('#count').textContent").split()[0].replace(",", ""))
+
+
+def column(page: Page, at: int) -> list[str]:
+    """One column of the table of members."""
+    cells = (
+        f"[...document.querySelectorAll('#members tbody tr')].map((r) => r.cells[{at}].innerText)"
+    )
+    return [each.strip() for each in page.ask(cells)]
+
+
+def text(page: Page, selector: str) -> str:
+    return str(page.ask(f"document.querySelector({selector!r}).innerText"))
+
+
+def test_selecting_a_cluster_moves_everything(page: Page, found: Exploration) -> None:
+    assert count(page) == N
+    page.click('.part[data-kind="group"][data-id="1"]')
+    page.until("location.hash === '#group=1'")
+    page.until("document.querySelector('#chosen-title').innerText.trim() === 'Group 1'")
+    assert count(page) == found.groups[0].size
+    page.click("details summary")
+    page.click('.part[data-kind="cluster"][data-id="2"]')
+    page.until("document.querySelector('#chosen-title').innerText.trim() === 'Cluster 2'")
+    assert count(page) == found.parts[1].size
+    assert set(column(page, 2)) == {"2"}
+    # Members come as they are typical, and hold what came in.
+    own = np.flatnonzero(found.clusters == 2)
+    best = own[np.argsort(-found.density[own])]
+    assert column(page, 0)[:3] == [found.keys[at] for at in best[:3]]
+    price = found.columns[0].values[best[0]]
+    assert column(page, 4)[0] == ("" if np.isnan(price) else f"{price:g}")
+    bars = page.ask(
+        "[...document.querySelectorAll('.shape')].map((s) => [s.getAttribute('aria-label'),"
+        "[...s.querySelectorAll('.bin')].map((b) => b.getAttribute('aria-label'))])"
+    )
+    chile = next(bar for bar in dict(bars)["country"] if bar.startswith("Chile"))
+    known = found.columns[1].values == "Chile"
+    share = round(100 * known[own].mean())
+    assert chile == f"Chile: {share} %, elsewhere 0 %"
+    page.press("Escape")
+    page.until(f"document.querySelector('#count').textContent === '{N} rows'")
+
+
+def test_search_and_filters_narrow_and_say_so(page: Page, found: Exploration) -> None:
+    page.press("/")
+    page.type("norway")
+    norway = int((found.columns[1].values == "Norway").sum())
+    page.until(f"document.querySelector('#count').textContent.startsWith('{norway} ')")
+    assert "q=norway" in page.ask("location.hash")
+    inside = text(page, '.part[data-kind="group"][data-id="1"] .match')
+    assert inside == f"{norway} found"
+    page.press("Escape")
+    page.until(f"document.querySelector('#count').textContent === '{N} rows'")
+    page.click('.shape[aria-label="country"] .bin[aria-label^="Peru"]')
+    peru = int((found.columns[1].values == "Peru").sum())
+    page.until(f"document.querySelector('#count').textContent.startsWith('{peru} ')")
+    assert text(page, "#chips").startswith("country Peru")
+    page.click("#chips button")
+    page.until(f"document.querySelector('#count').textContent === '{N} rows'")
+
+
+def test_an_address_restores_what_was_seen(page: Page, written: str, found: Exploration) -> None:
+    at = int(np.flatnonzero(found.clusters == 3)[5])
+    show(page, f"{written}#group=2&is.country=2&row={found.keys[at].replace(' ', '+')}")
+    inside = (found.clusters == 3) & (found.columns[1].values == "<b>Japan</b>")
+    assert count(page) == int(inside.sum())
+    assert text(page, "#chosen-title").strip().startswith("Group 2")
+    if inside[at]:
+        assert column(page, 0)[0] == found.keys[at]
+        assert (
+            page.ask("document.querySelector('#members tr.pinned a').innerText").strip()
+            == found.keys[at]
+        )
+    # A name that looks like markup is shown, not obeyed.
+    assert "<b>Japan</b>" in column(page, 5)
+
+
+def test_what_an_address_gets_wrong_is_left_out(page: Page, written: str) -> None:
+    show(page, f"{written}#group=99&cluster=x&is.price=700&is.nothing=1&area=1,2&row=row+0")
+    assert count(page) == N
+
+
+def test_a_cluster_that_is_a_group_by_itself_can_be_linked_to(page: Page, written: str) -> None:
+    show(page, f"{written}#cluster=3")
+    assert text(page, "#chosen-title").strip() == "Cluster 3"
+    assert page.ask("document.querySelector('[aria-current]').dataset.id") == "2"
+    assert set(column(page, 2)) == {"3"}
+
+
+def test_it_can_be_used_without_a_mouse(page: Page) -> None:
+    page.ask("document.querySelector('.part').focus()")
+    page.press("ArrowDown")
+    page.press("Enter")
+    page.until("location.hash === '#group=2'")
+    page.until("document.querySelector('#chosen-title').innerText.trim() === 'Group 2'")
+    page.press("Escape")
+    page.until(f"document.querySelector('#count').textContent === '{N} rows'")
+    page.ask("document.querySelector('.shape[aria-label=country] .bin').focus()")
+    page.press("ArrowRight")
+    page.press("Enter")
+    page.until("location.hash.includes('is.country=1')")
+    assert page.ask("document.activeElement.dataset.bin") == "1"
+    before = page.ask("document.querySelector('#over .x').innerHTML")
+    page.ask("document.querySelector('#plot').focus()")
+    page.press("+")
+    page.until(f"document.querySelector('#over .x').innerHTML !== {json.dumps(before)}")
+    page.press("0")
+
+
+def test_the_map_tells_and_selects(page: Page, found: Exploration) -> None:
+    page.ask("document.querySelector('#plot').scrollIntoView({block: 'center'})")
+    x, y = page.ask(
+        "(() => { const all = [...document.querySelectorAll('#over .label')],"
+        "b = all.find((l) => l.textContent.startsWith('2')).getBoundingClientRect();"
+        "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+    )
+    # Its label is kept within the map, and so may lie beside a group at the rim.
+    for beside in range(0, 200, 10):
+        page.mouse("mouseMoved", x + beside, y)
+        if "group 2, cluster 3" in page.ask("document.querySelector('#tip').textContent"):
+            break
+    x += beside
+    page.until("!document.querySelector('#tip').hidden")
+    page.mouse("mousePressed", x, y)
+    page.mouse("mouseReleased", x, y)
+    page.until("document.querySelector('#chosen-title').innerText.trim() === 'Group 2'")
+    assert count(page) == found.groups[1].size
+    page.click("#all")
+    page.until(f"document.querySelector('#count').textContent === '{N} rows'")
+    # Shift and drag: an area around the same place holds the group and nothing else.
+    page.ask("document.querySelector('#plot').scrollIntoView({block: 'center'})")
+    shift = 8
+    far = page.ask("document.querySelector('#plot').getBoundingClientRect().right") - 3
+    page.mouse("mousePressed", x - 60, y - 60, modifiers=shift)
+    page.mouse("mouseMoved", far, y + 60, modifiers=shift, button="left", buttons=1)
+    page.mouse("mouseReleased", far, y + 60, modifiers=shift)
+    page.until("location.hash.includes('area=')")
+    page.until(
+        f"document.querySelector('#count').textContent.startsWith('{found.groups[1].size} ')"
+    )
+
+
+def test_lines_of_clusters_follow_and_lead(page: Page, found: Exploration) -> None:
+    on = "[...document.querySelectorAll('.lives .line.on')].map((e) => e.dataset.id).sort().join()"
+    page.click('.lives .line[data-id="2"] text')
+    page.until("location.hash === '#cluster=2'")
+    page.until("document.querySelector('#chosen-title').innerText.trim() === 'Cluster 2'")
+    assert count(page) == found.parts[1].size
+    # 2 split from 1, and 7 went into it, which had taken in 5.
+    assert page.ask(on) == "1,2,5,7"
+    moves = "getComputedStyle(document.querySelector('.lives .move')).visibility"
+    assert page.ask(moves) == "visible"
+    assert page.ask("document.querySelector('.lives [aria-current]').dataset.id") == "2"
+    page.press("Escape")
+    page.until("!document.querySelector('.lives.some')")
+    assert page.ask(moves) == "hidden"
+    # What is hovered over elsewhere is seen here.
+    x, y = page.ask(
+        "(() => { const b = document.querySelector('.part[data-kind=group][data-id=\"2\"]')"
+        ".getBoundingClientRect(); return [b.x + 40, b.y + 10]; })()"
+    )
+    page.mouse("mouseMoved", x, y)
+    page.until(f"{on} === '3'")
+
+
+def test_lines_of_clusters_need_no_mouse(page: Page) -> None:
+    page.ask("document.querySelector('.lives a.line').focus()")
+    order = page.ask("[...document.querySelectorAll('.lives a.line')].map((e) => e.dataset.id)")
+    page.press("ArrowDown")
+    page.until(f"document.activeElement.dataset.id === '{order[1]}'")
+    assert page.ask("document.querySelectorAll('.lives a[tabindex=\"0\"]').length") == 1
+    leads = page.ask("document.activeElement.dataset.leads")
+    page.press("Enter")
+    page.until(f"location.hash === '#cluster={leads}'")
+
+
+def test_headings_sort(page: Page, found: Exploration) -> None:
+    page.click('[data-sort="price"]')
+    prices = [float(each) for each in column(page, 4)]
+    assert prices[0] == np.nanmin(found.columns[0].values)
+    assert prices == sorted(prices)
+    page.click('[data-sort="price"]')
+    assert float(column(page, 4)[0]) == np.nanmax(found.columns[0].values)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing(page: Page, written: str, *, dark: bool) -> None:
+    show(page, f"{written}#group=1", dark=dark)
+    page.ask(gzip.decompress(AXE.read_bytes()).decode() + "; null")
+    broken = page.ask(
+        "axe.run().then((r) => r.violations.map((v) => [v.id, v.nodes.map((n) => n.html)]))"
+    )
+    assert broken == []
+
+
+def test_facts_need_no_script(found: Exploration) -> None:
+    source = page_of(found)
+    plain = re.sub(r"<script.*?</script>|<!--.*?-->|<style.*?</style>", "", source, flags=re.DOTALL)
+    for part in (*found.groups, *found.parts[:2]):
+        assert f"{part.size:,} rows · {part.share:.1%} · how sure 0.98" in plain
+        for sentence in part.sentences:
+            assert f"<li>{html.escape(sentence.what)}: <b>" in plain
+    assert "<b>Japan" not in plain
+    assert "<title>Cluster 2, split from 1 at publication 2; 120 now</title>" in plain
+    assert "Doubt it" in plain
+    assert "&lt;few&gt;" in plain
+    for shown in ("http:", "https:"):
+        assert shown not in plain
+
+
+def test_paper_shows_every_cluster_and_no_buttons(page: Page) -> None:
+    page.media(kind="print")
+    page.ask("dispatchEvent(new Event('beforeprint')); null")
+    visible = "[...document.querySelectorAll({!r})].filter((e) => e.checkVisibility()).length"
+    assert page.ask(visible.format(".part")) == 5  # two of the groups are one cluster each
+    assert page.ask(visible.format(".bar, .tools, #more")) == 0
+    assert page.ask(visible.format(".lives .line")) == 7
+    held = "(() => { const b = document.querySelector('.timeline .wide');"
+    assert page.ask(f"{held} return b.scrollHeight <= b.clientHeight + 1; }})()")
+
+
+def test_the_policy_holds_the_page_to_itself(page: Page) -> None:
+    refused = page.ask("fetch('https://example.com/').then(() => 'went out', () => 'refused')")
+    assert refused == "refused"
+    assert any("Content Security Policy" in line for line in page.console)
+    page.console.clear()
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance, WCAG 2.2."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return float(np.dot((0.2126, 0.7152, 0.0722), linear))
+
+
+def test_signs_stand_out_from_their_ground() -> None:
+    for scheme, ground in enumerate(("#ffffff", "#14181d")):
+        own = styles().split("prefers-color-scheme: dark")[scheme]
+        colours = dict(re.findall(r"--(c\d): (#[0-9a-f]{6})", own)[:10])
+        assert len(set(colours.values())) == 10
+        for colour in colours.values():
+            low, high = sorted((luminance(colour), luminance(ground)))
+            assert (high + 0.05) / (low + 0.05) >= LEAST_SIGN, colour
+
+
+def test_of_very_many_rows_some_are_drawn_and_the_page_says_so(
+    rng: np.random.Generator, browsed: Page, tmp_path: Path
+) -> None:
+    many = exploration(rng, MOST_DRAWN + 5000)
+    source = page_of(many)
+    assert "100,000 rows of 105,000, drawn at random." in source
+    assert len(source) < 5_000_000
+    (tmp_path / "many.html").write_text(source, encoding="utf-8")
+    show(browsed, (tmp_path / "many.html").as_uri())
+    assert count(browsed) == MOST_DRAWN
+    assert browsed.console == []
+
+
+def test_places_lie_on_a_map_of_the_world(
+    rng: np.random.Generator, browsed: Page, tmp_path: Path
+) -> None:
+    path = tmp_path / "places.html"
+    path.write_text(page_of(exploration(rng, axes=("longitude", "latitude"))), encoding="utf-8")
+    show(browsed, path.as_uri())
+    assert browsed.console == []
+    assert explorer(exploration(rng))[0].count('"land":') == 0
+    # Land is drawn: of the canvas more is covered than the points cover.
+    covered = browsed.ask(
+        "(() => { const c = document.querySelector('#points'), p = c.getContext('2d').getImageData("
+        "0, 0, c.width, c.height).data; let k = 0;"
+        "for (let i = 3; i < p.length; i += 4) k += p[i] > 0; return k / (c.width * c.height); })()"
+    )
+    assert covered > 0.2
+
+
+def test_lines_of_text_have_members_and_no_columns(
+    rng: np.random.Generator, browsed: Page, tmp_path: Path
+) -> None:
+    found = exploration(rng)
+    lines = [f"</script><b>line</b> {at}" for at in range(N)]
+    path = tmp_path / "lines.html"
+    told = Exploration(**{**vars(found), "columns": [], "texts": lines})
+    path.write_text(page_of(told), encoding="utf-8")
+    show(browsed, path.as_uri())
+    assert browsed.console == []
+    assert set(column(browsed, 4)) <= set(lines)
+    assert not browsed.ask("document.querySelector('#shapes-title').checkVisibility()")
+
+
+def test_a_page_holds_the_columns_that_are_spoken_of(rng: np.random.Generator) -> None:
+    found = exploration(rng)
+    noise = [Original(f"noise {at}", "number", rng.normal(size=N)) for at in range(MOST_COLUMNS)]
+    wide = Exploration(**{**vars(found), "columns": [*noise, *found.columns]})
+    packed = explorer(wide)[0].partition('id="data">')[2].partition("<")[0]
+    told = json.loads(gzip.decompress(base64.b64decode(packed)))
+    names = [each["name"] for each in told["columns"]]
+    assert len(names) == MOST_COLUMNS
+    assert {each.column for part in found.parts for each in part.sentences} <= set(names)
+
+
+def test_what_is_vendored_is_what_it_says() -> None:
+    folder = Path(weald.cli.report.__path__[0]) / "vendor"
+    said = dict(
+        re.findall(r"\| `([^`]+)` \|.*\| `([0-9a-f]{64})` \|", (folder / "README.md").read_text())
+    )
+    assert set(said) == {each.name for each in folder.iterdir() if each.suffix in (".js", ".json")}
+    for name, checksum in said.items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == checksum
+
+
+def test_what_is_selected_can_be_looked_at_closely(page: Page) -> None:
+    before = page.ask("[...document.querySelectorAll('#over .x text')].map((t) => t.textContent)")
+    page.click('.part[data-kind="group"][data-id="3"]')
+    page.until("document.querySelector('#chosen-title').innerText.trim() === 'Group 3'")
+    page.click("#near")
+    page.until(
+        "[...document.querySelectorAll('#over .x text')].map((t) => t.textContent).join() !== "
+        + json.dumps(",".join(before))
+    )
+    shown = page.ask("[...document.querySelectorAll('#over .x text')].map((t) => t.textContent)")
+    middle = [float(each.replace("\N{MINUS SIGN}", "-")) for each in shown]
+    assert -32.0 < min(middle) < CENTRES[3, 0] < max(middle) < -18.0

@@ -1,0 +1,184 @@
+"""`weald report`: what its pictures are made of, and the page in a real browser."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from tests.cli.conftest import N_GOOD, Command
+from tests.servers.chromium import Browser
+from tests.servers.devtools import driven
+from weald.answers.cluster_relations import co_clustering, linkage_of
+from weald.answers.exploration import exploration_of
+from weald.answers.projection import plane_of
+from weald.answers.report_data import PublishedPartition, Subject
+from weald.cli.errors import ExitCode
+from weald.cli.report.flow import OTHERS, flow_of
+from weald.cli.report.of_stream import subject_of_stream
+from weald.cli.terminal.opened import reading
+from weald.storage.queries.base import AsOf
+
+pytestmark = pytest.mark.usefixtures("clean")
+
+PICTURES = {"clusters", "flow", "tree", "traces", "together", "anomalies"}
+
+
+@pytest.fixture
+def subject(filled: Path) -> Subject:
+    with reading(filled, None) as state:
+        subject = subject_of_stream(state, 10_000)
+    assert isinstance(subject, Subject)
+    return subject
+
+
+def test_history_is_what_was_shown_then(filled: Path, subject: Subject) -> None:
+    with reading(filled, None) as state:
+        for shown in subject.history:
+            moment = AsOf(publication=int(shown.title))
+            for at in range(0, N_GOOD, 7):
+                then = state.reader.assignments(state.stream, [subject.keys[at]], as_of=moment)
+                there = [row.cluster for row in then]
+                assert there == ([] if shown.clusters[at] < 0 else [shown.clusters[at]])
+
+
+def test_a_flow_loses_and_invents_nobody(rng: np.random.Generator) -> None:
+    history = []
+    clusters = rng.integers(1, 15, size=400)
+    for column in range(4):
+        clusters = np.where(rng.random(400) < 0.3, rng.integers(1, 15, size=400), clusters)
+        there = np.arange(400) < 100 * (column + 1)
+        history.append(PublishedPartition(str(column), np.where(there, clusters, -1)))
+    named = list(range(1, 9))
+    flow = flow_of(history, named)
+    for column, shown in enumerate(history):
+        blocks = {b.cluster: b.high - b.low for b in flow.blocks if b.column == column}
+        for cluster in named:
+            assert blocks.get(cluster, 0) == (shown.clusters == cluster).sum()
+        assert blocks[OTHERS] == (shown.clusters > max(named)).sum()
+        leaving = sum(r.n for r in flow.ribbons if r.column == column)
+        assert leaving == (100 * (column + 1) if column < 3 else 0)
+    one = next(r for r in flow.ribbons if (r.column, r.source, r.target) == (1, 2, 2))
+    assert one.n == ((history[1].clusters == 2) & (history[2].clusters == 2)).sum()
+
+
+def test_the_counts_of_one_text_are_scaled_alike() -> None:
+    """Else a word that came once would outweigh those that tell the kinds of lines apart."""
+    clusters = np.repeat([0, 1], 50)
+    counts = np.column_stack([clusters == 0, clusters == 1, np.arange(100) == 7]).astype(float)
+    plane = plane_of(counts, clusters, ["line.0", "line.1", "line.2"])
+    apart = abs(plane.points[clusters == 0, 0].mean() - plane.points[clusters == 1, 0].mean())
+    assert apart > 5 * plane.points[clusters == 0, 0].std()
+
+
+def test_the_plane_shows_what_separates_clusters(rng: np.random.Generator) -> None:
+    clusters = rng.integers(0, 3, size=600)
+    # Clusters differ in the second feature; the first has a thousand times its unit.
+    values = rng.normal(size=(600, 4)) * np.array([1000.0, 1.0, 1.0, 1.0])
+    values[:, 1] += 12.0 * clusters
+    plane = plane_of(values, clusters, ["a", "b", "c", "d"])
+    means = [plane.points[clusters == cluster, 0].mean() for cluster in range(3)]
+    spread = max(plane.points[clusters == cluster, 0].std() for cluster in range(3))
+    assert min(np.diff(sorted(means))) > 5 * spread
+    places = plane_of(values, clusters, ["depth", "Latitude", "x", "longitude"])
+    np.testing.assert_array_equal(places.points, values[:, [3, 1]])
+
+
+def test_the_tree_joins_first_what_is_least_apart(subject: Subject) -> None:
+    linkage = linkage_of(subject.predictive, subject.prior)
+    assert len(linkage) == min(len(subject.largest), 30) - 1
+    assert (np.diff(np.sort(linkage[:, 2])) >= 0).all()
+    assert linkage[-1, 3] == len(linkage) + 1
+    # The two groups are worlds apart: the last join is the highest by far.
+    assert linkage[-1, 2] == linkage[:, 2].max() > 2.0
+
+
+def test_draws_of_the_stream_say_who_is_with_whom(subject: Subject) -> None:
+    found = co_clustering(subject, np.random.default_rng(0))
+    assert found is not None
+    assert (found.share == found.share.T).all()
+    assert (np.diag(found.share) == 1.0).all()
+    sides = subject.values[:, 0] > 0
+    first = subject.draws[-1]
+    assert not set(first[sides[: len(first)]]) & set(first[~sides[: len(first)]])
+    assert np.isfinite(subject.log_density).all()
+
+
+def test_rows_to_explore_are_in_clusters_that_are_told(subject: Subject) -> None:
+    """A cluster that has forgotten all its members is told no more, and its rows belong nowhere."""
+    rows = subject.predictive.rows.copy()
+    rows[0, 0] = 0.0
+    faded = replace(subject, predictive=replace(subject.predictive, rows=rows))
+    found = exploration_of(faded, np.random.default_rng(0))
+    assert subject.largest[0] in subject.clusters
+    assert set(found.clusters.tolist()) <= {part.id for part in found.parts}
+
+
+def test_a_report_of_a_stream_in_a_real_browser(
+    filled: Path, clean: Path, weald: Command, chromium: Browser
+) -> None:
+    result = weald("report", "--config", str(filled), "--pictures", "p", "--output", "json")
+    assert result.code == 0, result.err
+    answer = json.loads(result.out)
+    assert {Path(name).stem.removesuffix("-dark") for name in answer["pictures"]} == PICTURES
+    with driven(chromium.program) as page:
+        page.open((clean / answer["page"]).as_uri())
+        page.until("document.documentElement.dataset.ready")
+        # What is explored is what `weald clusters` tells.
+        listed = weald("clusters", "--config", str(filled), "--output", "json")
+        told = {row["cluster"]: row["size"] for row in json.loads(listed.out)}
+        for cluster, size in told.items():
+            page.ask(f"location.hash = 'cluster={cluster}'; null")
+            page.until(
+                f"document.querySelector('#chosen-title').innerText.trim() === 'Cluster {cluster}'"
+            )
+            assert page.ask("document.querySelector('#count').textContent").startswith(f"{size} ")
+        assert page.console == []
+        assert not [each for each in page.requests if each.startswith("http")]
+    light, dark, narrow = (
+        chromium.look((clean / answer["page"]).as_uri(), clean, width=width, dark=dark)
+        for width, dark in ((1200, False), (1200, True), (390, False))
+    )
+    assert light.console == dark.console == narrow.console == []
+    brightness = [float(imread(seen.picture)[..., :3].mean()) for seen in (light, dark)]
+    assert brightness[0] > 0.8
+    assert brightness[1] < 0.3
+    # Drawn, not blank, and nothing reaches beyond a phone's width.
+    assert imread(narrow.picture)[:, :390, :3].std() > 0.05
+
+
+def test_the_browser_hears_errors(clean: Path, chromium: Browser) -> None:
+    page = clean / "broken.html"
+    page.write_text("<!doctype html><script>throw new Error('broken')</script>")
+    seen = chromium.look(page.as_uri(), clean, dark=False)
+    assert any("broken" in line for line in seen.console)
+
+
+def test_a_report_of_a_fit_tells_r_hat(
+    clean: Path, weald: Command, rng: np.random.Generator
+) -> None:
+    truth = np.arange(120) % 3
+    np.savez(clean / "points.npz", X=rng.normal(size=(120, 2)) + 2.5 * truth[:, None])
+    fitted = ("--kernel", "gibbs", "--iterations", "40", "--chains", "2", "--trace", "t.npz")
+    assert weald("fit", "points.npz", *fitted).code == 0
+    result = weald("report", "points.npz", "--trace", "t.npz", "--out", "fit.html")
+    assert result.code == 0, result.err
+    page = (clean / "fit.html").read_text()
+    assert "R-hat" in page
+    assert "bulk ESS" in page
+    assert "Sizes and lineage" not in page
+
+
+def test_a_trace_of_another_file_is_refused(
+    clean: Path, weald: Command, rng: np.random.Generator
+) -> None:
+    np.save(clean / "one.npy", rng.normal(size=(30, 2)))
+    np.save(clean / "other.npy", rng.normal(size=(31, 2)))
+    quick = ("--kernel", "gibbs", "--iterations", "2", "--trace", "t.npz")
+    assert weald("fit", "one.npy", *quick).code == 0
+    result = weald("report", "other.npy", "--trace", "t.npz")
+    assert result.code == ExitCode.USAGE
+    assert "30 rows" in result.err
+    assert weald("report", "one.npy").code == ExitCode.USAGE
