@@ -3,13 +3,19 @@
 The members of both are put on a line, each half of them on the one that the other half makes, so
 that nothing is judged by a direction that it has made itself. With f the density of the
 projections, half the weight to each cluster, the valley is the least f between the two medians over
-the lesser f at them. The line is Fisher's discriminant where the family says where observations
-are, under a covariance shrunk towards that within all clusters, and log p(x | b) - log p(x | a)
-elsewhere. (``answers.md``, section 2; ridgelines and dips are kin: Hennig 2010, Advances in Data
-Analysis and Classification 4.)
+the lesser f at them. The line is Fisher's discriminant, under a covariance shrunk towards that
+within all clusters; counts are on it by their roots. (``answers.md``, section 2; ridgelines and
+dips are kin: Hennig 2010, Advances in Data Analysis and Classification 4.)
+
+Categories, flags and words have no way between them on which density could be low. There two
+clusters overlap by rho, the integral of sqrt(p_a p_b) (Bhattacharyya 1943): overlaps of independent
+parts multiply, and two bells of one shape that overlap by rho have the valley 2 rho / (1 + rho^4).
+Through that the valley of the numbers and the overlap of what else a record has make one valley.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +23,9 @@ from scipy.spatial.distance import cdist
 
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.family import spec_of
+from weald.treecore.family.discrete.gamma_poisson import GammaPoisson
 from weald.treecore.family.interface.base import Family
+from weald.treecore.family.product import Product
 from weald.treecore.family.totals import add_rows, empty_totals, log_predictives
 
 __all__ = ["means_of", "members_of", "points_of", "valleys", "within_clusters"]
@@ -36,6 +44,12 @@ _TINY = float(np.finfo(float).tiny)
 _SPHERICAL = 0.1
 # Observations that have been seen at the least density as at the lesser median, before any are.
 _SEEN = 5.0
+# Counts are spread over the unit that each stands for, evenly by this share of one.
+_GOLDEN = 0.5 * (5.0**0.5 - 1.0)
+# Rounds in which an overlap is found from its valley, each of which leaves a third of the error.
+_ROUNDS = 40
+# Nats beyond which a hyperbolic cosine would be no number.
+_MOST_NATS = 600.0
 
 
 def members_of(labels: Labels, clusters: Labels, most: int) -> tuple[Labels, Labels]:
@@ -53,10 +67,41 @@ def members_of(labels: Labels, clusters: Labels, most: int) -> tuple[Labels, Lab
 def points_of(family: Family, rows: Values) -> Values | None:
     """Where observations with these statistics (n, m) are, in units of clusters, or None.
 
-    None is for families without distances.
+    None is for families without distances, or with a part that has none.
     """
+    found = []
+    for _, _, places in _parts(family, rows):
+        if places is None:
+            return None
+        found.append(places)
+    return np.concatenate(found, axis=1)
+
+
+def _parts(family: Any, rows: Values) -> Iterator[tuple[Family, Values, Values | None]]:
+    """The families of which one is the product, with their part of the rows and its places."""
+    while isinstance(family, Product):
+        split = family.row_split
+        head, rows = (np.ascontiguousarray(each) for each in (rows[:, :split], rows[:, split:]))
+        yield family.head, head, _places(family.head, head)
+        family = family.tail
+    yield family, rows, _places(family, rows)
+
+
+def _places(family: Family, rows: Values) -> Values | None:
+    if isinstance(family, GammaPoisson):
+        return _roots(family, rows)
     find = spec_of(family).centres
     return None if find is None else find(family, rows)
+
+
+def _roots(family: GammaPoisson, rows: Values) -> Values:
+    """Twice the roots of counts, which vary by 1 whatever their rate; a gap is at the prior's."""
+    weight, total = np.moveaxis(rows[:, 3:].reshape(rows.shape[0], -1, 2), 2, 0)
+    n, d = weight.shape
+    off = (np.arange(1, n * d + 1) * _GOLDEN % 1.0).reshape(n, d) - 0.5
+    spread = total / np.maximum(weight, _TINY) + off
+    count = np.where(weight > 0.0, spread, family.shape / family.rate)
+    return np.asarray(2.0 * np.sqrt(np.maximum(count, 0.0)))
 
 
 def means_of(points: Values, owner: Labels, k: int) -> Values:
@@ -82,25 +127,73 @@ def valleys(
 ) -> Values:
     """Valleys (k, k) between clusters of observations with statistics ``rows`` (n, m).
 
-    ``owner`` (n) is each one's cluster; each has two or more. ``known`` (k, k) has the valleys that
-    need not be looked for again, and NaN for the others. Clusters with some thirty nearer ones
-    between them are apart (0).
+    ``owner`` (n) is each one's cluster, rising; each has two or more. ``known`` (k, k) has the
+    valleys that need not be looked for again, and NaN for the others. Clusters with some thirty
+    nearer ones between them are apart (0).
     """
-    points = points_of(family, rows)
-    if points is None:
-        project, far = _by_predictive(family, rows, owner, k)
-    else:
-        project, far = _by_discriminant(points, owner, k)
-    near = _near(far)
     found = np.full((k, k), np.nan) if known is None else known.copy()
     np.fill_diagonal(found, 1.0)
-    for a in range(k):
-        others = np.flatnonzero(np.isnan(found[a, :a]))
-        found[a, others] = found[others, a] = 0.0
-        others = others[near[a, others]]
-        for b, (low, high) in zip(others.tolist(), project(a, others), strict=True):
-            found[a, b] = found[b, a] = _valley(low, high)
+    parts = list(_parts(family, rows))
+    numbers = [each for each in parts if each[2] is not None]
+    others = [each for each in parts if each[2] is None]
+    overlap = _overlaps(others, owner, k)
+    # Of bells that overlap so, the squared distance; what is along lines comes to it.
+    far = -8.0 * np.log(overlap)
+    project = None
+    if numbers:
+        points = np.concatenate([each[2] for each in numbers], axis=1)
+        project, distance = _by_discriminant(points, owner, k)
+        far += distance**2
+    wanted = np.isnan(found)
+    looked = wanted & _near(far)
+    found[wanted], found[looked] = 0.0, 1.0
+    if project is not None:
+        for a in range(k):
+            near = np.flatnonzero(looked[a, :a])
+            for b, (low, high) in zip(near.tolist(), project(a, near), strict=True):
+                found[a, b] = found[b, a] = _valley(low, high)
+    if others:
+        # Numbers on one hump overlap by what makes one, or by more where they are more alike.
+        alike = np.where(found == 1.0, _overlaps(numbers, owner, k), 0.0)
+        overlap *= np.maximum(_overlap_of(found), alike)
+        found[looked] = _valley_of(overlap[looked])
     return found
+
+
+def _overlaps(parts: Sequence[tuple[Family, Values, Any]], owner: Labels, k: int) -> Values:
+    """How far clusters overlap (k, k) in independent parts of their members; 1 without any part.
+
+    The integral of sqrt(p q) is the mean of 1 / cosh(log(p / q) / 2), half of it over the members
+    of each: each half of them by the densities that the other half makes. No more than 1 and above
+    0, whatever the densities are.
+    """
+    half = np.arange(owner.size) % 2
+    density = np.zeros((owner.size, k))
+    for family, rows, _ in parts:
+        for side in (0, 1):
+            own, other = half == side, half != side
+            totals = empty_totals(family, k)
+            add_rows(rows[other], owner[other], totals)
+            density[own] += log_predictives(family, rows[own], totals)
+    found = np.empty((k, k))
+    bounds = np.searchsorted(owner, np.arange(k + 1))
+    for a, (start, stop) in enumerate(pairwise(bounds.tolist())):
+        ratio = density[start:stop] - density[start:stop, a : a + 1]
+        found[a] = (1.0 / np.cosh(0.5 * np.clip(ratio, -_MOST_NATS, _MOST_NATS))).mean(axis=0)
+    return np.asarray(0.5 * (found + found.T))
+
+
+def _valley_of(overlap: Values) -> Values:
+    """The valley between two bells of one shape: midway, over what is at either."""
+    return np.asarray(np.minimum(2.0 * overlap / (1.0 + overlap**4), 1.0))
+
+
+def _overlap_of(valley: Values) -> Values:
+    """The overlap of two bells with this valley between them; of one hump the least."""
+    found = 0.5 * valley
+    for _ in range(_ROUNDS):
+        found = 0.5 * valley * (1.0 + found**4)
+    return np.asarray(found)
 
 
 def _near(far: Values) -> NDArray[np.bool_]:
@@ -166,28 +259,6 @@ def _moments(points: Values, owner: Labels, k: int) -> tuple[Values, Values, Val
     off = points - means[owner]
     scatter = np.stack([off[owner == each].T @ off[owner == each] for each in range(k)])
     return counts, means, scatter
-
-
-def _by_predictive(
-    family: Family, rows: Values, owner: Labels, k: int
-) -> tuple[Projections, Values]:
-    half = np.arange(owner.size) % 2
-    density = np.empty((owner.size, k))
-    for side in (0, 1):
-        own, other = half == side, half != side
-        totals = empty_totals(family, k)
-        add_rows(rows[other], owner[other], totals)
-        density[own] = log_predictives(family, rows[own], totals)
-    starts = np.searchsorted(owner, np.arange(k + 1))
-
-    def project(a: int, others: Labels) -> Iterator[tuple[Values, Values]]:
-        for b in others.tolist():
-            ratio = density[:, b] - density[:, a]
-            yield ratio[starts[a] : starts[a + 1]], ratio[starts[b] : starts[b + 1]]
-
-    # Nats that a cluster's members lose, on the mean, when another predicts them.
-    mean = means_of(density, owner, k)
-    return project, mean.diagonal()[:, None] - mean
 
 
 @compiled

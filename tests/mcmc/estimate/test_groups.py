@@ -144,6 +144,67 @@ def test_few_rows_are_groups_of_their_own(rng: Generator) -> None:
     assert group_tree(family, values, one).cut().tolist() == [0]
 
 
+def mixed(names: str, values: Values) -> Any:
+    """Independent columns, each of the family with its letter in ``names``."""
+    letter = {"n": "diagonal", "f": "bernoulli", "c": "poisson"}
+    parts = [{"family": letter[each], "columns": [at]} for at, each in enumerate(names)]
+    return FAMILIES["mixed"].build({"parts": parts}, values)
+
+
+def bells_and_flags(rng: Generator, apart: float, shares: list[float]) -> tuple[Values, Labels]:
+    """Two normal clusters of a number, the second wider, and flags which are set less in it."""
+    labels = np.arange(800) % 2
+    number = np.where(labels, 10.0, 1.0) * rng.normal(size=800) + apart * labels
+    flags = [rng.random(800) < np.where(labels, 1.0 - share, share) for share in shares]
+    return np.column_stack([number, *flags]).astype(np.float64), labels
+
+
+@pytest.mark.parametrize(
+    ("apart", "shares", "least", "most"),
+    [
+        # A narrow kind inside a wide one, told by flags, and what is one hump in all columns.
+        (0.0, [0.95, 0.95, 0.95], 0.0, 0.25),
+        (0.0, [0.5, 0.5, 0.5], 0.7, 1.0),
+        # One flag that says little is no gap, though nothing lies between 0 and 1.
+        (0.0, [0.7], 0.7, 1.0),
+        (100.0, [0.5], 0.0, 0.1),
+    ],
+)
+def test_flags_count_by_how_far_two_clusters_overlap(
+    apart: float, shares: list[float], least: float, most: float, rng: Generator
+) -> None:
+    values, labels = bells_and_flags(rng, apart, shares)
+    family = mixed("n" + "f" * len(shares), values)
+    found = valleys(family, values, labels, 2)
+    assert least <= found[0, 1] == found[1, 0] <= most
+
+
+def test_flags_weigh_as_bells_do_that_overlap_as_far(rng: Generator) -> None:
+    """Six flags of .1 and .9 overlap by .6 ** 6, as bells that are 4.95 apart."""
+    values, labels = bells_and_flags(rng, 0.0, [0.9] * 6)
+    flags = values[:, 1:]
+    found = valleys(FAMILIES["bernoulli"].build({}, flags), flags, labels, 2)[0, 1]
+    apart = np.sqrt(-8.0 * 6 * np.log(0.6))
+    bell = np.exp(-0.5 * np.array([apart / 2, 0.0, apart]) ** 2)
+    assert found == pytest.approx(2.0 * bell[0] / (bell[1] + bell[2]), rel=0.25)
+
+
+def test_counts_that_vary_more_than_poissons_are_one_hump(rng: Generator) -> None:
+    """One kind that two rates describe, and one that is far; a gap is no kind."""
+    rate = np.concatenate([rng.gamma(4.0, 10.0, 600), rng.gamma(400.0, 1.0, 200)])
+    counts = rng.poisson(rate).astype(np.float64)
+    labels = np.searchsorted([35.0, 200.0], counts)
+    values = np.column_stack([counts, rng.poisson(3.0, 800)])
+    values[::9, 1] = np.nan
+    family = FAMILIES["poisson"].build({}, values)
+    groups = group_tree(family, values, labels).cut()
+    assert groups.tolist() == [0, 0, 1]
+    # Beside a flag of no use they are as they were.
+    flagged = np.column_stack([values, rng.random(800) < 0.5])
+    both = group_tree(mixed("ccf", flagged), flagged, labels).cut()
+    assert both.tolist() == groups.tolist()
+
+
 def test_counts_of_words_are_grouped_by_what_predicts_them(rng: Generator) -> None:
     """No distances: the log ratio of the densities is the line; sparse and dense agree."""
     topics = np.array([[0.5, 0.5, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
