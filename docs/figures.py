@@ -9,6 +9,7 @@ compiled: ``.venv/bin/python docs/figures.py kmeans overview``.
 import sys
 from collections.abc import Callable
 from contextlib import chdir
+from functools import partial
 from pathlib import Path
 from runpy import run_path
 from tempfile import TemporaryDirectory
@@ -30,7 +31,7 @@ from weald.mcmc.relational.fit import fit_network
 from weald.mcmc.schedule.kernels import KERNELS, NETWORK_KERNELS
 from weald.treecore.family import FAMILIES
 from weald.treecore.guide.guide import Guide, freeze
-from weald.treecore.prior import build_prior
+from weald.treecore.prior import PartitionPrior, build_prior
 from weald.treecore.relational.network import Links, make_network
 
 FOLDER = Path(__file__).parent / "images"
@@ -98,7 +99,11 @@ def main(asked: set[str]) -> None:
     atoms = atoms_of(family, values)
     forest = grow_forest(family, prior, atoms)
     start = np.zeros(N, dtype=np.int64)
-    position = Position(family, atoms, start, prior, lambda model: freeze(model, forest))
+
+    def begin(chosen: PartitionPrior) -> Position:
+        return Position(family, atoms, start, chosen, lambda model: freeze(model, forest))
+
+    position = begin(prior)
     guide = freeze(position.model, forest)
 
     figure = Figure(figsize=(7.2, 2.8), layout="constrained")
@@ -121,11 +126,8 @@ def main(asked: set[str]) -> None:
         if kernel.guided:
             guided(name, values)
         else:
-            moved(
-                kernel,
-                values,
-                lambda: Position(family, atoms, start, prior, lambda model: freeze(model, forest)),
-            )
+            chosen = build_prior("emm") if "entities" in kernel.needs else prior
+            moved(kernel, values, partial(begin, chosen))
     for name in NETWORK_KERNELS:
         if not only or f"network-{name}" in only:
             on_network(name)

@@ -34,6 +34,7 @@ NEEDS = {
     "chains": "other chains to take its guides from",
     "past": "the past of a population of chains to take its guides from",
     "product": "a prior of product form (`dp`, `pitman-yor`, `nggp`)",
+    "entities": "the prior of the entity/mention model (`emm`)",
 }
 
 

@@ -40,6 +40,7 @@ __all__ = [
     "Need",
     "PartitionState",
     "PastStates",
+    "SweptState",
     "is_guided",
 ]
 
@@ -47,8 +48,9 @@ __all__ = [
 # approximate: does not, and is never a default; summaries refuse draws made while it was active.
 Claim = Literal["exact", "adaptive", "approximate"]
 Data = Literal["mixture", "network"]
-# Reference partitions from other chains, or from the past of a population; a prior of product form.
-Need = Literal["chains", "past", "product"]
+# Reference partitions from other chains, or from the past of a population; a prior of product form;
+# the prior of the entity/mention model.
+Need = Literal["chains", "past", "product", "entities"]
 
 T = TypeVar("T")
 State_co = TypeVar("State_co", covariant=True)
@@ -72,7 +74,8 @@ class Entry:
         What it moves: "mixture" or "network".
     needs : tuple of str
         What it cannot run without: "chains" or "past" (it is *guided*: reference partitions come
-        from other chains, or from the past of a population), "product" (a prior of product form).
+        from other chains, or from the past of a population), "product" (a prior of product form),
+        "entities" (the prior of the entity/mention model).
     """
 
     name: str
@@ -156,7 +159,25 @@ class PastStates(Protocol):
         """Two different ones, the first of this chain; None where there are none."""
 
 
-class PartitionState(Protocol[State_co]):
+class SweptState(Protocol[State_co]):
+    """What a sweep that moves atoms in place needs to know: how many, of which model, and where."""
+
+    @property
+    def n_atoms(self) -> int:
+        """Number of atoms."""
+        ...
+
+    @property
+    def model(self) -> Model:
+        """Family and prior as compiled code takes them."""
+        ...
+
+    def run(self, rng: Generator, sweep: Callable[[State_co], T]) -> T:
+        """Let ``sweep``, which draws by ``rng``, move the atoms in place; returns what it does."""
+        ...
+
+
+class PartitionState(SweptState[State_co], Protocol[State_co]):
     """Where a chain stands: a partition of n atoms under a family and a prior.
 
     Attributes
@@ -171,11 +192,6 @@ class PartitionState(Protocol[State_co]):
     history: tuple[PastStates, int] | None
 
     @property
-    def n_atoms(self) -> int:
-        """Number of atoms."""
-        ...
-
-    @property
     def family(self) -> Family:
         """The likelihood with its base measure, as it stands."""
         ...
@@ -183,15 +199,6 @@ class PartitionState(Protocol[State_co]):
     @property
     def prior(self) -> PartitionPrior:
         """The prior of partitions, as it stands."""
-        ...
-
-    @property
-    def model(self) -> Model:
-        """Family and prior as compiled code takes them."""
-        ...
-
-    def run(self, rng: Generator, sweep: Callable[[State_co], T]) -> T:
-        """Let ``sweep``, which draws by ``rng``, move the atoms in place; returns what it does."""
         ...
 
     def labels(self) -> Labels:
@@ -231,6 +238,10 @@ class MixtureState(OfAtoms, Protocol):
     @property
     def atoms(self) -> Atoms:
         """What is moved, with its statistics."""
+        ...
+
+    def flat(self) -> State:
+        """The partition atom by atom, for a kernel to change in place."""
         ...
 
     def set_labels(self, labels: Labels) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from weald.mcmc.state.block_state import BlockState
 from weald.treecore.partition.partition import Atoms, Model
 
-from .contract import Claim, Entry, MixtureState, Need, PartitionState, is_guided
+from .contract import Claim, Entry, MixtureState, Need, SweptState, is_guided
 from .state.atom_state import NULL, make_tally
 
 __all__ = ["Sampler", "Tally", "moves_of", "proposals", "redrawn", "redraws", "sampler"]
@@ -24,7 +24,7 @@ __all__ = ["Sampler", "Tally", "moves_of", "proposals", "redrawn", "redraws", "s
 Labels = NDArray[np.int64]
 Tally = NDArray[np.float64]
 P = TypeVar("P")
-Q = TypeVar("Q", bound=PartitionState[BlockState])
+Q = TypeVar("Q", bound=SweptState[BlockState])
 S = TypeVar("S")
 
 

@@ -93,7 +93,8 @@ def fit(
         typer.Option(
             "--prior",
             metavar="NAME",
-            help="Prior of the partition: dp (the default), pitman-yor, nggp, mfm, emm.",
+            help="Prior of the partition: dp (the default), pitman-yor, nggp, mfm, emm (entities, "
+            "which kernels that end in -entities move, empty ones too).",
             show_default=False,
         ),
     ] = None,

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from weald.answers.fit_diagnostics import diagnostics, settled_in_words
 from weald.answers.numbers import share_text, spread_text
 from weald.cli.terminal.output import Column, Form, write_record
+from weald.mcmc.entities.number import number_of_entities
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.evidence import Gain, gain_in_density, left_out_densities
 from weald.mcmc.estimate.verdict import Grouped, told_by_groups, verdict_of
 from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.totals import totals_of_groups
+from weald.treecore.prior import UniformAssignment
 
 if TYPE_CHECKING:
     from weald.cli.files.table import Table
@@ -268,6 +270,10 @@ def summary_of_fit(
         "consensus": settings.consensus,
         "log_joint": best.best_log_joint,
     }
+    if isinstance(result.prior, UniformAssignment):
+        counted = number_of_entities([result.traces[at] for at in result.trusted])
+        if counted is not None:
+            summary["n_entities"], summary["n_entities_sd"] = counted
     if truth is not None:
         labels = result.labels.astype(np.int64)
         summary["adjusted_rand_index"] = adjusted_rand_index(labels, truth)

@@ -72,10 +72,10 @@ def settled(
 ) -> tuple[FitSettings, Choice | None]:
     """The settings with chains and a family, and why it was chosen where it was not given."""
     from weald.mcmc.offline.chains import chains_for
-    from weald.mcmc.offline.fit import is_population
-    from weald.mcmc.schedule.kernels import KERNELS, require_every_partition
+    from weald.mcmc.offline.fit import is_population, kernels_of
+    from weald.mcmc.schedule.kernels import require_every_partition
 
-    require_every_partition(KERNELS.named(",".join(settings.kernels)))
+    require_every_partition(kernels_of(settings))
     if chains is None and not is_population(settings):
         settings = replace(settings, chains=chains_for(*values.shape))
     if settings.family != AUTO:

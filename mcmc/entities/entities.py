@@ -20,10 +20,9 @@ touch entities with mentions only, and need Gibbs sampling besides. Cost: as on 
 from math import inf, log
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.gibbs.gibbs import scan, seating_weights
+from weald.mcmc.gibbs.gibbs import log_alone
 from weald.mcmc.split_merge.trial_split import (
     adopt_blocks,
     adopt_sides,
@@ -38,9 +37,8 @@ from weald.mcmc.split_merge.trial_split import (
 )
 from weald.mcmc.state.atom_state import State
 from weald.mcmc.state.entity_state import Entities, EntityState
-from weald.treecore.compiled.compile import implements, inner
-from weald.treecore.compiled.draw import choose
-from weald.treecore.partition.partition import Model, lift, open_block, place
+from weald.treecore.compiled.compile import implements
+from weald.treecore.partition.partition import Model
 from weald.treecore.prior.base import Seating, make_seating
 
 __all__ = ["entity_log_number", "entity_seating", "make_entity_state"]
@@ -102,20 +100,8 @@ def _fuse(state: EntityState, _model: Model, first: int, second: int) -> None:
         fuse_blocks(state.partition, first, second)
 
 
-@inner
-def _gibbs_step(rng: Generator, state: EntityState, model: Model, i: int) -> None:
-    """Redraw the entity of atom i, with or without other mentions, given K and all the others."""
-    partition = state.partition
-    lift(state.atoms, partition, i)
+@implements(log_alone, EntityState)
+def _log_alone(state: EntityState, _model: Model, i: int) -> float:
+    # Given K, any of the empty entities will do.
     n_void = n_empty(state)
-    alone = log(n_void) + state.atoms.log_marginal[i] if n_void > 0 else -inf
-    k = seating_weights(state, model, i, alone)
-    chosen = choose(rng, state.log_weights, k + 1)
-    slot = open_block(partition) if chosen == k else slot_at(partition, chosen)
-    place(state.atoms, partition, i, slot)
-
-
-@implements(scan, EntityState)
-def _scan(state: EntityState, rng: Generator, model: Model, visited: NDArray[np.int64]) -> None:
-    for at in range(visited.shape[0]):
-        _gibbs_step(rng, state, model, visited[at])
+    return log(n_void) + state.atoms.log_marginal[i] if n_void > 0 else -inf

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from weald.mcmc.state.atom_state import Info, State
 from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.state.entity_state import EntityState
-from weald.treecore.compiled.compile import allocating, compiled, generic, implements, inner
+from weald.treecore.compiled.compile import (
+    allocating,
+    compiled,
+    generic,
+    generic_inner,
+    implements,
+    inner,
+)
 from weald.treecore.compiled.draw import choose
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.family.discrete.word_index import (
@@ -41,9 +48,11 @@ __all__ = ["log_alone", "scan", "seating_weights", "step", "sweep", "visit", "we
 
 _CONDITIONAL = 3
 
+OfAtoms = State | EntityState
+
 
 @inner
-def seating_weights(state: State | EntityState, model: Model, i: int, alone: float) -> int:
+def seating_weights(state: OfAtoms, model: Model, i: int, alone: float) -> int:
     """Log weights of atom i, which is in no block, for each open block and then for a new one.
 
     ``alone`` is the last of them. They are written to ``state.log_weights``, minus infinity
@@ -64,15 +73,20 @@ def seating_weights(state: State | EntityState, model: Model, i: int, alone: flo
     return k
 
 
-@inner
-def log_alone(state: State, model: Model, i: int) -> float:
+@generic_inner
+def log_alone(state: OfAtoms, model: Model, i: int) -> float:
     """Log weight of a block of its own for atom i, which is in none."""
+    raise NotImplementedError
+
+
+@implements(log_alone, State)
+def _log_alone(state: State, model: Model, i: int) -> float:
     alone = log_new_block(model.seating, state.partition.n_blocks[0])
     return alone + state.atoms.log_marginal[i] + log_size(model.seating, state.atoms.size[i])
 
 
 @inner
-def _seat(rng: Generator, state: State, i: int, k: int) -> int:
+def _seat(rng: Generator, state: OfAtoms, i: int, k: int) -> int:
     """Put atom i, by ``state.log_weights``, into one of the k open blocks or a new one: which."""
     partition = state.partition
     chosen = choose(rng, state.log_weights, k + 1)
@@ -82,7 +96,7 @@ def _seat(rng: Generator, state: State, i: int, k: int) -> int:
 
 
 @inner
-def step(rng: Generator, state: State, model: Model, i: int) -> Info:
+def step(rng: Generator, state: OfAtoms, model: Model, i: int) -> Info:
     """Redraw the block of atom i (which may be in no block yet) given all the others."""
     if state.partition.label[i] >= 0:
         lift(state.atoms, state.partition, i)
@@ -93,7 +107,7 @@ def step(rng: Generator, state: State, model: Model, i: int) -> Info:
 
 @generic
 def _visit(
-    rows: Rows, rng: Generator, state: State, model: Model, visited: NDArray[np.int64]
+    rows: Rows, rng: Generator, state: OfAtoms, model: Model, visited: NDArray[np.int64]
 ) -> None:
     """One step for each atom of ``visited``; ``rows`` are the atoms' own."""
     raise NotImplementedError
@@ -101,7 +115,7 @@ def _visit(
 
 @implements(_visit, np.ndarray)
 def _visit_dense(
-    _rows: Rows, rng: Generator, state: State, model: Model, visited: NDArray[np.int64]
+    _rows: Rows, rng: Generator, state: OfAtoms, model: Model, visited: NDArray[np.int64]
 ) -> None:
     room = make_abreast(model.family, 2 * end_of_slots(state.partition))
     _visit_blocks(room, rng, state, model, visited)
@@ -111,7 +125,7 @@ def _visit_dense(
 def _visit_blocks(
     abreast: OneByOne | Abreast,
     rng: Generator,
-    state: State,
+    state: OfAtoms,
     model: Model,
     visited: NDArray[np.int64],
 ) -> None:
@@ -121,7 +135,7 @@ def _visit_blocks(
 
 @implements(_visit_blocks, OneByOne)
 def _visit_one_by_one(
-    _abreast: OneByOne, rng: Generator, state: State, model: Model, visited: NDArray[np.int64]
+    _abreast: OneByOne, rng: Generator, state: OfAtoms, model: Model, visited: NDArray[np.int64]
 ) -> None:
     for at in range(visited.shape[0]):
         step(rng, state, model, visited[at])
@@ -129,7 +143,7 @@ def _visit_one_by_one(
 
 @implements(_visit_blocks, Abreast)
 def _visit_abreast(
-    abreast: Abreast, rng: Generator, state: State, model: Model, visited: NDArray[np.int64]
+    abreast: Abreast, rng: Generator, state: OfAtoms, model: Model, visited: NDArray[np.int64]
 ) -> None:
     at = _visit_within(abreast, rng, state, model, visited, 0)
     while at < visited.shape[0]:
@@ -141,7 +155,7 @@ def _visit_abreast(
 def _visit_within(
     abreast: Abreast,
     rng: Generator,
-    state: State,
+    state: OfAtoms,
     model: Model,
     visited: NDArray[np.int64],
     at: int,
@@ -171,7 +185,7 @@ def _visit_within(
 
 @inner
 def _weights_abreast(
-    abreast: Abreast, n: int, state: State, model: Model, i: int, alone: float, left: int
+    abreast: Abreast, n: int, state: OfAtoms, model: Model, i: int, alone: float, left: int
 ) -> int:
     """:func:`seating_weights` of a single observation, by tables that are right below slot n.
 
@@ -191,7 +205,7 @@ def _weights_abreast(
 
 @implements(_visit, SparseRows)
 def _visit_sparse(
-    rows: SparseRows, rng: Generator, state: State, model: Model, visited: NDArray[np.int64]
+    rows: SparseRows, rng: Generator, state: OfAtoms, model: Model, visited: NDArray[np.int64]
 ) -> None:
     partition = state.partition
     index = make_index(rows, partition.label, partition.slots.shape[0], model.family.vocabulary)
@@ -204,7 +218,7 @@ def _visit_sparse(
 
 
 @allocating
-def weights_by_words(index: WordIndex, state: State, model: Model, i: int) -> int:
+def weights_by_words(index: WordIndex, state: OfAtoms, model: Model, i: int) -> int:
     """:func:`seating_weights` of an atom that is a bag of words, by the index of all blocks."""
     partition, log_weights = state.partition, state.log_weights
     k, size, rows = partition.n_blocks[0], state.atoms.size[i], state.atoms.rows
@@ -221,8 +235,8 @@ def scan(state: BlockState, rng: Generator, model: Model, visited: NDArray[np.in
     raise NotImplementedError
 
 
-@implements(scan, State)
-def _scan_atoms(state: State, rng: Generator, model: Model, visited: NDArray[np.int64]) -> None:
+@implements(scan, State, EntityState)
+def _scan_atoms(state: OfAtoms, rng: Generator, model: Model, visited: NDArray[np.int64]) -> None:
     _visit(state.atoms.rows, rng, state, model, visited)
 
 

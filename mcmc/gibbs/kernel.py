@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.contract import Entry, PartitionState
+from weald.mcmc.contract import Entry, SweptState
 from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler, Tally, redrawn, sampler
 from weald.treecore.compiled.draw import below
@@ -24,12 +24,12 @@ __all__ = ["gibbs_on", "kernel"]
 _Visited = Callable[[Generator, int], NDArray[np.int64]]
 
 
-def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
+def kernel(entry: Entry) -> Sampler[SweptState[BlockState]]:
     """The kernel, as the registry names it."""
     return sampler(entry, _scan(_all), least=_scan(_any))
 
 
-def gibbs_on(limit: int, share: float = 0.0) -> Sampler[PartitionState[BlockState]]:
+def gibbs_on(limit: int, share: float = 0.0) -> Sampler[SweptState[BlockState]]:
     """Collapsed Gibbs on some atoms a sweep, drawn without regard to the partition.
 
     They are ``limit`` many, or this share of all where that is more.
@@ -51,8 +51,8 @@ def _any(rng: Generator, n_atoms: int) -> NDArray[np.int64]:
     return np.array([below(rng, n_atoms)], dtype=np.int64)
 
 
-def _scan(visited: _Visited) -> Callable[[Generator, PartitionState[BlockState]], Tally]:
-    def run(rng: Generator, at: PartitionState[BlockState]) -> Tally:
+def _scan(visited: _Visited) -> Callable[[Generator, SweptState[BlockState]], Tally]:
+    def run(rng: Generator, at: SweptState[BlockState]) -> Tally:
         atoms = visited(rng, at.n_atoms)
         at.run(rng, lambda state: gibbs.sweep(rng, state, at.model, atoms))
         return redrawn(len(atoms))

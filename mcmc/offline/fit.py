@@ -15,7 +15,7 @@ from weald.mcmc.estimate.consensus import Draws, consensus_partition, membership
 from weald.mcmc.estimate.relabelling import relabelled
 from weald.mcmc.hyperparameters.learner import learner_of, learns_by_default
 from weald.mcmc.reconfiguration.reference_partitions import History
-from weald.mcmc.schedule.kernels import KERNELS
+from weald.mcmc.schedule.kernels import KERNELS, require_prior
 from weald.mcmc.settings import FitSettings
 from weald.treecore.errors import ObservationError, ParameterError
 from weald.treecore.family import FAMILIES
@@ -41,6 +41,7 @@ __all__ = [
     "family_for",
     "fit",
     "is_population",
+    "kernels_of",
     "report",
     "run_chain",
     "run_population",
@@ -132,6 +133,16 @@ def _prior(settings: FitSettings) -> PartitionPrior:
             f"there is no prior {settings.prior!r}: choose among {', '.join(PRIORS)}"
         )
     return build_prior(settings.prior, {**settings.prior_params, "learn": settings.learn_hyper})
+
+
+def kernels_of(settings: FitSettings) -> list[Kernel[Position]]:
+    """The settings' kernels, in order.
+
+    Raises ParameterError for one that there is not, and for one that the prior does not let run.
+    """
+    kernels = KERNELS.named(",".join(settings.kernels))
+    require_prior(kernels, _prior(settings))
+    return kernels
 
 
 def _observations(values: Any, settings: FitSettings) -> Any:
@@ -260,7 +271,7 @@ def run_chain(
     the model cannot have.
     """
     values = _observations(values, settings)
-    kernels = KERNELS.named(",".join(settings.kernels))
+    kernels = kernels_of(settings)
     if family is None:
         family = family_for(values, settings)
     _compile(family, values, settings, kernels)
@@ -290,7 +301,7 @@ def run_population(
             f"ask for {LEAST_POPULATION} at least, not {settings.chains}"
         )
     values = _observations(values, settings)
-    kernels = KERNELS.named(",".join(settings.kernels))
+    kernels = kernels_of(settings)
     family = family_for(values, settings)
     chains = [_start(family, values, settings, index) for index in range(settings.chains)]
     for position, rng in chains:

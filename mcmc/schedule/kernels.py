@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from weald.mcmc.contract import Data, Entry, Kernel
 from weald.treecore.errors import ParameterError
+from weald.treecore.prior import PartitionPrior, UniformAssignment
 
 from .registry import SCHEDULES, entries
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from weald.mcmc.chain.position import Position
     from weald.mcmc.relational.position import VertexPosition
 
-__all__ = ["KERNELS", "NETWORK_KERNELS", "Kernels", "require_every_partition"]
+__all__ = ["KERNELS", "NETWORK_KERNELS", "Kernels", "require_every_partition", "require_prior"]
 
 S = TypeVar("S")
 
@@ -72,6 +73,21 @@ class Kernels(Mapping[str, Kernel[S]], Generic[S]):
 
 KERNELS: Kernels[Position] = Kernels("mixture")
 NETWORK_KERNELS: Kernels[VertexPosition] = Kernels("network")
+
+
+def require_prior(kernels: Sequence[Kernel[S]], prior: PartitionPrior) -> None:
+    """Raise ParameterError for a kernel that cannot run with the prior."""
+    for kernel in kernels:
+        if "product" in kernel.needs and not prior.seating(2, 2).is_product:
+            raise ParameterError(
+                f"{kernel.name} needs a prior of product form (dp, pitman-yor, nggp), "
+                f"not {prior.name}"
+            )
+        if "entities" in kernel.needs and prior.name != UniformAssignment.name:
+            raise ParameterError(
+                f"{kernel.name} moves entities that may be empty, which the prior "
+                f"{UniformAssignment.name} has, not {prior.name}"
+            )
 
 
 def require_every_partition(kernels: Sequence[Kernel[S]]) -> None:

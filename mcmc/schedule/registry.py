@@ -8,6 +8,7 @@ from weald.mcmc.contract import Data, Entry
 
 __all__ = [
     "ALL",
+    "ENTITIES",
     "PAST",
     "REGISTRY",
     "ROLES",
@@ -19,6 +20,8 @@ __all__ = [
 
 # What a guided kernel's name ends with that takes its reference partitions from the past.
 PAST = "-history"
+# What a kernel's name ends with that moves entities, the empty ones too, and not their partition.
+ENTITIES = "-entities"
 _DATA: tuple[Data, ...] = ("mixture", "network")
 
 
@@ -32,6 +35,12 @@ def _guided(name: str, module: str) -> list[Entry]:
             Entry(name + PAST, "adaptive", module, data, ("past",)),
         )
     ]
+
+
+def _with_entities(*names: str) -> list[Entry]:
+    """Kernels of the entity/mention model."""
+    module = "weald.mcmc.entities.kernel"
+    return [Entry(name + ENTITIES, "exact", module, needs=("entities",)) for name in names]
 
 
 REGISTRY: list[Entry] = [
@@ -53,6 +62,7 @@ REGISTRY: list[Entry] = [
     Entry("fsd", "approximate", "weald.mcmc.conditional.fsd", needs=("product",)),
     Entry("gibbs-supc", "exact", "weald.mcmc.conditional.gibbs_supc", needs=("product",)),
     Entry("srm", "exact", "weald.mcmc.reconfiguration.srm"),
+    *_with_entities("rgsm", "sdds", "ss", "rm"),
     Entry("gibbs", "exact", "weald.mcmc.gibbs.kernel", "network"),
     Entry("rsm", "exact", "weald.mcmc.split_merge.rsm", "network"),
     Entry("rgsm", "exact", "weald.mcmc.split_merge.rgsm", "network"),

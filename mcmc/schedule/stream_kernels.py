@@ -13,7 +13,7 @@ from weald.mcmc.gibbs.kernel import gibbs_on
 from weald.treecore.errors import ParameterError
 from weald.treecore.prior import PartitionPrior
 
-from .kernels import KERNELS, NETWORK_KERNELS, Kernels
+from .kernels import KERNELS, NETWORK_KERNELS, Kernels, require_prior
 from .registry import ROLES, STREAM_SCHEDULES
 
 if TYPE_CHECKING:
@@ -41,6 +41,11 @@ def _streamed(names: str, kernels: Kernels[S]) -> list[Kernel[S]]:
                 f"{kernel.name} takes its guides from other chains, and a stream has one: "
                 "choose other kernels (refinement.kernels)"
             )
+        if "entities" in kernel.needs:
+            raise ParameterError(
+                f"{kernel.name} draws the number of entities given all observations, and a stream "
+                "refines some at a time: choose other kernels (refinement.kernels)"
+            )
         if kernel.claim != "exact":
             raise ParameterError(
                 f"{kernel.name} is {kernel.claim}: what a stream shows rests on exact kernels only "
@@ -67,12 +72,10 @@ def kernels_of_networks(names: str) -> tuple[Kernel[VertexPosition], ...]:
 
 def require_runnable(names: str, prior: PartitionPrior) -> None:
     """Raise ParameterError where these kernels of mixtures cannot run with the prior."""
-    needing = [each.name for each in stream_kernels(names) if "product" in each.needs]
-    if needing and not prior.seating(2, 2).is_product:
-        raise ParameterError(
-            f"{needing[0]} needs a prior of product form (dp, pitman-yor, nggp), not {prior.name}: "
-            "choose other kernels (refinement.kernels)"
-        )
+    try:
+        require_prior(stream_kernels(names), prior)
+    except ParameterError as error:
+        raise ParameterError(f"{error}: choose other kernels (refinement.kernels)") from error
 
 
 def role_kernels(role: str, names: str) -> str:

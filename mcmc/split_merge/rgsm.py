@@ -22,7 +22,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.contract import Entry, PartitionState
+from weald.mcmc.contract import Entry, SweptState
 from weald.mcmc.gibbs import gibbs
 from weald.mcmc.state.atom_state import MERGE, Info, record
 from weald.mcmc.state.block_state import BlockState
@@ -154,7 +154,7 @@ def sweep(
         gibbs.visit(rng, state, model, live)
 
 
-def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
+def kernel(entry: Entry) -> Sampler[SweptState[BlockState]]:
     """The kernel, as the registry names it."""
     # A network's edges make a full scan cost more than a move: it has the kernel `gibbs` for that.
     plan = RgsmPlan(gibbs=1 if entry.data == "mixture" else 0)

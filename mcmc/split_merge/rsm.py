@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.contract import Entry, PartitionState
+from weald.mcmc.contract import Entry, SweptState
 from weald.mcmc.state.atom_state import Info, record
 from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.sweeps import Sampler, proposals
@@ -80,6 +80,6 @@ def sweep(
         record(tally, step(rng, state, model, i, j))
 
 
-def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
+def kernel(entry: Entry) -> Sampler[SweptState[BlockState]]:
     """The kernel, as the registry names it."""
     return proposals(entry, sweep, RsmPlan(_PROPOSALS), RsmPlan())

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.exact import mentions
 from tests.exact.cases import PRIOR_CASES, problem
 from tests.exact.enumeration import IdOrder, Shape, is_irreducible, transition_matrix
 from tests.exact.networks import CASES, network_of
@@ -22,7 +23,7 @@ from weald.mcmc.schedule.kernels import KERNELS, NETWORK_KERNELS
 from weald.treecore.guide.guide import guide_of_atoms
 from weald.treecore.prior import build_prior
 
-__all__ = ["POSED", "kernel_of", "require_claim"]
+__all__ = ["kernel_of", "posed_to", "require_claim"]
 
 TOLERANCE = 1e-12
 # Two partitions of four atoms that disagree on some pairs and have a piece in common.
@@ -62,6 +63,26 @@ def _mixture(family: str, prior: str) -> Posed:
 
 
 @cache
+def _mentions() -> Posed:
+    """The oracle's posterior over (K, partition), with K summed out."""
+    target: dict[Shape, float] = {}
+    for (_, shape), probability in zip(mentions.POINTS, mentions.TARGET, strict=True):
+        target[shape] = target.get(shape, 0.0) + float(probability)
+    family, atoms = mentions.FAMILY, mentions.ATOMS
+
+    def at(shape: Shape) -> Position:
+        return Position(
+            family,
+            atoms,
+            np.array(shape),
+            mentions.PRIOR,
+            lambda model: guide_of_atoms(family, model, atoms),
+        )
+
+    return list(target), np.array(list(target.values())), at
+
+
+@cache
 def _network(name: str) -> Posed:
     small, case = network_problem(name), CASES[name]
     parameters = {"alpha": 1.0} if case.prior == "dp" else {}
@@ -75,11 +96,16 @@ def _network(name: str) -> Posed:
     return small.states, small.target, at
 
 
-# What is posed to kernels of mixtures, and to those of networks.
-POSED: dict[str, list[Callable[[], Posed]]] = {
+_POSED: dict[str, list[Callable[[], Posed]]] = {
     "mixture": [lambda: _mixture("gaussian", "dp"), lambda: _mixture("bernoulli", "pitman-yor")],
     "network": [lambda: _network("binary"), lambda: _network("directed-counts")],
+    "entities": [_mentions, lambda: _mixture("poisson", "emm-at-most-3")],
 }
+
+
+def posed_to(entry: Entry, at: int) -> Posed:
+    """The first (0) or second (1) posterior of four atoms for a line of the registry."""
+    return _POSED["entities" if "entities" in entry.needs else entry.data][at]()
 
 
 def kernel_of(entry: Entry) -> Kernel[Any]:

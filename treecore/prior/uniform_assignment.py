@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from .base import NOMINAL_N, Seating, make_seating, normalized, require, require_positive
 from .component_series import ComponentTable, draw_components, sum_components
@@ -81,6 +82,16 @@ class UniformAssignment:
             return -inf
         orders = lgamma(n_entities + 1.0) - lgamma(n_entities - n_blocks + 1.0)
         return float(self.log_entities()[n_entities]) - n * log(n_entities) + orders
+
+    def log_entities_given(self, n_blocks: int, n: int) -> NDArray[np.float64]:
+        """Log P(K) given a partition, normalised, for K = n_blocks, ..., kmax.
+
+        n observations are in ``n_blocks`` of 1 or more and at most kmax blocks.
+        """
+        self._require_possible(n_blocks)
+        K = np.arange(n_blocks, self.kmax + 1, dtype=np.float64)
+        orders = gammaln(K + 1.0) - gammaln(K - n_blocks + 1.0)
+        return normalized(self.log_entities()[n_blocks:] - n * np.log(K) + orders)
 
     def draw_entities(self, rng: Generator, n_blocks: int, n: int) -> int:
         """K given that n observations are in ``n_blocks`` of 1 or more and at most kmax blocks."""

@@ -328,11 +328,26 @@ def test_a_prior_takes_its_parameters(points: Path, weald: Command) -> None:
     answer = json.loads(weald("fit", str(points), *QUICK, *args, "mu=1.5", "--output", "json").out)
     assert (answer["prior"], answer["n_clusters"]) == ("emm", 3)
     assert answer["hyper"]["sigma"] == 0.5
+    # The three clusters are seen; how many entities nobody mentions is up to the prior.
+    assert answer["n_entities"] >= 3.0
+    assert answer["n_entities_sd"] >= 0.0
     told = " ".join(weald("fit", "--help").out.split())
     assert all(name in told for name in (*PRIORS, *FAMILIES))
     assert "gamma and mean of mfm, mu, sigma and kmax of emm" in told
     refused = weald("fit", str(points), *QUICK, "--prior", "mfm", "--prior-param", "gamma")
     assert "--prior-param gamma: expected NAME=VALUE" in refused.err
+
+
+def test_entities_are_moved_under_their_prior(points: Path, weald: Command) -> None:
+    args = ("fit", str(points), *QUICK, "--kernel", "sdds-entities,gibbs", "--output", "json")
+    answer = json.loads(weald(*args, "--prior", "emm", "--prior-param", "kmax=20").out)
+    assert answer["n_clusters"] == 3
+    (moved,) = [row for row in answer["kernels"] if row["kernel"] == "sdds-entities"]
+    assert moved["claim"] == "exact"
+    assert moved["proposed"] > 0
+    refused = weald(*args)
+    assert refused.code == ExitCode.USAGE
+    assert "sdds-entities moves entities that may be empty, which the prior emm has" in refused.err
 
 
 def test_a_fit_without_clusters_is_doubted(clean: Path, weald: Command) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.exact.claims import POSED, kernel_of, require_claim
+from tests.exact.claims import kernel_of, posed_to, require_claim
 from weald.mcmc.contract import Claim, Entry
 from weald.mcmc.schedule import registry
 
@@ -15,10 +15,11 @@ def added(monkeypatch: pytest.MonkeyPatch, claim: Claim) -> Entry:
 
 @pytest.mark.parametrize("posed", [0, 1])
 def test_merges_alone_are_approximate(posed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    require_claim(kernel_of(added(monkeypatch, "approximate")), POSED["mixture"][posed]())
+    line = added(monkeypatch, "approximate")
+    require_claim(kernel_of(line), posed_to(line, posed))
 
 
 def test_a_claim_that_does_not_hold_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     line = added(monkeypatch, "exact")
     with pytest.raises(AssertionError):
-        require_claim(kernel_of(line), POSED["mixture"][0]())
+        require_claim(kernel_of(line), posed_to(line, 0))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.exact.claims import POSED, kernel_of, require_claim
+from tests.exact.claims import kernel_of, posed_to, require_claim
 from weald.mcmc.contract import Entry
 from weald.mcmc.schedule.registry import REGISTRY
 
@@ -23,4 +23,4 @@ def test_what_is_not_enumerated_is_known() -> None:
     ids=lambda entry: f"{entry.data}-{entry.name}",
 )
 def test_a_kernel_does_what_it_claims(entry: Entry, posed: int) -> None:
-    require_claim(kernel_of(entry), POSED[entry.data][posed]())
+    require_claim(kernel_of(entry), posed_to(entry, posed))

@@ -92,8 +92,8 @@ SCHEDULES = registry.SCHEDULES["mixture"]
 
 @pytest.mark.parametrize("name", [*KERNELS, *SCHEDULES])
 def test_kernels_by_name(name: str, values: NDArray[np.float64]) -> None:
-    # A split-merge kernel for the entity/mention model takes no other prior.
-    prior = "emm" if "emm" in name else "dp"
+    # Kernels of the entity/mention model take no other prior.
+    prior = "emm" if name.endswith(registry.ENTITIES) else "dp"
     # Four chains, because some kernels take their guides from one another's.
     result = fitted(values, kernels=(name,), prior=prior, chains=4, iterations=3)
     # A cycle may come back to a kernel, whose moves are then counted together.
@@ -104,6 +104,20 @@ def test_kernels_by_name(name: str, values: NDArray[np.float64]) -> None:
         assert len(result.traces[0].tally[kernel.name]) == 3
         for moves in result.traces[0].tally[kernel.name]:
             assert moves.shape == (len(kernel.parts), 3)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "prior", "why"),
+    [
+        ("sdds-entities", "dp", "may be empty, which the prior emm has, not dp"),
+        ("slice", "emm", "needs a prior of product form"),
+    ],
+)
+def test_a_kernel_that_the_prior_does_not_let_run(
+    kernel: str, prior: str, why: str, values: NDArray[np.float64]
+) -> None:
+    with pytest.raises(ParameterError, match=f"{kernel} .*{why}"):
+        fitted(values, kernels=("gibbs", kernel), prior=prior)
 
 
 def test_an_unknown_kernel(values: NDArray[np.float64]) -> None:

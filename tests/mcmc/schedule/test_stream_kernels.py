@@ -30,6 +30,7 @@ def test_auto_is_tree_guided_and_gibbs() -> None:
         ("gibbs,fsd", "fsd is approximate"),
         ("tgmcmc-published", "tgmcmc-published is approximate"),
         ("accord,gibbs", "accord takes its guides from other chains"),
+        ("sdds-entities,gibbs", "sdds-entities draws the number of entities given all"),
         ("arm-history", "arm-history takes its guides from other chains"),
     ],
 )
@@ -72,7 +73,12 @@ def test_guided_kernels_alone_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, each in KERNELS.items() if each.claim == "exact" and not each.guided]
+    "name",
+    [
+        name
+        for name, each in KERNELS.items()
+        if each.claim == "exact" and not each.guided and "entities" not in each.needs
+    ],
 )
 def test_a_chain_is_refined_by_each(name: str) -> None:
     rng = np.random.default_rng(5)
