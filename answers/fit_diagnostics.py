@@ -1,4 +1,4 @@
-"""Whether to believe a fit: agreement of its chains, and how well it predicts other rows."""
+"""Whether to believe a fit: whether it has settled, and how well it predicts other rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weald.mcmc.estimate.agreement import share_alike
+from weald.mcmc.estimate.consensus import consensus_partition
+from weald.mcmc.estimate.groups import group_tree
 from weald.mcmc.offline.held_out import held_out_densities
+from weald.treecore.prior.sequential import canonical_labels
 
 from .convergence import diagnose
 from .errors import UnsuitableError
@@ -17,7 +21,20 @@ from .report_data import Chains
 if TYPE_CHECKING:
     from weald.mcmc.offline.fit import FitResult
 
-__all__ = ["chains_of", "diagnostics", "held_out_density", "settled_in_words"]
+__all__ = [
+    "chains_of",
+    "diagnostics",
+    "held_out_density",
+    "settled_by_r_hat",
+    "settled_in_words",
+    "shares_alone",
+]
+
+# The least share of the rows that a run alone has in the same groups, if groups have settled, and
+# nearly.
+SAME, NEARLY_SAME = 0.95, 0.85
+# Draws that a run's own answer is told from, at least; rows that are compared, at most.
+FEWEST_DRAWS, MOST_ROWS = 4, 5000
 
 # R-hat of chains that agree, and nearly; effective draws that are enough (Vehtari et al. 2021).
 AGREEING, NEARLY = 1.01, 1.1
@@ -51,9 +68,54 @@ def diagnostics(result: FitResult) -> list[dict[str, Any]]:
     return diagnose(chains_of(result))
 
 
-def settled_in_words(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Say in one sentence what `diagnostics` tell: whether longer chains would say the same."""
-    followed = [row for row in rows if not np.isnan(row["r_hat"])]
+def shares_alone(
+    result: FitResult, values: Any, grouped: NDArray[np.int64], valley: float
+) -> list[float]:
+    """For each chain, or half of a lone one: share of the rows that it alone puts so, too.
+
+    Of ``values`` (n, d) in groups (n) by ``valley``, some thousand, evenly chosen. What one chain
+    alone would show is told from its draws as the answer was from all of them, and its groups are
+    matched to those that are shown, one to one. Empty where there are too few draws.
+    """
+    traces = [result.traces[at] for at in result.trusted]
+    runs = [list(zip(trace.draw_families, trace.draws, strict=True)) for trace in traces]
+    if len(runs) == 1:
+        middle = len(runs[0]) // 2
+        runs = [runs[0][:middle], runs[0][middle:]]
+    if min(map(len, runs), default=0) < FEWEST_DRAWS:
+        return []
+    n = grouped.size
+    rows = np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(np.int64)
+    seen, found = values[rows], []
+    for run in runs:
+        drawn = np.stack([canonical_labels(labels[rows]) for _, labels in run])
+        alone = consensus_partition(drawn, "vi")
+        own = group_tree(run[-1][0], seen, alone).cut(valley)[alone]
+        found.append(share_alike(own, grouped[rows]))
+    return found
+
+
+def settled_in_words(shares: Sequence[float], n_chains: int) -> str:
+    """Say in one sentence what `shares_alone` tell: whether longer sampling would say the same."""
+    if not shares:
+        return "not known: too few draws; let it run longer"
+    worst = min(shares)
+    runs = f"each of {n_chains} runs" if n_chains > 1 else "each half of the run"
+    found = f"{runs} alone puts {np.floor(100.0 * worst):.0f} % of the rows or more into the same"
+    if worst >= SAME:
+        return f"yes: {found} groups"
+    how = "nearly" if worst >= NEARLY_SAME else "no"
+    return f"{how}: {found} groups; let it run longer"
+
+
+def settled_by_r_hat(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Say in one sentence what `diagnostics` tell of a chain whose draws are not at hand."""
+    # As it is printed: 1.01 that is above 1.01 would make no sense.
+    followed = [
+        {**row, "r_hat": round(float(row["r_hat"]), 2)}
+        for row in rows
+        if not np.isnan(row["r_hat"])
+    ]
     if not rows:
         return "not known: too few draws; let the chains run longer"
     if not followed:

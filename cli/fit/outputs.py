@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.fit_diagnostics import diagnostics, settled_in_words
+from weald.answers.fit_diagnostics import diagnostics, settled_in_words, shares_alone
 from weald.answers.numbers import share_text, spread_text
 from weald.cli.terminal.output import Column, Form, write_record
 from weald.mcmc.entities.number import number_of_entities
@@ -302,7 +302,6 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
     grouped = groups[result.labels]
     if table.truth is not None:
         summary["adjusted_rand_index_of_groups"] = adjusted_rand_index(grouped, table.truth)
-    followed = diagnostics(result)
     clusters = _rows(fitted, result.labels, "cluster")
     for row in clusters:
         inside = result.labels == row["cluster"]
@@ -316,8 +315,7 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
         **summary,
         **judged(fitted.seen, result, grouped, fitted.valley, (table.values, table.names)),
         "kernels": kernel_rows(result),
-        "settled": settled_in_words(followed),
-        "diagnostics": followed,
+        "diagnostics": diagnostics(result),
         "groups": told,
         "clusters": clusters,
     }
@@ -358,6 +356,7 @@ def judged(
         "supported_level": "clusters" if over_groups.is_clear else "groups",
         "groups_agree": about.agree,
         "verdict": {"status": verdict.status, "reasons": verdict.reasons},
+        "settled": settled_in_words(shares_alone(result, seen, grouped, valley), len(trusted)),
     }
 
 

@@ -184,7 +184,7 @@ def _summary(
     groups: NDArray[np.int64],
 ) -> dict[str, Any]:
     from weald.answers.convergence import diagnose
-    from weald.answers.fit_diagnostics import settled_in_words
+    from weald.answers.fit_diagnostics import settled_by_r_hat
     from weald.answers.report_data import Chains
     from weald.treecore.family import spec_of
 
@@ -229,7 +229,7 @@ def _summary(
         "log_joint": max(trace.log_joint),
         "n_groups": int(groups.max()) + 1,
         "kernels": _kernel_rows(trace.tally),
-        "settled": settled_in_words(diagnostics),
+        "settled": settled_by_r_hat(diagnostics),
         "diagnostics": diagnostics,
         "groups": told,
         "clusters": clusters,

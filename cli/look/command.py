@@ -75,7 +75,8 @@ def look(
     A sentence such as `country Norway: 82 %, elsewhere 9 %` is true of the rows as it is printed:
     of those inside, 82 % are from Norway, of all others 9 %. `how sure` is the mean probability of
     a row's cluster. The `verdict` warns where clusters should not be believed, and says why;
-    `settled` whether more time would say the same.
+    `settled` whether more time would say the same: whether each of the runs alone comes to the same
+    groups.
 
     The answer depends on how far sampling came in its time: `weald fit` counts
     sweeps instead.
@@ -83,7 +84,7 @@ def look(
     """
     # What is loaded on the way counts, too: people wait for it.
     began = time.monotonic()
-    from weald.answers.fit_diagnostics import diagnostics, settled_in_words
+    from weald.answers.fit_diagnostics import diagnostics
     from weald.cli.fit.outputs import groups_of, judged
     from weald.cli.report.page import Trust
     from weald.cli.terminal.progress import step
@@ -99,11 +100,11 @@ def look(
         groups = groups_of(seen, result, CUT)
         found = found_in(rows, result, groups)
         table = rows.values, rows.schema.features
-        verdict = judged(seen, result, groups[result.labels], CUT, table)["verdict"]
-        settled = settled_in_words(diagnostics(result))
-    _tell(rows, found, verdict, settled, output)
+        told = judged(seen, result, groups[result.labels], CUT, table)
+    _tell(rows, found, {**told, "diagnostics": diagnostics(result)}, output)
     if page:
-        trust = Trust(verdict["status"] == "ok", verdict["reasons"], settled)
+        verdict = told["verdict"]
+        trust = Trust(verdict["status"] == "ok", verdict["reasons"], told["settled"])
         _write_page(rows, seen, (result, found), trust, out)
     note(f"{time.monotonic() - began:.0f} s in all")
 
@@ -118,26 +119,30 @@ def _fitted(rows: FileRows, began: float, seconds: float, seed: int) -> tuple[An
     from .seen import seen_of
 
     seen, settings = seen_of(rows, seed)
-    settings, _ = settled(seen, settings, chains_for(*seen.shape))
+    # Two at least, whose answers can be compared; more where there are processors for them.
+    cores = os.cpu_count() or 1
+    chains = min(chains_for(*seen.shape), max(cores, 2))
+    settings, _ = settled(seen, replace(settings, chains=chains), chains)
     left = seconds * (1.0 - AFTERWARDS) - (time.monotonic() - began)
-    at_once = min(settings.chains, os.cpu_count() or 1)
+    at_once = min(settings.chains, cores)
     each = max(left, LEAST_SAMPLING) * at_once / settings.chains
     return seen, sample(seen, replace(settings, seconds=each, iterations=None))
 
 
-def _tell(rows: FileRows, found: Found, verdict: dict[str, Any], settled: str, form: Form) -> None:
+def _tell(rows: FileRows, found: Found, told: dict[str, Any], form: Form) -> None:
+    verdict = told["verdict"]
     summary: dict[str, Any] = {
         "rows": rows.n_read,
         "rows_looked_at": len(rows.keys),
         "n_groups": len(found.groups),
         "n_clusters": len(found.clusters),
         "verdict": verdict,
-        "settled": settled,
+        "settled": told["settled"],
         "groups": found.groups,
         "clusters": found.clusters,
     }
     if form is not Form.table:
-        write_record(summary, form)
+        write_record({**summary, "diagnostics": told["diagnostics"]}, form)
         return
     facts = {**summary, "verdict": "believe it" if verdict["status"] == "ok" else "doubt it"}
     for at, reason in enumerate(verdict["reasons"]):

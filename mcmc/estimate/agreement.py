@@ -2,16 +2,14 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
-__all__ = ["adjusted_rand_index"]
+__all__ = ["adjusted_rand_index", "share_alike"]
 
 
 def adjusted_rand_index(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
     """Return the agreement of two partitions, corrected for chance (Hubert and Arabie 1985)."""
-    _, a = np.unique(one, return_inverse=True)
-    _, b = np.unique(other, return_inverse=True)
-    table = np.zeros((a.max() + 1, b.max() + 1))
-    np.add.at(table, (a, b), 1.0)
+    table = _table(one, other)
 
     def pairs(counts: NDArray[np.float64]) -> float:
         return float((counts * (counts - 1.0)).sum() / 2.0)
@@ -21,3 +19,21 @@ def adjusted_rand_index(one: NDArray[np.int64], other: NDArray[np.int64]) -> flo
     expected = in_a * in_b / every if every else 0.0
     largest = (in_a + in_b) / 2.0
     return 1.0 if largest == expected else (both - expected) / (largest - expected)
+
+
+def share_alike(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
+    """Return the share of observations that two partitions put alike, parts matched one to one.
+
+    One less this is the transfer distance (Day 1981): the share that has to change its part.
+    """
+    table = _table(one, other)
+    return float(table[linear_sum_assignment(table, maximize=True)].sum() / len(one))
+
+
+def _table(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How many observations (a, b) are in a part of one and of the other."""
+    _, a = np.unique(one, return_inverse=True)
+    _, b = np.unique(other, return_inverse=True)
+    table = np.zeros((a.max() + 1, b.max() + 1))
+    np.add.at(table, (a, b), 1.0)
+    return table

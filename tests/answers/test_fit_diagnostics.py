@@ -1,5 +1,6 @@
 """Whether to believe a fit."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,7 +12,9 @@ from weald.answers.fit_diagnostics import (
     chains_of,
     diagnostics,
     held_out_density,
+    settled_by_r_hat,
     settled_in_words,
+    shares_alone,
 )
 from weald.mcmc.offline.fit import FitResult, FitSettings, fit
 
@@ -71,16 +74,51 @@ def followed(r_hat: float, ess: float) -> list[dict[str, object]]:
         (followed(1.005, 900.0), "yes: ", "900 effective draws"),
         (followed(1.005, 50.0), "nearly: ", "clusters has 50"),
         (followed(1.05, 900.0), "nearly: ", "R-hat 1.05"),
+        (followed(1.0149, 900.0), "yes: ", "at most 1.01"),
         (followed(2.1, 10.0), "no: ", "clusters (R-hat 2.10"),
         (followed(np.inf, 10.0), "no: ", "clusters"),
         (followed(np.nan, np.nan), "not known", "nothing"),
         ([], "not known", "too few draws"),
     ],
 )
-def test_one_sentence_says_whether_chains_have_settled(
+def test_one_sentence_says_whether_a_chain_without_draws_has_settled(
     rows: list[dict[str, object]], begins: str, has: str
 ) -> None:
-    sentence = settled_in_words(rows)
+    sentence = settled_by_r_hat(rows)
     assert sentence.startswith(begins)
     assert has in sentence
     assert "nan" not in sentence
+
+
+def test_groups_have_settled_where_each_run_alone_shows_them(rng: np.random.Generator) -> None:
+    """Chains of which one is elsewhere, and a lone chain whose second half is."""
+    kind = np.repeat([0, 1, 2], [40, 60, 20])
+    values = 20.0 * kind[:, None] + rng.normal(size=(120, 2))
+    settings = FitSettings(family="gaussian", chains=2, iterations=24)
+    result = fit(values, settings, lambda: 0.0)
+    assert shares_alone(result, values, kind, 0.65) == [1.0, 1.0]
+    elsewhere = np.where(kind == 2, 1, kind)
+    for trace in result.traces[1:]:
+        trace.draws[:] = [elsewhere for _ in trace.draws]
+    assert shares_alone(result, values, kind, 0.65) == [1.0, pytest.approx(5 / 6)]
+    lone = replace(result, traces=result.traces[:1], trusted=(0,))
+    half = len(lone.traces[0].draws) // 2
+    lone.traces[0].draws[half:] = [elsewhere for _ in lone.traces[0].draws[half:]]
+    assert shares_alone(lone, values, kind, 0.65) == [1.0, pytest.approx(5 / 6)]
+    del lone.traces[0].draws[6:], lone.traces[0].draw_families[6:]
+    assert shares_alone(lone, values, kind, 0.65) == []
+
+
+@pytest.mark.parametrize(
+    ("shares", "n_chains", "begins"),
+    [
+        ([1.0, 0.9599], 2, "yes: each of 2 runs alone puts 95 % of the rows or more"),
+        ([0.9, 1.0], 1, "nearly: each half of the run alone puts 90 %"),
+        ([0.4, 1.0, 1.0], 3, "no: each of 3 runs alone puts 40 %"),
+        ([], 1, "not known: too few draws"),
+    ],
+)
+def test_one_sentence_says_whether_groups_have_settled(
+    shares: list[float], n_chains: int, begins: str
+) -> None:
+    assert settled_in_words(shares, n_chains).startswith(begins)
