@@ -75,7 +75,8 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         Observations between two refinements.
     publish_every_records:
         Observations between two publications; a multiple of ``every_records``. Where the model
-        holds more than 5,000, a tenth of them has to be new as well.
+        holds more than 5,000, a tenth of them has to be new as well. The first publications come
+        after an eighth, a quarter and a half as many, where these are 125 or more.
     rounds:
         Rounds of every kernel in one refinement, or none. Before a publication there are as many
         as make sixteen draws of what the model holds. Tree-guided moves look at all of it, Gibbs

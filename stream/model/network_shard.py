@@ -108,10 +108,9 @@ class NetworkShard(Shard):
     ) -> tuple[Batch, BatchOutcome]:
         """Apply records of edges; returns the rows that they became, and what happened."""
         applied, pieces, at = BatchOutcome(), [], 0
-        every = self.cadence.every_records
         while at < len(batch):
             # Which vertices are known may change at a refinement: no further than that.
-            rows, at = rows_of(batch, at, self.names, (self.seq + 1, every - self.seq % every))
+            rows, at = rows_of(batch, at, self.names, (self.seq + 1, self._n_until_refinement))
             pieces.append(rows)
             done = self.apply(rows.values, now, step, times=rows.event_time, keys=rows.key)
             applied.extend(done)

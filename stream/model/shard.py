@@ -62,6 +62,9 @@ _NEW_SHARE = 0.1
 # It stands for those that it replaces by so many times the rounds. With fewer, blocks that overlap
 # are told apart less well than by moving all atoms every time.
 _WHOLE_ROUNDS = 3
+# The first publications come after these parts of a turn's records, where they are so many:
+# arrivals join what is published, and before the first one each of them was looked at once.
+_EARLY, _FEWEST_PUBLISHED = (2, 4, 8), 125
 
 
 class Shard(ABC):
@@ -163,20 +166,20 @@ class Shard(ABC):
         applied = BatchOutcome()
         rows = IncomingRows(values, np.zeros(len(values)) if times is None else times, keys)
         replaces = np.zeros(len(values), dtype=np.int64) if replaces is None else replaces
-        turns = [self.cadence.every_records]
-        if self.forgetting.replacing or replaces.any():
-            turns.append(REPLACED_RECORDS)
+        replacing = self.forgetting.replacing or replaces.any()
         start = 0
         while start < len(values):
             # Every publication is at a refinement, too.
-            stop = min(len(values), start + min(turn - self.seq % turn for turn in turns))
+            stop = min(len(values), start + self._n_until_refinement)
+            if replacing:
+                stop = min(stop, start + REPLACED_RECORDS - self.seq % REPLACED_RECORDS)
             with step("insert"):
                 self._insert(rows.part(start, stop), now, applied)
                 self.forgetting.replace(replaces[start:stop])
             start = stop
             if self.seq % REPLACED_RECORDS == 0:
                 self.remove(self.forgetting.take_replaced(), applied, now)
-            if self.seq % self.cadence.every_records == 0:
+            if self._refinement_due:
                 with step("refine"):
                     self._forget(applied, now)
                     if self.cadence.mode == "inline":
@@ -237,10 +240,30 @@ class Shard(ABC):
         return self.atom_table.n_observations
 
     @property
+    def _first_publications(self) -> list[int]:
+        """Numbers of records after which publications come before any has its turn."""
+        parts = [self.cadence.publish_every_records // part for part in _EARLY]
+        return [n for n in parts if n >= _FEWEST_PUBLISHED]
+
+    @property
+    def _n_until_refinement(self) -> int:
+        """Records until the next refinement has its turn."""
+        every = self.cadence.every_records
+        early = [n - self.seq for n in self._first_publications if n > self.seq]
+        return min([every - self.seq % every, *early])
+
+    @property
+    def _refinement_due(self) -> bool:
+        """Whether it is the turn of a refinement."""
+        in_turn = self.seq % self.cadence.every_records == 0
+        return in_turn or self.seq in self._first_publications
+
+    @property
     def _publication_due(self) -> bool:
         """Whether it is the turn of a publication."""
+        in_turn = self.seq % self.cadence.publish_every_records == 0
         enough = self.seq - self._published_seq >= _NEW_SHARE * self.chain.n_atoms
-        return self.seq % self.cadence.publish_every_records == 0 and (self._few or enough)
+        return (in_turn or self.seq in self._first_publications) and (self._few or enough)
 
     def adopt(self, shown: Published, covered: int, born: Mapping[int, int]) -> None:
         """Show another partition than the model's own, as if it had been published.
