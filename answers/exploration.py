@@ -41,6 +41,8 @@ class Part:
         Of a cluster, the group that it is in.
     name : str
         What people call it, where they do.
+    since : int, optional
+        Of a stream, the publication that it was born at; of a group, its oldest cluster.
     """
 
     id: int
@@ -51,6 +53,7 @@ class Part:
     pattern: str = ""
     group: int | None = None
     name: str = ""
+    since: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +135,7 @@ def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
         _part(looked, (own, each), sizes, [c for c in clusters if group.get(c) == each], {})
         for each in sorted(set(group.values()))
     ]
+    parts = [replace(each, group=group.get(each.id)) for each in parts]
     there = np.isin(subject.clusters, clusters)
     return Exploration(
         plane=plane_of(subject.values, subject.clusters, subject.names),
@@ -140,11 +144,27 @@ def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
         density=subject.log_density,
         columns=columns,
         texts=subject.texts,
-        parts=[replace(each, group=group.get(each.id)) for each in parts],
-        groups=sorted(groups, key=lambda each: -each.size),
+        parts=[_as_published(each, subject, [each.id]) for each in parts],
+        groups=[
+            _as_published(each, subject, [part.id for part in parts if part.group == each.id])
+            for each in sorted(groups, key=lambda each: -each.size)
+        ],
         n_all=n,
         timeline=subject.timeline,
     ).of_rows(np.flatnonzero(there))
+
+
+def _as_published(part: Part, subject: Subject, clusters: Sequence[int]) -> Part:
+    """Return the part of these clusters with how sure a publication is of it, and since which."""
+    told = [subject.known[each] for each in clusters if each in subject.known]
+    since = [each.born for each in told if each.born is not None]
+    sure = [(each.sure, each.size) for each in told if each.sure is not None]
+    weight = sum(size for _, size in sure)
+    return replace(
+        part,
+        sure=sum(each * size for each, size in sure) / weight if weight else None,
+        since=min(since, default=None),
+    )
 
 
 def _columns(subject: Subject) -> list[Original]:

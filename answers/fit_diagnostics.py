@@ -28,6 +28,7 @@ __all__ = [
     "settled_by_r_hat",
     "settled_in_words",
     "shares_alone",
+    "stayed_in_words",
 ]
 
 # The least share of the rows that a run alone has in the same groups, if groups have settled, and
@@ -106,6 +107,13 @@ def settled_in_words(shares: Sequence[float], n_chains: int) -> str:
         return f"yes: {found} groups"
     how = "nearly" if worst >= NEARLY_SAME else "no"
     return f"{how}: {found} groups; let it run longer"
+
+
+def stayed_in_words(stayed: float) -> str:
+    """Say in one sentence whether a publication left what was shown before as it was."""
+    how = "yes" if stayed >= SAME else "nearly" if stayed >= NEARLY_SAME else "no"
+    left = np.floor(100.0 * stayed)
+    return f"{how}: the newest publication left {left:.0f} % of the observations where they were"
 
 
 def settled_by_r_hat(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,27 @@ if TYPE_CHECKING:
 
     from .timeline import Timeline
 
-__all__ = ["BUCKET", "Chains", "NetworkSubject", "PublishedPartition", "Sampled", "Subject"]
+__all__ = [
+    "BUCKET",
+    "Chains",
+    "KnownCluster",
+    "NetworkSubject",
+    "PublishedPartition",
+    "Sampled",
+    "Subject",
+]
 
 Labels = NDArray[np.int64]
 # Name of one of the counts that a text was hashed to.
 BUCKET = re.compile(r"\.\d+$")
+
+
+class KnownCluster(NamedTuple):
+    """What is said of a stream's cluster: size, mean probability of its members, its birth."""
+
+    size: int
+    sure: float | None
+    born: int | None
 
 
 @dataclass(frozen=True)
@@ -128,6 +144,12 @@ class Subject(Sampled):
         Group of each cluster, where clusters are grouped.
     timeline : Timeline, optional
         Of a stream, how its clusters came to be.
+    known : mapping of int to KnownCluster
+        Of a stream, what is known of each cluster.
+    warnings : sequence of str, optional
+        Reasons to doubt a stream's newest publication; None where there is none.
+    stayed : float
+        Share of the observations that this publication left in their cluster.
     """
 
     names: Sequence[str]
@@ -141,6 +163,9 @@ class Subject(Sampled):
     schema: Schema | None = None
     groups: Mapping[int, int] = field(default_factory=dict)
     timeline: Timeline | None = None
+    known: Mapping[int, KnownCluster] = field(default_factory=dict)
+    warnings: Sequence[str] | None = None
+    stayed: float = 1.0
 
     @property
     def largest(self) -> list[int]:

@@ -87,7 +87,7 @@ def write_page(
     import numpy as np
 
     from weald.answers.exploration import exploration_of
-    from weald.cli.report.page import Section, render
+    from weald.cli.report.page import Section, render, trust_in
 
     explored = exploration_of(subject, np.random.default_rng(0))
     places = {row["cluster"]: row["place"] for row in findings.clusters}
@@ -109,7 +109,7 @@ def write_page(
         Section("What refinement gained", "", PUBLICATION_COLUMNS, findings.publications),
         Section("Next", "", [Column("type", "type")], [{"type": each} for each in commands]),
     ]
-    page = render(headed, [], sections, replace(explored, parts=parts))
+    page = render(headed, [], sections, replace(explored, parts=parts), trust_in(subject))
     place.page.write_text(page, encoding="utf-8")
 
 

@@ -47,9 +47,11 @@
         pair.append(Object.assign(document.createElement(kind), { textContent: text }));
       return pair;
     }));
-    $("doubts").className = stream.warnings?.length ? "trust doubt" : "";
-    $("doubts").replaceChildren(...(stream.warnings ?? []).map((text) =>
-      Object.assign(document.createElement("p"), { textContent: `⚠ ${text}` })));
+    const said = stream.warnings?.length ? stream.warnings.map((text) => `⚠ ${text}`)
+      : stream.warnings ? ["✓ Believe it. No check gave a reason to doubt it."] : [];
+    $("doubts").className = stream.warnings?.length ? "trust doubt" : said.length ? "trust" : "";
+    $("doubts").replaceChildren(...said.map((text) =>
+      Object.assign(document.createElement("p"), { textContent: text })));
   };
 
   const KINDS = { birth: ["birth", "births"], split: ["split", "splits"], merge: ["merge", "merges"],

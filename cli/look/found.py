@@ -171,7 +171,7 @@ def sampled_of(rows: FileRows, result: FitResult, found: Found) -> Sampled:
     keys = rows.keys
     n_groups, n_clusters = len(found.groups), len(found.clusters)
     return Sampled(
-        title=f"{n_groups} groups of {len(keys):,} rows",
+        title=f"{n_groups} {'group' if n_groups == 1 else 'groups'} of {len(keys):,} rows",
         subtitle=f"a look at {rows.name}",
         facts={
             "rows": f"{rows.n_read:,}",

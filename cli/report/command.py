@@ -144,14 +144,14 @@ def write_report(subject: Sampled, out: Path, pictures: Path | None) -> list[str
     CommandError
         When a file cannot be written.
     """
-    from .page import render
+    from .page import render, trust_in
     from .pictures import pictures_of
 
     drawn = pictures_of(subject)
     found = _explored(subject)
     # On the page the map is in place of its picture.
     still = drawn if found is None else [each for each in drawn if each.name != "clusters"]
-    page = render(subject, still, _sections(subject), found)
+    page = render(subject, still, _sections(subject), found, trust_in(subject))
     written = []
     with writing():
         out.write_text(page, encoding="utf-8")

@@ -270,7 +270,7 @@ const explore = (data) => {
     for (const [id, own] of d3.sort(byPart, (d) => -d[1].length)) {
       const spot = { x: d3.median(own, (i) => px[i]), y: d3.median(own, (i) => py[i]) };
       const { name } = parts[colourBy].get(id);
-      spot.text = name && placed.length < 8 && name.length < 40 ? `${id} ${name}` : String(id);
+      spot.text = name && placed.length < 8 && name.length < Math.min(40, width / 16) ? `${id} ${name}` : String(id);
       const wide = 3.6 * spot.text.length + 8, high = transform.applyY(spot.y);
       let at = transform.applyX(spot.x);
       if (at < 0 || at > width || high < 0 || high > height) continue;

@@ -45,6 +45,8 @@ MOST_DRAWN = 100_000
 MOST_COLUMNS = 64
 # Significant digits of the numbers on a page: enough for what was written in decimals.
 DIGITS, FEWER = 10, 6
+# Moments of birth from which on one is the newest, and how many that share it are named.
+FEWEST_BIRTHS, MOST_NEWEST = 2, 3
 # The colours of signs, as the style sheet has them.
 COLOURS = 10
 # Paths of 16 by 16 around the middle, for the tree and the map.
@@ -209,6 +211,25 @@ def _timeline(found: Exploration) -> str:
 
 
 def _tree(found: Exploration) -> str:
+    kind, parts = ("group", found.groups) if found.groups else ("cluster", found.parts)
+    many = f"{len(parts)} {kind}s, largest first. " if len(parts) > 1 else ""
+    return f'<p class="about">{many}{_newest(kind, parts)}</p>{_list_of(found)}'
+
+
+def _newest(kind: str, parts: Sequence[Part]) -> str:
+    """Links to what was born last, where not all were born at once."""
+    since = [part.since for part in parts if part.since is not None]
+    if len(set(since)) < FEWEST_BIRTHS:
+        return ""
+    last = max(since)
+    links = [
+        f'<a href="#{kind}={part.id}">{kind} {part.id}</a>' for part in parts if part.since == last
+    ]
+    more = "" if len(links) <= MOST_NEWEST else f" and {len(links) - MOST_NEWEST} more"
+    return f"Newest: {', '.join(links[:MOST_NEWEST])}{more}, since publication {last}."
+
+
+def _list_of(found: Exploration) -> str:
     if not found.groups:
         return _list(_part("cluster", part) for part in found.parts)
     inside: dict[int | None, list[Part]] = {}
@@ -226,6 +247,8 @@ def _part(kind: str, part: Part, inside: Sequence[Part] = ()) -> str:
     sure = "" if part.sure is None else f" · how sure {share_text(part.sure)}"
     rows = f"{part.size:,} {'row' if part.size == 1 else 'rows'}"
     within = f" · {len(inside)} clusters" if len(inside) > 1 else ""
+    # What was there before the first publication is as old as can be.
+    within += f" · since publication {part.since}" if part.since else ""
     head = (
         f'<a class="part" href="#{kind}={part.id}" data-kind="{kind}" data-id="{part.id}">'
         f'{_svg(part.id)}<span class="name"><b>{kind.capitalize()} {part.id}</b> '

@@ -14,13 +14,26 @@ from weald.answers.exploration import Exploration, Part, exploration_of
 from weald.answers.prediction import PublishedPredictive
 from weald.answers.projection import Plane
 from weald.answers.records import lineage_record
-from weald.answers.report_data import Chains, NetworkSubject, PublishedPartition, Sampled, Subject
+from weald.answers.report_data import (
+    Chains,
+    KnownCluster,
+    NetworkSubject,
+    PublishedPartition,
+    Sampled,
+    Subject,
+)
 from weald.answers.timeline import timeline_of_stream
 from weald.cli.errors import NotReadyError
 
 if TYPE_CHECKING:
     from weald.answers.stored_stream import StoredStream
-    from weald.storage.queries.base import ObservationBlock, PublicationRow, RoundRow, StreamStatus
+    from weald.storage.queries.base import (
+        LineageRow,
+        ObservationBlock,
+        PublicationRow,
+        RoundRow,
+        StreamStatus,
+    )
 
 __all__ = ["exploration_of_stream", "subject_of_stream"]
 
@@ -191,7 +204,19 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
         groups={each: group for each, group in state.groups.items() if group is not None},
         moves=_moves(reader.rounds(stream)),
         timeline=timeline_of_stream(state),
+        known={
+            each.cluster: KnownCluster(each.n_observations, each.probability, each.born_publication)
+            for each in reader.clusters(stream)
+        },
+        warnings=(publications[-1].warnings or []) if publications else None,
+        stayed=_stayed(events, status),
     )
+
+
+def _stayed(events: Sequence[LineageRow], status: StreamStatus) -> float:
+    """Share of the observations that the newest publication left in their cluster."""
+    moved = sum(each.n_moved for each in events if each.publication == status.publication)
+    return 1.0 - min(moved / max(status.n_inserted, 1), 1.0)
 
 
 def _descriptions(state: StoredStream, largest: Sequence[int]) -> dict[int, str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .pictures import Picture
 
-__all__ = ["Section", "Trust", "render", "render_live", "table"]
+__all__ = ["Section", "Trust", "render", "render_live", "table", "trust_in"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,16 @@ class Trust:
     believed: bool
     reasons: Sequence[str]
     settled: str
+
+
+def trust_in(subject: Sampled) -> Trust | None:
+    """Whether to believe a stream's newest publication; None where nothing says so."""
+    from weald.answers.fit_diagnostics import stayed_in_words
+    from weald.answers.report_data import Subject
+
+    if not isinstance(subject, Subject) or subject.warnings is None:
+        return None
+    return Trust(not subject.warnings, subject.warnings, stayed_in_words(subject.stayed))
 
 
 def render(

@@ -7,6 +7,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from weald.answers.exploration import Exploration, Part
 from weald.answers.projection import Plane
 from weald.answers.report_data import Chains, Sampled
 from weald.answers.timeline import timeline_of
-from weald.cli.report.explorer import MOST_COLUMNS, MOST_DRAWN, explorer, styles
+from weald.cli.report.explorer import MOST_COLUMNS, MOST_DRAWN, explorer, fragments_of, styles
 from weald.cli.report.page import Trust, render
 from weald.stream.record.originals import Original
 
@@ -51,12 +52,15 @@ def exploration(
         Original("ordered", "day", hour),
     ]
     groups = np.array([GROUP[each] for each in clusters.tolist()])
+    born = {1: 0, 2: 2, 3: 1, 4: 0}
 
     def part(of: NDArray[np.int64], each: int, group: int | None) -> Part:
         inside = of == each
         size = int(inside.sum())
         said = explain(columns, inside)
-        return Part(id=each, size=size, share=size / n, sure=0.98, sentences=said, group=group)
+        own = {each} if group is not None else {at for at, of in GROUP.items() if of == each}
+        since = min(born[at] for at in own)
+        return Part(each, size, size / n, 0.98, sentences=said, group=group, since=since)
 
     return Exploration(
         plane=Plane(points, axes, "As planted."),
@@ -321,6 +325,24 @@ def test_axe_finds_nothing(page: Page, written: str, *, dark: bool) -> None:
         "axe.run().then((r) => r.violations.map((v) => [v.id, v.nodes.map((n) => n.html)]))"
     )
     assert broken == []
+
+
+def test_the_newest_group_is_told_and_leads_there(page: Page, found: Exploration) -> None:
+    last = max(found.groups, key=lambda part: part.since or 0)
+    about = page.ask("document.querySelector('.tree .about').innerText")
+    assert (
+        about
+        == f"3 groups, largest first. Newest: group {last.id}, since publication {last.since}."
+    )
+    page.click(".tree .about a")
+    page.until(f"document.querySelector('#chosen-title').innerText.trim() === 'Group {last.id}'")
+
+
+def test_nothing_is_newest_where_all_were_born_at_once(found: Exploration) -> None:
+    at_once = [replace(part, since=1) for part in found.groups]
+    assert "Newest" not in fragments_of(replace(found, groups=at_once)).tree
+    one = replace(found, groups=at_once[:1])
+    assert "largest first" not in fragments_of(one).tree
 
 
 def test_facts_need_no_script(found: Exploration) -> None:

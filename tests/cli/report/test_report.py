@@ -18,6 +18,7 @@ from weald.answers.report_data import PublishedPartition, Subject
 from weald.cli.errors import ExitCode
 from weald.cli.report.flow import OTHERS, flow_of
 from weald.cli.report.of_stream import subject_of_stream
+from weald.cli.report.page import trust_in
 from weald.cli.terminal.opened import reading
 from weald.storage.queries.base import AsOf
 
@@ -114,6 +115,32 @@ def test_rows_to_explore_are_in_clusters_that_are_told(subject: Subject) -> None
     found = exploration_of(faded, np.random.default_rng(0))
     assert subject.largest[0] in subject.clusters
     assert set(found.clusters.tolist()) <= {part.id for part in found.parts}
+
+
+def test_a_report_says_how_sure_a_publication_is_and_whether_to_believe_it(
+    filled: Path, clean: Path, weald: Command, subject: Subject
+) -> None:
+    found = exploration_of(subject, np.random.default_rng(0))
+    listed = weald("clusters", "--config", str(filled), "--output", "json")
+    rows = {row["cluster"]: row for row in json.loads(listed.out)}
+    for part in found.parts:
+        row = rows[part.id]
+        assert part.sure == pytest.approx(row["probability"])
+        assert part.since == row["born_publication"]
+    for group in found.groups:
+        own = [rows[part.id] for part in found.parts if part.group == group.id]
+        sure = np.average([row["probability"] for row in own], weights=[row["size"] for row in own])
+        assert group.sure == pytest.approx(float(sure))
+        assert group.since == min(row["born_publication"] for row in own)
+    trust = trust_in(replace(subject, warnings=["too few"], stayed=0.8))
+    assert trust is not None
+    assert (trust.believed, list(trust.reasons)) == (False, ["too few"])
+    assert trust.settled.startswith("no: the newest publication left 80 % of the observations")
+    assert trust_in(replace(subject, warnings=None)) is None
+    assert 0.0 <= subject.stayed <= 1.0
+    written = weald("report", "--config", str(filled), "--output", "json")
+    page = (clean / json.loads(written.out)["page"]).read_text("utf-8")
+    assert "Settled: " in page
 
 
 def test_a_report_of_a_stream_in_a_real_browser(
