@@ -46,7 +46,7 @@ def uniform_of_row(key: RowKey, row: int) -> float:
 
 
 @compiled
-def uniforms(key: RowKey, first: int, out: NDArray[np.float64]) -> None:
-    """The numbers of the rows from ``first`` on."""
+def uniforms(key: RowKey, rows: NDArray[np.int64], out: NDArray[np.float64]) -> None:
+    """The numbers of some rows."""
     for r in range(out.shape[0]):
-        out[r] = uniform_of_row(key, first + r)
+        out[r] = uniform_of_row(key, rows[r])

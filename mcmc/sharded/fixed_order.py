@@ -1,72 +1,93 @@
 """Sums whose last bit does not depend on how rows were dealt out.
 
-Rows are cut into chunks of a fixed number, counted from the first row of all. The chunks are the
-leaves of a binary tree; a node's sum is that of its two children, left plus right. A shard sends
-the sums of the highest nodes that lie within it, one or a few; whoever has them all goes on
-upwards. Every addition has the same two terms, whoever makes it.
+Rows are cut into chunks of a fixed number, counted from the first row of all. A binary tree halves
+all chunks, then each half, down to single ones; a node's sum is that of its two halves, left plus
+right. A shard sends the sums of the highest nodes that lie within it, one or a few; whoever has
+them all goes on upwards. Every addition has the same two terms, whoever makes it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CHUNK", "PartialSum", "add_up", "shares_of_rows", "total"]
+__all__ = ["CHUNK", "PartialSum", "partial_sums", "shares_of_rows", "total"]
 
 # Rows of a chunk.
 CHUNK = 4096
-# Shards end where a node ends that is at most such a part of one: few nodes, nearly equal shards.
+# A number of shards that is no power of two ends them at nodes that are at most such a part of one:
+# few nodes, nearly equal shards.
 _FINENESS = 16
 
 Matrix = NDArray[np.float64]
 
 
 class PartialSum(NamedTuple):
-    """Sum over the chunks from ``place << level`` to ``(place + 1) << level``."""
+    """Sum over the chunks from ``start`` to ``end``, which are a node of the tree."""
 
-    level: int
-    place: int
+    start: int
+    end: int
     value: Matrix
 
 
-def add_up(parts: Iterable[Sequence[Any]]) -> list[PartialSum]:
-    """The highest nodes of neighbouring parts, which come in order."""
-    stack: list[PartialSum] = []
-    for level, place, value in parts:
-        node = PartialSum(level, place, value)
-        while stack and _are_siblings(stack[-1], node):
-            left = stack.pop()
-            node = PartialSum(node.level + 1, node.place >> 1, left.value + node.value)
-        stack.append(node)
-    return stack
+def partial_sums(
+    n_chunks: int, share: tuple[int, int], of_chunk: Callable[[int], Matrix]
+) -> list[PartialSum]:
+    """The highest nodes within a share of the chunks; chunks are asked for in order.
 
+    As many sums are held at a time as the tree has levels.
+    """
 
-def _are_siblings(left: PartialSum, right: PartialSum) -> bool:
-    return left.level == right.level and left.place + 1 == right.place and left.place % 2 == 0
+    def summed(start: int, end: int) -> Matrix:
+        if end - start == 1:
+            return of_chunk(start)
+        middle = (start + end) // 2
+        return summed(start, middle) + summed(middle, end)
+
+    first, stop = share
+    found: list[PartialSum] = []
+
+    def descend(start: int, end: int) -> None:
+        if first <= start and end <= stop:
+            found.append(PartialSum(start, end, summed(start, end)))
+        elif start < stop and first < end:
+            middle = (start + end) // 2
+            descend(start, middle)
+            descend(middle, end)
+
+    descend(0, n_chunks)
+    return found
 
 
 def total(parts: Iterable[Sequence[Any]]) -> Matrix:
-    """The sum over all chunks, whose parts come in order from the first chunk on."""
-    highest = add_up(parts)
-    found = highest[-1].value
-    # Which nodes are left over depends on the number of chunks alone.
-    for node in reversed(highest[:-1]):
-        found = node.value + found
-    return found
+    """The sum over all chunks, of which every one is in one of the parts."""
+    known = {(start, end): value for start, end, value in parts}
+
+    def summed(start: int, end: int) -> Matrix:
+        value: Matrix | None = known.get((start, end))
+        if value is not None:
+            return value
+        middle = (start + end) // 2
+        return summed(start, middle) + summed(middle, end)
+
+    return summed(0, max(end for _, end in known))
 
 
 def shares_of_rows(n: int, n_shards: int, chunk: int = CHUNK) -> list[tuple[int, int]]:
     """First row and end of each shard: nearly equal, and at ends of high nodes.
 
-    There are fewer shards where there are fewer chunks.
+    Of a power of two each is one node. There are fewer shards where there are fewer chunks.
     """
     n_chunks = -(-n // chunk)
-    unit = 1
-    while 2 * unit * n_shards * _FINENESS <= n_chunks:
-        unit *= 2
-    n_units = -(-n_chunks // unit)
-    n_shards = min(n_shards, n_units)
-    ends = [(at * n_units // n_shards) * unit * chunk for at in range(n_shards + 1)]
-    return [(start, min(end, n)) for start, end in pairwise(ends)]
+    n_shards = min(n_shards, n_chunks)
+    ends = [0, n_chunks]
+    power_of_two = n_shards & (n_shards - 1) == 0
+    wanted = n_shards if power_of_two else min(_FINENESS * n_shards, n_chunks)
+    while len(ends) - 1 < wanted:
+        # Halves of what is one chunk are it and nothing.
+        ends = sorted({*ends, *((start + end) // 2 for start, end in pairwise(ends))})
+    n_nodes = len(ends) - 1
+    cuts = [ends[at * n_nodes // n_shards] * chunk for at in range(n_shards + 1)]
+    return [(start, min(end, n)) for start, end in pairwise(cuts)]

@@ -5,6 +5,10 @@ no earlier one that counts has one of its clusters. What it can do is to part or
 clusters, so that whom it keeps out is the same before and after: given the pairs, the moves are
 those of disjoint sets of rows, one after the other, and all are launched by the same passes.
 
+Of the two sides of a pair shards sum one; the other is what is left of the pair's clusters, whose
+sums are known. That which was smaller in the pass before is summed: what is left of large numbers
+is large.
+
 Each is the launched split-merge of :mod:`~weald.mcmc.sub_cluster.subc`. The sides begin from how
 well either anchor predicts a row; sweeps of [weights, parameters, all sides at once] follow; the
 last sides are the proposal, and their probability given the last parameters enters the ratio. A
@@ -21,14 +25,25 @@ from numpy.typing import NDArray
 
 from weald.mcmc.conditional.labels import log_coin, log_marginals
 from weald.mcmc.sub_cluster.launched_sides import log_launched_ratio
+from weald.treecore.family.interface.base import Family, workspace
 from weald.treecore.family.parameter_draws import draw_parameters
 from weald.treecore.family.totals import add_observations, empty_totals
-from weald.treecore.partition.partition import Model
+from weald.treecore.partition.partition import Model, make_atoms
 from weald.treecore.prior.base import Seating
 
+from .counter import RowKey, uniforms
 from .passes import Contest, Counts, Matrix
 
-__all__ = ["LaunchedMove", "Launches", "draw_pairs", "first_odds", "next_odds", "open_launches"]
+__all__ = [
+    "LaunchedMove",
+    "Launches",
+    "draw_pairs",
+    "first_odds",
+    "gains",
+    "next_odds",
+    "open_launches",
+    "statistics_of_rows",
+]
 
 # Of the sides' weights while a launch runs; any constant is exact.
 _SIDE_SHAPE = 0.5
@@ -57,6 +72,11 @@ class Launches(NamedTuple):
     def is_split(self) -> NDArray[np.bool_]:
         """Whether a pair's cluster is to be split (p)."""
         return np.asarray(self.clusters[:, 0] == self.clusters[:, 1])
+
+    def wholes(self, sums: Matrix) -> Matrix:
+        """Statistics (p, m) of both sides of each pair, by those (k, m) of the clusters."""
+        one, other = sums[self.clusters[:, 0]], sums[self.clusters[:, 1]]
+        return np.where(self.is_split[:, None], one, one + other)
 
     def contest(self, k: int, odds: Matrix, *, last: bool) -> Contest:
         """What the rows of k clusters need to draw their sides; the ``last`` may be forced."""
@@ -87,47 +107,49 @@ class LaunchedMove(NamedTuple):
         return log_coin(rng) < ratio
 
 
-def draw_pairs(rng: Generator, n: int, n_pairs: int) -> list[Counts]:
-    """For each pair a row of n and the others of which one will be the second, all different."""
+def draw_pairs(key: RowKey, n: int, n_pairs: int) -> list[Counts]:
+    """For each pair a row of n > 1, and the others of which one will be the second.
+
+    Whoever has the key draws the same ones. A row may be among the others twice.
+    """
+    sizes = [1 + _CANDIDATES[at % len(_CANDIDATES)] for at in range(n_pairs)]
+    drawn = np.empty(sum(sizes))
+    uniforms(key, np.arange(drawn.size), drawn)
     found = []
-    for at in range(n_pairs):
-        n_candidates = min(_CANDIDATES[at % len(_CANDIDATES)], n - 1)
-        found.append(rng.choice(n, size=n_candidates + 1, replace=False, shuffle=True))
+    for each in np.split(drawn, np.cumsum(sizes)[:-1]):
+        first = min(int(each[0] * n), n - 1)
+        others = np.minimum((each[1:] * (n - 1)).astype(np.int64), n - 2)
+        found.append(np.append(first, others + (others >= first)))
     return found
 
 
-def open_launches(
-    model: Model, drawn: list[Counts], values: list[Matrix], labels: list[Counts]
-) -> tuple[Launches, Matrix]:
-    """The pairs that count, with statistics (p, 2, m) of their anchors, of what was drawn.
-
-    ``values`` and ``labels`` are those of the drawn rows.
-    """
-    taken: set[int] = set()
-    anchors, clusters, statistics = [], [], []
-    for rows, own, label in zip(drawn, values, labels, strict=True):
-        observed = _statistics(model, own)
-        second = 1 + _most_alike(model, observed)
-        ends = {int(label[0]), int(label[second])}
-        if taken & ends:
-            continue
-        taken |= ends
-        anchors.append(rows[[0, second]])
-        clusters.append(label[[0, second]])
-        statistics.append(observed[[0, second]])
-    return Launches(np.array(anchors), np.array(clusters, np.int64)), np.array(statistics)
+def gains(family: Family, first: Matrix, others: Matrix) -> Matrix:
+    """What each of some rows (r, d) gains by being in one cluster with the ``first`` (d)."""
+    alone = statistics_of_rows(family, np.vstack([first, others]))
+    work = workspace(family)
+    size = np.ones(others.shape[0], dtype=np.int64)
+    together = make_atoms(family, alone[1:] + alone[0], size, work).log_marginal
+    return np.asarray(together - make_atoms(family, alone[1:], size, work).log_marginal)
 
 
-def _statistics(model: Model, values: Matrix) -> Matrix:
-    rows: Matrix = empty_totals(model.family, values.shape[0])
-    add_observations(model.family, values, np.arange(values.shape[0]), rows)
+def statistics_of_rows(family: Family, values: Matrix) -> Matrix:
+    """Statistics (r, m) of single rows (r, d)."""
+    rows: Matrix = empty_totals(family, values.shape[0])
+    add_observations(family, values, np.arange(values.shape[0]), rows)
     return rows
 
 
-def _most_alike(model: Model, observed: Matrix) -> int:
-    """Which of the rows but the first gains most by being in one cluster with it."""
-    together = log_marginals(model, observed[1:] + observed[0])
-    return int(np.argmax(together - log_marginals(model, observed[1:])))
+def open_launches(anchors: Counts, labels: Counts) -> tuple[Launches, Counts]:
+    """Which of some pairs with these rows (q, 2) and labels (q, 2) count, and their places (p)."""
+    taken: set[int] = set()
+    counting = []
+    for at, ends in enumerate(labels.tolist()):
+        if not taken.isdisjoint(ends):
+            continue
+        taken.update(ends)
+        counting.append(at)
+    which = np.array(counting)
+    return Launches(anchors[which], labels[which].astype(np.int64)), which
 
 
 def first_odds(rng: Generator, model: Model, statistics: Matrix) -> Matrix:

@@ -5,8 +5,8 @@ statistics, sums over chunks as :mod:`~weald.mcmc.sharded.fixed_order` has them,
 rows are.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,9 @@ from weald.treecore.family.interface.base import Family, spec_of, statistics_wid
 from weald.treecore.family.totals import add_observations
 
 from .counter import RowKey
-from .fixed_order import PartialSum, add_up
+from .fixed_order import PartialSum, partial_sums
+from .launches import Launches, draw_pairs, gains
 from .passes import (
-    Contest,
     Counts,
     Matrix,
     Places,
@@ -27,16 +27,18 @@ from .passes import (
     held_rows,
 )
 
-__all__ = ["COMMANDS", "SHOWN", "LabelKeeper", "RowShard", "Shards", "hash_of_draws"]
+__all__ = ["COMMANDS", "SHOWN", "LabelKeeper", "Place", "RowShard", "Shards", "hash_of_draws"]
 
 # What is kept under this number in place of a sweep's is the item of each row.
 SHOWN = -1
 COMMANDS = frozenset(
     {
         *("begin", "draw_labels", "draw_sides", "fault", "finish", "gather", "held", "items"),
-        *("mark", "marked", "settle", "sum_labels"),
+        *("launch", "mark", "marked", "propose_sides", "seconds", "settle", "sum_labels"),
     }
 )
+# Rows of which something is made in memory at a time.
+_AT_A_TIME = 1 << 18
 
 Draws = NDArray[np.int32]
 
@@ -64,51 +66,106 @@ class LabelKeeper(Protocol):
         """Forget them, if they are there."""
         ...
 
+    def scratch(self, n: int, dtype: type[np.generic]) -> NDArray[Any]:
+        """Room for n numbers, all 0, that is gone with the process; memory, or as good as that."""
+        ...
 
-class RowShard:
-    """The rows from ``first`` on, of which ``values`` (n, d) may be a memory map.
 
-    ``chunk`` is the number of rows that are summed as one, and divides ``first``.
+class Place(NamedTuple):
+    """Where a shard's rows lie: its ``first`` row of ``n`` in all, and the rows of a ``chunk``.
+
+    What is summed as one is a chunk, which divides ``first``.
     """
 
-    def __init__(
-        self, family: Family, values: Matrix, first: int, chunk: int, keeper: LabelKeeper
-    ) -> None:
+    first: int
+    n: int
+    chunk: int
+
+
+class RowShard:
+    """Some rows, of which ``values`` (n, d) may be a memory map, at their place."""
+
+    def __init__(self, family: Family, values: Matrix, place: Place, keeper: LabelKeeper) -> None:
         self._family = family
         self._values = values
-        self._first = first
-        self._chunk = chunk
+        self._place = place
+        self._first = place.first
         self._keeper = keeper
         self._width = int(statistics_width(family))
         n = values.shape[0]
-        self._labels = np.zeros(n, dtype=np.int32)
-        self._drawn = np.zeros(n, dtype=np.int32)
-        self._side = np.zeros(n, dtype=np.int8)
+        self._labels: Places = keeper.scratch(n, np.int32)
+        self._drawn: Places = keeper.scratch(n, np.int32)
+        self._side: NDArray[np.int8] = keeper.scratch(n, np.int8)
+        nobody = np.empty((0, 2), dtype=np.int64)
+        self._launches = 0, Launches(nobody, nobody)
 
-    def _parts(self) -> Iterator[tuple[slice, int, int, Matrix]]:
-        """Rows of a chunk, its place among all chunks, its first row and its values."""
-        for start in range(0, self._values.shape[0], self._chunk):
-            part = slice(start, start + self._chunk)
-            first = self._first + start
-            # Labels of a memory map are read through a plain array, which compiles once.
-            yield part, first // self._chunk, first, np.asarray(self._values[part], np.float64)
+    def _part(self, at: int) -> tuple[slice, int, Matrix]:
+        """Of the chunk at a place among all: rows, its first row, and values."""
+        first = at * self._place.chunk
+        part = slice(first - self._first, first - self._first + self._place.chunk)
+        # Labels of a memory map are read through a plain array, which compiles once.
+        return part, first, np.asarray(self._values[part], np.float64)
+
+    def _chunks(self) -> tuple[int, int]:
+        """First of the chunks that are here, and their end."""
+        chunk = self._place.chunk
+        return self._first // chunk, -(-(self._first + self._values.shape[0]) // chunk)
+
+    def _summed(self, of_chunk: Callable[[int], Matrix]) -> list[PartialSum]:
+        return partial_sums(-(-self._place.n // self._place.chunk), self._chunks(), of_chunk)
+
+    def _slices(self) -> Iterator[slice]:
+        """All rows, so many at a time that what is made of them fits anywhere."""
+        for start in range(0, self._values.shape[0], _AT_A_TIME):
+            yield slice(start, min(start + _AT_A_TIME, self._values.shape[0]))
 
     def fault(self) -> tuple[int, str] | None:
         """The first row that the family cannot take, and why."""
         validate = spec_of(self._family).validate
-        for _, _, first, values in self._parts():
+        for at in range(*self._chunks()):
+            _, first, values = self._part(at)
             found = validate(self._family, values)
             if found is not None:
                 return first + found[0], found[1]
         return None
 
+    def _here(self, rows: Counts) -> Counts:
+        """Where those of the rows that are here stand among them."""
+        end = self._first + self._values.shape[0]
+        return np.flatnonzero((rows >= self._first) & (rows < end))
+
     def gather(self, rows: Counts) -> tuple[Counts, Matrix, Places]:
         """Those of the rows that are here: where they stand in ``rows``, values, labels."""
-        inside = np.flatnonzero(
-            (rows >= self._first) & (rows < self._first + self._values.shape[0])
-        )
+        inside = self._here(rows)
         at = rows[inside] - self._first
         return inside, np.asarray(self._values[at], np.float64), self._labels[at]
+
+    def seconds(self, key: RowKey, firsts: Matrix) -> tuple[Counts, Counts, Matrix, Matrix, Places]:
+        """For pairs of which the first row has the values ``firsts`` (p, d), the best second here.
+
+        Which pair, where it stands among those that were drawn, its gain, its values, its label.
+        Gains are those under the base measure that the shard was given, which never changes.
+        """
+        pairs, places, gained, here = [], [], [], []
+        for pair, rows in enumerate(draw_pairs(key, self._place.n, firsts.shape[0])):
+            inside = self._here(rows[1:])
+            if inside.size == 0:
+                continue
+            at = rows[1:][inside] - self._first
+            gain = gains(self._family, firsts[pair], np.asarray(self._values[at], np.float64))
+            best = int(np.argmax(gain))
+            pairs.append(pair)
+            places.append(int(inside[best]))
+            gained.append(float(gain[best]))
+            here.append(int(at[best]))
+        at = np.array(here, dtype=np.int64)
+        return (
+            np.array(pairs, dtype=np.int64),
+            np.array(places, dtype=np.int64),
+            np.array(gained),
+            np.asarray(self._values[at], np.float64),
+            self._labels[at],
+        )
 
     def begin(self, sweep: int) -> None:
         """Go to the labels after a sweep; after sweep 0, where all rows are in one cluster."""
@@ -117,67 +174,108 @@ class RowShard:
         else:
             self._labels[:] = self._keeper.load(sweep)
 
-    def held(self, k: int, key: RowKey) -> tuple[Matrix, Counts]:
-        """For each of k clusters the smallest number of a row here, and that row or -1."""
+    def held(self, k: int, key: RowKey) -> Counts:
+        """For each of k clusters the row here with the smallest number, or -1."""
         least, found = np.ones(k), np.full(k, -1, dtype=np.int64)
         held_rows(self._first, self._labels, key, least, found)
-        return least, found
+        return found
 
-    def draw_labels(self, choices: Sequence[Any], key: RowKey) -> list[PartialSum]:
-        """Draw a label for each row, beside the present ones; sums (c, m) by column."""
-        among = RowChoices(*choices)
-        shape = (among.owner.shape[0], self._width)
+    def draw_labels(
+        self, owner: Places, ends: Places, natural: Matrix, held: Counts, key: RowKey
+    ) -> list[PartialSum]:
+        """Draw a label for each row, beside the present ones; sums (c, m) by column.
 
-        def summed() -> Iterator[PartialSum]:
-            for part, place, first, values in self._parts():
-                sums = np.zeros(shape)
-                rows = values, first, self._labels[part]
-                draw_labels_of_rows(self._family, *rows, among, key, self._drawn[part], sums)
-                yield PartialSum(0, place, sums)
+        Parameters
+        ----------
+        owner : int32 (c)
+            The cluster of each column.
+        ends : int32 (g)
+            Where the columns of each super-cluster end.
+        natural : (m, c)
+        held : int64 (k)
+            See :class:`~weald.mcmc.sharded.passes.RowChoices`. Rows of clusters that own no column
+            stay.
+        key : RowKey
+        """
+        among = _choices(owner.astype(np.int64), ends.astype(np.int64), natural, held)
+        shape = (owner.shape[0], self._width)
 
-        return add_up(summed())
+        def of_chunk(at: int) -> Matrix:
+            part, first, values = self._part(at)
+            sums = np.zeros(shape)
+            rows = values, first, self._labels[part]
+            draw_labels_of_rows(self._family, *rows, among, key, self._drawn[part], sums)
+            return sums
+
+        return self._summed(of_chunk)
 
     def settle(self, accepted: NDArray[np.bool_]) -> None:
         """Let the rows of these clusters (k) go where they were drawn to."""
-        np.copyto(self._labels, self._drawn, where=accepted[self._labels])
+        for part in self._slices():
+            labels = self._labels[part]
+            np.copyto(labels, self._drawn[part], where=accepted[labels])
 
-    def draw_sides(self, contest: Sequence[Any], key: RowKey) -> list[PartialSum]:
-        """Draw sides; sums (2p, m + 1) of :func:`~weald.mcmc.sharded.passes.draw_sides_of_rows`."""
-        between = Contest(*contest)
-        shape = (2 * between.odds.shape[0], self._width + 1)
+    def launch(self, k: int, anchors: Counts, clusters: Places) -> None:
+        """Let the rows of these clusters (p, 2) of the k that there are draw sides from now on."""
+        self._launches = k, Launches(anchors, clusters.astype(np.int64))
 
-        def summed() -> Iterator[PartialSum]:
-            for part, place, first, values in self._parts():
-                sums = np.zeros(shape)
-                rows = values, first, self._labels[part]
-                draw_sides_of_rows(self._family, *rows, between, key, self._side[part], sums)
-                yield PartialSum(0, place, sums)
+    def draw_sides(self, odds: Matrix, key: RowKey, wanted: Places) -> list[PartialSum]:
+        """Draw sides by odds (p, m); statistics (s, m) of those ``wanted`` (s), laid flat.
 
-        return add_up(summed())
+        ``wanted`` are places among the sides, two of each pair.
+        """
+        drawn = self._sides(odds, key, last=False)
+        return [each._replace(value=each.value[wanted, :-1].reshape(-1)) for each in drawn]
 
-    def finish(self, sweep: int, target: Counts, dropped: Sequence[int]) -> None:
+    def propose_sides(self, odds: Matrix, key: RowKey, wanted: Places) -> list[PartialSum]:
+        """Like ``draw_sides``, but clusters that are to be joined are forced to their sides.
+
+        Behind the statistics is the log probability of all sides, for each pair (p).
+        """
+        drawn = self._sides(odds, key, last=True)
+        return [
+            each._replace(value=np.append(each.value[wanted, :-1], each.value[::2, -1]))
+            for each in drawn
+        ]
+
+    def _sides(self, odds: Matrix, key: RowKey, *, last: bool) -> list[PartialSum]:
+        """Sums (2p, m + 1) of :func:`~weald.mcmc.sharded.passes.draw_sides_of_rows`."""
+        k, launches = self._launches
+        between = launches.contest(k, odds, last=last)
+        shape = (2 * odds.shape[0], self._width + 1)
+
+        def of_chunk(at: int) -> Matrix:
+            part, first, values = self._part(at)
+            sums = np.zeros(shape)
+            rows = values, first, self._labels[part]
+            draw_sides_of_rows(self._family, *rows, between, key, self._side[part], sums)
+            return sums
+
+        return self._summed(of_chunk)
+
+    def finish(self, sweep: int, target: Places, dropped: Sequence[int]) -> None:
         """Give rows of cluster k on side s the label ``target[k, s]``, and keep these labels.
 
         ``dropped`` are sweeps whose labels nobody will ask for again.
         """
-        self._labels[:] = np.where(
-            self._side == 1, target[self._labels, 1], target[self._labels, 0]
-        )
+        for part in self._slices():
+            second = (self._side[part] == 1).astype(np.int8)
+            self._labels[part] = target[self._labels[part], second]
         self._keeper.save(sweep, self._labels)
         for each in dropped:
             self._keeper.drop(each)
 
     def sum_labels(self, sweep: int, number: Counts, k: int) -> list[PartialSum]:
         """Statistics (k, m) of what ``number`` makes of the labels after a sweep."""
-        labels = number[self._keeper.load(sweep)]
+        labels = self._keeper.load(sweep)
 
-        def summed() -> Iterator[PartialSum]:
-            for part, place, _, values in self._parts():
-                sums = np.zeros((k, self._width))
-                add_observations(self._family, values, labels[part], sums)
-                yield PartialSum(0, place, sums)
+        def of_chunk(at: int) -> Matrix:
+            part, _, values = self._part(at)
+            sums = np.zeros((k, self._width))
+            add_observations(self._family, values, number[labels[part]], sums)
+            return sums
 
-        return add_up(summed())
+        return self._summed(of_chunk)
 
     def items(self, sweeps: Sequence[int], most: int) -> tuple[Draws, Counts, Counts] | None:
         """What no draw divides: labels (t) after the sweeps, rows, and the first row, of each.
@@ -185,26 +283,56 @@ class RowShard:
         None where there are more than ``most``, or the hash of two is the same.
         """
         draws = [self._keeper.load(sweep) for sweep in sweeps]
-        _, first, item = np.unique(hash_of_draws(draws), return_index=True, return_inverse=True)
-        alike = all((draw[first][item] == draw).all() for draw in draws)
-        if first.size > most or not alike:
-            return None
-        counts = np.bincount(item)
+        hashed = np.empty(0, dtype=np.uint64)
+        first, counts = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        for part in self._slices():
+            own, at, number = np.unique(
+                hash_of_draws([draw[part] for draw in draws]),
+                return_index=True,
+                return_counts=True,
+            )
+            # Of those that were seen before the first row stays.
+            every = np.concatenate([hashed, own])
+            hashed, oldest, item = np.unique(every, return_index=True, return_inverse=True)
+            first = np.concatenate([first, at + part.start])[oldest]
+            weights = np.concatenate([counts, number])
+            counts = np.bincount(item, weights=weights).astype(np.int64)
+            if first.size > most:
+                return None
         labels = np.array([draw[first] for draw in draws], dtype=np.int32).T
-        return labels, counts.astype(np.int64), first + self._first
+        for part in self._slices():
+            own_draws = [draw[part] for draw in draws]
+            item = np.searchsorted(hashed, hash_of_draws(own_draws))
+            if not all((labels[item, t] == own).all() for t, own in enumerate(own_draws)):
+                return None
+        return labels, counts, first + self._first
 
     def mark(self, sweeps: Sequence[int], items: Draws) -> None:
         """Keep for each row its place among ``items`` (i, t)."""
         known = hash_of_draws(list(items.T))
         order = np.argsort(known)
-        hashed = hash_of_draws([self._keeper.load(sweep) for sweep in sweeps])
-        found = order[np.searchsorted(known, hashed, sorter=order)]
-        self._keeper.save(SHOWN, found.astype(np.int32))
+        draws = [self._keeper.load(sweep) for sweep in sweeps]
+        for part in self._slices():
+            hashed = hash_of_draws([draw[part] for draw in draws])
+            self._drawn[part] = order[np.searchsorted(known, hashed, sorter=order)]
+        self._keeper.save(SHOWN, self._drawn)
 
     def marked(self, start: int, stop: int) -> Places:
         """The places of those rows from ``start`` to ``stop`` that are here."""
         first, end = max(start - self._first, 0), max(stop - self._first, 0)
         return self._keeper.load(SHOWN)[first:end]
+
+
+def _choices(owner: Counts, ends: Counts, natural: Matrix, held: Counts) -> RowChoices:
+    """Rows choose among all columns of the super-cluster that theirs has a column in."""
+    k = held.shape[0]
+    start, stop = np.full(k, -1, dtype=np.int64), np.full(k, -1, dtype=np.int64)
+    sizes = np.diff(ends, prepend=0)
+    # At the very start there are columns of clusters that no row is in yet.
+    there = owner < k
+    start[owner[there]] = np.repeat(ends - sizes, sizes)[there]
+    stop[owner[there]] = np.repeat(ends, sizes)[there]
+    return RowChoices(start, stop, owner, natural, held)
 
 
 def hash_of_draws(draws: Sequence[Places]) -> NDArray[np.uint64]:

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
-from numpy.typing import NDArray
 
 from weald.mcmc.conditional.labels import draw_log_weights, within_reach
 from weald.mcmc.hyperparameters.learner import Learner
@@ -29,10 +28,18 @@ from weald.treecore.family.parameter_draws import draw_parameters
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior.base import PartitionPrior
 
-from .counter import row_key
+from .counter import RowKey, row_key, uniforms
 from .fixed_order import total
-from .launches import LaunchedMove, Launches, draw_pairs, first_odds, next_odds, open_launches
-from .passes import Counts, Matrix, RowChoices
+from .launches import (
+    LaunchedMove,
+    Launches,
+    draw_pairs,
+    first_odds,
+    next_odds,
+    open_launches,
+    statistics_of_rows,
+)
+from .passes import Counts, Matrix
 from .shard import Shards
 
 __all__ = ["MOVES", "ShardedPlan", "ShardedState", "begun", "gathered", "swept"]
@@ -40,7 +47,7 @@ __all__ = ["MOVES", "ShardedPlan", "ShardedState", "begun", "gathered", "swept"]
 MOVES = ("labels", "split", "merge")
 
 # Stages of a sweep, each with numbers of its own for a row.
-_HELD, _LABELS, _SIDES = 0, 1, 2
+_HELD, _LABELS, _PAIRS, _SIDES = 0, 1, 2, 3
 # Clusters that one sweep may add, for which priors are tabulated.
 _ROOM = 64
 
@@ -115,14 +122,12 @@ def begun(shards: Shards, state: ShardedState, sample: Matrix) -> ShardedState:
     log_weights = np.log(rng.gamma(sample[:, 0]))
     natural = draw_parameters(state.family, sample, rng).natural
     natural[:, 0] += log_weights
-    every = np.arange(k)
-    one, end = np.zeros(1, dtype=np.int64), np.array([k])
-    columns = np.ascontiguousarray(natural.T)
-    choices = RowChoices(one, end, every, columns, np.array([-1]))
-    sums = total(_joined(shards.ask("draw_labels", choices, row_key(state.seed, 0, _LABELS))))
+    # Of the one cluster that there is nobody is held.
+    choices = (np.arange(k), np.array([k]), natural, np.array([-1]))
+    sums = _drawn_labels(shards, choices, row_key(state.seed, 0, _LABELS))
     shards.ask("settle", np.array([True]))
     kept = np.flatnonzero(sums[:, 0] > 0.0)
-    target = np.zeros((k, 2), dtype=np.int64)
+    target = np.zeros((k, 2), dtype=np.int32)
     target[kept] = np.arange(kept.size)[:, None]
     shards.ask("finish", 1, target, [])
     return replace(state, sweep=1, sums=sums[kept])
@@ -148,7 +153,7 @@ def swept(
     target = np.repeat(np.arange(sums.shape[0])[:, None], 2, axis=1)
     if plan.pairs > 0 and state.n > 1:
         sums, target = _splits_and_merges(rng, shards, replace(state, sums=sums), plan, tally)
-    shards.ask("finish", state.sweep + 1, target, list(dropped))
+    shards.ask("finish", state.sweep + 1, target.astype(np.int32), list(dropped))
     return replace(state, sweep=state.sweep + 1, sums=sums, tally=tally)
 
 
@@ -172,30 +177,34 @@ def _labels(
     owner = shared[np.argsort(group[shared], kind="stable")]
     if owner.size == 0:
         return state.sums
-    groups, begins, ends = _runs(group[owner])
-    start, stop = np.full(k, -1, dtype=np.int64), np.full(k, -1, dtype=np.int64)
-    start[owner], stop[owner] = begins[groups], ends[groups]
+    ends = np.append(np.flatnonzero(np.diff(group[owner])) + 1, owner.size)
+    groups = np.repeat(np.arange(ends.size), np.diff(ends, prepend=0))
     natural = drawn.natural[owner]
     natural[:, 0] += log_weights[owner]
     held = _held(shards, k, row_key(state.seed, state.sweep, _HELD))
-    columns = np.ascontiguousarray(natural.T)
-    choices = RowChoices(start, stop, owner, columns, held)
     key = row_key(state.seed, state.sweep, _LABELS)
-    found = total(_joined(shards.ask("draw_labels", choices, key)))
+    found = _drawn_labels(shards, (owner, ends, natural, held), key)
     return _accepted(rng, shards, state, (owner, groups, found), tally)
 
 
-def _runs(values: NDArray[np.int64]) -> tuple[Counts, Counts, Counts]:
-    """For each of sorted values the number of its run; where the runs begin and end."""
-    begins = np.flatnonzero(np.diff(values, prepend=-1))
-    ends = np.append(begins[1:], values.size)
-    return np.repeat(np.arange(begins.size), ends - begins), begins, ends
+def _drawn_labels(
+    shards: Shards, choices: tuple[Counts, Counts, Matrix, Counts], key: RowKey
+) -> Matrix:
+    """Statistics (c, m) of labels drawn by owner (c), ends (g), natural (c, m) and held (k)."""
+    owner, ends, natural, held = choices
+    columns = np.ascontiguousarray(natural.T)
+    sent = (owner.astype(np.int32), ends.astype(np.int32), columns, held)
+    return total(_joined(shards.ask("draw_labels", *sent, key)))
 
 
-def _held(shards: Shards, k: int, key: NDArray[np.uint64]) -> Counts:
-    least, rows = zip(*shards.ask("held", k, key), strict=True)
-    every = np.stack(rows)
-    return np.asarray(every[np.argmin(np.stack(least), axis=0), np.arange(k)])
+def _held(shards: Shards, k: int, key: RowKey) -> Counts:
+    """The row of each cluster with the smallest number, which anybody can draw again."""
+    rows = np.stack(shards.ask("held", k, key))
+    drawn = np.empty(rows.size)
+    uniforms(key, rows.reshape(-1), drawn)
+    # A number is below 1, so that no row comes after every row.
+    least = np.argmin(np.where(rows >= 0, drawn.reshape(rows.shape), 1.0), axis=0)
+    return np.asarray(rows[least, np.arange(k)])
 
 
 def _accepted(
@@ -228,30 +237,68 @@ def _splits_and_merges(
 ) -> tuple[Matrix, Counts]:
     """Launch, propose and decide; returns statistics, and the label of both sides of clusters."""
     model = state.model()
-    drawn = draw_pairs(rng, state.n, plan.pairs)
-    values, labels = gathered(shards, np.concatenate(drawn))
-    ends = np.cumsum([rows.size for rows in drawn])[:-1]
-    launches, anchors = open_launches(model, drawn, np.split(values, ends), np.split(labels, ends))
+    launches, anchors = _launched(shards, state, plan)
+    k = state.sums.shape[0]
+    shards.ask("launch", k, launches.anchors, launches.clusters.astype(np.int32))
     odds = first_odds(rng, model, anchors)
+    asked = np.ones(launches.clusters.shape[0], dtype=np.int64)
     for stage in range(plan.launch + 1):
-        sides = _sides(shards, state, launches, odds, stage, last=False)
-        odds = next_odds(rng, model, sides[:, :-1])
-    sides = _sides(shards, state, launches, odds, plan.launch + 1, last=True)
-    return _decided(rng, state, model, launches, sides, tally)
+        sides, _ = _sides(shards, state, launches, (odds, asked, stage), last=False)
+        odds = next_odds(rng, model, sides)
+        asked = np.argmin(sides[:, 0].reshape(-1, 2), axis=1)
+    proposed = _sides(shards, state, launches, (odds, asked, plan.launch + 1), last=True)
+    return _decided(rng, state, model, launches, proposed, tally)
+
+
+def _launched(shards: Shards, state: ShardedState, plan: ShardedPlan) -> tuple[Launches, Matrix]:
+    """The pairs that count, and the statistics (p, 2, m) of their anchors.
+
+    Of the candidates for a second row each shard says which it has that is best, and that one only.
+    """
+    key = row_key(state.seed, state.sweep, _PAIRS)
+    drawn = draw_pairs(key, state.n, plan.pairs)
+    values, labels = gathered(shards, np.array([rows[0] for rows in drawn]))
+    best = [(-np.inf, 0)] * plan.pairs
+    seconds, second_labels = np.empty_like(values), np.empty_like(labels)
+    for pairs, places, gained, own, label in shards.ask("seconds", key, values):
+        for at, pair in enumerate(pairs.tolist()):
+            # Of those that are alike the first counts, whoever has it.
+            candidate = (float(gained[at]), -int(places[at]))
+            if candidate > best[pair]:
+                best[pair] = candidate
+                seconds[pair], second_labels[pair] = own[at], label[at]
+    anchors = np.array([[rows[0], rows[1 - at]] for rows, (_, at) in zip(drawn, best, strict=True)])
+    launches, counting = open_launches(anchors, np.stack([labels, second_labels], axis=1))
+    both = np.stack([values[counting], seconds[counting]], axis=1)
+    statistics = statistics_of_rows(state.family, both.reshape(-1, values.shape[1]))
+    return launches, statistics.reshape(counting.size, 2, -1)
 
 
 def _sides(
     shards: Shards,
     state: ShardedState,
     launches: Launches,
-    odds: Matrix,
-    stage: int,
+    drawing: tuple[Matrix, Counts, int],
     *,
     last: bool,
-) -> Matrix:
-    contest = launches.contest(state.sums.shape[0], odds, last=last)
+) -> tuple[Matrix, Matrix]:
+    """Statistics (2p, m) of both sides, and in the ``last`` pass the log probability of each (p).
+
+    ``drawing`` are the odds, the side of each pair that is summed, and the stage. Clusters that the
+    last pass forces to be sides have the sums that they have.
+    """
+    odds, asked, stage = drawing
+    m = state.sums.shape[1]
+    found = state.sums[launches.clusters]
+    pairs = np.flatnonzero(launches.is_split) if last else np.arange(asked.size)
+    wanted = (2 * pairs + asked[pairs]).astype(np.int32)
     key = row_key(state.seed, state.sweep, _SIDES + stage)
-    return total(_joined(shards.ask("draw_sides", contest, key)))
+    command = "propose_sides" if last else "draw_sides"
+    sent = total(_joined(shards.ask(command, odds, key, wanted)))
+    summed, log_q = sent[: pairs.size * m].reshape(-1, m), sent[pairs.size * m :]
+    found[pairs, asked[pairs]] = summed
+    found[pairs, 1 - asked[pairs]] = launches.wholes(state.sums)[pairs] - summed
+    return found.reshape(-1, m), log_q
 
 
 def _decided(
@@ -259,16 +306,16 @@ def _decided(
     state: ShardedState,
     model: Model,
     launches: Launches,
-    sides: Matrix,
+    proposed: tuple[Matrix, Matrix],
     tally: Matrix,
 ) -> tuple[Matrix, Counts]:
     """Accept or not, one pair after the other, and number the clusters that there are then."""
     k = n_clusters = state.sums.shape[0]
+    sides, log_q = proposed
     sums, joined = list(state.sums), np.arange(k)
     target = np.repeat(np.arange(k)[:, None], 2, axis=1)
     for at, (one, other) in enumerate(launches.clusters.tolist()):
-        both = sides[2 * at : 2 * at + 2]
-        move = LaunchedMove(one == other, both[:, :-1], float(both[0, -1]))
+        move = LaunchedMove(one == other, sides[2 * at : 2 * at + 2], float(log_q[at]))
         ratio = move.log_ratio(model, model.seating, n_clusters)
         accepted = move.is_accepted(rng, ratio)
         tally[1 if move.is_split else 2] += 1.0, float(accepted), ratio

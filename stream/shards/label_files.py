@@ -1,6 +1,9 @@
 """A shard's labels after each sweep, which outlive its process."""
 
+import os
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +26,8 @@ class LabelFiles:
 
     def save(self, sweep: int, labels: NDArray[np.int32]) -> None:
         """Keep the labels after a sweep."""
-        part = self._folder / "labels.part"
+        # One that lost its coordinator may still write while its successor does.
+        part = self._folder / f"labels{os.getpid()}.part"
         with part.open("wb") as file:
             np.save(file, labels, allow_pickle=False)
         part.replace(self._path(sweep))
@@ -36,3 +40,14 @@ class LabelFiles:
     def drop(self, sweep: int) -> None:
         """Forget them, if they are there."""
         self._path(sweep).unlink(missing_ok=True)
+
+    def scratch(self, n: int, dtype: type[np.generic]) -> NDArray[Any]:
+        """Room for n numbers, all 0: a map of a file without a name, which goes with the process.
+
+        The system takes its pages back at need, so that no process has to hold its labels.
+        """
+        with TemporaryFile(dir=self._folder) as file:
+            file.truncate(n * np.dtype(dtype).itemsize)
+            mapped = np.memmap(file, dtype=dtype, mode="r+", shape=(n,))
+        # As a plain array, for which kernels are compiled.
+        return np.asarray(mapped)

@@ -4,6 +4,7 @@ A shard decodes its rows once, into a file of plain numbers that it maps into me
 fit is read from the disk in every pass, in order.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -113,7 +114,7 @@ def rows_of(files: RowFiles, start: int, stop: int, folder: Path) -> Matrix:
             return matrix[start:stop]
     path = folder / "rows.npy"
     if not path.exists():
-        part = folder / "rows.part"
+        part = folder / f"rows{os.getpid()}.part"
         shape = (stop - start, len(files.columns))
         out = np.lib.format.open_memmap(part, mode="w+", dtype=np.float64, shape=shape)
         at = 0

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.mcmc.sharded.shard import COMMANDS, RowShard
+from weald.mcmc.sharded.shard import COMMANDS, Place, RowShard
 from weald.treecore.errors import ObservationError, ParameterError
 from weald.treecore.family import FAMILIES
 
@@ -51,7 +51,7 @@ class ShardWorker:
 
     def __init__(self) -> None:
         self._rows: NDArray[np.float64] | None = None
-        self._first, self._chunk = 0, 0
+        self._place = Place(0, 0, 1)
         self._folder = Path()
         self._shard: RowShard | None = None
 
@@ -77,23 +77,25 @@ class ShardWorker:
     def _open(self, files: dict[str, Any], start: int, stop: int, chunk: int, folder: str) -> int:
         self._folder = Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._first, self._chunk = start, chunk
-        self._rows = rows_of(msgspec.convert(files, RowFiles), start, stop, self._folder)
+        table = msgspec.convert(files, RowFiles)
+        self._place = Place(start, table.n, chunk)
+        self._rows = rows_of(table, start, stop, self._folder)
         return len(self._rows)
 
     def _sample(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Those of the rows that are here: where they stand in ``rows``, and their values."""
         if self._rows is None:
             raise ValueError("not yet")
-        inside = np.flatnonzero((rows >= self._first) & (rows < self._first + len(self._rows)))
-        return inside, np.asarray(self._rows[rows[inside] - self._first], np.float64)
+        at = rows - self._place.first
+        inside = np.flatnonzero((at >= 0) & (at < len(self._rows)))
+        return inside, np.asarray(self._rows[at[inside]], np.float64)
 
     def _model(self, family: str, parameters: dict[str, Any]) -> None:
         if self._rows is None:
             raise ValueError("not yet")
         built = FAMILIES[family].build(parameters, np.zeros((2, self._rows.shape[1])))
         keeper = LabelFiles(self._folder)
-        self._shard = RowShard(built, self._rows, self._first, self._chunk, keeper)
+        self._shard = RowShard(built, self._rows, self._place, keeper)
 
 
 def main() -> None:

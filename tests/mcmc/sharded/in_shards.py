@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.mcmc.sharded.fixed_order import shares_of_rows
-from weald.mcmc.sharded.shard import COMMANDS, RowShard
+from weald.mcmc.sharded.shard import COMMANDS, Place, RowShard
 
 
 class Kept:
@@ -23,6 +23,9 @@ class Kept:
 
     def drop(self, sweep: int) -> None:
         self.labels.pop(sweep, None)
+
+    def scratch(self, n: int, dtype: type[np.generic]) -> NDArray[Any]:
+        return np.zeros(n, dtype)
 
 
 class InProcess:
@@ -41,8 +44,8 @@ class InProcess:
 
     def _made(self, at: int) -> RowShard:
         start, end = self.shares[at]
-        rows = self._values[start:end]
-        return RowShard(self._family, rows, start, self._chunk, self.kept[at])
+        place = Place(start, len(self._values), self._chunk)
+        return RowShard(self._family, self._values[start:end], place, self.kept[at])
 
     def ask(self, command: str, *arguments: Any) -> list[Any]:
         assert command in COMMANDS
