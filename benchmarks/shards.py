@@ -3,13 +3,18 @@
     python -m benchmarks.shards                     10^5 rows of 8 numbers in 20 clusters
     python -m benchmarks.shards 1000000             so many rows
     python -m benchmarks.shards 1000000 --whole     and the fit that is not in shards
+    python -m benchmarks.shards 10000000 --clusters 30 --sweeps 10 --rows-in FOLDER
 
-Each number of shards, and each engine that is there, fits the same Parquet file. ``bits`` is a
-digest of every row's cluster and probability and of all sums: they are to be the same. Of a sweep,
-``shards_s`` and ``near_s`` are processor seconds, since the machine may be busy: in all shards
-together, and where they are asked from. ``bytes`` are those of a sweep, both ways and with all
-shards; ``statistics`` those of all clusters, once. ``resident_mb`` is the largest size of any shard
-with the pages of its files, ``of_its_own_mb`` without.
+Each number of shards, and each engine that is there, fits the same Parquet file, which
+``--rows-in`` keeps. ``bits`` is a digest of every row's cluster and probability and of all sums:
+they are to be the same. Of a sweep, ``shards_s`` and ``near_s`` are processor seconds, since
+the machine may be busy: in all shards together, and where they are asked from. ``limit_s`` are
+those that densities of all rows under all clusters take as products of matrices, with their
+exponentials. ``bytes`` are those of a sweep, both ways and with all shards; ``statistics`` those of
+all clusters, once; ``least`` what the law needs: parameters of all clusters to each shard and their
+statistics back, and for each pair of anchors the odds of five passes there, one side of four back,
+and of a split one more. ``resident_mb`` is the largest size of any shard with the pages of its
+files, ``of_its_own_mb`` without, ``near_mb`` the largest size of the process they are asked from.
 """
 
 import argparse
@@ -40,8 +45,11 @@ D = 8
 _BATCH = 100_000
 
 
-def made(path: Path, n: int, k: int) -> NDArray[np.int64]:
-    """Write n rows of k normal clusters in batches; returns their clusters."""
+def made(path: Path, n: int, k: int) -> Path:
+    """Write n rows of k normal clusters in batches; returns the file of their clusters."""
+    clusters = path.with_suffix(".npy")
+    if clusters.exists():
+        return clusters
     arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     rng = np.random.default_rng(1)
     centres = rng.normal(size=(k, D)) * 2.0
@@ -55,7 +63,18 @@ def made(path: Path, n: int, k: int) -> NDArray[np.int64]:
             y = truth[start : start + _BATCH]
             rows = centres[y] + np.einsum("nij,nj->ni", roots[y], rng.normal(size=(y.size, D)))
             out.write_table(arrow.table(dict(zip(names, rows.T, strict=True))))
-    return truth
+    np.save(clusters, truth)
+    return clusters
+
+
+def limit_seconds(n: int, m: int, k: int) -> float:
+    """Processor time of n rows' log densities under k clusters, and their exponentials."""
+    rows, natural = np.full((CHUNK, m), 1e-3), np.full((m, k), 1e-3)
+    repeats = 200
+    began = time.process_time()
+    for _ in range(repeats):
+        np.exp(rows @ natural)
+    return (time.process_time() - began) / (repeats * CHUNK) * n
 
 
 def processor_seconds(process: int) -> float:
@@ -64,7 +83,7 @@ def processor_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def resident(process: int) -> float:
+def resident(process: int | str) -> float:
     """Largest resident size of a process, MB; pages of mapped files are among them."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
@@ -76,11 +95,13 @@ def own_pages(process: int) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
 
 
-def run(path: Path, engine: str, n_shards: int, sweeps: int, truth: NDArray[np.int64]) -> Any:
+def run(path: Path, engine: str, n_shards: int, sweeps: int, truth: Path) -> Any:
     """One fit, and what it cost."""
     files = row_files([path], None)
-    with tempfile.TemporaryDirectory() as folder, linked(engine) as connect:
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder, linked(engine) as connect:
         shares = shares_of_rows(files.n, n_shards)
+        # The largest size from now on.
+        Path("/proc/self/clear_refs").write_text("5")
         shards = ShardEngine(files, shares, CHUNK, Path(folder), connect)
         processes = [link.process_id for link in shards.links if isinstance(link, LocalShard)]
         marks: list[tuple[float, float]] = []
@@ -92,21 +113,28 @@ def run(path: Path, engine: str, n_shards: int, sweeps: int, truth: NDArray[np.i
         try:
             settings = FitSettings(iterations=sweeps, seed=1)
             found = fit_in_shards(shards, files.n, settings, mark)
-            items = np.concatenate(list(items_of_rows(shards, files.n)))
             sizes = [(resident(each), own_pages(each)) for each in processes]
+            near_mb = round(resident("self"))
+            items = np.concatenate(list(items_of_rows(shards, files.n)))
         finally:
             shards.close()
     clusters = found.shown.cluster[items]
+    k, m = found.sums.shape
+    _, splits, merges = found.trace.tally[:, 0] / sweeps
+    least = 8 * m * (2 * np.mean(found.trace.n_clusters) + 9 * (splits + merges) + splits)
     told = {
         "engine": engine,
         "shards": len(shares),
         "bits": digest(found, clusters, found.shown.probability[items]),
         "clusters": found.shown.n_clusters,
-        "index": round(adjusted_rand_index(clusters, truth), 4),
+        "index": round(adjusted_rand_index(clusters, np.load(truth)), 4),
         "draws": len(found.shown.sweeps),
-        "bytes": int(np.median(found.trace.bytes)),
+        "bytes": round(np.mean(found.trace.bytes)),
+        "least": round(least * len(shares)),
         "statistics": 8 * found.sums.size,
         "wall_s_a_sweep": round(float(np.median(np.diff(found.trace.seconds))), 3),
+        "limit_s": round(limit_seconds(files.n, m, k), 3),
+        "near_mb": near_mb,
     }
     if processes:
         (near, away), (near_end, away_end) = marks[0], marks[-1]
@@ -132,9 +160,10 @@ def main() -> None:
     asked.add_argument("--shards", default="1,2,4")
     asked.add_argument("--engines", default="local,ray")
     asked.add_argument("--whole", action="store_true")
+    asked.add_argument("--rows-in", type=Path)
     given = asked.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.parquet"
+        path = (given.rows_in or Path(folder)) / f"{given.rows}x{given.clusters}.parquet"
         truth = made(path, given.rows, given.clusters)
         for engine in given.engines.split(","):
             if engine == "ray" and find_spec("ray") is None:
@@ -151,7 +180,7 @@ def main() -> None:
             told = {
                 "engine": None,
                 "clusters": result.n_clusters,
-                "index": round(adjusted_rand_index(result.labels, truth), 4),
+                "index": round(adjusted_rand_index(result.labels, np.load(truth)), 4),
                 "processor_s": round(time.process_time() - began, 1),
             }
             sys.stdout.write(json.dumps(told) + "\n")
