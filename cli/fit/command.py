@@ -274,6 +274,13 @@ def fit(
             help="With --engine: where shards keep rows and labels; by default a temporary folder.",
         ),
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="With --work: go on from the last finished sweep of the fit that was ended there.",
+        ),
+    ] = False,
     output: Output = Form.table,
     _wide: Wide = False,
 ) -> None:
@@ -363,8 +370,10 @@ def fit(
         shown, valley = _level(level)
         names = columns.split(",") if columns else None
         told = (names, valley, out, shown)
-        fit_table_in_shards(data, settings, (engine, shards, work), told, output)
+        fit_table_in_shards(data, settings, (engine, shards), (work, resume), told, output)
         return
+    if work is not None or resume:
+        raise UsageError("--work and --resume are for fits in shards: --engine")
     if family == NETWORK_FAMILY:
         if test is not None:
             raise UsageError("--test is for rows; --hide predicts pairs of a network")

@@ -19,6 +19,7 @@ from weald.cli.terminal.output import Form, note
 if TYPE_CHECKING:
     from weald.mcmc.offline.fit import FitSettings
     from weald.stream.shards.engine import ShardEngine
+    from weald.stream.shards.fit_snapshots import FitSnapshots
     from weald.stream.shards.row_files import RowFiles
     from weald.stream.shards.sharded_fit import ShardedFit
 
@@ -34,7 +35,8 @@ FULL = "gaussian"
 def fit_table_in_shards(
     data: Path,
     settings: FitSettings,
-    engine: tuple[EngineName, int, Path | None],
+    engine: tuple[EngineName, int],
+    work: tuple[Path | None, bool],
     told: tuple[Sequence[str] | None, float, Path | None, str],
     form: Form,
 ) -> None:
@@ -45,8 +47,10 @@ def fit_table_in_shards(
     data : Path
         A Parquet file, a folder of them, or an ``.npy``.
     settings : FitSettings
-    engine : (EngineName, int, Path or None)
-        Which one, how many shards, and where their files are kept.
+    engine : (EngineName, int)
+        Which one, and how many shards.
+    work : (Path or None, bool)
+        Where their files are kept, and whether a fit that was ended there goes on.
     told : (names or None, float, Path or None, str)
         Columns that are taken, the valley of density that parts groups, where assignments are
         written, and what tables show.
@@ -66,8 +70,13 @@ def fit_table_in_shards(
         settings = replace(settings, family=FULL)
     try:
         files = _files(data, columns)
-        with _folder(engine[2]) as folder, _running(engine, files, folder) as shards:
-            found = _fitted(shards, files, settings)
+        shares = _shares(files, engine[1])
+        with (
+            _folder(*work) as folder,
+            _snapshots(folder if work[0] else None, files, shares, settings) as snapshots,
+            _running(engine[0], files, shares, folder) as shards,
+        ):
+            found = _fitted(shards, files, settings, snapshots)
             groups = _groups(found, valley)
             if out is not None:
                 with writing(out):
@@ -97,33 +106,64 @@ def _files(data: Path, columns: Sequence[str] | None) -> RowFiles:
     return files
 
 
+def _shares(files: RowFiles, n_shards: int) -> list[tuple[int, int]]:
+    from weald.mcmc.sharded.fixed_order import CHUNK, shares_of_rows
+
+    shares = shares_of_rows(files.n, n_shards)
+    if len(shares) < n_shards:
+        note(f"{files.n} rows make {len(shares)} shards of {CHUNK} rows at least")
+    return shares
+
+
 @contextmanager
-def _folder(given: Path | None) -> Iterator[Path]:
+def _folder(given: Path | None, resume: bool) -> Iterator[Path]:  # noqa: FBT001 - the flag's own value
     """Where shards keep their files: a folder that goes when the fit is done, unless given."""
     if given is not None:
         with writing(given):
             given.mkdir(parents=True, exist_ok=True)
-        if any(given.iterdir()):
-            raise UsageError(f"{given}: not empty; shards want a folder of their own")
+        if not resume and any(given.iterdir()):
+            raise UsageError(
+                f"{given}: not empty; shards want a folder of their own, or --resume to go on there"
+            )
         yield given
         return
+    if resume:
+        raise UsageError("--resume needs the --work of the fit that was ended")
     with tempfile.TemporaryDirectory(prefix="weald-shards-") as made:
         yield Path(made)
 
 
 @contextmanager
+def _snapshots(
+    folder: Path | None,
+    files: RowFiles,
+    shares: Sequence[tuple[int, int]],
+    settings: FitSettings,
+) -> Iterator[FitSnapshots | None]:
+    """Snapshots where somebody could go on from them."""
+    from weald.stream.shards.fit_snapshots import FitSnapshots
+    from weald.stream.shards.sharded_fit import fit_terms
+
+    if folder is None:
+        yield None
+        return
+    snapshots = FitSnapshots(folder, fit_terms(files, shares, settings))
+    try:
+        yield snapshots
+    finally:
+        snapshots.close()
+
+
+@contextmanager
 def _running(
-    engine: tuple[EngineName, int, Path | None], files: RowFiles, folder: Path
+    engine: EngineName, files: RowFiles, shares: Sequence[tuple[int, int]], folder: Path
 ) -> Iterator[ShardEngine]:
     from weald.cli.terminal.progress import step
-    from weald.mcmc.sharded.fixed_order import CHUNK, shares_of_rows
+    from weald.mcmc.sharded.fixed_order import CHUNK
     from weald.stream.shards.engine import ShardEngine
     from weald.stream.shards.links import linked
 
-    shares = shares_of_rows(files.n, engine[1])
-    if len(shares) < engine[1]:
-        note(f"{files.n} rows make {len(shares)} shards of {CHUNK} rows at least")
-    with linked(engine[0]) as connect:
+    with linked(engine) as connect:
         with step("reading the rows"):
             shards = ShardEngine(files, shares, CHUNK, folder, connect)
         try:
@@ -132,7 +172,9 @@ def _running(
             shards.close()
 
 
-def _fitted(shards: ShardEngine, files: RowFiles, settings: FitSettings) -> ShardedFit:
+def _fitted(
+    shards: ShardEngine, files: RowFiles, settings: FitSettings, snapshots: FitSnapshots | None
+) -> ShardedFit:
     from weald.cli.terminal.progress import counting
     from weald.stream.shards.sharded_fit import fit_in_shards
 
@@ -142,7 +184,7 @@ def _fitted(shards: ShardEngine, files: RowFiles, settings: FitSettings) -> Shar
         def progress(done: int, _most: int | None, n_clusters: int) -> None:
             advance(done, f"{n_clusters} clusters")
 
-        return fit_in_shards(shards, files.n, settings, progress)
+        return fit_in_shards(shards, files.n, settings, progress, snapshots)
 
 
 def _groups(found: ShardedFit, valley: float) -> NDArray[np.int64]:

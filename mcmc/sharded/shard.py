@@ -27,7 +27,7 @@ from .passes import (
     held_rows,
 )
 
-__all__ = ["COMMANDS", "SHOWN", "LabelKeeper", "Place", "RowShard", "Shards", "hash_of_draws"]
+__all__ = ["COMMANDS", "SHOWN", "LabelKeeper", "RowShard", "RowsPlace", "Shards", "hash_of_draws"]
 
 # What is kept under this number in place of a sweep's is the item of each row.
 SHOWN = -1
@@ -71,7 +71,7 @@ class LabelKeeper(Protocol):
         ...
 
 
-class Place(NamedTuple):
+class RowsPlace(NamedTuple):
     """Where a shard's rows lie: its ``first`` row of ``n`` in all, and the rows of a ``chunk``.
 
     What is summed as one is a chunk, which divides ``first``.
@@ -85,7 +85,9 @@ class Place(NamedTuple):
 class RowShard:
     """Some rows, of which ``values`` (n, d) may be a memory map, at their place."""
 
-    def __init__(self, family: Family, values: Matrix, place: Place, keeper: LabelKeeper) -> None:
+    def __init__(
+        self, family: Family, values: Matrix, place: RowsPlace, keeper: LabelKeeper
+    ) -> None:
         self._family = family
         self._values = values
         self._place = place

@@ -8,5 +8,7 @@
 - ``local``: a shard as a process of this machine.
 - ``ray_actors``: a shard as an actor of Ray.
 - ``links``: how the shards of an engine are started.
+- ``standing``: where a fit stands after a sweep, all but the labels.
+- ``fit_snapshots``: that as a file, from which another process goes on.
 - ``sharded_fit``: the chain from start to shown partition; makes again what a lost shard broke.
 """

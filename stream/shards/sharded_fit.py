@@ -5,8 +5,9 @@ this process clusters; nothing that is sampled afterwards is any less exact for 
 """
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
 from weald.mcmc.hyperparameters.base_scale import log_likelihood_under
-from weald.mcmc.hyperparameters.learner import learner_of, learns_by_default
+from weald.mcmc.hyperparameters.learner import Learner, learner_of, learns_by_default
 from weald.mcmc.offline.fit import FitSettings, run_chain
 from weald.mcmc.sharded.shard import SHOWN
 from weald.mcmc.sharded.sharded_chain import ShardedPlan, ShardedState, begun, gathered, swept
@@ -25,8 +26,11 @@ from weald.treecore.family.totals import totals_of_groups
 from weald.treecore.prior import PartitionPrior, build_prior
 
 from .engine import ShardEngine, ShardLostError
+from .fit_snapshots import FitSnapshots
+from .row_files import RowFiles
+from .standing import FitStanding, ShardedTrace
 
-__all__ = ["MOST_SAMPLED", "ShardedFit", "ShardedTrace", "fit_in_shards", "items_of_rows"]
+__all__ = ["MOST_SAMPLED", "ShardedFit", "fit_in_shards", "fit_terms", "items_of_rows"]
 
 # Rows by which the base measure is set, and the first partition found.
 MOST_SAMPLED = 5_000
@@ -35,8 +39,6 @@ _SAMPLE_SWEEPS = 40
 _FEWEST = 5
 # Rows by which groups of clusters are told apart, and of each cluster at least.
 _LOOKED_AT, _OF_EACH = 20_000, 100
-# Draws of which the shown partition is made, at most.
-_DRAWS = 16
 _SWEEPS = 100
 # Rows whose clusters are told at a time.
 _TOLD = 200_000
@@ -47,20 +49,6 @@ T = TypeVar("T")
 Matrix = NDArray[np.float64]
 # Told the sweeps made, how many there will be (None where time decides), and the clusters now.
 Progress = Callable[[int, int | None, int], None]
-
-
-@dataclass
-class ShardedTrace:
-    """What is followed, sweep by sweep; ``bytes`` are those sent and received."""
-
-    log_joint: list[float] = field(default_factory=list)
-    n_clusters: list[int] = field(default_factory=list)
-    sum_of_squares: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    hyper: dict[str, list[float]] = field(default_factory=dict)
-    tally: Matrix = field(default_factory=lambda: np.zeros((3, 3)))
-    bytes: list[int] = field(default_factory=list)
-    n_remade: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,9 +68,9 @@ class ShardedFit:
 class _Steady:
     """Shards that are asked again after one of them was lost."""
 
-    def __init__(self, engine: ShardEngine) -> None:
+    def __init__(self, engine: ShardEngine, n_remade: int = 0) -> None:
         self._engine = engine
-        self.n_remade = 0
+        self.n_remade = n_remade
 
     def made(self, step: Callable[[], T]) -> T:
         """What a step comes to that may be made any number of times."""
@@ -100,23 +88,52 @@ class _Steady:
 
 
 def fit_in_shards(
-    engine: ShardEngine, n: int, settings: FitSettings, progress: Progress | None = None
+    engine: ShardEngine,
+    n: int,
+    settings: FitSettings,
+    progress: Progress | None = None,
+    snapshots: FitSnapshots | None = None,
 ) -> ShardedFit:
     """Cluster the n rows of an engine's shards.
 
     Of the settings family, prior, hyperparameters, ``iterations`` or ``seconds``, ``seed``,
-    ``consensus`` and ``init`` ("ibhc" for a start from a sample, or "one") count.
+    ``consensus`` and ``init`` ("ibhc" for a start from a sample, or "one") count. Where there is a
+    snapshot the fit goes on from it; it may be given more sweeps than it was begun with.
 
     Raises ObservationError for a row that the family cannot take, ParameterError for settings.
     """
     steady = _Steady(engine)
-    state, first = _begun(engine, steady, n, settings)
-    trace, draws = _sampled(engine, steady, (state, first), settings, progress)
-    shown = steady.made(lambda: shown_partition(engine, draws[1], settings.consensus))
+    family, standing = _standing(engine, steady, n, settings, snapshots)
+    steady.n_remade = standing.trace.n_remade
+    _sampled(engine, steady, standing, (family, settings, snapshots), progress)
+    draws = standing.draws.second_half()
+    shown = steady.made(lambda: shown_partition(engine, draws, settings.consensus))
     sums = steady.made(lambda: statistics_of_shown(engine, shown))
     looked_at = steady.made(lambda: _looked_at(engine, shown, n, settings.seed))
-    trace.n_remade = steady.n_remade
-    return ShardedFit(draws[0], trace, shown, sums, looked_at)
+    standing.trace.n_remade = steady.n_remade
+    return ShardedFit(standing.state, standing.trace, shown, sums, looked_at)
+
+
+def fit_terms(
+    files: RowFiles, shares: Sequence[tuple[int, int]], settings: FitSettings
+) -> dict[str, Any]:
+    """All that a fit depends on but how long it lasts, by the names that people know."""
+    seen = [Path(path).stat() for path in files.paths]
+    return {
+        "files": [
+            [path, each.st_size, each.st_mtime_ns]
+            for path, each in zip(files.paths, seen, strict=True)
+        ],
+        "columns": files.columns,
+        "shards": len(shares),
+        "shares": [list(share) for share in shares],
+        "family": settings.family,
+        "parameters": dict(settings.params),
+        "prior": [settings.prior, dict(settings.prior_params)],
+        "learning": [settings.learn_hyper, settings.learn_base],
+        "init": settings.init,
+        "seed": settings.seed,
+    }
 
 
 def items_of_rows(engine: ShardEngine, n: int) -> Iterator[NDArray[np.int32]]:
@@ -135,26 +152,47 @@ def _spread_rows(n: int, most: int, seed: int) -> NDArray[np.int64]:
     return edges[:-1] + np.floor(rng.random(n_drawn) * np.diff(edges)).astype(np.int64)
 
 
-def _begun(
-    engine: ShardEngine, steady: _Steady, n: int, settings: FitSettings
-) -> tuple[ShardedState, tuple[Any, PartitionPrior]]:
-    """The first partition, with the family and the prior that log joints are told by."""
+def _standing(
+    engine: ShardEngine,
+    steady: _Steady,
+    n: int,
+    settings: FitSettings,
+    snapshots: FitSnapshots | None,
+) -> tuple[Any, FitStanding]:
+    """The family by which log joints are told, and where the fit stands: at its start, or later."""
     rows = _spread_rows(n, MOST_SAMPLED, settings.seed)
     sample = _values(steady.made(lambda: engine.ask("sample", rows)), rows.size)
     family = FAMILIES[settings.family].build(settings.params, sample)
-    prior = build_prior(settings.prior, {**settings.prior_params, "learn": settings.learn_hyper})
+    learner = _learner(family, sample, settings)
     engine.set_up("model", settings.family, spec_of(family).parameters(family))
-    faults = [each for each in steady.made(lambda: engine.ask("fault")) if each is not None]
-    if faults:
-        raise ObservationError(f"row {faults[0][0]}: {faults[0][1]}")
+    standing = None if snapshots is None else snapshots.load(sample.shape[1])
+    if standing is None:
+        faults = [each for each in steady.made(lambda: engine.ask("fault")) if each is not None]
+        if faults:
+            raise ObservationError(f"row {faults[0][0]}: {faults[0][1]}")
+        begin = _first_state(sample, family, n, settings)
+        sums = begin.sums
+        state = steady.made(lambda: begun(engine, begin, sums))
+        standing = FitStanding(state, state.prior)
+        standing.draws.begin(state.sweep)
+    standing.state = replace(standing.state, learner=learner)
+    return family, standing
+
+
+def _learner(family: Any, sample: Matrix, settings: FitSettings) -> Learner[Any] | None:
     learns = settings.learn_base
     if learns is None:
         learns = learns_by_default(family) and not settings.params
     if learns and not learns_by_default(family):
         # Its learner remembers a step, and a sweep may have to be made again.
         raise ParameterError(f"{settings.family}: its base measure is not learned in shards")
-    learner = learner_of(family, sample) if learns else None
-    started, labels = family, np.zeros(rows.size, dtype=np.int64)
+    return learner_of(family, sample) if learns else None
+
+
+def _first_state(sample: Matrix, family: Any, n: int, settings: FitSettings) -> ShardedState:
+    """Clusters of a sample, and what was learned by them; all n rows are still in one."""
+    prior = build_prior(settings.prior, {**settings.prior_params, "learn": settings.learn_hyper})
+    started, labels = family, np.zeros(sample.shape[0], dtype=np.int64)
     if settings.init == "ibhc":
         few = FitSettings(
             family=settings.family,
@@ -172,9 +210,7 @@ def _begun(
     sums = totals_of_groups(family, sample, labels, int(labels.max()) + 1)
     # Small clusters are found more easily than they are lost again.
     sums = sums[sums[:, 0] >= min(_FEWEST, sums[:, 0].max())]
-    state = ShardedState(n, settings.seed, 0, sums, started, prior, learner)
-    state = steady.made(lambda: begun(engine, state, sums))
-    return state, (family, prior)
+    return ShardedState(n, settings.seed, 0, sums, started, prior)
 
 
 def _values(answers: list[Any], n: int) -> Matrix:
@@ -184,76 +220,55 @@ def _values(answers: list[Any], n: int) -> Matrix:
     return values
 
 
-class _Draws:
-    """Which sweeps' labels are kept: the newest, and some of those before, evenly spaced."""
-
-    def __init__(self) -> None:
-        self.kept: list[int] = []
-        self._stride = 1
-        self._held: set[int] = set()
-
-    def after(self, sweep: int) -> list[int]:
-        """Enter a sweep that was made; returns those whose labels nobody needs any more."""
-        if sweep % self._stride == 0:
-            self.kept.append(sweep)
-        if len(self.kept) == 4 * _DRAWS:
-            del self.kept[::2]
-            self._stride *= 2
-        self._held.add(sweep)
-        done = self._held - {*self.kept, sweep}
-        self._held -= done
-        return sorted(done)
-
-    def second_half(self) -> list[int]:
-        """Of those that are kept, as many as a shown partition is made of."""
-        late = self.kept[len(self.kept) // 2 :]
-        return [late[at] for at in np.unique(np.linspace(0, len(late) - 1, _DRAWS).astype(int))]
-
-
 def _sampled(
     engine: ShardEngine,
     steady: _Steady,
-    begin: tuple[ShardedState, tuple[Any, PartitionPrior]],
-    settings: FitSettings,
+    standing: FitStanding,
+    followed: tuple[Any, FitSettings, FitSnapshots | None],
     progress: Progress | None,
-) -> tuple[ShardedTrace, tuple[ShardedState, list[int]]]:
-    """All sweeps; the trace, the last state, and the sweeps whose draws are kept."""
-    state, scale = begin
-    trace, draws, plan = ShardedTrace(), _Draws(), ShardedPlan()
-    began = time.perf_counter()
+) -> None:
+    """All sweeps that are still to be made.
+
+    ``followed`` are the family by which log joints are told, the settings, and where snapshots go.
+    """
+    scale, settings, snapshots = followed
+    trace, draws, plan = standing.trace, standing.draws, ShardedPlan()
+    earlier = trace.seconds[-1] if trace.seconds else 0.0
+    began = time.perf_counter() - earlier
     most = settings.iterations
     if most is None and settings.seconds is None:
         most = _SWEEPS
-    dropped = draws.after(state.sweep)
-    draws.kept.clear()
-    while True:
+    while not _is_done(trace, most, settings.seconds):
         sent = engine.traffic.total()
-        before, unneeded = state, dropped
-        state = steady.made(lambda: swept(engine, before, plan, unneeded))  # noqa: B023 - called at once
-        dropped = draws.after(state.sweep)
-        elapsed = time.perf_counter() - began
-        _follow(trace, state, scale, elapsed, engine.traffic.total() - sent)
-        done = len(trace.seconds)
+        before = standing.state
+        state = steady.made(lambda: swept(engine, before, plan, draws.unneeded))  # noqa: B023 - called at once
+        draws.after(state.sweep)
+        _follow(trace, state, (scale, standing.first_prior))
+        trace.seconds.append(time.perf_counter() - began)
+        trace.bytes.append(engine.traffic.total() - sent)
+        trace.n_remade = steady.n_remade
+        standing.state = state
+        if snapshots is not None:
+            snapshots.save(standing)
         if progress is not None:
-            progress(done, most, state.sums.shape[0])
-        if done == most or (settings.seconds is not None and elapsed >= settings.seconds):
-            return trace, (state, draws.second_half())
+            progress(len(trace.seconds), most, state.sums.shape[0])
 
 
-def _follow(
-    trace: ShardedTrace,
-    state: ShardedState,
-    scale: tuple[Any, PartitionPrior],
-    elapsed: float,
-    n_bytes: int,
-) -> None:
+def _is_done(trace: ShardedTrace, most: int | None, seconds: float | None) -> bool:
+    done = len(trace.seconds)
+    if done == 0:
+        return False
+    return (most is not None and done >= most) or (
+        seconds is not None and trace.seconds[-1] >= seconds
+    )
+
+
+def _follow(trace: ShardedTrace, state: ShardedState, scale: tuple[Any, PartitionPrior]) -> None:
     family, prior = scale
     joint = log_likelihood_under(family, state.sums) + prior.log_probability(state.sizes)
     trace.log_joint.append(float(joint))
     trace.n_clusters.append(state.sums.shape[0])
     trace.sum_of_squares.append(float(((state.sizes / state.n) ** 2).sum()))
-    trace.seconds.append(elapsed)
-    trace.bytes.append(n_bytes)
     trace.tally += state.tally
     hyper = {k: v for k, v in state.prior.parameters().items() if isinstance(v, float)}
     if state.learner is not None:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.mcmc.sharded.shard import COMMANDS, Place, RowShard
+from weald.mcmc.sharded.shard import COMMANDS, RowShard, RowsPlace
 from weald.treecore.errors import ObservationError, ParameterError
 from weald.treecore.family import FAMILIES
 
@@ -51,7 +51,7 @@ class ShardWorker:
 
     def __init__(self) -> None:
         self._rows: NDArray[np.float64] | None = None
-        self._place = Place(0, 0, 1)
+        self._place = RowsPlace(0, 0, 1)
         self._folder = Path()
         self._shard: RowShard | None = None
 
@@ -78,7 +78,7 @@ class ShardWorker:
         self._folder = Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         table = msgspec.convert(files, RowFiles)
-        self._place = Place(start, table.n, chunk)
+        self._place = RowsPlace(start, table.n, chunk)
         self._rows = rows_of(table, start, stop, self._folder)
         return len(self._rows)
 

@@ -48,10 +48,31 @@ def test_a_folder_is_fitted_in_shards(days: Path, weald: Command) -> None:
     assert {row["probability"] for row in rows} == {"1.0"}
 
 
+def test_a_fit_goes_on_in_its_folder(days: Path, weald: Command) -> None:
+    """For more sweeps, and to what it would have come to in one go."""
+    flags = ("fit", str(days), "--engine", "local", "--shards", "2", "--output", "json")
+    begun = weald(*flags, "--work", "w", "--iterations", "3")
+    assert begun.code == ExitCode.OK, begun.err
+    more = ("--work", "w", "--iterations", "5", "--out", "on.csv")
+    assert "--resume to go on there" in weald(*flags, *more).err
+    gone_on = weald(*flags, *more, "--resume")
+    at_once = weald(*flags, "--iterations", "5", "--out", "once.csv")
+    assert gone_on.code == ExitCode.OK, gone_on.err
+    assert Path("on.csv").read_bytes() == Path("once.csv").read_bytes()
+    one, other = json.loads(gone_on.out), json.loads(at_once.out)
+    for answer in (one, other):
+        del answer["seconds"]
+    assert one == other
+    refused = weald(*flags, *more, "--resume", "--seed", "9")
+    assert refused.code == ExitCode.USAGE
+    assert "other seed: 0, not 9" in refused.err
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
         (("--trace", "t.npz", "--kernel", "gibbs"), "--trace, --kernel: not with --engine"),
+        (("--resume",), "--resume needs the --work of the fit"),
         (("--columns", "south"), "no column of numbers named south; there are east, north"),
     ],
 )

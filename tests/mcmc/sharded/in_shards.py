@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.mcmc.sharded.fixed_order import shares_of_rows
-from weald.mcmc.sharded.shard import COMMANDS, Place, RowShard
+from weald.mcmc.sharded.shard import COMMANDS, RowShard, RowsPlace
 
 
 class Kept:
@@ -44,7 +44,7 @@ class InProcess:
 
     def _made(self, at: int) -> RowShard:
         start, end = self.shares[at]
-        place = Place(start, len(self._values), self._chunk)
+        place = RowsPlace(start, len(self._values), self._chunk)
         return RowShard(self._family, self._values[start:end], place, self.kept[at])
 
     def ask(self, command: str, *arguments: Any) -> list[Any]:

@@ -2,8 +2,8 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +11,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.stream.shards.small_fit import SETTINGS, N, running, told
 from weald.mcmc.estimate.agreement import adjusted_rand_index
-from weald.mcmc.offline.fit import FitSettings
-from weald.mcmc.sharded.fixed_order import shares_of_rows
 from weald.stream.errors import SourceError
-from weald.stream.shards.engine import ShardEngine, ShardFaultError, ShardLink, ShardLostError
+from weald.stream.shards.engine import ShardEngine, ShardFaultError, ShardLostError
+from weald.stream.shards.fit_snapshots import FitSnapshots
 from weald.stream.shards.local import LocalShard
 from weald.stream.shards.ray_actors import RayShard, connect_to_ray, leave_ray
 from weald.stream.shards.row_files import row_files, rows_of
-from weald.stream.shards.sharded_fit import ShardedFit, fit_in_shards, items_of_rows
+from weald.stream.shards.sharded_fit import fit_in_shards
 from weald.stream.shards.wire import decoded, encoded
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
-
-Connect = Callable[[], ShardLink]
-
-N, CHUNK = 3_000, 256
-SETTINGS = FitSettings(iterations=8, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -52,31 +47,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, truth: NDArray[np.int64]) -
 
 def process_ids(shards: ShardEngine) -> list[int]:
     return [link.process_id for link in shards.links if isinstance(link, LocalShard)]
-
-
-@contextmanager
-def running(
-    folder: Path, kept: Path, n_shards: int, connect: Connect = LocalShard
-) -> Iterator[ShardEngine]:
-    files = row_files(sorted(folder.glob("*.parquet")), None)
-    shares = shares_of_rows(files.n, n_shards, CHUNK)
-    shards = ShardEngine(files, shares, CHUNK, kept, connect)
-    try:
-        yield shards
-    finally:
-        shards.close()
-
-
-def told(shards: ShardEngine, found: ShardedFit) -> dict[str, Any]:
-    """Everything that could differ, as bytes."""
-    items = np.concatenate(list(items_of_rows(shards, N)))
-    return {
-        "clusters": found.shown.cluster[items].tobytes(),
-        "probability": found.shown.probability[items].tobytes(),
-        "sums": found.sums.tobytes(),
-        "state": found.state.sums.tobytes(),
-        "joint": np.array(found.trace.log_joint).tobytes(),
-    }
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +114,39 @@ def test_actors_of_ray_come_to_the_same_bits_though_one_dies(
         assert found.trace.n_remade == 1
     finally:
         leave_ray()
+
+
+def test_a_fit_whose_coordinator_is_killed_goes_on_with_the_same_bits(
+    folder: Path, alone: dict[str, Any], tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """Again and again, with messages sent to some shards or to all, until one is done."""
+    killed = 0
+    program = (sys.executable, "-m", "tests.stream.shards.small_fit")
+    while True:
+        deadly = str(rng.integers(10, 130))
+        ended = subprocess.run([*program, str(folder), str(tmp_path), deadly], check=False)
+        if ended.returncode == 0:
+            break
+        assert ended.returncode == -signal.SIGKILL
+        killed += 1
+        assert killed < 20
+    assert killed >= 2
+    assert {name: (tmp_path / name).read_bytes() for name in alone} == alone
+
+
+def test_one_process_at_a_time_has_the_folder_and_on_the_same_terms(tmp_path: Path) -> None:
+    snapshots = FitSnapshots(tmp_path, {"seed": 1, "shards": 2})
+    with pytest.raises(SourceError, match="another fit has this folder"):
+        FitSnapshots(tmp_path, {"seed": 1, "shards": 2})
+    snapshots.close()
+    with pytest.raises(SourceError, match="other shards: 2, not 3"):
+        FitSnapshots(tmp_path, {"seed": 1, "shards": 3})
+    again = FitSnapshots(tmp_path, {"seed": 1, "shards": 2})
+    assert again.load(2) is None
+    (tmp_path / "fit.snapshot").write_bytes(b"WEALDSNP and no more")
+    with pytest.raises(SourceError, match=r"fit\.snapshot"):
+        again.load(2)
+    again.close()
 
 
 def test_one_that_dies_in_a_pass_leaves_the_others_waiting(folder: Path, tmp_path: Path) -> None:
