@@ -6,6 +6,7 @@
       SchemaError         the declared schema cannot be used              stop
       SourceError         a source cannot be opened or read               stop
         LogReplaced       the log is another one than was read            stop: a person decides
+      LibraryMissing      a library that is no dependency is needed     stop
       SourceUnavailable   the broker does not answer                      retry
       TooManyDeadLetters  nearly every record is bad                      stop
       ReplayDiverged      replay does not reproduce what SQL holds        stop
@@ -17,6 +18,7 @@ Bad records are not errors: they are `DeadLetter` values.
 # ruff: noqa: N818 - the names say what happened; the root class says that it is an error
 
 __all__ = [
+    "LibraryMissing",
     "LogReplaced",
     "Rebalanced",
     "ReplayDiverged",
@@ -42,6 +44,16 @@ class SourceError(StreamError):
 
 class LogReplaced(SourceError):
     """A topic or a file has another log than the one that SQL's offsets are of."""
+
+
+class LibraryMissing(StreamError):
+    """Something that was asked for needs a library that is not installed."""
+
+    def __init__(self, message: str, next_step: str) -> None:
+        super().__init__(message)
+        self.next_step = next_step
+        # Who meets it in Python sees no next step of a command.
+        self.add_note(next_step)
 
 
 class SourceUnavailable(StreamError):

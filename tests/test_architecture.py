@@ -60,6 +60,8 @@ ONLY_IMPORTERS = {
 }
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "joblib", "marshal", "shelve"}
 FORBIDDEN_NAMES = re.compile(r"^(utils?|helpers?|common|core|managers?|misc)$")
+# Signatures of the pure rooms that name Any: what numba hands over, and arrays of every kind.
+MOST_UNTYPED = 79
 # A folder that has more is two rooms.
 MOST_FILES = 18
 
@@ -116,6 +118,14 @@ def calls(path: Path) -> Iterator[ast.Call]:
     for node in nodes_of(path):
         if isinstance(node, ast.Call):
             yield node
+
+
+def annotations_of(function: ast.FunctionDef) -> Iterator[ast.expr]:
+    """What a function says of its arguments and of what it returns."""
+    taken = function.args
+    every = [*taken.posonlyargs, *taken.args, *taken.kwonlyargs, taken.vararg, taken.kwarg]
+    found = [argument.annotation for argument in every if argument is not None]
+    yield from (each for each in (*found, function.returns) if each is not None)
 
 
 def test_rooms_are_the_installed_ones() -> None:
@@ -276,3 +286,20 @@ def test_a_class_has_a_name_of_its_own() -> None:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert {name: at for name, at in places.items() if len(at) > 1} == {}
+
+
+def test_signatures_of_pure_rooms_say_what_they_take() -> None:
+    untyped = []
+    for path in FILES:
+        if path.relative_to(ROOT).parts[0] not in PURE:
+            continue
+        lines = {
+            name.lineno
+            for node in nodes_of(path)
+            if isinstance(node, ast.FunctionDef)
+            for annotation in annotations_of(node)
+            for name in ast.walk(annotation)
+            if isinstance(name, ast.Name) and name.id == "Any"
+        }
+        untyped += [f"{named(path)}:{line}" for line in sorted(lines)]
+    assert len(untyped) <= MOST_UNTYPED, untyped

@@ -9,14 +9,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from weald.answers.numbers import iso_time
-from weald.cli.errors import ConflictError, NotReadyError, UsageError
+from weald.cli.errors import ConflictError, UsageError
 from weald.cli.terminal.csv_cells import safe_cell
 from weald.cli.terminal.options import Config, Set, StreamName, example
 from weald.cli.terminal.output import note
@@ -250,13 +249,12 @@ def _flat(value: object) -> object:
 
 
 def _to_parquet(path: Path) -> tuple[Callable[[Rows], None], Callable[[], None]]:
-    try:
-        # By name, because pyarrow is an extra and has no types.
-        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise NotReadyError(
-            "writing Parquet needs pyarrow", next_step="pip install 'weald[parquet]'"
-        ) from error
+    from weald.stream.optional import optional_library
+
+    pyarrow, parquet = (
+        optional_library(name, "writing Parquet", "parquet")
+        for name in ("pyarrow", "pyarrow.parquet")
+    )
     opened: list[Any] = []
 
     def write(rows: Rows) -> None:

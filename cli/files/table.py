@@ -7,12 +7,11 @@ import gzip
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from weald.cli.errors import NotFoundError, NotReadyError, UsageError
+from weald.cli.errors import NotFoundError, UsageError
 from weald.stream.record.field_inference import MOST_ODD
 
 from .decimal_commas import comma_columns, has_comma, tell_decimal_commas, with_points
@@ -255,13 +254,9 @@ def _record(line: str) -> dict[str, Any] | str:
 
 
 def _from_parquet(path: Path) -> Table:
-    try:
-        # By name, because pyarrow is no dependency and has no types.
-        parquet = import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise NotReadyError(
-            f"{path}: reading Parquet needs pyarrow", next_step="pip install pyarrow"
-        ) from error
+    from weald.stream.optional import optional_library
+
+    parquet = optional_library("pyarrow.parquet", f"{path}: reading Parquet", "parquet")
     table = parquet.read_table(path)
     rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
     return _by_columns(path, list(table.column_names), rows, range(1, len(rows) + 1))

@@ -29,6 +29,7 @@ _MEANING: dict[tuple[str, str], tuple[type[CommandError], str | None]] = {
     ("weald.storage.errors", "AccessDenied"): (NotReadyError, DOCTOR),
     ("weald.storage.errors", "StorageError"): (CommandError, DOCTOR),
     ("weald.stream.errors", "SchemaError"): (UsageError, "correct [schema] in weald.toml"),
+    ("weald.stream.errors", "LibraryMissing"): (NotReadyError, None),
     ("weald.stream.errors", "SourceUnavailable"): (NotReadyError, DOCTOR),
     ("weald.stream.errors", "LogReplaced"): (
         ConflictError,

@@ -59,7 +59,9 @@ def empty_state(family: Family, capacity: int) -> State:
     )
 
 
-def _copy_fields(source: Any, target: Any, skip: tuple[str, ...] = ()) -> None:
+def _copy_fields(
+    source: Atoms | Partition, target: Atoms | Partition, skip: tuple[str, ...] = ()
+) -> None:
     for name in source._fields:
         if name not in skip:
             old = getattr(source, name)

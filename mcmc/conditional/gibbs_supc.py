@@ -13,7 +13,7 @@ Sources: Lovell, Adams and Mansinghka (2012), ClusterCluster; Chang and Fisher (
 
 from functools import partial
 from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -66,8 +66,9 @@ def sweep(
     return found
 
 
-def _some(atoms: Atoms, chosen: Any) -> Atoms:
-    return Atoms(*(array[chosen] for array in atoms))
+def _some(atoms: Atoms, chosen: Labels) -> Atoms:
+    size, rows, log_marginal, single = atoms
+    return Atoms(size[chosen], rows[chosen], log_marginal[chosen], single[chosen])
 
 
 def kernel(entry: Entry) -> Sampler[MixtureState]:

@@ -8,7 +8,7 @@ support: parting what is one blob costs density, joining what is two costs more.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from weald.treecore.family.totals import (
     log_predictives,
     totals_of_groups,
 )
+from weald.treecore.statistics.observations import Observations
 
 __all__ = ["Gain", "gain_in_density", "left_out_densities", "left_out_densities_of_rows"]
 
@@ -41,7 +42,7 @@ class Gain(NamedTuple):
 
 
 def left_out_densities(
-    family: Family, values: Any, labels: NDArray[np.int64]
+    family: Family, values: Observations, labels: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Log density (q) of some of the observations (n, d), evenly chosen, without themselves."""
     n = labels.size

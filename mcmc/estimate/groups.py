@@ -6,7 +6,7 @@ observations; where it is cut says how deep a valley has to be to part two group
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from weald.treecore.family.totals import (
     totals_of_groups,
 )
 from weald.treecore.prior.sequential import canonical_labels
+from weald.treecore.statistics.observations import Observations
 
 from .agreement import adjusted_rand_index
 from .valleys import means_of, members_of, points_of, valleys, within_clusters
@@ -69,7 +70,7 @@ class GroupTree(NamedTuple):
         return canonical_labels(found[self.leaf].astype(np.int64))
 
 
-def group_tree(family: Family, values: Any, labels: NDArray[np.int64]) -> GroupTree:
+def group_tree(family: Family, values: Observations, labels: NDArray[np.int64]) -> GroupTree:
     """The tree over the clusters of a partition.
 
     ``values`` (n, d) are the observations, a sparse matrix of scipy for counts of words, and
@@ -84,8 +85,8 @@ def group_tree(family: Family, values: Any, labels: NDArray[np.int64]) -> GroupT
 
 
 def agreement_of_groups(
-    drawn: Sequence[tuple[Any, NDArray[np.int64]]],
-    values: Any,
+    drawn: Sequence[tuple[Family, NDArray[np.int64]]],
+    values: Observations,
     grouped: NDArray[np.int64],
     valley: float = CUT,
 ) -> float:

@@ -15,7 +15,6 @@ Through that the valley of the numbers and the overlap of what else a record has
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +76,7 @@ def points_of(family: Family, rows: Values) -> Values | None:
     return np.concatenate(found, axis=1)
 
 
-def _parts(family: Any, rows: Values) -> Iterator[tuple[Family, Values, Values | None]]:
+def _parts(family: Family, rows: Values) -> Iterator[tuple[Family, Values, Values | None]]:
     """The families of which one is the product, with their part of the rows and its places."""
     while isinstance(family, Product):
         split = family.row_split
@@ -160,7 +159,9 @@ def valleys(
     return found
 
 
-def _overlaps(parts: Sequence[tuple[Family, Values, Any]], owner: Labels, k: int) -> Values:
+def _overlaps(
+    parts: Sequence[tuple[Family, Values, Values | None]], owner: Labels, k: int
+) -> Values:
     """How far clusters overlap (k, k) in independent parts of their members; 1 without any part.
 
     The integral of sqrt(p q) is the mean of 1 / cosh(log(p / q) / 2), half of it over the members

@@ -15,7 +15,7 @@ is learned says how alike the shapes of clusters are: with d + 3 five rows in 13
 """
 
 from math import exp, log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from weald.treecore.family.gaussian.default_scale import sample_covariance
+from weald.treecore.family.gaussian.moments import moments_of, unpacked
 from weald.treecore.family.gaussian.normal_inverse_wishart import (
     NormalInverseWishart,
     normal_inverse_wishart,
@@ -122,17 +123,8 @@ def _renewed(
     )
 
 
-def _log_mean(values: Any) -> float:
+def _log_mean(values: Values | list[float]) -> float:
     return float(np.exp(np.mean(np.log(values))))
-
-
-def _unpacked(packed: Values, d: int) -> Values:
-    """Symmetric matrices (k, d, d) from lower triangles packed by rows."""
-    lower = np.tril_indices(d)
-    full = np.zeros((packed.shape[0], d, d))
-    full[:, lower[0], lower[1]] = packed
-    full[:, lower[1], lower[0]] = packed
-    return full
 
 
 def _means_and_precisions(
@@ -141,15 +133,16 @@ def _means_and_precisions(
     d = family.mean.shape[0]
     drawn = draw_parameters(family, rows, rng)
     halved = np.where(np.equal(*np.tril_indices(d)), 0.5, 1.0)
-    precision = _unpacked(-drawn.natural[:, 2 + d :] / halved, d)
+    precision = unpacked(-drawn.natural[:, 2 + d :] / halved)
     return drawn.expected[:, 2 : 2 + d] + family.origin, precision
 
 
 def _nu_step(rng: Generator, family: NormalInverseWishart, phi: Values, rows: Values) -> float:
     """A few Metropolis steps of log(nu - d + 1), phi held, on the blocks' marginal likelihoods."""
     d, weight = family.mean.shape[0], rows[:, 1]
-    first = rows[:, 2 : 2 + d] + family.pull
-    scatter = _unpacked(rows[:, 2 + d :], d) + np.outer(family.pull, family.pull) / family.kappa
+    first, scatter = moments_of(rows, d)
+    first = first + family.pull
+    scatter += np.outer(family.pull, family.pull) / family.kappa
     scatter -= first[:, :, None] * first[:, None, :] / (family.kappa + weight)[:, None, None]
     # In units in which phi is one, the determinants for any nu come from the same eigenvalues.
     root = np.linalg.inv(np.linalg.cholesky(phi))

@@ -88,7 +88,7 @@ def _log_weight(position: Position) -> float:
     return value + sum(float(log_size(seating, int(size))) for size in sizes)
 
 
-def work(lease: Lease, rng: Any = None) -> Returned:
+def work(lease: Lease, rng: Generator | None = None) -> Returned:
     """Spend the lease's budget. The same lease gives the same answer, whoever works on it.
 
     ``rng`` is by default made from the budget's seed.

@@ -5,7 +5,7 @@ stream takes the mean of what it has learned. (A rule of thumb from the sample's
 dozens of clusters of three kinds.)
 """
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.random import PCG64, Generator
@@ -15,12 +15,16 @@ from weald.mcmc.chain.position import Position
 from weald.mcmc.hyperparameters.learner import learner_of, learns_by_default
 from weald.mcmc.schedule.kernels import KERNELS
 from weald.treecore.family.interface.base import Family
+from weald.treecore.guide.guide import Guide
+from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PartitionPrior
 
 from .resolution import within_resolution
 from .start import atoms_of
 
 __all__ = ["base_from_sample"]
+
+F = TypeVar("F", bound=Family)
 
 # Rows that are looked at, evenly chosen, and the fewest that say anything.
 _MOST_ROWS = 1000
@@ -34,7 +38,7 @@ _RESTS = 40
 _SEED = 0
 
 
-def base_from_sample(family: Family, prior: PartitionPrior, values: NDArray[np.float64]) -> Any:
+def base_from_sample(family: F, prior: PartitionPrior, values: NDArray[np.float64]) -> F:
     """The family with the base measure that a sample (n, d) supports.
 
     It is the family itself where it has nothing to learn by default, or the sample is too small.
@@ -65,5 +69,5 @@ def base_from_sample(family: Family, prior: PartitionPrior, values: NDArray[np.f
     return learner.middle(learned)
 
 
-def _no_guide(_: Any) -> Any:
+def _no_guide(_: Model) -> Guide:
     raise AssertionError("Gibbs sampling asks for no guide")

@@ -8,12 +8,13 @@ Research 23.)
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weald.mcmc.estimate.evidence import gain_in_density, left_out_densities
+from weald.treecore.family.interface.base import Family
+from weald.treecore.statistics.observations import Observations
 
 __all__ = ["chains_for", "trusted_chains"]
 
@@ -28,7 +29,9 @@ def chains_for(n: int, d: int) -> int:
     return next((chains for most, chains in _BY_VALUES if n * d <= most), 1)
 
 
-def trusted_chains(values: Any, last: Sequence[tuple[Any, NDArray[np.int64]]]) -> list[int]:
+def trusted_chains(
+    values: Observations, last: Sequence[tuple[Family, NDArray[np.int64]]]
+) -> list[int]:
     """Indices of the chains that predict rows (n, d) no worse than the best of them does.
 
     ``last`` has the family and the partition (n) where each chain ended. A chain is worse when it

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from weald.mcmc.chain.position import Position
 from weald.mcmc.contract import Kernel, PartitionState
@@ -19,12 +18,14 @@ from weald.mcmc.schedule.kernels import KERNELS, require_prior
 from weald.mcmc.settings import FitSettings
 from weald.treecore.errors import ObservationError, ParameterError
 from weald.treecore.family import FAMILIES
+from weald.treecore.family.discrete.dirichlet_multinomial import build_multinomial
 from weald.treecore.family.discrete.sparse_multinomial import sparse_values
 from weald.treecore.family.interface.base import Family, workspace
 from weald.treecore.forest.forest import Forest
 from weald.treecore.guide.guide import freeze
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
+from weald.treecore.statistics.observations import Observations
 
 from .chains import trusted_chains
 from .offline_guide import offline_guide
@@ -145,13 +146,14 @@ def kernels_of(settings: FitSettings) -> list[Kernel[Position]]:
     return kernels
 
 
-def _observations(values: Any, settings: FitSettings) -> Any:
+def _observations(values: Observations, settings: FitSettings) -> Observations:
     """The observations as their family takes them: sparse ones stay so for counts of words only."""
-    kept = settings.family == SPARSE_FAMILY or not issparse(values)
-    return values if kept else values.toarray()
+    if isinstance(values, np.ndarray) or settings.family == SPARSE_FAMILY:
+        return values
+    return values.toarray()
 
 
-def family_for(values: Any, settings: FitSettings) -> Any:
+def family_for(values: Observations, settings: FitSettings) -> Family:
     """The settings' family, with what they leave open taken from observations (n, d).
 
     Raises ParameterError for a family that there is not, or not so, and ObservationError for a row
@@ -163,13 +165,13 @@ def family_for(values: Any, settings: FitSettings) -> Any:
         raise ParameterError(
             f"there is no family {settings.family!r}: choose among {', '.join(FAMILIES)}"
         )
-    family = spec.build(settings.params, values)
-    if settings.learn_base and issparse(values):
-        raise ParameterError("the base measure is learned from dense rows only")
-    if issparse(values):
+    if not isinstance(values, np.ndarray):
+        if settings.learn_base:
+            raise ParameterError("the base measure is learned from dense rows only")
         # What cannot be taken is refused before anything is compiled for it.
         sparse_values(values)
-        return family
+        return build_multinomial(settings.params, values)
+    family: Family = spec.build(settings.params, values)
     refused = spec.validate(family, values)
     if refused is not None:
         raise ObservationError(f"row {refused[0]}: {refused[1]}")
@@ -177,7 +179,7 @@ def family_for(values: Any, settings: FitSettings) -> Any:
 
 
 def _start(
-    family: Family, values: Any, settings: FitSettings, index: int
+    family: Family, values: Observations, settings: FitSettings, index: int
 ) -> tuple[Position, Generator]:
     """Where a chain begins, and its own source of randomness."""
     prior = _prior(settings)
@@ -256,7 +258,7 @@ def _shared_history(
 
 
 def run_chain(
-    values: Any,
+    values: Observations,
     settings: FitSettings,
     index: int,
     clock: Clock,
@@ -284,7 +286,7 @@ def is_population(settings: FitSettings) -> bool:
 
 
 def run_population(
-    values: Any,
+    values: Observations,
     settings: FitSettings,
     clock: Clock,
     progress: Progress | None = None,
@@ -310,15 +312,18 @@ def run_population(
 
 
 def _begin(
-    family: Family, prior: PartitionPrior, values: Any, settings: FitSettings
+    family: Family, prior: PartitionPrior, values: Observations, settings: FitSettings
 ) -> tuple[Position, Forest]:
     """All rows in one cluster, and the forest that guides its moves."""
     learns = settings.learn_base
     if learns is None:
         learns = learns_by_default(family) and not settings.params
-    # A width that is learned may become any; one that is given has said how fine values are.
-    finely = learns and learns_by_default(family)
-    atoms = atoms_of(family, within_resolution(values) if finely else values)
+    seen, learner = values, None
+    if learns and isinstance(values, np.ndarray):
+        learner = learner_of(family, values)
+        # A width that is learned may become any; one that is given has said how fine values are.
+        seen = within_resolution(values) if learns_by_default(family) else values
+    atoms = atoms_of(family, seen)
     forest = grow_forest(family, prior, atoms)
     position = Position(
         family,
@@ -326,17 +331,17 @@ def _begin(
         np.zeros(values.shape[0], dtype=np.int64),
         prior,
         lambda model: offline_guide(model, forest, atoms),
-        learner=learner_of(family, values) if learns else None,
+        learner=learner,
     )
-    if learns and settings.iterations is not None:
+    if learner is not None and settings.iterations is not None:
         position.base_rests = min(_BASE_RESTS, settings.iterations // _BASE_RESTS_SHARE)
-    elif learns:
+    elif learner is not None:
         position.base_rests = _BASE_RESTS
     return position, forest
 
 
 def _compile(
-    family: Family, values: Any, settings: FitSettings, kernels: list[Kernel[Position]]
+    family: Family, values: Observations, settings: FitSettings, kernels: list[Kernel[Position]]
 ) -> None:
     """Let every kernel see a few rows, so that compilation takes none of the chain's time."""
     position, _ = _begin(family, _prior(settings), values[:4], settings)
@@ -412,7 +417,7 @@ class _TraceRecorder:
 
 
 def combine(
-    settings: FitSettings, traces: list[ChainTrace], values: Any | None = None
+    settings: FitSettings, traces: list[ChainTrace], values: Observations | None = None
 ) -> FitResult:
     """The reported partition of finished chains on observations ``values`` (n, d).
 

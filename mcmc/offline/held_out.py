@@ -1,12 +1,12 @@
 """How probable rows are to a fit that has not seen them."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from weald.mcmc.estimate.predictive import Predictive
+from weald.treecore.family.interface.base import Family
 from weald.treecore.family.totals import totals_of_groups
+from weald.treecore.prior import PartitionPrior
 
 from .fit import ChainTrace
 
@@ -35,7 +35,7 @@ def held_out_densities(values: Values, test: Values, traces: list[ChainTrace]) -
 
 
 def _log_densities(
-    values: Values, test: Values, drawn: tuple[NDArray[np.int64], Any, Any]
+    values: Values, test: Values, drawn: tuple[NDArray[np.int64], PartitionPrior, Family]
 ) -> Values:
     labels, prior, family = drawn
     clusters = np.arange(int(labels.max()) + 1)

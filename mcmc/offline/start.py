@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.reference import by_reference
@@ -20,6 +18,7 @@ from weald.treecore.forest.insertion import PREDICTIVE, insert_tree
 from weald.treecore.guide.guide import Guide
 from weald.treecore.partition.partition import Atoms, Model, make_atoms
 from weald.treecore.prior.base import PartitionPrior
+from weald.treecore.statistics.observations import Observations
 from weald.treecore.statistics.rows import Rows
 
 __all__ = [
@@ -41,15 +40,15 @@ STARTS = ("ibhc", "one", "singletons", "random:K")
 
 
 @compiled
-def _observe_all(family: Family, values: Any, rows: Rows, n: int) -> None:
+def _observe_all(family: Family, values: object, rows: Rows, n: int) -> None:
     for r in range(n):
         observe(family, values, r, rows, r)
 
 
-def atoms_of(family: Family, values: Any) -> Atoms:
+def atoms_of(family: Family, values: Observations) -> Atoms:
     """One atom for each observation (n, d); counts of words may be a sparse matrix of scipy."""
     n = values.shape[0]
-    observed = sparse_values(values) if issparse(values) else values
+    observed = values if isinstance(values, np.ndarray) else sparse_values(values)
     rows = make_rows(family, n, observed)
     _observe_all(family, observed, rows, n)
     return make_atoms(family, rows, np.ones(n, dtype=np.int64), workspace(family))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from weald.mcmc.settings import FeatureSettings
 from weald.treecore.family import FeatureSummary, spec_of
+from weald.treecore.family.gaussian.moments import moments_of
 from weald.treecore.family.gaussian.robust_spread import spread_of, without_extremes
 from weald.treecore.family.interface.base import Family
 
@@ -339,7 +340,5 @@ def _along_both(rows: Values, variance: Values) -> Values:
 
 def _covariance(row: Values, q: int) -> Values:
     """Covariance (q, q) of the observations behind a statistics row of Gaussian clusters."""
-    first, second = row[2 : 2 + q] / row[1], np.zeros((q, q))
-    second[np.tril_indices(q)] = row[2 + q :] / row[1]
-    second += np.tril(second, -1).T
+    first, second = (each / row[1] for each in moments_of(row, q))
     return np.asarray(second - np.outer(first, first))

@@ -1,6 +1,6 @@
 """The records of edges that a stream's model holds, and what they say of each pair of vertices."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ __all__ = ["EdgeLedger"]
 
 Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
+Ends = TypeVar("Ends", int, Ids)
 
 _KINDS = {
     "seq": np.int64,
@@ -54,7 +55,7 @@ class EdgeLedger:
         self._new_pairs: set[int] = set()
         self._pairs: Ids = np.empty(0, dtype=np.int64)
 
-    def _key(self, source: Any, target: Any) -> Any:
+    def _key(self, source: Ends, target: Ends) -> Ends:
         if self.directed:
             return source * _MOST_ATOMS + target
         return np.minimum(source, target) * _MOST_ATOMS + np.maximum(source, target)

@@ -1,6 +1,6 @@
 """The sum of what each move of a refinement did."""
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,8 @@ from .kernel_report import KernelReport, added
 
 __all__ = ["Ledger"]
 
+S = TypeVar("S")
+
 
 class Ledger:
     """Adds up what each move of a refinement did."""
@@ -20,7 +22,7 @@ class Ledger:
         self._reports: tuple[KernelReport, ...] = ()
 
     def note(
-        self, kernel: Kernel[Any], tally: NDArray[np.float64], log_joint: float, seconds: float
+        self, kernel: Kernel[S], tally: NDArray[np.float64], log_joint: float, seconds: float
     ) -> None:
         """Add a sweep: its tally, the log joint that it reached, and its time."""
         share = 1.0 / len(kernel.parts)

@@ -6,9 +6,9 @@ right. A shard sends the sums of the highest nodes that lie within it, one or a 
 them all goes on upwards. Every addition has the same two terms, whoever makes it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,7 @@ def partial_sums(
     return found
 
 
-def total(parts: Iterable[Sequence[Any]]) -> Matrix:
+def total(parts: Iterable[tuple[int, int, Matrix]]) -> Matrix:
     """The sum over all chunks, of which every one is in one of the parts."""
     known = {(start, end): value for start, end, value in parts}
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from weald.mcmc.conditional.labels import log_coin, log_marginals
 from weald.mcmc.sub_cluster.launched_sides import log_launched_ratio
+from weald.mcmc.sub_cluster.near_anchors import CANDIDATES, gains_together
 from weald.treecore.family.interface.base import Family, workspace
 from weald.treecore.family.parameter_draws import draw_parameters
 from weald.treecore.family.totals import add_observations, empty_totals
@@ -47,9 +48,6 @@ __all__ = [
 
 # Of the sides' weights while a launch runs; any constant is exact.
 _SIDE_SHAPE = 0.5
-# Of a pair the second row is, of so many random ones, the one that goes best with the first: rows
-# that are close part a cluster in two, rows that are not join two.
-_CANDIDATES = (1, 4, 16, 64)
 # Draws over which the parameters of a cluster of one anchor are averaged.
 _AVERAGED = 64
 
@@ -112,7 +110,7 @@ def draw_pairs(key: RowKey, n: int, n_pairs: int) -> list[Counts]:
 
     Whoever has the key draws the same ones. A row may be among the others twice.
     """
-    sizes = [1 + _CANDIDATES[at % len(_CANDIDATES)] for at in range(n_pairs)]
+    sizes = [1 + CANDIDATES[at % len(CANDIDATES)] for at in range(n_pairs)]
     drawn = np.empty(sum(sizes))
     uniforms(key, np.arange(drawn.size), drawn)
     found = []
@@ -126,10 +124,9 @@ def draw_pairs(key: RowKey, n: int, n_pairs: int) -> list[Counts]:
 def gains(family: Family, first: Matrix, others: Matrix) -> Matrix:
     """What each of some rows (r, d) gains by being in one cluster with the ``first`` (d)."""
     alone = statistics_of_rows(family, np.vstack([first, others]))
-    work = workspace(family)
     size = np.ones(others.shape[0], dtype=np.int64)
-    together = make_atoms(family, alone[1:] + alone[0], size, work).log_marginal
-    return np.asarray(together - make_atoms(family, alone[1:], size, work).log_marginal)
+    atoms = make_atoms(family, alone[1:], size, workspace(family))
+    return gains_together(family, alone[0], atoms.rows, atoms.log_marginal)
 
 
 def statistics_of_rows(family: Family, values: Matrix) -> Matrix:

@@ -5,6 +5,8 @@
 - ``exchangeable``: merges judged by exchangeable sides, and the splits that lead back.
 - ``launched_sides``: launched sides: a split by sweeps of weights, parameters and all sides at
   once.
+- ``near_anchors``: the second anchor of a split or merge: of some random rows, the best with
+  the first.
 - ``subc``: sub-cluster sampler, exact: merges, a restricted sweep over all labels, then splits and
   merges.
 - ``subc_burnin``: sub-cluster sampler, approximate: only for starts. Finds well separated blocks

@@ -50,6 +50,7 @@ from weald.treecore.partition.partition import Atoms, Model
 
 from .allocation import AllocationPlan, Forced, allocated
 from .exchangeable import exchange
+from .near_anchors import CANDIDATES, gains_together
 from .summed_blocks import SummedBlocks
 
 __all__ = [
@@ -66,8 +67,6 @@ __all__ = [
 # Of near pairs: the share of proposals to join them.
 _MERGES = 0.99
 _LOG_ODDS = log(_MERGES) - log(1.0 - _MERGES)
-# Of such a pair the second is the best of so many.
-_CANDIDATES = (1, 4, 16, 64)
 _NOTHING = Info(NULL, 0.0, 0)
 
 
@@ -190,21 +189,19 @@ def join_near(
 def near_pairs(rng: Generator, atoms: Atoms, model: Model, n_pairs: int) -> Labels:
     """Pairs (n_pairs, 2) of different atoms, by the data alone.
 
-    The second is the one of 1, 4, 16 or 64 random atoms that gains most by being with the first:
-    atoms that are alike are the anchors of merges that bring a cluster together, any others of
-    splits that take one apart.
+    The second is the one of 1, 4, 16 or 64 random atoms that goes best with the first.
     """
     rows, n = require_dense(atoms.rows), atoms.size.shape[0]
     pairs = np.empty((n_pairs, 2), dtype=np.int64)
-    for at, n_candidates in enumerate(_CANDIDATES):
-        n_here = pairs[at :: len(_CANDIDATES)].shape[0]
+    for at, n_candidates in enumerate(CANDIDATES):
+        n_here = pairs[at :: len(CANDIDATES)].shape[0]
         first: Labels = np.asarray(rng.integers(n, size=n_here), dtype=np.int64)
         steps = 1 + rng.integers(n - 1, size=(n_here, n_candidates))
         others = (first[:, None] + steps) % n
-        together = (rows[first][:, None] + rows[others]).reshape(-1, rows.shape[1])
-        gain = log_marginals(model, together).reshape(others.shape) - atoms.log_marginal[others]
-        best = others[np.arange(n_here), gain.argmax(axis=1)]
-        pairs[at :: len(_CANDIDATES)] = np.stack([first, best], axis=1)
+        flat, firsts = others.reshape(-1), np.repeat(first, n_candidates)
+        gain = gains_together(model.family, rows[firsts], rows[flat], atoms.log_marginal[flat])
+        best = others[np.arange(n_here), gain.reshape(others.shape).argmax(axis=1)]
+        pairs[at :: len(CANDIDATES)] = np.stack([first, best], axis=1)
     return pairs
 
 

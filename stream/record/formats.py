@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from weald.stream.errors import SchemaError, SourceError
+from weald.stream.errors import SchemaError
+from weald.stream.optional import optional_library
 from weald.stream.settings import SchemaSettings, StreamSettings
 
 from .record import Reason
@@ -90,11 +90,7 @@ def _unwrap_of(form: Format, stream: StreamSettings) -> Unwrap | None:
 def _avro(path: str | None) -> Unwrap:
     if path is None:
         raise SchemaError("Avro on a topic needs its writer's schema: stream.avro_schema = FILE")
-    try:
-        # By name: an extra, without types.
-        fastavro = import_module("fastavro")
-    except ImportError as error:
-        raise SourceError("Avro needs fastavro: pip install 'weald[avro]'") from error
+    fastavro = optional_library("fastavro", "reading Avro", "avro")
     try:
         schema = fastavro.schema.load_schema(path)
     except Exception as error:

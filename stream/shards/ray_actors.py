@@ -5,24 +5,17 @@ shards keep: an actor may come back on another one.
 """
 
 import os
-from importlib import import_module
 from typing import Any
 
-from weald.stream.errors import SourceError
+from weald.stream.optional import optional_library
 
 from .worker import ShardWorker
 
 __all__ = ["RayShard", "connect_to_ray", "leave_ray"]
 
-_RAY = "ray"
-
 
 def _ray() -> Any:
-    try:
-        # By name, because Ray is an extra that is heavy, and has types of its own kind.
-        return import_module(_RAY)
-    except ImportError as error:
-        raise SourceError("--engine ray needs Ray: pip install 'weald[ray]'") from error
+    return optional_library("ray", "--engine ray", "ray")
 
 
 def connect_to_ray(address: str | None = None) -> None:

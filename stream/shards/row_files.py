@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.stream.errors import SourceError
+from weald.stream.optional import optional_library
 
 __all__ = ["RowFiles", "row_files", "rows_of"]
 
@@ -94,11 +95,7 @@ def _matrix(path: Path) -> Matrix:
 
 
 def _parquet(path: Path) -> Any:
-    try:
-        # By name, because pyarrow is no dependency and has no types.
-        parquet = import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise SourceError(f"{path}: reading Parquet needs pyarrow: pip install pyarrow") from error
+    parquet = optional_library("pyarrow.parquet", f"{path}: reading Parquet", "parquet")
     try:
         return parquet.ParquetFile(path)
     except (OSError, ValueError) as error:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
-from weald.stream.errors import SourceError
+from weald.stream.errors import LibraryMissing, SourceError
+from weald.stream.optional import optional_library
 from weald.stream.record.formats import Format
 
 __all__ = ["RowReader", "open_rows"]
@@ -75,7 +75,9 @@ def open_rows(path: str, form: Format, record_bytes: int) -> RowReader:
     Raises
     ------
     SourceError
-        When it cannot be opened, is of another format, or a library is missing.
+        When it cannot be opened, or is of another format.
+    LibraryMissing
+        When its library is not installed.
     """
     try:
         file = Path(path).open("rb")  # noqa: SIM115 - the reader closes it
@@ -86,11 +88,7 @@ def open_rows(path: str, form: Format, record_bytes: int) -> RowReader:
             return RowReader(path, _packed(path, file, record_bytes), file)
         rows = {"parquet": _parquet, "arrow": _arrow, "avro": _avro}[form](file)
         return RowReader(path, (msgspec.json.encode(row) for row in rows), file)
-    except ImportError as error:
-        file.close()
-        extra = "avro" if form == "avro" else "parquet"
-        raise SourceError(f"{path} needs {error.name}: pip install 'weald[{extra}]'") from error
-    except SourceError:
+    except (LibraryMissing, SourceError):
         file.close()
         raise
     except Exception as error:
@@ -99,12 +97,12 @@ def open_rows(path: str, form: Format, record_bytes: int) -> RowReader:
 
 
 def _parquet(file: BinaryIO) -> Iterator[Any]:
-    opened = import_module("pyarrow.parquet").ParquetFile(file)
+    opened = optional_library("pyarrow.parquet", "reading Parquet", "parquet").ParquetFile(file)
     return (row for batch in opened.iter_batches(ROWS_AT_ONCE) for row in batch.to_pylist())
 
 
 def _arrow(file: BinaryIO) -> Iterator[Any]:
-    ipc = import_module("pyarrow.ipc")
+    ipc = optional_library("pyarrow.ipc", "reading Arrow", "parquet")
     magic = file.read(6)
     file.seek(0)
     if magic == b"ARROW1":
@@ -116,7 +114,7 @@ def _arrow(file: BinaryIO) -> Iterator[Any]:
 
 
 def _avro(file: BinaryIO) -> Iterator[Any]:
-    rows: Iterator[Any] = import_module("fastavro").reader(file)
+    rows: Iterator[Any] = optional_library("fastavro", "reading Avro", "avro").reader(file)
     return rows
 
 

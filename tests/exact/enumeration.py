@@ -56,7 +56,7 @@ class Paths:
         left = list(range(n))
         return [left.pop(self.pick([1.0 / len(left)] * len(left))) for _ in range(size)]
 
-    def every_outcome(self, run: Callable[["Paths"], Any]) -> Iterator[tuple[Any, float]]:
+    def every_outcome(self, run: Callable[[Any], Any]) -> Iterator[tuple[Any, float]]:
         """``(run(self), probability)`` for every path."""
         while True:
             self._depth, self.probability = 0, 1.0

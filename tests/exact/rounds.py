@@ -57,7 +57,7 @@ class Ends(defaultdict[Any, float]):
         super().__init__(float, known or {})
 
 
-def outcomes(run: Callable[[Paths], Any]) -> Ends:
+def outcomes(run: Callable[[Any], Any]) -> Ends:
     """Follow every path."""
     found = Ends()
     for outcome, p in Paths().every_outcome(run):

@@ -175,7 +175,7 @@ def _part_row(part: _Part, row: NDArray[np.float64]) -> NDArray[np.float64]:
     return piece
 
 
-def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> Product:
+def _build(parameters: Mapping[str, object], sample: NDArray[np.float64]) -> Product:
     """Parts as given, each a mapping with family, columns and params, or guessed from the sample.
 
     The guess takes columns of 0 and 1 for flags, other whole numbers from 0 for counts, and the
@@ -185,6 +185,8 @@ def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> Produc
     parts = parameters.get("parts", None)
     if parts is None:
         parts = _guess(sample)
+    if not isinstance(parts, list | tuple):
+        raise ParameterError(f"parts of mixed are a list, got {parts!r}")
     families = []
     for part in parts:
         if not isinstance(part, Mapping) or not {"family", "columns"} <= set(part):
@@ -204,14 +206,16 @@ def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> Produc
     return mixed
 
 
-def _guess(sample: NDArray[np.float64]) -> list[dict[str, Any]]:
+def _guess(sample: NDArray[np.float64]) -> list[dict[str, object]]:
     kinds: dict[str, list[int]] = {}
     for c in range(sample.shape[1]):
         seen = sample[np.isfinite(sample[:, c]), c]
         whole = bool(((seen >= 0.0) & (seen == np.floor(seen))).all())
         kind = "diagonal" if not whole else "bernoulli" if (seen <= 1.0).all() else "poisson"
         kinds.setdefault(kind, []).append(c)
-    parts = [{"family": kind, "columns": columns} for kind, columns in kinds.items()]
+    parts: list[dict[str, object]] = [
+        {"family": kind, "columns": columns} for kind, columns in kinds.items()
+    ]
     if len(parts) == 1 and sample.shape[1] > 1:
         # Features are independent in every kind, so a cut between them changes nothing.
         kind, columns = next(iter(kinds.items()))
@@ -219,7 +223,7 @@ def _guess(sample: NDArray[np.float64]) -> list[dict[str, Any]]:
     return parts
 
 
-def _parameters(family: Product) -> dict[str, Any]:
+def _parameters(family: Product) -> dict[str, object]:
     parts = []
     for part in _parts(family):
         spec = spec_of(part.family)

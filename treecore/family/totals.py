@@ -4,17 +4,15 @@ The order matters: floating-point sums depend on it, and a stream cut into other
 the same bits.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.family.interface.base import Family
+from weald.treecore.statistics.observations import Observations
 from weald.treecore.statistics.rows import Rows, add_row
 
-from .discrete.sparse_multinomial import bag_totals, sparse_values
+from .discrete.sparse_multinomial import add_bags, sparse_values
 from .interface.base import (
     fill_predictive,
     log_marginal,
@@ -85,17 +83,20 @@ def log_predictives(family: Family, rows: Rows, totals: Rows) -> NDArray[np.floa
     return found
 
 
-def totals_of_groups(family: Any, values: Any, groups: NDArray[np.int64], n_groups: int) -> Rows:
+def totals_of_groups(
+    family: Family, values: Observations, groups: NDArray[np.int64], n_groups: int
+) -> Rows:
     """Dense statistics rows (n_groups, m) of observations (n, d), which may be a sparse matrix."""
-    if issparse(values):
-        return bag_totals(sparse_values(values), groups, n_groups, family.vocabulary)
     totals = empty_totals(family, n_groups)
-    add_observations(family, values, groups, totals)
+    if isinstance(values, np.ndarray):
+        add_observations(family, values, groups, totals)
+    else:
+        add_bags(sparse_values(values), groups, totals)
     return totals
 
 
-def dense_rows(values: Any, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+def dense_rows(values: Observations, rows: NDArray[np.int64]) -> NDArray[np.float64]:
     """Some rows (q, d) of observations (n, d), which may be a sparse matrix."""
-    chosen: Any = values[rows]
-    dense: Any = chosen.toarray() if issparse(values) else chosen
+    chosen = values[rows]
+    dense = chosen if isinstance(chosen, np.ndarray) else chosen.toarray()
     return np.ascontiguousarray(dense, dtype=np.float64)

@@ -7,7 +7,7 @@ positions. The topology comes from the data alone; the potentials follow the cur
 """
 
 from math import exp, log1p
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +72,7 @@ def right_child(guide: Guide, v: int) -> int:
 
 
 @compiled
-def _raise_top(model: Model, forest: Forest, sides: Any) -> int:
+def _raise_top(model: Model, forest: Forest, sides: Rows) -> int:
     """Join all roots under temporary nodes; returns the topmost node.
 
     ``sides`` are two scratch rows.
@@ -205,7 +205,7 @@ def freeze(model: Model, forest: Forest) -> Guide:
 
 
 @compiled
-def _plant(model: Model, forest: Forest, atoms: Atoms, sides: Any) -> None:
+def _plant(model: Model, forest: Forest, atoms: Atoms, sides: Rows) -> None:
     model, forest, atoms = by_reference(model), by_reference(forest), by_reference(atoms)
     n = atoms.size.shape[0]
     leaves = np.empty(n, dtype=np.int64)

@@ -7,7 +7,7 @@ therefore need no case per prior: they read a :class:`Seating`.
 
 from functools import lru_cache
 from math import isfinite, lgamma
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -156,7 +156,7 @@ class PartitionPrior(Protocol):
         """Whether :meth:`resample` moves the hyperparameters."""
         ...
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """JSON-able values from which ``build_prior`` makes it again, auxiliary ones included."""
         ...
 

@@ -5,7 +5,7 @@
 
 from dataclasses import asdict, dataclass, replace
 from math import lgamma, log
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.random import Generator
@@ -32,7 +32,7 @@ class DirichletProcess:
     def __post_init__(self) -> None:
         require_positive(self.name, alpha=self.alpha, shape=self.shape, rate=self.rate)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """JSON-able fields."""
         return asdict(self)
 

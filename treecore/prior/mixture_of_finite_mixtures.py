@@ -13,7 +13,7 @@ and equation 3.2.
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from math import ceil, exp, inf, lgamma, log
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -69,7 +69,7 @@ class MixtureOfFiniteMixtures:
     def _mixture(self) -> _Mixture:
         return _Mixture(self.gamma, self.mean)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """JSON-able fields."""
         return asdict(self)
 

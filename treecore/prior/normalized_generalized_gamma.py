@@ -11,7 +11,7 @@ Sources: James, Lijoi and Pruenster (2009), Scandinavian Journal of Statistics 3
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import expm1, inf, isfinite, lgamma, log, log1p
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.random import Generator
@@ -72,7 +72,7 @@ class NormalizedGeneralizedGamma:
     def _levy(self) -> Levy:
         return Levy(self.alpha, self.sigma)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """JSON-able fields, the auxiliary included."""
         return asdict(self)
 

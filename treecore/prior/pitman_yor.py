@@ -13,7 +13,7 @@ Sources: Pitman and Yor (1997), Annals of Probability 25; ``tgmcmc-ibhc.md`` sec
 
 from dataclasses import asdict, dataclass, replace
 from math import exp, inf, lgamma, log, log1p
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.random import Generator
@@ -73,7 +73,7 @@ class PitmanYor:
         if self.g is not None:
             require_positive(self.name, g=self.g)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """JSON-able fields, the auxiliary included."""
         return asdict(self)
 

@@ -33,7 +33,7 @@ PRIORS: dict[str, type[Prior]] = {
 }
 
 
-def build_prior(name: str, parameters: Mapping[str, Any] | None = None) -> PartitionPrior:
+def build_prior(name: str, parameters: Mapping[str, object] | None = None) -> PartitionPrior:
     """Prior from its name and plain values, such as ``PartitionPrior.parameters`` gives.
 
     Parameters

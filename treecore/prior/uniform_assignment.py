@@ -11,7 +11,7 @@ partition of n + 1 gives the prior for n.
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from math import inf, isfinite, lgamma, log
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -65,7 +65,7 @@ class UniformAssignment:
     def _law(self) -> _Law:
         return _Law(self.mu, self.sigma, self.kmax)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """JSON-able fields."""
         return asdict(self)
 

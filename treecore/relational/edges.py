@@ -6,7 +6,7 @@ what matters of them is the sum of their edges and how many of them are observed
 """
 
 from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,7 @@ class GammaEdges(NamedTuple):
 
 
 EdgeFamily = BetaEdges | GammaEdges
+Numbers = TypeVar("Numbers", float, NDArray[np.float64])
 
 
 @generic
@@ -66,12 +67,12 @@ def log_pair(family: EdgeFamily, total: float, n_pairs: float) -> float:
 
 
 @generic
-def edge_mean(family: EdgeFamily, total: Any, n_pairs: Any) -> Any:
+def edge_mean(family: EdgeFamily, total: Numbers, n_pairs: Numbers) -> Numbers:
     """Posterior mean of the edge on one more pair like these. Python only; works on arrays."""
     raise NotImplementedError
 
 
-def _positive(name: str, value: Any) -> float:
+def positive_number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
         raise ParameterError(f"irm: {name} must be a positive number, got {value!r}")
     return float(value)
@@ -82,14 +83,14 @@ def beta_edges(a: float = 1.0, b: float = 1.0) -> BetaEdges:
 
     Raises ParameterError.
     """
-    a, b = _positive("a", a), _positive("b", b)
+    a, b = positive_number("a", a), positive_number("b", b)
     tables = [rising_table(np.array([start])) for start in (a, b, a + b)]
     return BetaEdges(a, b, *tables)
 
 
 def gamma_edges(shape: float = 1.0, rate: float = 1.0) -> GammaEdges:
     """Check the hyperparameters and make the likelihood of counts; raises ParameterError."""
-    shape, rate = _positive("shape", shape), _positive("rate", rate)
+    shape, rate = positive_number("shape", shape), positive_number("rate", rate)
     return GammaEdges(shape, rate, rising_table(np.array([shape])))
 
 
@@ -124,12 +125,12 @@ def _log_rate_of(family: GammaEdges, total: float, n_pairs: float) -> float:
 
 
 @implements(edge_mean, BetaEdges)
-def _mean_share(family: BetaEdges, total: Any, n_pairs: Any) -> Any:
+def _mean_share(family: BetaEdges, total: Numbers, n_pairs: Numbers) -> Numbers:
     return (total + family.a) / (n_pairs + family.a + family.b)
 
 
 @implements(edge_mean, GammaEdges)
-def _mean_rate(family: GammaEdges, total: Any, n_pairs: Any) -> Any:
+def _mean_rate(family: GammaEdges, total: Numbers, n_pairs: Numbers) -> Numbers:
     return (total + family.shape) / (n_pairs + family.rate)
 
 

@@ -4,7 +4,7 @@ It is no member of ``FAMILIES``: its clusters are not judged one by one, and wha
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -21,7 +21,7 @@ from weald.treecore.family.interface.base import (
 )
 from weald.treecore.statistics.rows import Rows
 
-from .edges import BetaEdges, GammaEdges, beta_edges, edge_numbers, gamma_edges
+from .edges import BetaEdges, GammaEdges, beta_edges, edge_numbers, gamma_edges, positive_number
 
 __all__ = ["DEGREE", "IRM", "Relational", "VertexTotals"]
 
@@ -71,14 +71,14 @@ def _no_marginal(_family: VertexTotals, _rows: Rows, _i: int, _work: Rows) -> fl
     return 0.0
 
 
-def _flag(params: dict[str, Any], name: str) -> bool:
+def _flag(params: dict[str, object], name: str) -> bool:
     value = params.pop(name, False)
     if not isinstance(value, bool):
         raise ParameterError(f"irm: {name} must be true or false, got {value!r}")
     return value
 
 
-def _build(parameters: Mapping[str, Any], _sample: NDArray[np.float64]) -> Relational:
+def _build(parameters: Mapping[str, object], _sample: NDArray[np.float64]) -> Relational:
     params = dict(parameters)
     directed, counts, learn = (_flag(params, name) for name in _FLAGS)
     known = {"shape", "rate"} if counts else {"a", "b"}
@@ -89,10 +89,11 @@ def _build(parameters: Mapping[str, Any], _sample: NDArray[np.float64]) -> Relat
             f"irm: a stream has no parameter {unknown[0]!r} "
             f"{'with' if counts else 'without'} counts = true: {names}"
         )
-    return Relational(gamma_edges(**params) if counts else beta_edges(**params), directed, learn)
+    given = {name: positive_number(name, value) for name, value in params.items()}
+    return Relational(gamma_edges(**given) if counts else beta_edges(**given), directed, learn)
 
 
-def _parameters(family: Relational) -> dict[str, Any]:
+def _parameters(family: Relational) -> dict[str, object]:
     # Streams that began before anything was learned say nothing of it.
     learned = {"learn": True} if family.learn else {}
     flags = {"directed": family.directed, "counts": family.counts, **learned}

@@ -2,6 +2,8 @@
 
 - ``log_gamma``: log gamma and rising factorials for compiled code, several times faster than the
   C library.
+- ``observations``: observations as people give them: numbers, or counts of words as a sparse
+  matrix of scipy.
 - ``rows``: arithmetic on statistics rows: one dense float64 row per node, block or atom.
 - ``sparse_rows``: statistics rows by their non-zeros: bags of words over vocabularies of 10^5 and
   more.

@@ -4,6 +4,8 @@ Column 0 is the number of observations (what the partition prior sees), column 1
 weights (what the likelihood sees); the rest belongs to the family. All columns are additive.
 """
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,34 +24,36 @@ __all__ = [
 ]
 
 Rows = NDArray[np.float64]
+# Rows of one form, dense or sparse.
+R = TypeVar("R")
 
 
 @generic
-def add_row(rows: Rows, i: int, other: Rows, j: int) -> None:
+def add_row(rows: R, i: int, other: R, j: int) -> None:
     """``rows[i] += other[j]``."""
     raise NotImplementedError
 
 
 @generic
-def subtract_row(rows: Rows, i: int, other: Rows, j: int) -> None:
+def subtract_row(rows: R, i: int, other: R, j: int) -> None:
     """``rows[i] -= other[j]``; a row whose count reaches zero becomes exactly zero."""
     raise NotImplementedError
 
 
 @generic
-def copy_row(rows: Rows, i: int, other: Rows, j: int) -> None:
+def copy_row(rows: R, i: int, other: R, j: int) -> None:
     """``rows[i] = other[j]``."""
     raise NotImplementedError
 
 
 @generic
-def clear_row(rows: Rows, i: int) -> None:
+def clear_row(rows: R, i: int) -> None:
     """``rows[i] = 0``."""
     raise NotImplementedError
 
 
 @generic
-def sum_rows(rows: Rows, i: int, j: int, k: int) -> None:
+def sum_rows(rows: R, i: int, j: int, k: int) -> None:
     """``rows[i] = rows[j] + rows[k]``: an inner node from its children, free of drift."""
     raise NotImplementedError
 
@@ -67,7 +71,7 @@ def is_single(rows: Rows, i: int) -> bool:
 
 
 @generic
-def rows_like(rows: Rows, capacity: int, copies: int) -> Rows:
+def rows_like(rows: R, capacity: int, copies: int) -> R:
     """Empty rows of the same form, with room for all that ``rows`` may hold, ``copies`` times.
 
     Python only. Dense rows have the same room however much is in them.

@@ -7,7 +7,7 @@ end of the pool; when the pool has become mostly holes, the segments slide toget
 Nothing is ever allocated, so kernels can work on these rows as they do on dense ones.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -297,7 +297,7 @@ def _clear_row(rows: SparseRows, i: int) -> None:
 
 
 @implements(copy_row, SparseRows)
-def _copy_row(rows: Any, i: int, other: Any, j: int) -> None:
+def _copy_row(rows: SparseRows, i: int, other: SparseRows, j: int) -> None:
     clear_row(rows, i)
     if other.used[j] > 0:
         _give_room(rows, i, other.used[j], 0)
@@ -314,7 +314,7 @@ def _copy_row(rows: Any, i: int, other: Any, j: int) -> None:
 
 
 @implements(add_row, SparseRows)
-def _add_row(rows: Any, i: int, other: Any, j: int) -> None:
+def _add_row(rows: SparseRows, i: int, other: SparseRows, j: int) -> None:
     if rows.head[i, _COUNT] == 0.0:
         copy_row(rows, i, other, j)
         return
@@ -327,7 +327,7 @@ def _add_row(rows: Any, i: int, other: Any, j: int) -> None:
 
 
 @implements(subtract_row, SparseRows)
-def _subtract_row(rows: Any, i: int, other: Any, j: int) -> None:
+def _subtract_row(rows: SparseRows, i: int, other: SparseRows, j: int) -> None:
     if rows.head[i, _COUNT] <= other.head[j, _COUNT]:
         clear_row(rows, i)
         return
@@ -339,7 +339,7 @@ def _subtract_row(rows: Any, i: int, other: Any, j: int) -> None:
 
 
 @implements(sum_rows, SparseRows)
-def _sum_rows(rows: Any, i: int, j: int, k: int) -> None:
+def _sum_rows(rows: SparseRows, i: int, j: int, k: int) -> None:
     larger, smaller = (j, k) if rows.used[j] >= rows.used[k] else (k, j)
     copy_row(rows, i, rows, larger)
     add_row(rows, i, rows, smaller)

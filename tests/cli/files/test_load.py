@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from weald.cli.errors import NotFoundError, NotReadyError, UsageError
+from weald.cli.errors import NotFoundError, UsageError
 from weald.cli.files.table import load_table
+from weald.stream.errors import LibraryMissing
 
 VALUES = np.array([[1.0, 2.5], [3.0, -4.0], [0.0, 1e-3]])
 
@@ -133,9 +134,9 @@ def test_parquet_where_its_reader_is_installed(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     if find_spec("pyarrow") is None:
         path.write_bytes(b"PAR1")
-        with pytest.raises(NotReadyError) as caught:
+        with pytest.raises(LibraryMissing, match="reading Parquet needs pyarrow") as caught:
             load_table(path)
-        assert caught.value.next_step == "pip install pyarrow"
+        assert caught.value.next_step == "pip install 'weald[parquet]'"
         return
     arrow = import_module("pyarrow")
     columns = {"a": VALUES[:, 0], "name": ["row"] * 3, "b": VALUES[:, 1]}

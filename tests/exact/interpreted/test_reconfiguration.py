@@ -98,7 +98,7 @@ def test_equal_guides_move_nothing() -> None:
 def test_pairs_are_uniform_among_those_that_guides_disagree_on() -> None:
     guides: Guides = make_guides(np.array([0, 0, 1, 1, 2]), np.array([3, 3, 3, 0, 0]))
     found: dict[frozenset[int], float] = {}
-    for pair, probability in Paths().every_outcome(lambda rng: draw_disagreement(rng, guides)):  # type: ignore[arg-type]
+    for pair, probability in Paths().every_outcome(lambda rng: draw_disagreement(rng, guides)):
         found[frozenset(pair)] = found.get(frozenset(pair), 0.0) + probability
     assert set(found) == {frozenset(p) for p in [(0, 2), (1, 2), (2, 3), (3, 4)]}
     assert list(found.values()) == pytest.approx([0.25] * 4)

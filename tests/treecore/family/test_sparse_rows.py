@@ -141,11 +141,11 @@ def test_memory_follows_the_entries_and_not_the_vocabulary() -> None:
     rng = np.random.default_rng(5)
     words = rng.integers(0, 100_000, size=20_000)
     counts = np.ones(words.size)
-    matrix = sparse.csr_array((counts, words, np.arange(0, 20_001, 50)), shape=(400, 100_000))
+    matrix: Any = sparse.csr_array((counts, words, np.arange(0, 20_001, 50)), shape=(400, 100_000))
     family = MULTINOMIAL.build({}, cast("Array", matrix))
     assert family.beta == pytest.approx(50.0 / 100_000, rel=0.01)
     values = sparse_values(matrix)
-    rows = make_rows(family, 404, values)
+    rows: Any = make_rows(family, 404, values)
     pool = rows.word.nbytes + rows.seen.nbytes + rows.weight.nbytes + rows.lookup.nbytes
     assert pool <= 80 * counts.size
     # Trees, guides and pieces are made one like the other.

@@ -6,7 +6,7 @@ missing flag (NaN) adds to neither, which integrates it out exactly.
 
 from collections.abc import Mapping, Sequence
 from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -168,17 +168,18 @@ def _weigh(
 register_abreast(BetaBernoulli)
 
 
-def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> BetaBernoulli:
+def _build(parameters: Mapping[str, object], sample: NDArray[np.float64]) -> BetaBernoulli:
     """What is not given comes from the sample: its shares, worth one observation."""
     refuse_unknown("bernoulli", parameters, _PARAMETERS)
     seen = np.isfinite(sample)
     ones = np.where(seen, sample, 0.0).sum(axis=0)
     share = (ones + 0.5) / (seen.sum(axis=0) + 1.0)
     a, b = parameters.get("a", share), parameters.get("b", 1.0 - share)
-    return beta_bernoulli(positive("a", a, sample.shape[1]), b)
+    d = sample.shape[1]
+    return beta_bernoulli(positive("a", a, d), positive("b", b, d))
 
 
-def _parameters(family: BetaBernoulli) -> dict[str, Any]:
+def _parameters(family: BetaBernoulli) -> dict[str, object]:
     return {"a": family.a.tolist(), "b": family.b.tolist()}
 
 

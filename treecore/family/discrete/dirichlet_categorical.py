@@ -8,7 +8,7 @@ missing value (NaN) adds nothing, which integrates it out exactly.
 
 from collections.abc import Mapping, Sequence
 from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -171,15 +171,17 @@ def _log_predictive(family: DirichletCategorical, table: Rows, k: int, rows: Row
 register_dense(DirichletCategorical)
 
 
-def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> DirichletCategorical:
+def _build(parameters: Mapping[str, object], sample: NDArray[np.float64]) -> DirichletCategorical:
     """Levels up to the largest code of the sample; a prior worth one observation."""
     refuse_unknown("categorical", parameters, _PARAMETERS)
     largest = np.where(np.isfinite(sample), sample, 0.0).max(axis=0, initial=0.0)
-    levels = per_feature("levels", parameters.get("levels", largest + 1.0), sample.shape[1])
-    return dirichlet_categorical(parameters.get("beta", 1.0 / np.maximum(levels, 1.0)), levels)
+    d = sample.shape[1]
+    levels = per_feature("levels", parameters.get("levels", largest + 1.0), d)
+    beta = positive("beta", parameters.get("beta", 1.0 / np.maximum(levels, 1.0)), d)
+    return dirichlet_categorical(beta, levels)
 
 
-def _parameters(family: DirichletCategorical) -> dict[str, Any]:
+def _parameters(family: DirichletCategorical) -> dict[str, object]:
     return {"beta": family.beta.tolist(), "levels": family.levels.tolist()}
 
 

@@ -8,7 +8,7 @@ not depend on the partition.
 
 from collections.abc import Mapping, Sequence
 from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -38,6 +38,7 @@ from weald.treecore.family.interface.checks import (
 )
 from weald.treecore.family.interface.defaults import register_filling
 from weald.treecore.statistics.log_gamma import SMALL, log_gamma, log_rising, rising, rising_table
+from weald.treecore.statistics.observations import Observations
 from weald.treecore.statistics.rows import Rows, add_row, copy_row
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "bag_prepare",
     "bag_tables",
     "bag_union",
+    "build_multinomial",
     "dirichlet_multinomial",
     "observe_bag",
 ]
@@ -99,7 +101,7 @@ def _workspace(family: DirichletMultinomial) -> Rows:
 
 
 @generic
-def observe_bag(rows: Rows, i: int, family: DirichletMultinomial, values: Any, r: int) -> None:
+def observe_bag(rows: Rows, i: int, family: DirichletMultinomial, values: object, r: int) -> None:
     """:func:`observe`, for the type of the rows."""
     raise NotImplementedError
 
@@ -137,7 +139,7 @@ def bag_predictive(table: Rows, k: int, rows: Rows, i: int, family: DirichletMul
 
 
 @implements(observe, DirichletMultinomial)
-def _observe(family: DirichletMultinomial, values: Any, r: int, rows: Rows, i: int) -> None:
+def _observe(family: DirichletMultinomial, values: object, r: int, rows: Rows, i: int) -> None:
     observe_bag(rows, i, family, values, r)
 
 
@@ -238,19 +240,23 @@ def _bag_predictive(table: Rows, k: int, rows: Rows, i: int, family: DirichletMu
     return total + log(product)
 
 
-def _build(parameters: Mapping[str, Any], sample: Any) -> DirichletMultinomial:
-    """Without ``beta`` the prior is worth one observation of the sample's mean length.
+def build_multinomial(
+    parameters: Mapping[str, object], sample: Observations
+) -> DirichletMultinomial:
+    """The family by its parameters; the sample may be a sparse matrix.
 
-    The sample may be a sparse matrix.
+    Without ``beta`` the prior is worth one observation of the sample's mean length.
     """
     refuse_unknown("multinomial", parameters, ("beta",))
     vocabulary = sample.shape[1]
-    tokens = sample.sum() if hasattr(sample, "tocsr") else sample[np.isfinite(sample)].sum()
+    seen = sample if isinstance(sample, np.ndarray) else sample.tocsr().data
+    tokens = seen[np.isfinite(seen)].sum()
     length = (float(tokens) + 1.0) / (sample.shape[0] + 1.0)
-    return dirichlet_multinomial(parameters.get("beta", length / vocabulary), vocabulary)
+    beta = positive("beta", parameters.get("beta", length / vocabulary), 1)
+    return dirichlet_multinomial(float(beta[0]), vocabulary)
 
 
-def _parameters(family: DirichletMultinomial) -> dict[str, Any]:
+def _parameters(family: DirichletMultinomial) -> dict[str, object]:
     return {"beta": family.beta}
 
 
@@ -291,7 +297,7 @@ def _draw(
 FAMILIES["multinomial"] = FamilySpec(
     name="multinomial",
     family=DirichletMultinomial,
-    build=_build,
+    build=build_multinomial,
     parameters=_parameters,
     validate=_validate,
     describe=_describe,

@@ -8,7 +8,7 @@ integrates it out exactly.
 
 from collections.abc import Mapping, Sequence
 from math import log, log1p
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -159,7 +159,7 @@ def _log_predictive(family: GammaPoisson, table: Rows, k: int, rows: Rows, i: in
 register_dense(GammaPoisson)
 
 
-def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> GammaPoisson:
+def _build(parameters: Mapping[str, object], sample: NDArray[np.float64]) -> GammaPoisson:
     """What is not given comes from the sample: exponential rates around its means."""
     refuse_unknown("poisson", parameters, _PARAMETERS)
     d = sample.shape[1]
@@ -170,7 +170,7 @@ def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> GammaP
     return gamma_poisson(shape, positive("rate", parameters.get("rate", rate), d))
 
 
-def _parameters(family: GammaPoisson) -> dict[str, Any]:
+def _parameters(family: GammaPoisson) -> dict[str, object]:
     return {"shape": family.shape.tolist(), "rate": family.rate.tolist()}
 
 

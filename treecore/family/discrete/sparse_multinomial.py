@@ -10,6 +10,7 @@ from weald.treecore.compiled.compile import implements
 from weald.treecore.errors import ObservationError
 from weald.treecore.family.interface.base import make_predictive, make_rows
 from weald.treecore.statistics.log_gamma import SMALL, log_gamma, log_rising, rising
+from weald.treecore.statistics.observations import SparseMatrix
 from weald.treecore.statistics.rows import Rows, clear_row
 from weald.treecore.statistics.sparse_rows import SparseRows, make_sparse_rows, put_word, seek
 
@@ -25,7 +26,7 @@ from .dirichlet_multinomial import (
     observe_bag,
 )
 
-__all__ = ["SparsePredictive", "SparseValues", "bag_totals", "sparse_values"]
+__all__ = ["SparsePredictive", "SparseValues", "add_bags", "sparse_values"]
 
 _COUNT, _WEIGHT, _TOKENS, _SCORE = 0, 1, 2, 3
 
@@ -41,7 +42,7 @@ class SparseValues(NamedTuple):
     counts: NDArray[np.float64]
 
 
-def sparse_values(matrix: Any) -> SparseValues:
+def sparse_values(matrix: SparseMatrix) -> SparseValues:
     """Take the observations from any scipy sparse matrix or array (n, d) of counts.
 
     Raises ObservationError naming the first count that is not whole, or negative.
@@ -61,16 +62,13 @@ def sparse_values(matrix: Any) -> SparseValues:
     )
 
 
-def bag_totals(
-    values: SparseValues, groups: NDArray[np.int64], n_groups: int, vocabulary: int
-) -> Rows:
-    """Dense statistics rows (n_groups, 3 + vocabulary) of the observations of each group."""
-    totals = np.zeros((n_groups, 3 + vocabulary))
-    totals[:, :2] = np.bincount(groups, minlength=n_groups)[:, None]
+def add_bags(values: SparseValues, groups: NDArray[np.int64], totals: Rows) -> None:
+    """Add each observation to the dense row (3 + vocabulary) of its group."""
+    counts = np.bincount(groups, minlength=totals.shape[0])
+    totals[:, :2] += counts[:, None]
     group = np.repeat(groups, np.diff(values.start))
     np.add.at(totals, (group, 3 + values.word), values.counts)
     totals[:, 2] = totals[:, 3:].sum(axis=1)
-    return totals
 
 
 class SparsePredictive(NamedTuple):
@@ -92,7 +90,9 @@ class SparsePredictive(NamedTuple):
 
 
 @implements(make_rows, DirichletMultinomial)
-def _make_rows(family: DirichletMultinomial, capacity: int, values: Any) -> Any:
+def _make_rows(
+    family: DirichletMultinomial, capacity: int, values: Rows | SparseValues
+) -> Rows | SparseRows:
     if isinstance(values, SparseValues):
         return make_sparse_rows(capacity, values.word.shape[0], family.from_word)
     return np.zeros((capacity, 3 + family.vocabulary))
@@ -110,7 +110,7 @@ def _bag_tables(rows: SparseRows, capacity: int, _family: DirichletMultinomial) 
 
 @implements(observe_bag, SparseRows)
 def _observe_bag(
-    rows: Any, i: int, _family: DirichletMultinomial, values: SparseValues, r: int
+    rows: SparseRows, i: int, _family: DirichletMultinomial, values: SparseValues, r: int
 ) -> None:
     clear_row(rows, i)
     rows.head[i, _COUNT] = 1.0

@@ -2,6 +2,8 @@
 
 - ``default_scale``: how much of a sample's variance lies within clusters: the default scale of
   Gaussian families.
+- ``moments``: first and second moments out of the statistics rows of Gaussian clusters with full
+  covariance.
 - ``nearer_mean``: which of two blocks has the nearer mean: the cheapest answer to where an
   observation belongs.
 - ``normal_inverse_gamma``: Gaussian clusters with independent features: the normal-inverse-gamma

@@ -8,7 +8,7 @@ integrates it out exactly.
 
 from collections.abc import Mapping, Sequence
 from math import log, log1p, pi
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -212,7 +212,7 @@ def _log_predictive(family: NormalInverseGamma, table: Rows, k: int, rows: Rows,
 register_dense(NormalInverseGamma)
 
 
-def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> NormalInverseGamma:
+def _build(parameters: Mapping[str, object], sample: NDArray[np.float64]) -> NormalInverseGamma:
     """What is not given comes from the sample: clusters are as wide as it says."""
     refuse_unknown("diagonal", parameters, _PARAMETERS)
     d = sample.shape[1]
@@ -231,13 +231,13 @@ def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> Normal
     rate = np.where(shape > 1.0, shape - 1.0, 1.0) * share * variance
     return normal_inverse_gamma(
         per_feature("mean", parameters.get("mean", centre), d),
-        parameters.get("kappa", share),
+        positive("kappa", parameters.get("kappa", share), d),
         shape,
-        parameters.get("rate", rate),
+        positive("rate", parameters.get("rate", rate), d),
     )
 
 
-def _parameters(family: NormalInverseGamma) -> dict[str, Any]:
+def _parameters(family: NormalInverseGamma) -> dict[str, object]:
     return {name: getattr(family, name).tolist() for name in _PARAMETERS}
 
 

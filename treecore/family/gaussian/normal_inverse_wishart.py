@@ -10,7 +10,7 @@ kappa observations at ``mean - origin``, so that with g = kappa (mean - origin) 
 
 from collections.abc import Mapping, Sequence
 from math import lgamma, log1p, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -49,6 +49,7 @@ from weald.treecore.family.interface.defaults import register_abreast, register_
 from weald.treecore.statistics.rows import Rows, copy_row, is_single
 
 from .default_scale import sample_covariance, whitened, within_share
+from .moments import moments_of
 from .nearer_mean import nearer
 from .packed_cholesky import extend_inverse, factor_scatter, log_determinants, squared_distance
 from .robust_spread import without_extremes
@@ -332,7 +333,7 @@ def _weigh(  # noqa: PLR0913 - tables, a row, and where its weights go
 register_abreast(NormalInverseWishart)
 
 
-def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> NormalInverseWishart:
+def _build(parameters: Mapping[str, object], sample: NDArray[np.float64]) -> NormalInverseWishart:
     """What is not given comes from the sample: nu is d + 3, and clusters are as wide as it says."""
     refuse_unknown("gaussian", parameters, ("mean", "kappa", "nu", "psi", "origin"))
     d = sample.shape[1]
@@ -362,7 +363,7 @@ def _build(parameters: Mapping[str, Any], sample: NDArray[np.float64]) -> Normal
     return normal_inverse_wishart(mean, kappa, nu, psi, origin)
 
 
-def _parameters(family: NormalInverseWishart) -> dict[str, Any]:
+def _parameters(family: NormalInverseWishart) -> dict[str, object]:
     found = {
         "mean": family.mean.tolist(),
         "kappa": family.kappa,
@@ -411,10 +412,8 @@ def _draw(
 ) -> NDArray[np.float64]:
     d = family.mean.shape[0]
     kappa, freedom = family.kappa + row[1], family.nu + row[1] - d + 1
-    first = row[2 : 2 + d] + family.pull
-    scatter = np.zeros((d, d))
-    scatter[np.tril_indices(d)] = row[2 + d :]
-    scatter += np.tril(scatter, -1).T
+    first, scatter = moments_of(row, d)
+    first = first + family.pull
     prior = np.outer(family.pull, family.pull) / family.kappa
     psi = family.psi + prior + scatter - np.outer(first, first) / kappa
     factor = np.linalg.cholesky(psi * (kappa + 1.0) / (kappa * freedom))

@@ -4,7 +4,7 @@ Looked up for whole weights, of which the family keeps a table, and worked out f
 """
 
 from math import log, log1p, pi
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,24 @@ from weald.treecore.compiled.compile import inner
 from weald.treecore.statistics.log_gamma import log_gamma
 
 __all__ = ["count_growth", "count_term", "log_counts"]
+
+
+class Weighed(Protocol):
+    """A normal-inverse-Wishart family, by what the weight of a block needs of it."""
+
+    @property
+    def mean(self) -> NDArray[np.float64]: ...
+
+    @property
+    def kappa(self) -> float: ...
+
+    @property
+    def nu(self) -> float: ...
+
+    @property
+    def log_count(self) -> NDArray[np.float64]:
+        """The term for whole weights, from 0 on."""
+        ...
 
 
 def log_counts(
@@ -30,7 +48,7 @@ def log_counts(
 
 
 @inner
-def count_term(family: Any, weight: float) -> float:
+def count_term(family: Weighed, weight: float) -> float:
     """Of a normal-inverse-Wishart family's log marginal, what the weight alone decides."""
     whole = int(weight)
     if whole == weight and whole < family.log_count.shape[0]:
@@ -44,7 +62,7 @@ def count_term(family: Any, weight: float) -> float:
 
 
 @inner
-def count_growth(family: Any, weight: float) -> float:
+def count_growth(family: Weighed, weight: float) -> float:
     """What one more observation adds to :func:`count_term`."""
     whole = int(weight)
     if whole == weight and whole + 1 < family.log_count.shape[0]:

@@ -76,7 +76,7 @@ def predictive_width(family: Family) -> int:
 
 
 @generic
-def make_rows(family: Family, capacity: int, values: Any) -> Any:
+def make_rows(family: Family, capacity: int, values: object) -> Rows:
     """Empty statistics rows for any partition of ``values`` (what ``observe`` takes). Python only.
 
     Sparse rows have room for each observation in one row at a time; dense rows have no such bound.
@@ -97,7 +97,7 @@ def workspace(family: Family) -> Rows:
 
 
 @generic
-def observe(family: Family, values: NDArray[np.float64], r: int, rows: Rows, i: int) -> None:
+def observe(family: Family, values: object, r: int, rows: Rows, i: int) -> None:
     """Write the statistics of the single observation ``values[r]`` into ``rows[i]``."""
     raise NotImplementedError
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ __all__ = [
 Vector = NDArray[np.float64]
 
 
-def refuse_unknown(family: str, parameters: Mapping[str, Any], known: Iterable[str]) -> None:
+def refuse_unknown(family: str, parameters: Mapping[str, object], known: Iterable[str]) -> None:
     """Raise ParameterError when ``parameters`` has a name that the family does not take."""
     names = list(known)
     unknown = sorted(set(parameters) - set(names))
@@ -32,7 +31,7 @@ def refuse_unknown(family: str, parameters: Mapping[str, Any], known: Iterable[s
         raise ParameterError(f"{family} has no parameter {unknown[0]!r}: it takes {takes}")
 
 
-def numbers(name: str, value: Any) -> Vector:
+def numbers(name: str, value: object) -> Vector:
     """The finite numbers in ``value``, in its own shape."""
     try:
         array = np.asarray(value, dtype=np.float64)
@@ -43,7 +42,7 @@ def numbers(name: str, value: Any) -> Vector:
     return array
 
 
-def per_feature(name: str, value: Any, d: int) -> Vector:
+def per_feature(name: str, value: object, d: int) -> Vector:
     """A finite number for each of d features from one number or d of them."""
     array = numbers(name, value)
     if array.shape not in {(), (1,), (d,)}:
@@ -52,7 +51,7 @@ def per_feature(name: str, value: Any, d: int) -> Vector:
     return np.array(np.broadcast_to(array, (d,)))
 
 
-def positive(name: str, value: Any, d: int) -> Vector:
+def positive(name: str, value: object, d: int) -> Vector:
     """As :func:`per_feature`, above zero."""
     array = per_feature(name, value, d)
     if not (array > 0.0).all():

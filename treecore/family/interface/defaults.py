@@ -1,7 +1,5 @@
 """What a family has that implements the least: the other generic functions, by those it has."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -127,7 +125,7 @@ def _dense_log_marginal_sum(
     return log_marginal(family, work, 0, work)
 
 
-def _dense_rows(family: Family, capacity: int, _values: Any) -> Rows:
+def _dense_rows(family: Family, capacity: int, _values: object) -> Rows:
     # Zeroed pages cost no memory until they are touched.
     return np.zeros((capacity, statistics_width(family)))
 
