@@ -130,6 +130,7 @@ def compact(
         only as far as they must.
     """
     first_model, model = models
+    # Which subtrees may go is asked of the partition's own model, their potentials of the first.
     order = forest_order(forest)
     measure_nodes(first_model, forest, order)
     judged = judge_nodes(model, forest, order, groups)
@@ -138,6 +139,7 @@ def compact(
     before = state.atoms.size.copy()
     start = collapse(forest, state.atoms, state.partition, nodes, members)
     restore(first_model, forest, forest_order(forest))
+    # Errors add up: an atom may be wrong where one of its parts was, or by being one.
     stands = np.arange(groups.shape[1])
     made = [members[start[:-1]]]
     for v, low, high in zip(nodes.tolist(), start[:-1].tolist(), start[1:].tolist(), strict=True):
@@ -146,6 +148,7 @@ def compact(
         doubt[parts] = 0.0
         doubt[parts[0]] = total
         stands[parts] = parts[0]
+    # Where subtrees were not enough, leaves next to each other are joined, the surest first.
     missing = fewer[1] - int(start[-1]) + nodes.shape[0]
     while missing > 0:
         kept, gone, pair_doubt = _nearest_pairs(model, forest, before, groups[0], missing)

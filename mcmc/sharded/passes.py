@@ -158,6 +158,7 @@ def draw_sides_of_rows(
         if p < 0:
             continue
         observe(family, values, r, row, 0)
+        # Anchors hold their sides, and no draw has put them there.
         at = first + r
         if at == contest.anchors[p, 0]:
             chosen = 0
@@ -167,6 +168,7 @@ def draw_sides_of_rows(
             odds = 0.0
             for j in range(m):
                 odds += row[0, j] * contest.odds[p, j]
+            # A merge is judged by the sides that lead back, which are the present clusters.
             chosen = contest.side[labels[r]]
             if chosen < 0:
                 # By the smaller of the two, whose exponential does not overflow.
@@ -174,6 +176,7 @@ def draw_sides_of_rows(
                 other = exp(-abs(odds))
                 unlikely = uniform_of_row(key, at) * (1.0 + other) < other
                 chosen = 1 - likely if unlikely else likely
+            # Log of 1 / (1 + e^-signed) without overflow, drawn or forced.
             signed = odds if chosen == 1 else -odds
             lost = log1p(exp(-abs(signed))) + (0.0 if signed > 0.0 else -signed)
             sums[2 * p, m] -= lost

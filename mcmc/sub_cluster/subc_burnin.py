@@ -217,6 +217,7 @@ def _merges(
 ) -> tuple[SubClusters, int]:
     """Consider pairs of a super-cluster in a random order, each block merging once at most."""
     rows, k = require_dense(atoms.rows), state.age.shape[0]
+    # Only clusters of one super-cluster are near enough to be worth a ratio.
     first, second = np.triu_indices(groups.shape[0], 1)
     near = groups[first] == groups[second]
     first, second = first[near], second[near]
@@ -226,10 +227,13 @@ def _merges(
     counts = np.bincount(state.labels, weights=atoms.size, minlength=k).astype(np.int64)
     pair_sums = np.stack([sums[first], sums[second]], axis=1)
     pair_counts = np.stack([counts[first], counts[second]], axis=1)
+    # Section 5.5: what would lead back is a random split by a share u ~ Beta(alpha/2, alpha/2),
+    # which is integrated out; its choice of a block and a pair is left out, as published.
     a = 0.5 * float(np.exp(model.seating.slope))
     log_random_split = gammaln(2.0 * a) - gammaln(2.0 * a + pair_counts.sum(axis=1))
     log_random_split += (gammaln(a + pair_counts) - gammaln(a)).sum(axis=1)
     ratios = log_random_split - _split_log_ratios(model, pair_sums, pair_counts)
+    # All ratios are of the state before: a block that has merged has another one now.
     gone: dict[int, int] = {}
     busy = np.zeros(k, dtype=bool)
     for at in rng.permutation(first.size):
@@ -247,6 +251,7 @@ def _merges(
         side[labels == one], side[labels == other] = 0, 1
         labels[labels == other] = one
         age[one], fit[one], falling[one] = 0, -np.inf, 0
+    # What is empty leaves; a sweep of merges is no sweep of its sub-clusters.
     merged, _ = _without_empty(SubClusters(labels, side, age - 1, fit, falling), np.zeros(k, int))
     return merged, len(gone)
 

@@ -182,6 +182,7 @@ def _split(rng: Generator, model: Model, trees: Trees, c: int, log_q: float) -> 
 def _merge(rng: Generator, model: Model, trees: Trees, n_merged: int, log_q: float) -> Info:
     """Propose to join the trees ``copies[:n_merged]`` in a cascade, in the order of the list."""
     forest, merged = trees.forest, trees.copies
+    # Each tree joins those before it by a node of its own; the old roots stay until it is accepted.
     top, lowest = merged[0], _NONE
     for at in range(1, n_merged):
         p = new_node(forest)
@@ -191,10 +192,13 @@ def _merge(rng: Generator, model: Model, trees: Trees, n_merged: int, log_q: flo
         lowest = p if lowest == _NONE else lowest
         top = p
 
+    # The way back is a split: it has to draw this cluster, with no other to merge with (equation
+    # 11), and the lowest of the new nodes as the subtree to cut.
     n_blocks = forest.n_roots[0]
     after = n_blocks - n_merged + 1
     log_back = sample_subtree(rng, trees, top, 2, lowest)[1] - log(after)
     log_back += _log_all_apart(model, trees, top, n_blocks, n_merged)
+    # Equation 12: there, what hung beside the path found a cluster of its own, one by one.
     for at in range(2, n_merged):
         log_back += log_insert_alone(model, trees, 0, at)
     ratio = log_back - log_q + _log_block(model, trees, top) - _log_blocks(model, after, n_blocks)
@@ -206,6 +210,7 @@ def _merge(rng: Generator, model: Model, trees: Trees, n_merged: int, log_q: flo
             remove_root(forest, merged[at])
         add_root(forest, top)
         return Info(MERGE, ratio, 1)
+    # Refused: the cascade comes apart again, from its top.
     while top != merged[0]:
         left = forest.left[top]
         forest.parent[left], forest.parent[forest.right[top]] = _NONE, _NONE
@@ -246,6 +251,7 @@ def _redraw_leaf(rng: Generator, model: Model, trees: Trees, atom: int) -> bool:
     forest, seating = trees.forest, model.seating
     x = forest.leaf[atom]
     size, alone = forest.size[x], forest.log_marginal[x]
+    # The root above it is the cluster that it is in now.
     own = x
     while forest.parent[own] != _NONE:
         own = forest.parent[own]
@@ -275,6 +281,7 @@ def _redraw_leaf(rng: Generator, model: Model, trees: Trees, atom: int) -> bool:
     trees.log_weights[n_choices - 1] = new if own != x else trees.log_weights[n_choices - 1]
     chosen = choose(rng, trees.log_weights, n_choices)
     target = forest.roots[chosen] if chosen < n_blocks else _NONE
+    # Only a leaf that moves is inserted anew.
     if target == own:
         return False
     if own == x:
