@@ -2,7 +2,8 @@
 
 Feeds observations of Gaussian clusters to one stream's model (what `weald run` keeps in memory:
 chain, published clusters, their statistics; no SQL) and prints the process's resident memory as it
-goes on, its peak, and by how much that grew after the budget had long been reached. Beside it
+goes on, its peak, and by how much that grew after the budget had long been reached, and what it
+takes in seconds of processor time. Beside it
 stands the adjusted Rand index of the latest observations, as they were placed on arrival, and at
 the end that of a classifier that knows the centres: a budget must not cost what it saves. With
 ``--by-budget`` it does a short run for each of several budgets, in a process of its own, and fits a
@@ -10,6 +11,7 @@ line: memory as a function of the budget.
 
     python -m benchmarks.memory                        10^7 observations, 50,000 leaves
     python -m benchmarks.memory --records 1000000
+    python -m benchmarks.memory --records 250000 --budget 5000 --every 1000 --policy sample
     python -m benchmarks.memory --by-budget
 """
 
@@ -68,16 +70,17 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def started(source: Source, budget: int, every: int) -> Shard:
+def started(source: Source, arguments: argparse.Namespace) -> Shard:
     """Return an empty model with a budget."""
+    every = arguments.every
     cadence = RefinementSettings(every_records=every, publish_every_records=every, rounds=1)
-    memory = MemorySettings(leaf_budget=budget)
+    memory = MemorySettings(leaf_budget=arguments.budget, policy=arguments.policy)
     return free_shard(ModelSettings(), cadence, source.take(1_000), memory)
 
 
 def line(shard: Shard, began: float, bare: float, agreement: float) -> str:
     """Return one line of the table."""
-    chain, seconds = shard.chain, time.perf_counter() - began
+    chain, seconds = shard.chain, time.process_time() - began
     return (
         f"{shard.seq:>12,} {chain.n_atoms:>9,} {len(shard.table):>9,} {agreement:>6.3f} "
         f"{resident():>10.1f} {peak():>8.1f} {peak() - bare:>11.1f} {chain.disruption:>11.3g} "
@@ -88,10 +91,10 @@ def line(shard: Shard, began: float, bare: float, agreement: float) -> str:
 def endless(arguments: argparse.Namespace) -> int:
     """Run one stream and print its memory as it goes on."""
     source = Source(arguments.clusters, arguments.features)
-    shard = started(source, arguments.budget, arguments.every)
+    shard = started(source, arguments)
     # Compiled code and libraries come first: what follows is the model's.
     shard.apply(source.take(arguments.every), 0.0)
-    bare, began = resident(), time.perf_counter()
+    bare, began = resident(), time.process_time()
     print(
         f"{arguments.records:,} observations, {arguments.clusters} clusters in "
         f"{arguments.features} dimensions, {arguments.budget:,} leaves, "
@@ -110,7 +113,7 @@ def endless(arguments: argparse.Namespace) -> int:
         most = max(most, shard.chain.n_atoms)
         if (
             first_full is None
-            and shard.bounding.next_bundle > 1
+            and (shard.bounding.next_bundle > 1 or shard.sample.selects)
             and shard.seq > 2 * arguments.budget
         ):
             first_full = (shard.seq, peak())
@@ -135,6 +138,7 @@ def by_budget(arguments: argparse.Namespace) -> int:
         command = [sys.executable, "-m", "benchmarks.memory", "--records", str(4 * budget)]
         command += ["--budget", str(budget), "--every", str(budget // 4), "--quiet"]
         command += ["--features", str(arguments.features), "--clusters", str(arguments.clusters)]
+        command += ["--policy", arguments.policy]
         ended = subprocess.run(command, check=True, capture_output=True, text=True)
         measured.append(float(ended.stdout.split()[-1]))
         print(f"{budget:>8,} leaves: peak {measured[-1]:.1f} MiB", flush=True)
@@ -149,7 +153,7 @@ def by_budget(arguments: argparse.Namespace) -> int:
 def quiet(arguments: argparse.Namespace) -> int:
     """Run one stream and print its peak only."""
     source = Source(arguments.clusters, arguments.features)
-    shard = started(source, arguments.budget, arguments.every)
+    shard = started(source, arguments)
     while shard.seq < arguments.records:
         shard.apply(source.take(min(CHUNK, arguments.records - shard.seq)), 0.0)
     print(peak())
@@ -164,6 +168,7 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=10_000)
     parser.add_argument("--features", type=int, default=2)
     parser.add_argument("--clusters", type=int, default=50)
+    parser.add_argument("--policy", choices=("bundles", "sample"), default="bundles")
     parser.add_argument("--by-budget", action="store_true")
     parser.add_argument("--quiet", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -167,9 +167,12 @@ class MemorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     half_life_seconds : float, optional
         An observation weighs half as much after so long by the stream's clock.
     leaf_budget : int, optional
-        Keep everything, as at most this many atoms: observations that surely belong together
-        become one. Not beside a window or a half-life, which bound memory themselves. At least
-        four times ``refinement.every_records``.
+        Forget nothing, and hold at most this many atoms. Not beside a window or a half-life, which
+        bound memory themselves. At least four times ``refinement.every_records``.
+    policy : {"bundles", "sample"}
+        How to stay within the budget: observations that surely belong together become one atom,
+        or the model holds a uniform sample of the stream, and all others are shown in their most
+        probable cluster.
     """
 
     window_records: Positive | None = None
@@ -177,13 +180,26 @@ class MemorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     half_life_records: Annotated[float, msgspec.Meta(gt=0)] | None = None
     half_life_seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
     leaf_budget: Positive | None = None
+    policy: Literal["bundles", "sample"] = "bundles"
 
     def __post_init__(self) -> None:
+        if self.policy == "sample" and self.leaf_budget is None:
+            raise ValueError('policy = "sample" needs leaf_budget, the size of the sample')
         if self.half_life_records is not None and self.half_life_seconds is not None:
             raise ValueError("give half_life_records or half_life_seconds, not both")
         if self.leaf_budget is not None and self.forgets:
             # An observation that is to leave must not have become part of something that stays.
             raise ValueError("leaf_budget cannot be combined with a window or a half-life")
+
+    @property
+    def samples(self) -> bool:
+        """Whether the model holds a sample."""
+        return self.policy == "sample"
+
+    @property
+    def bundle_budget(self) -> int | None:
+        """Most atoms, where observations become one to stay below; None where they do not."""
+        return None if self.samples else self.leaf_budget
 
     @property
     def fades(self) -> bool:

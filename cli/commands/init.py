@@ -57,7 +57,8 @@ seed = 0
 {refinement}
 [memory]
 # window_records = 100000      # forget all but the newest observations, or
-# leaf_budget = 50000          # forget nothing, and stay within bounded memory all the same
+# leaf_budget = 50000          # forget nothing, and stay within bounded memory all the same:
+# policy = "sample"            # by a uniform sample, or by "bundles" of what belongs together
 
 [storage]
 url = "sqlite:///weald.db"    # or postgresql+psycopg://weald@host/weald

@@ -13,6 +13,7 @@ __all__ = [
     "Bundled",
     "Certainty",
     "Departure",
+    "Handover",
     "Reassignment",
     "Unbundled",
 ]
@@ -38,6 +39,20 @@ class Reassignment:
     cluster: NDArray[np.int64]
     bundle: NDArray[np.int64] = field(default_factory=_no_ids)
     bundle_cluster: NDArray[np.int64] = field(default_factory=_no_ids)
+
+
+@dataclass(frozen=True, eq=False)
+class Handover:
+    """What had left by ``seq`` is shown elsewhere: that of ``cluster[i]`` in ``heir[i]``.
+
+    Of a model that holds a sample: a publication divides what it holds, and the others, which are
+    shown in the same clusters, follow the largest part.
+    """
+
+    publication: int
+    seq: int
+    cluster: NDArray[np.int64]
+    heir: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

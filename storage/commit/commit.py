@@ -14,7 +14,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .changes import CERTAINTY_CHUNK, Bundled, Certainty, Departure, Reassignment, Unbundled
+from .changes import (
+    CERTAINTY_CHUNK,
+    Bundled,
+    Certainty,
+    Departure,
+    Handover,
+    Reassignment,
+    Unbundled,
+)
 from .log_marks import LogMark, LogReplacement
 from .refinement_rows import AdoptionRow, LeaseRow, RoundRow
 
@@ -29,6 +37,7 @@ __all__ = [
     "DeadLetterLike",
     "DeadLetterRow",
     "Departure",
+    "Handover",
     "LeaseRow",
     "LineageRow",
     "ObservationBlock",
@@ -132,6 +141,8 @@ class ObservationBlock:
     replaces : int64[n], optional
         Number of the earlier observation with the same key that leaves the model for each; 0 for
         those that replace none, None where none does.
+    passed : bool[n], optional
+        Whether the model did not take each in: it has left as it came. None where all were.
     """
 
     seq: NDArray[np.int64]
@@ -145,6 +156,7 @@ class ObservationBlock:
     received_at: float
     text: list[str | None] | None = None
     replaces: NDArray[np.int64] | None = None
+    passed: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -366,7 +378,7 @@ class BatchCommit:
     taken_back: Sequence[DeadLetterLike] = ()
     publications: Sequence[PublicationRow] = ()
     lineage: Sequence[LineageRow] = ()
-    reassigned: Sequence[Reassignment | Bundled | Unbundled] = ()
+    reassigned: Sequence[Reassignment | Handover | Bundled | Unbundled] = ()
     clusters: Sequence[ClusterRow] = ()
     rounds: Sequence[RoundRow] = ()
     certainties: Sequence[Certainty] = ()

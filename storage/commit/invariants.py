@@ -60,7 +60,7 @@ def _shape_problem(block: ObservationBlock) -> str | None:
     n = len(block.seq)
     columns: list[Sized] = [block.partition, block.offset, block.key, block.event_time]
     columns += [block.values, block.cluster]
-    columns += [] if block.text is None else [block.text]
+    columns += [each for each in (block.text, block.passed) if each is not None]
     if block.values.ndim != 2 or any(len(column) != n for column in columns):
         return f"the columns of {n} observations differ in length"
     if n and not np.array_equal(block.seq, np.arange(block.seq[0], block.seq[0] + n)):

@@ -14,17 +14,17 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql, sqlite
 
-from weald.storage.commit.commit import Departure, ObservationBlock, Reassignment
+from weald.storage.commit.commit import Departure, Handover, ObservationBlock, Reassignment
 from weald.storage.encoding.row_bytes import rows_to_bytes
 
 from .database import walk_indexes
 from .failures import meaning_of
 from .schema import observations
 
-__all__ = ["insert_observations", "mark_departed", "reassign", "upsert"]
+__all__ = ["hand_over", "insert_observations", "mark_departed", "reassign", "upsert"]
 
 # What becomes of an observation later is nobody's to say when it comes.
-_LATER = {"left_seq", "bundle", "bundle_since"}
+_LATER = {"bundle", "bundle_since"}
 _COLUMNS = tuple(column.name for column in observations.columns if column.name not in _LATER)
 _COPY = f"COPY {observations.name} ({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
 _COPY_TYPES = (
@@ -38,6 +38,7 @@ _COPY_TYPES = (
     "text",
     "bytea",
     "text",
+    "int8",
     "int8",
 )
 _INSERT = (
@@ -63,6 +64,23 @@ _POSTGRESQL_CHANGE = """
     UPDATE observations o SET cluster = change.cluster
     FROM unnest(%(seq)s::bigint[], %(cluster)s::bigint[]) AS change (seq, cluster)
     WHERE o.stream_id = %(stream_id)s AND o.seq = change.seq AND o.cluster <> change.cluster"""
+# The same of all that had left the model by an observation, each once: an heir may hand over, too.
+_HANDED_OVER = (
+    """
+    INSERT INTO assignment_changes (stream_id, seq, publication, old_cluster, new_cluster)
+    SELECT stream_id, seq, :publication, cluster, :heir FROM observations
+    WHERE stream_id = :stream_id AND cluster = :cluster AND left_seq <= :seq
+    AND NOT EXISTS (
+        SELECT 1 FROM assignment_changes c WHERE c.stream_id = observations.stream_id
+        AND c.seq = observations.seq AND c.publication = :publication)""",
+    """
+    UPDATE observations SET cluster = :heir
+    WHERE stream_id = :stream_id AND cluster = :cluster AND left_seq <= :seq
+    AND EXISTS (
+        SELECT 1 FROM assignment_changes c WHERE c.stream_id = observations.stream_id
+        AND c.seq = observations.seq AND c.publication = :publication
+        AND c.old_cluster = :cluster)""",
+)
 _SQLITE_DEPARTED = "UPDATE observations SET left_seq = ?3 WHERE stream_id = ?1 AND seq = ?2"
 _POSTGRESQL_DEPARTED = """
     UPDATE observations SET left_seq = %(after_seq)s
@@ -110,9 +128,14 @@ def _tuples(
         block.key,
         rows_to_bytes(block.values),
         [None] * n if block.text is None else block.text,
+        [None] * n if block.passed is None else _left(block.seq, block.passed),
         [None] * n if block.replaces is None else [seq or None for seq in block.replaces.tolist()],
         strict=True,
     )
+
+
+def _left(seq: NDArray[np.int64], passed: NDArray[np.bool_]) -> list[int | None]:
+    return [n if out else None for n, out in zip(seq.tolist(), passed.tolist(), strict=True)]
 
 
 def _copy(connection: sa.Connection, rows: Iterator[tuple[Any, ...]]) -> None:
@@ -151,6 +174,21 @@ def reassign(connection: sa.Connection, stream_id: int, change: Reassignment) ->
     walk_indexes(connection)
     connection.exec_driver_sql(_POSTGRESQL_HISTORY, arrays)
     connection.exec_driver_sql(_POSTGRESQL_CHANGE, arrays)
+
+
+def hand_over(connection: sa.Connection, stream_id: int, change: Handover) -> None:
+    """Give what had left the model of some clusters to others, and keep where each was before."""
+    walk_indexes(connection)
+    for cluster, heir in zip(change.cluster.tolist(), change.heir.tolist(), strict=True):
+        row = {
+            "stream_id": stream_id,
+            "publication": change.publication,
+            "seq": change.seq,
+            "cluster": cluster,
+            "heir": heir,
+        }
+        for statement in _HANDED_OVER:
+            connection.execute(sa.text(statement), row)
 
 
 def mark_departed(connection: sa.Connection, stream_id: int, departure: Departure) -> None:

@@ -146,7 +146,8 @@ observations = Table(
     Column("record_key", Text),
     Column("value_bytes", LargeBinary, nullable=False),
     Column("record_text", Text),
-    # Number of the observation after which this one left the model; it keeps its last cluster.
+    # Number of the observation after which this one left the model, its own where it was never in;
+    # it keeps its last cluster.
     Column("left_seq", BigInteger),
     # The compacted atom that it is in, and the publication after which it came in: its cluster is
     # the bundle's then, and the column here says what it was before.

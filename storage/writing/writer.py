@@ -16,6 +16,7 @@ from weald.storage.commit.commit import (
     BatchCommit,
     Bundled,
     ClusterRow,
+    Handover,
     LineageRow,
     Reassignment,
     Snapshot,
@@ -27,7 +28,13 @@ from weald.storage.encoding.snapshot import encode
 from weald.storage.errors import InvariantBroken
 from weald.storage.queries.certainty import write_certainty
 from weald.storage.queries.dead_letters import take_back
-from weald.storage.sql.bulk import insert_observations, mark_departed, reassign, upsert
+from weald.storage.sql.bulk import (
+    hand_over,
+    insert_observations,
+    mark_departed,
+    reassign,
+    upsert,
+)
 from weald.storage.sql.bundles import bundle_together, move_bundles, unbundle
 from weald.storage.sql.failpoints import failpoint
 from weald.storage.sql.schema import (
@@ -142,21 +149,24 @@ def _write_observations(
                 f"batch starts at {first}"
             )
         insert_observations(connection, turn.stream_id, sources, block)
+    # First: what had left before a publication follows where it leads.
+    for departure in batch.departures:
+        mark_departed(connection, turn.stream_id, departure)
     for kind, changes in groupby(batch.reassigned, type):
         if kind is Bundled:
             bundle_together(connection, turn.stream_id, list(changes))  # type: ignore[arg-type]  # of that kind
             continue
         for change in changes:
             _reassign(connection, turn.stream_id, change)
-    for departure in batch.departures:
-        mark_departed(connection, turn.stream_id, departure)
 
 
 def _reassign(
-    connection: sa.Connection, stream_id: int, change: Reassignment | Bundled | Unbundled
+    connection: sa.Connection, stream_id: int, change: Reassignment | Handover | Bundled | Unbundled
 ) -> None:
     if isinstance(change, Unbundled):
         unbundle(connection, stream_id, change)
+    elif isinstance(change, Handover):
+        hand_over(connection, stream_id, change)
     elif isinstance(change, Reassignment):
         reassign(connection, stream_id, change)
         moves = change.bundle, change.bundle_cluster

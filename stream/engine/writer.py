@@ -315,7 +315,7 @@ class Writer:
             generation=max(generation, claim.generation),
             epoch=epoch,
             offsets=held.advances(self.marks),
-            observations=held.block(shard.seq - len(held) + 1, clusters),
+            observations=held.block(shard.seq - len(held) + 1, clusters, applied.passed),
             dead_letters=held.dead_letters,
             taken_back=held.taken_back,
             publications=applied.publications,

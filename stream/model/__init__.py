@@ -17,5 +17,7 @@
 - ``network_shard``: the writer's state where a stream is a network: the shard, with edges for
   records.
 - ``rows``: rows on their way into the model.
+- ``sample``: which observations a model holds that holds a sample of its stream, and where the
+  others go.
 - ``shard``: the writer's state: the chain, the published partition, and what is told of both.
 """

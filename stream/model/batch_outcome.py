@@ -10,6 +10,7 @@ from weald.storage.commit.commit import (
     Bundled,
     Certainty,
     Departure,
+    Handover,
     PublicationRow,
     Reassignment,
     RoundRow,
@@ -40,12 +41,14 @@ class BatchOutcome:
         Leases offered or closed, and the round that was taken back.
     postponed : list of int
         Numbers of observations after which a refinement had its turn and was put off.
+    passed : list of ndarray of int64
+        Numbers of those that the model, which holds a sample, did not take in, in pieces.
     """
 
     clusters: list[Ids] = field(default_factory=list)
     lineage: list[LineageEvent] = field(default_factory=list)
     publications: list[PublicationRow] = field(default_factory=list)
-    reassigned: list[Reassignment | Bundled | Unbundled] = field(default_factory=list)
+    reassigned: list[Reassignment | Handover | Bundled | Unbundled] = field(default_factory=list)
     rounds: list[RoundRow] = field(default_factory=list)
     certainties: list[Certainty] = field(default_factory=list)
     departures: list[Departure] = field(default_factory=list)
@@ -55,6 +58,7 @@ class BatchOutcome:
     leases: list[LeaseRow] = field(default_factory=list)
     adoptions: list[AdoptionRow] = field(default_factory=list)
     postponed: list[int] = field(default_factory=list)
+    passed: list[Ids] = field(default_factory=list)
 
     def refined(self, refinement: Refinement, n_rounds: int, seq: int, n_held: int) -> None:
         """Append a refinement after observation number `seq`, when the model held `n_held`."""

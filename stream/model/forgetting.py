@@ -25,6 +25,8 @@ LEAST_WEIGHT = 1e-3
 # What was replaced leaves after each so many observations, and at refinements: together, since
 # every removal looks at all that is left.
 REPLACED_RECORDS = 100
+# In saved settings a policy is its place here.
+_POLICIES = ("bundles", "sample")
 
 
 class Forgetting:
@@ -128,15 +130,18 @@ class Forgetting:
 
 def saved_memory(settings: MemorySettings) -> NDArray[np.float64]:
     """Settings as an array; NaN for what is not set."""
-    values = (getattr(settings, name) for name in MemorySettings.__struct_fields__)
-    return np.array([np.nan if value is None else float(value) for value in values])
+    *values, policy = (getattr(settings, name) for name in MemorySettings.__struct_fields__)
+    numbers = [np.nan if value is None else float(value) for value in values]
+    return np.array([*numbers, float(_POLICIES.index(policy))])
 
 
 def load_memory(saved: NDArray[np.float64]) -> MemorySettings:
     """Undo `saved_memory`."""
-    chosen = {
+    # An earlier Weald had no policy, the last of them.
+    chosen: dict[str, Any] = {
         name: value
-        for name, value in zip(MemorySettings.__struct_fields__, saved.tolist(), strict=True)
+        for name, value in zip(MemorySettings.__struct_fields__, saved.tolist(), strict=False)
         if not np.isnan(value)
     }
+    chosen["policy"] = _POLICIES[int(chosen.get("policy", 0))]
     return msgspec.convert(chosen, MemorySettings, strict=False)

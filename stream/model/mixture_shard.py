@@ -23,6 +23,8 @@ from .shard import Arrays, Ids, Shard
 
 __all__ = ["FEW_ATOMS", "MixtureShard"]
 
+Values = NDArray[np.float64]
+
 # Of so many atoms every refinement moves all.
 FEW_ATOMS = 5000
 
@@ -54,7 +56,7 @@ class MixtureShard(Shard):
         refinement = self.chain.adopt(returns)
         self.rounds.end()
         self._arrivals = None
-        self._draws.add(self.chain.labels, self.seq)
+        self._draws.add(self.chain.labels, self._n_taken)
         return refinement
 
     def note_lent(self) -> None:
@@ -75,26 +77,54 @@ class MixtureShard(Shard):
 
     def _insert(self, rows: IncomingRows, now: float, applied: BatchOutcome) -> None:
         values, times, _ = rows
-        arrivals = self._homes()
-        atoms = self.chain.insert(self._seen(values))
-        clusters, born = arrivals.place(self.chain.labels_of(atoms))
         seqs = self.seq + 1 + np.arange(len(values))
+        if self.archive is not None and self.forgetting.settings.bundle_budget is not None:
+            self.archive.arrived(self.seq + 1, values, times)
+        values = self._seen(values)
+        if self.forgetting.settings.samples and self.sample.selects:
+            applied.clusters.append(self._select(seqs, values, times, applied, now))
+        else:
+            applied.clusters.append(self._take_in(seqs, values, times, applied, now))
+        self.seq += len(values)
+
+    def _select(
+        self, seqs: Ids, values: Values, times: Values, applied: BatchOutcome, now: float
+    ) -> Ids:
+        """Take in those that the sample takes, let the others pass; returns clusters of all (n)."""
+        # Before any of them is in: it must not matter where the stream is cut.
+        self.sample.look(self.table, self.chain.prior)
+        taken = self.sample.takes(seqs)
+        passed, clusters = ~taken, np.empty(len(seqs), dtype=np.int64)
+        if taken.any():
+            clusters[taken] = self._take_in(seqs[taken], values[taken], times[taken], applied, now)
+        if passed.any():
+            clusters[passed] = self.sample.place(self.chain.family, values[passed])
+            self.table.count_beside(clusters[passed])
+            applied.passed.append(seqs[passed])
+        return clusters
+
+    def _take_in(
+        self, seqs: Ids, values: Values, times: Values, applied: BatchOutcome, now: float
+    ) -> Ids:
+        """Insert observations (n, q) as the family sees them; returns their clusters (n)."""
+        arrivals = self._homes()
+        atoms = self.chain.insert(values)
+        clusters, born = arrivals.place(self.chain.labels_of(atoms))
         applied.lineage += births(self.publication, seqs[born], clusters[born], now)
-        applied.clusters.append(clusters)
         self._next_cluster += len(born)
         self.atom_table.enter(atoms, seqs, times, clusters)
-        if self.archive is not None and self.forgetting.settings.leaf_budget is not None:
-            self.archive.arrived(self.seq + 1, values, times)
-        self.seq += len(values)
         self.table.add(clusters, self.chain.atom_rows(atoms), self.publication)
+        return clusters
 
-    def _seen(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _seen(self, values: Values) -> Values:
         """Observations (n, d) as the family sees them (n, q)."""
         return values if self.transformation is None else self.transformation.seen(values)
 
     def _forget(self, applied: BatchOutcome, now: float) -> None:
         """Let time pass: weights shrink, and what is too old or weighs too little leaves."""
         self.remove(self.forgetting.take_replaced(), applied, now)
+        if self.forgetting.settings.samples:
+            self._resample(applied, now)
         if not self.forgetting.settings.forgets:
             self.forgetting.go_on(self.seq, np.empty(0), 0)
             return
@@ -105,16 +135,44 @@ class MixtureShard(Shard):
             self.chain.fade(factor)
             self._regroup(set(self.atom_table.cluster[self.atom_table.present].tolist()))
 
+    def _resample(self, applied: BatchOutcome, now: float) -> None:
+        """Keep the sample within the budget, with room until the next refinement.
+
+        Before publications only, or with one that comes for it: clusters may end.
+        """
+        self.sample.renew()
+        budget, room = self.forgetting.settings.leaf_budget or 0, self.cadence.every_records
+        full = self.chain.n_atoms + room > budget
+        if full or (self.sample.selects and self._publication_due):
+            atoms = self.sample.beyond(self.atom_table, budget, room)
+            self._leave(atoms, applied, now)
+            self._resampled = len(atoms) > 0
+
     def _leave(self, atoms: Ids, applied: BatchOutcome, now: float) -> None:
         if len(atoms) == 0:
             return
         atoms = atoms[np.argsort(self.atom_table.seq[atoms])]
         applied.departures.append(Departure(self.seq, self.atom_table.seq[atoms]))
-        touched = set(self.atom_table.cluster[atoms].tolist())
+        clusters = self.atom_table.cluster[atoms]
+        touched = set(clusters.tolist())
+        if self.forgetting.settings.samples:
+            self.sample.let_go(self.atom_table.seq[atoms])
+            self.table.count_beside(clusters)
+            touched -= self._find_heirs(np.unique(clusters), atoms)
         for part in (self.chain.remove, self.atom_table.leave, self._draws.forget):
             part(atoms)
         self._arrivals = None  # a block may have lost the members that tied it to its cluster
         applied.lineage += self._retirements(touched, now)
+
+    def _find_heirs(self, clusters: Ids, leaving: Ids) -> set[int]:
+        """Have those follow another cluster of which nothing is held without these atoms."""
+        stay = np.setdiff1d(self.atom_table.present, leaving)
+        left = np.unique(self.atom_table.cluster[stay])
+        gone = np.setdiff1d(clusters, left)
+        rows = self.table.totals(gone), self.table.totals(left)
+        heirs = self.sample.heirs(self.chain.family, self.chain.prior, *rows)
+        self._followed |= dict(zip(gone.tolist(), left[heirs].tolist(), strict=True))
+        return set(gone.tolist())
 
     @property
     def _few(self) -> bool:
@@ -133,7 +191,7 @@ class MixtureShard(Shard):
 
     def _compact(self, applied: BatchOutcome) -> None:
         """Make room for the observations until the next refinement."""
-        budget, room = self.forgetting.settings.leaf_budget, self.cadence.every_records
+        budget, room = self.forgetting.settings.bundle_budget, self.cadence.every_records
         if budget is None or self.chain.n_atoms + room <= budget:
             return
         made, gone = self.bounding.compact(
@@ -146,7 +204,7 @@ class MixtureShard(Shard):
 
     def _expand(self, applied: BatchOutcome) -> None:
         """Take apart again what no longer looks like one."""
-        budget = self.forgetting.settings.leaf_budget
+        budget = self.forgetting.settings.bundle_budget
         if budget is None or self.archive is None:
             return
         ended, atoms = self.bounding.expand(
@@ -159,7 +217,7 @@ class MixtureShard(Shard):
     def _warnings(self) -> list[str] | None:
         """What speaks against the partition that is shown; None where nobody can say."""
         family, chain = self.chain.family, self.chain
-        drawn = self._draws.timely(self.seq, self._n_held)
+        drawn = self._draws.timely(self._n_taken, self._n_held)
         agree = self.groups.agreement(family, self.atom_table, chain.atom_rows, drawn)
         return warnings_of(family, self.atom_table, chain.atom_rows, self.table.totals, agree)
 

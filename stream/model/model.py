@@ -85,12 +85,14 @@ class StreamConfig:
         if self.stream.duplicate_keys == "update" and self.memory.leaf_budget is not None:
             raise ParameterError(
                 'stream.duplicate_keys = "update" takes single observations out of the model, and '
-                "memory.leaf_budget lets them become one with others: choose one of the two"
+                "memory.leaf_budget lets them become one with others, or samples all that came: "
+                "choose one of the two"
             )
-        if self.refinement.mode == "workers" and self.memory.leaf_budget is not None:
+        if self.refinement.mode == "workers" and self.memory.bundle_budget is not None:
             raise ParameterError(
                 'memory.leaf_budget needs refinement.mode = "inline": compaction makes one atom of '
-                "many while workers hold them. Windows and half-lives go with workers"
+                "many while workers hold them. Windows, half-lives and memory.policy = "
+                '"sample" go with workers'
             )
         family = chosen_family(self.model, self.schema, self.features)[0]
         refuse_unsuited(self.features, family, Schema.of(self.schema))
@@ -165,7 +167,7 @@ def new_shard(
         network = NetworkChain.start(family, prior, seed=spec.seed)
         return NetworkShard(network, family, cadence, memory)
     shard = MixtureShard(MixtureChain.start(family, prior, seed=spec.seed), family, cadence, memory)
-    shard.transformation = transformation_of(spec)
+    shard.transformation, shard.sample.seed = transformation_of(spec), spec.seed
     return shard
 
 
@@ -173,7 +175,7 @@ def restored_shard(spec: StreamSpec, arrays: Arrays) -> Shard:
     """Make the shard that a snapshot's arrays are of."""
     kind: type[Shard] = NetworkShard if spec.family == IRM.name else MixtureShard
     shard = kind.restore(arrays, family_of(spec))
-    shard.transformation = transformation_of(spec)
+    shard.transformation, shard.sample.seed = transformation_of(spec), spec.seed
     return shard
 
 
@@ -197,7 +199,10 @@ def free_shard(
     prior = prior_of(model)
     if not model.params:
         family = base_from_sample(family, prior, sample)
-    return MixtureShard(MixtureChain.start(family, prior, seed=model.seed), family, cadence, memory)
+    chain = MixtureChain.start(family, prior, seed=model.seed)
+    shard = MixtureShard(chain, family, cadence, memory)
+    shard.sample.seed = model.seed
+    return shard
 
 
 def prior_of(model: ModelSettings) -> PartitionPrior:

@@ -83,8 +83,8 @@ class NetworkShard(Shard):
             )
         if memory.leaf_budget is not None:
             raise ParameterError(
-                "memory.leaf_budget is not for networks: vertices are not compacted, as each has "
-                "edges of its own. A window bounds the edges"
+                "memory.leaf_budget is not for networks: vertices are neither compacted nor "
+                "sampled, as each has edges of its own. A window bounds the edges"
             )
         if memory.fades and not self.chain.family.counts:
             raise ParameterError(

@@ -25,16 +25,23 @@ from weald.mcmc.leases.outstanding import Lent
 from weald.mcmc.offline.transformation import Transformation
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.mcmc.settings import RefinementSettings
-from weald.storage.commit.commit import Certainty, PublicationRow
+from weald.storage.commit.commit import Certainty, Handover, PublicationRow
 from weald.stream.publication.arrival_router import Arrivals
 from weald.stream.publication.certainty import RecentDraws
 from weald.stream.publication.groups import PublishedGroups
-from weald.stream.publication.publication import LineageEvent, Moment, Published, publish
+from weald.stream.publication.publication import (
+    Beside,
+    LineageEvent,
+    Moment,
+    Published,
+    publish,
+)
 from weald.stream.record.record import Batch
 from weald.stream.settings import MemorySettings
 from weald.stream.tables.atom_table import AtomTable
 from weald.stream.tables.cluster_table import ClusterTable
 from weald.stream.telemetry.steps import Step, untimed
+from weald.treecore.errors import ParameterError
 from weald.treecore.family.interface.base import Family
 
 from .batch_outcome import BatchOutcome
@@ -45,6 +52,7 @@ from .leaf_budget import Bounding
 from .lease_rounds import LeaseRounds
 from .pace import COUNTED, Pace
 from .rows import IncomingRows
+from .sample import Sample
 
 __all__ = ["Arrays", "Shard"]
 
@@ -53,7 +61,7 @@ Arrays = dict[str, NDArray[Any]]
 
 # What snapshots call the parts of a shard: "roster" is the table of atoms.
 CHAIN, TABLE, DRAWS, ATOMS, MEMORY = "chain.", "clusters.", "draws.", "roster.", "memory."
-GROUPS = "groups."
+GROUPS, SAMPLE = "groups.", "sample."
 # `settle` refuses the settings under which anybody would ask.
 _NOT_LENT = "all clusters of this model are coupled: none can be lent to a worker"
 # A publication of more than a few atoms, with the refinement before it that moves all of them,
@@ -104,6 +112,11 @@ class Shard(ABC):
         self.forgetting = Forgetting(memory or MemorySettings())
         self.settle(cadence, self.forgetting.settings)
         self.bounding = Bounding()
+        self.sample = Sample()
+        # Until the publication that comes with it: whether observations have left the sample, and
+        # which cluster is followed by those of one of which it holds none any more.
+        self._resampled = False
+        self._followed: dict[int, int] = {}
         # Without one nothing is expanded, as in a replay: a commit that expands has a snapshot.
         self.archive: Archive | None = None
         # Through which the family sees observations; None where as they are.
@@ -115,7 +128,7 @@ class Shard(ABC):
         self._arrivals: Arrivals | None = None
         self.publication = 0
         self._next_cluster = 1
-        self._published_seq = 0
+        self._published_seq = self._published_taken = 0
         self.rounds = LeaseRounds()
         self.pace: Pace = COUNTED
         self.owed = 0
@@ -126,9 +139,14 @@ class Shard(ABC):
         Raises
         ------
         ParameterError
-            When the budget is too small for the cadence.
+            When the budget is too small for the cadence, or comes with another policy too late.
         """
         Bounding.check(memory.leaf_budget, cadence.every_records)
+        if memory.samples and (self.atom_table.seq < 0).any():
+            raise ParameterError(
+                'memory.policy is "sample", and observations of this stream have become one with '
+                'others already: leave it at "bundles"'
+            )
         self.cadence, self.forgetting.settings = cadence, memory
 
     @property
@@ -259,13 +277,27 @@ class Shard(ABC):
         return in_turn or self.seq in self._first_publications
 
     @property
+    def _n_taken(self) -> int:
+        """Records that the model has taken in."""
+        return self.seq - self.sample.n_passed
+
+    @property
     def _publication_due(self) -> bool:
         """Whether it is the turn of a publication."""
         in_turn = self.seq % self.cadence.publish_every_records == 0
-        enough = self.seq - self._published_seq >= _NEW_SHARE * self.chain.n_atoms
-        return (in_turn or self.seq in self._first_publications) and (self._few or enough)
+        enough = self._n_taken - self._published_taken >= _NEW_SHARE * self.chain.n_atoms
+        # Of a sample that is full few that come are in, and say something new.
+        always = self._few and not self.sample.selects
+        turn = in_turn or self.seq in self._first_publications
+        return (turn and (always or enough)) or self._resampled
 
-    def adopt(self, shown: Published, covered: int, born: Mapping[int, int]) -> None:
+    def adopt(
+        self,
+        shown: Published,
+        covered: int,
+        born: Mapping[int, int],
+        counts: Mapping[int, int],
+    ) -> None:
         """Show another partition than the model's own, as if it had been published.
 
         Parameters
@@ -276,13 +308,21 @@ class Shard(ABC):
             Observations that the publication covers.
         born : mapping of int to int
             For each cluster the publication when it was born.
+        counts : mapping of int to int
+            For each cluster how many are shown in it, whether the model holds them or not.
         """
         atoms = self.atom_table.singles
         self.atom_table.cluster[atoms] = shown.clusters
         self.publication, self._next_cluster = shown.number, shown.next_cluster
-        self._published_seq = covered
+        self._published_seq, self._published_taken = covered, covered - self.sample.n_passed
         self._arrivals = None
-        self.table.renew(shown.clusters, self.chain.atom_rows(atoms), born)
+        self.sample.renew()
+        self._followed = {}
+        ids, held = np.unique(shown.clusters, return_counts=True)
+        here = zip(ids.tolist(), held.tolist(), strict=True)
+        others = self.sample.selects
+        beside = {each: counts.get(each, n) - n for each, n in here} if others else {}
+        self.table.renew(shown.clusters, self.chain.atom_rows(atoms), born, beside)
 
     def state(self) -> Arrays:
         """Named arrays from which `restore` continues, bit for bit."""
@@ -295,6 +335,7 @@ class Shard(ABC):
             GROUPS: self.groups.state(),
             ATOMS: self.atom_table.state(),
             MEMORY: self.forgetting.state(),
+            SAMPLE: self.sample.state(),
         }
         return {
             "shown": np.array(shown),
@@ -302,6 +343,7 @@ class Shard(ABC):
             "kernels": np.frombuffer(self.cadence.kernels.encode(), dtype=np.uint8),
             "lease_rounds": self.rounds.row(),
             "owed": np.array([self.owed]),
+            "published_taken": np.array([self._published_taken]),
             **{
                 under + name: array for under, part in parts.items() for name, array in part.items()
             },
@@ -325,7 +367,17 @@ class Shard(ABC):
         shown = state["shown"].tolist()
         shard.publication, shard._next_cluster, shard._published_seq, shard.seq = shown[:4]
         shard.bounding.next_bundle, shard.bounding.n_early = shown[4:]
+        shard.sample = Sample.restore(taken_from(state, SAMPLE))
+        # An earlier Weald took everything in.
+        taken = state.get("published_taken", np.array([shard._published_seq]))
+        shard._published_taken = int(taken[0])
         return shard
+
+    def _beside(self) -> Beside:
+        """What is shown beside what the model holds."""
+        clusters, sizes = self.table.beside
+        followed = [self._followed.get(each, each) for each in clusters.tolist()]
+        return Beside(clusters, sizes, np.array(followed, dtype=np.int64))
 
     def _homes(self) -> Arrivals:
         """Where the blocks' arrivals go until something else is published."""
@@ -371,9 +423,9 @@ class Shard(ABC):
         """
         rounds = self.cadence.rounds * (1 if self._few else _WHOLE_ROUNDS)
         if publishing and rounds:
-            rounds = max(rounds, self._draws.lacking(self.seq, self._n_held))
+            rounds = max(rounds, self._draws.lacking(self._n_taken, self._n_held))
         refinement = self.chain.refine(
-            rounds, lambda labels: self._draws.add(labels, self.seq), self.cadence.kernels
+            rounds, lambda labels: self._draws.add(labels, self._n_taken), self.cadence.kernels
         )
         self._arrivals = None
         applied.refined(refinement, rounds, self.seq, self.atom_table.n_observations)
@@ -395,21 +447,31 @@ class Shard(ABC):
             log_joints = refinement.log_joint_before, refinement.log_joint_after
         else:
             log_joints = (self.chain.log_joint(),) * 2
+        beside = self._beside()
+        labels = self._draws.best(atom_table, self.chain.labels, self._n_taken, self._n_held)
         published, events, changed = publish(
             Published(self.publication, shown, self._next_cluster),
-            self._draws.best(atom_table, self.chain.labels, self.seq, self._n_held),
+            labels,
             Moment(self.seq, now),
             atom_table.size[present],
+            beside,
         )
-        touched = set(shown[changed].tolist()) | set(published.clusters[changed].tolist())
+        parted = np.flatnonzero(published.heirs != beside.clusters)
+        parting, heirs = beside.clusters[parted], published.heirs[parted]
+        moved = np.concatenate([shown[changed], published.clusters[changed], parting])
+        touched = set(moved.tolist())
         atom_table.cluster[present] = published.clusters
         self.publication, self._next_cluster = published.number, published.next_cluster
-        self._published_seq = self.seq
+        self._published_seq, self._published_taken = self.seq, self._n_taken
         self._arrivals = None
-        self._regroup(touched)
+        self.sample.renew()
+        self._resampled, self._followed = False, {}
         applied.lineage += events
         applied.reassigned.append(atom_table.reassignment(self.publication, present[changed]))
-        moved = np.concatenate([shown[changed], published.clusters[changed]])
+        if len(parted):
+            self.table.hand_over(parting, heirs)
+            applied.reassigned.append(Handover(self.publication, self.seq, parting, heirs))
+        self._regroup(touched)
         # Groups come before the judgement, which looks at them.
         applied.certainties.append(self._told(moved))
         applied.publications.append(

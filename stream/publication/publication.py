@@ -15,7 +15,7 @@ Every observation whose cluster changes is counted by exactly one event:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from weald.stream.tables.contingency import Overlaps, numbered, overlaps
 from weald.treecore.prior.sequential import canonical_labels
 
-__all__ = ["LineageEvent", "Moment", "Published", "births", "match", "publish"]
+__all__ = ["Beside", "LineageEvent", "Moment", "Published", "births", "match", "publish"]
 
 Ids = NDArray[np.int64]
 Kind = Literal["birth", "split", "merge", "move", "retire"]
@@ -35,6 +35,21 @@ class Moment(NamedTuple):
 
     seq: int
     time: float
+
+
+class Beside(NamedTuple):
+    """Shown beside what the model holds, and not divided by it: clusters (k), and how many in each.
+
+    They go where most goes of what the model holds of the cluster that they follow (k): their own,
+    or where it holds nothing of it, another one.
+    """
+
+    clusters: Ids
+    sizes: Ids
+    followed: Ids
+
+
+_NONE_BESIDE = Beside(*(np.empty(0, dtype=np.int64),) * 3)
 
 
 @dataclass(frozen=True)
@@ -88,11 +103,14 @@ class Published:
         Cluster id of each observation, in order of arrival.
     next_cluster : int
         The id that the next new cluster gets; ids count from 1 and are never used again.
+    heirs : ndarray of int64, shape (k,)
+        Where each cluster's observations are shown that stood beside the others.
     """
 
     number: int
     clusters: Ids
     next_cluster: int
+    heirs: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @classmethod
     def empty(cls) -> "Published":
@@ -105,6 +123,7 @@ def publish(
     labels: NDArray[np.integer],
     moment: Moment,
     sizes: Ids | None = None,
+    beside: Beside = _NONE_BESIDE,
 ) -> tuple[Published, list[LineageEvent], Ids]:
     """Replace the published partition by the reference partition `labels`.
 
@@ -117,6 +136,8 @@ def publish(
     moment : Moment
     sizes : ndarray of int64, shape (n,), optional
         Observations that each row stands for, one by default.
+    beside : Beside, optional
+        They follow clusters that have rows; events count them, too.
 
     Returns
     -------
@@ -128,17 +149,35 @@ def publish(
     """
     if len(labels) != len(previous.clusters):
         raise ValueError(f"{len(labels)} labels for {len(previous.clusters)} observations")
-    ids, old = numbered(previous.clusters)
+    n = len(labels)
     blocks = canonical_labels(labels)
+    ids, old = numbered(previous.clusters)
     flow = overlaps(old, blocks, sizes)
+    if len(beside.clusters):
+        sizes = np.ones(n, dtype=np.int64) if sizes is None else sizes
+        sizes = np.concatenate([sizes, beside.sizes])
+        followed = _largest(flow)[np.searchsorted(ids, beside.followed)]
+        blocks = np.concatenate([blocks, followed])
+        ids, old = numbered(np.concatenate([previous.clusters, beside.clusters]))
+        flow = overlaps(old, blocks, sizes)
     heirs = match(flow)
     new_ids = np.where(heirs >= 0, ids[heirs] if len(ids) else heirs, 0)
     unmatched = np.flatnonzero(heirs < 0)
     new_ids[unmatched] = previous.next_cluster + np.arange(len(unmatched))
-    clusters = new_ids[blocks]
-    published = Published(previous.number + 1, clusters, previous.next_cluster + len(unmatched))
+    clusters, heirs_beside = np.split(new_ids[blocks], [n])
+    published = Published(
+        previous.number + 1, clusters, previous.next_cluster + len(unmatched), heirs_beside
+    )
     events = _Teller(flow, ids, new_ids, heirs, published.number, moment).events()
     return published, events, np.flatnonzero(clusters != previous.clusters)
+
+
+def _largest(flow: Overlaps) -> Ids:
+    """Column with which each row shares most; of equals the first."""
+    largest = np.empty(len(flow.row_size), dtype=np.int64)
+    order = np.lexsort((-flow.column, flow.n))
+    largest[flow.row[order]] = flow.column[order]
+    return largest
 
 
 def match(flow: Overlaps) -> Ids:

@@ -231,11 +231,19 @@ class Held:
             for place, account in sorted(self._accounts.items())
         ]
 
-    def block(self, first_seq: int, clusters: NDArray[np.int64]) -> ObservationBlock | None:
-        """Observations as the store takes them, numbered from `first_seq`."""
+    def block(
+        self, first_seq: int, clusters: NDArray[np.int64], passed: Sequence[NDArray[np.int64]] = ()
+    ) -> ObservationBlock | None:
+        """Observations as the store takes them, numbered from `first_seq`.
+
+        ``passed`` are the numbers of those that the model did not take in.
+        """
         if not len(self):
             return None
-        batch = self.batch
+        batch, out = self.batch, None
+        if passed:
+            out = np.zeros(len(batch), dtype=np.bool_)
+            out[np.concatenate(passed) - first_seq] = True
         return ObservationBlock(
             seq=np.arange(first_seq, first_seq + len(batch), dtype=np.int64),
             topic=batch.topic,
@@ -246,6 +254,7 @@ class Held:
             values=batch.values,
             text=batch.text,
             replaces=self.replaces,
+            passed=out,
             cluster=clusters,
             received_at=self.received_at,
         )

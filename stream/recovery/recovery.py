@@ -251,4 +251,6 @@ def adopt(reader: SqlReader, stream: str, shard: Shard) -> None:
     for here, cluster in _shown(reader, stream, number, own):
         clusters[here] = cluster
     published = Published(number, clusters, max((row.cluster for row in rows), default=0) + 1)
-    shard.adopt(published, covered, {row.cluster: row.born_publication for row in rows})
+    born = {row.cluster: row.born_publication for row in rows}
+    counts = {row.cluster: row.n_observations for row in rows if row.retired_publication is None}
+    shard.adopt(published, covered, born, counts)

@@ -1,6 +1,7 @@
 """The published clusters' sufficient statistics, kept row by row as observations come and move."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,16 @@ class ClusterTable:
         self._free: list[int] = []
         self._dirty: set[int] = set()
         self._retired: list[ClusterRow] = []
+        # Observations that are shown in a cluster and that the model does not hold.
+        self._beside: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._slots)
+
+    @property
+    def ids(self) -> Ids:
+        """Clusters that are there (k), rising."""
+        return np.array(sorted(self._slots), dtype=np.int64)
 
     def totals(self, clusters: Ids) -> Rows:
         """Statistics (k, m) of clusters that are there."""
@@ -62,6 +70,26 @@ class ClusterTable:
         slots = np.array([self._slot(cluster, publication) for cluster in ids.tolist()])
         add_rows(rows, slots.astype(np.int64)[places], self._totals.rows)
         self._dirty.update(ids.tolist())
+
+    @property
+    def beside(self) -> tuple[Ids, Ids]:
+        """Clusters in which others are shown than the model holds, rising, and how many."""
+        ids = sorted(self._beside)
+        return np.array(ids, dtype=np.int64), np.array([self._beside[i] for i in ids], np.int64)
+
+    def count_beside(self, clusters: Ids) -> None:
+        """Count observations that the model does not hold, each shown in one of these (n)."""
+        ids, counts = np.unique(clusters, return_counts=True)
+        for cluster, n in zip(ids.tolist(), counts.tolist(), strict=True):
+            self._beside[cluster] = self._beside.get(cluster, 0) + n
+        self._dirty.update(ids.tolist())
+
+    def hand_over(self, clusters: Ids, heirs: Ids) -> None:
+        """Show what the model does not hold of each of these clusters (k) in its heir (k)."""
+        counts = [self._beside.pop(cluster) for cluster in clusters.tolist()]
+        for heir, n in zip(heirs.tolist(), counts, strict=True):
+            self._beside[heir] = self._beside.get(heir, 0) + n
+        self._dirty.update(clusters.tolist(), heirs.tolist())
 
     def regroup(
         self, changed: Iterable[int], clusters: Ids, rows: Rows, publication: int
@@ -98,7 +126,9 @@ class ClusterTable:
             self.add(clusters[members], rows[members], publication)
         return retired
 
-    def renew(self, clusters: Ids, rows: Rows, born: Mapping[int, int]) -> None:
+    def renew(
+        self, clusters: Ids, rows: Rows, born: Mapping[int, int], beside: Mapping[int, int]
+    ) -> None:
         """Put other clusters in place of all; none of the former counts as retired.
 
         Parameters
@@ -108,11 +138,14 @@ class ClusterTable:
             Statistics of each atom.
         born : mapping of int to int
             For each cluster the publication when it was born.
+        beside : mapping of int to int
+            Observations that are shown in a cluster and that the model does not hold.
         """
         self._totals = GrowingArray(empty_totals(self.family, 0))
         self._slots, self._free, self._retired = {}, [], []
         self.add(clusters, rows, 0)
         self._born = {cluster: born.get(cluster, 0) for cluster in self._slots}
+        self._beside = {each: n for each, n in beside.items() if each in self._slots and n}
         self.touch_all()
 
     def touch_all(self) -> None:
@@ -144,20 +177,12 @@ class ClusterTable:
         totals = self._totals.rows[[self._slots[cluster] for cluster in dirty]]
         marginals = log_marginals(self.family, totals).tolist()
         rows = [
-            _row(cluster, total, marginal, version, self._born[cluster])
+            _row(
+                cluster, total, marginal, version, self._born[cluster], self._beside.get(cluster, 0)
+            )
             for cluster, total, marginal in zip(dirty, totals, marginals, strict=True)
         ]
-        ended = [
-            _row(
-                each.cluster,
-                each.statistics,
-                each.log_marginal,
-                version,
-                each.born_publication,
-                each.retired_publication,
-            )
-            for each in self._retired
-        ]
+        ended = [replace(each, version=version) for each in self._retired]
         self._dirty.clear()
         self._retired.clear()
         return rows + ended
@@ -169,6 +194,7 @@ class ClusterTable:
             "ids": np.array(ids, dtype=np.int64),
             "born": np.array([self._born[cluster] for cluster in ids], dtype=np.int64),
             "totals": self._totals.rows[[self._slots[cluster] for cluster in ids]],
+            "beside": np.array([self._beside.get(cluster, 0) for cluster in ids], dtype=np.int64),
         }
 
     @classmethod
@@ -178,6 +204,9 @@ class ClusterTable:
         table._totals = GrowingArray(state["totals"])
         table._slots = {cluster: i for i, cluster in enumerate(state["ids"].tolist())}
         table._born = dict(zip(state["ids"].tolist(), state["born"].tolist(), strict=True))
+        if "beside" in state:  # an earlier Weald had none
+            counts = zip(state["ids"].tolist(), state["beside"].tolist(), strict=True)
+            table._beside = {cluster: n for cluster, n in counts if n}
         return table
 
     def _slot(self, cluster: int, publication: int) -> int:
@@ -200,8 +229,9 @@ class ClusterTable:
         self._dirty.discard(cluster)
         total = self._totals.rows[slot].copy()
         marginal = float(log_marginals(self.family, total[np.newaxis])[0])
-        row = _row(cluster, total, marginal, 0, born, publication)
-        self._retired.append(row)
+        beside = self._beside.pop(cluster, 0)
+        row = _row(cluster, total, marginal, 0, born, beside)
+        self._retired.append(replace(row, retired_publication=publication))
         return row.n_observations
 
 
@@ -211,14 +241,13 @@ def _row(
     log_marginal: float,
     version: int,
     born: int,
-    retired: int | None = None,
+    beside: int,
 ) -> ClusterRow:
     return ClusterRow(
         cluster=cluster,
-        n_observations=round(float(total[0])),
+        n_observations=round(float(total[0])) + beside,
         log_marginal=log_marginal,
         statistics=total,
         version=version,
         born_publication=born,
-        retired_publication=retired,
     )

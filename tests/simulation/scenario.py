@@ -133,7 +133,7 @@ def scenario_of(seed: int) -> Scenario:
             "publish_every_seconds": draw.choice((0.0, 0.0, 6.0)),
             "pace": random.Random(seed ^ 0xACE).choice(("counted", "yielding")),
         },
-        memory={"window_records": draw.choice((12, 30))} if draw.random() < 0.2 else {},
+        memory=_memory(draw, seed, every, policy),
         retention=(
             {"observations": 20, "publications": 4, "dead_letters": 3}
             if draw.random() < 0.2
@@ -143,6 +143,14 @@ def scenario_of(seed: int) -> Scenario:
         faults=tuple(faults),
         events=_events(draw, faults),
     )
+
+
+def _memory(draw: random.Random, seed: int, every: int, policy: str) -> dict[str, Any]:
+    if draw.random() < 0.2:
+        return {"window_records": draw.choice((12, 30))}
+    if policy != "update" and random.Random(seed ^ 0x5A3).random() < 0.2:
+        return {"leaf_budget": 4 * every, "policy": "sample"}
+    return {}
 
 
 def _events(draw: random.Random, faults: list[str]) -> tuple[Event, ...]:

@@ -1,13 +1,21 @@
 """Compacted observations in SQL: who is where, now and then, against a plain record of it all."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from tests.storage.batches import STREAM, batch, cluster_row, publication
-from weald.storage.queries.base import AsOf, Bundled, Departure, Reassignment, Unbundled
+from tests.storage.batches import STREAM, batch, cluster_row, observations, publication
+from weald.storage.queries.base import (
+    AsOf,
+    Bundled,
+    Departure,
+    Handover,
+    Reassignment,
+    Unbundled,
+)
 from weald.storage.queries.reader import SqlReader
 from weald.storage.writing.store import SqlStore
 
@@ -183,3 +191,40 @@ def test_what_has_left(store: SqlStore, reader: SqlReader, seq: list[int]) -> No
     assert {row.seq for row in rows if row.left_seq == 10} == set(seq)
     assert all(row.cluster == 1 for row in rows)
     assert {row.seq for row in reader.members(STREAM, 1)} == set(range(1, 11)) - set(seq)
+
+
+def test_what_has_left_goes_on_with_its_cluster(store: SqlStore, reader: SqlReader) -> None:
+    """Each once, and those alone that had left by then: an heir hands over in the same moment."""
+    passed = np.arange(1, N + 1) % 2 == 0
+    block = replace(observations(1, N), cluster=ids([1 + i % 3 for i in range(N)]), passed=passed)
+    store.commit(batch(1, 1, N, observations=block, departures=[Departure(N, ids([1, 2, 3]))]))
+    keys = [f"key-{seq}" for seq in range(1, N + 1)]
+    first = {row.seq: row.cluster for row in reader.assignments(STREAM, keys)}
+    left = {row.seq: row.left_seq for row in reader.assignments(STREAM, keys)}
+    assert left == {seq: N if seq <= 3 else (None if seq % 2 else seq) for seq in range(1, N + 1)}
+    quiet: dict[str, Any] = {"offsets": [], "observations": None}
+    late = Departure(N, ids([5]))
+    told = [publication(1, N - 1), publication(2, N)]
+    heirs = {1: 2, 2: 3, 3: 1}
+    change = Handover(1, N - 1, ids(list(heirs)), ids(list(heirs.values())))
+    back = Handover(2, N, ids([3]), ids([7]))
+    store.commit(
+        batch(2, 1, 1, publications=told, reassigned=[change, back], departures=[late], **quiet)
+    )
+    then = {
+        seq: heirs[cluster] if (left[seq] or N) < N else cluster for seq, cluster in first.items()
+    }
+    now = {
+        seq: 7 if cluster == 3 and (left[seq] is not None or seq == 5) else cluster
+        for seq, cluster in then.items()
+    }
+    found = {row.seq: row.cluster for row in reader.assignments(STREAM, keys)}
+    assert found == now
+    for number, expected in ((1, then), (2, now)):
+        asked = AsOf(publication=number)
+        rows = reader.assignments(STREAM, keys, as_of=asked)
+        covered = N - 1 if number == 1 else N
+        assert {row.seq: row.cluster for row in rows} == {
+            seq: cluster for seq, cluster in expected.items() if seq <= covered
+        }
+    assert len(set(now.values())) == 4

@@ -1,0 +1,259 @@
+"""A sample of the stream: uniform, the same after a kill, and everything else counted and shown."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.stream.scenario import (
+    KilledError,
+    assert_exactly_once,
+    line_of,
+    new_store,
+    outcome,
+    plan_for,
+    run,
+    values_of,
+    write_lines,
+)
+from weald.mcmc.chain.chain import MixtureChain
+from weald.mcmc.estimate.predictive import Predictive
+from weald.mcmc.settings import RefinementSettings
+from weald.storage.commit.commit import Handover, Reassignment
+from weald.storage.writing.store import SqlStore
+from weald.stream.model.batch_outcome import BatchOutcome
+from weald.stream.model.forgetting import load_memory, saved_memory
+from weald.stream.model.mixture_shard import MixtureShard
+from weald.stream.model.model import StreamConfig
+from weald.stream.model.sample import priorities
+from weald.stream.recovery import snapshots
+from weald.stream.recovery.recovery import usable
+from weald.stream.settings import MemorySettings
+from weald.treecore.errors import ParameterError
+from weald.treecore.family import FAMILIES
+from weald.treecore.prior import build_prior
+
+BUDGET = 200
+CADENCE = RefinementSettings(every_records=50, publish_every_records=50, rounds=1)
+MEMORY = MemorySettings(leaf_budget=BUDGET, policy="sample")
+NAME = "stream"
+N = 900
+
+
+def shard_of(values: NDArray[np.float64], memory: MemorySettings = MEMORY) -> MixtureShard:
+    family = FAMILIES["gaussian"].build({}, values)
+    chain = MixtureChain.start(family, build_prior("dp", {}), seed=3)
+    shard = MixtureShard(chain, family, CADENCE, memory)
+    shard.sample.seed = 3
+    return shard
+
+
+def close_together(n: int) -> NDArray[np.float64]:
+    """Clusters so close that publications merge and split them."""
+    draw = np.random.default_rng(2)
+    places: NDArray[np.float64] = draw.integers(4, size=n)[:, None] * np.array([2.5, 0.0])
+    return places + draw.normal(size=(n, 2))
+
+
+class Told:
+    """The cluster in which each observation is shown, as a reader of the outcomes knows it."""
+
+    def __init__(self) -> None:
+        self.cluster: dict[int, int] = {}
+        self.left: dict[int, int] = {}
+        self.n_handed_over = 0
+
+    def hear(self, first: int, told: BatchOutcome) -> None:
+        arrived = np.concatenate(told.clusters).tolist()
+        self.cluster |= dict(enumerate(arrived, start=first))
+        for seqs in told.passed:
+            self.left |= {seq: seq for seq in seqs.tolist()}
+        for departure in told.departures:
+            self.left |= dict.fromkeys(departure.seq.tolist(), departure.after_seq)
+        for change in told.reassigned:
+            if isinstance(change, Reassignment):
+                self.cluster |= dict(zip(change.seq.tolist(), change.cluster.tolist(), strict=True))
+            elif isinstance(change, Handover):
+                heirs = dict(zip(change.cluster.tolist(), change.heir.tolist(), strict=True))
+                for seq, at in self.left.items():
+                    if at <= change.seq and self.cluster[seq] in heirs:
+                        self.cluster[seq] = heirs[self.cluster[seq]]
+                        self.n_handed_over += 1
+
+
+def test_the_law_is_uniform() -> None:
+    """Every number is as often among the least, and neighbours are independent."""
+    n, kept, seeds = 40, 10, 4_000
+    seqs = np.arange(1, n + 1)
+    inside = np.array(
+        [np.argsort(np.argsort(priorities(seed, seqs))) < kept for seed in range(seeds)]
+    )
+    share, spread = kept / n, np.sqrt(kept / n * (1 - kept / n) / seeds)
+    # Of 40 frequencies one beyond 4.5 standard deviations: once in 3,700 seeds of the test.
+    assert np.abs(inside.mean(axis=0) - share).max() < 4.5 * spread
+    both = share * (kept - 1) / (n - 1)
+    pairs = (inside[:, 1:] & inside[:, :-1]).mean(axis=0)
+    assert np.abs(pairs - both).max() < 4.5 * np.sqrt(both * (1 - both) / seeds)
+    assert len(np.unique(priorities(5, np.arange(100_000)))) == 100_000
+
+
+def test_what_is_held_and_what_is_shown(rng: np.random.Generator) -> None:
+    values = close_together(2_000)
+    shard, told = shard_of(values), Told()
+    for part in np.split(values, np.sort(rng.choice(len(values), 40, replace=False))):
+        first = shard.seq + 1
+        told.hear(first, shard.apply(part, 0.0))
+        # What is held follows from the numbers alone.
+        held = np.sort(shard.numbers)
+        assert len(held) <= BUDGET
+        out = np.setdiff1d(np.arange(1, shard.seq + 1), held)
+        assert out.tolist() == sorted(told.left)
+        if len(out):
+            ranks = priorities(3, held), priorities(3, out)
+            assert ranks[0].max() < ranks[1].min()
+        # Clusters count all that are shown in them, and sum what is held.
+        shown = dict(zip(shard.numbers.tolist(), shard.clusters.tolist(), strict=True))
+        assert shown.items() <= told.cluster.items()
+        counts = list(told.cluster.values())
+        shard.table.touch_all()
+        rows = [row for row in shard.table.take_changes(1) if row.retired_publication is None]
+        assert {row.cluster for row in rows} == set(counts)
+        for row in rows:
+            assert row.n_observations == counts.count(row.cluster)
+            assert row.statistics[0] == list(shown.values()).count(row.cluster)
+    assert shard.chain.n_atoms >= 0.9 * (BUDGET - 50) - 1
+    assert told.n_handed_over > 0, "no cluster was merged into another"
+
+
+def test_those_that_pass_are_shown_where_they_are_most_probable() -> None:
+    values = close_together(700)
+    shard = shard_of(values)
+    shard.apply(values[:650], 0.0)
+    table = shard.table.state()
+    asked = Predictive.of(shard.chain.family, shard.chain.prior, table["ids"], table["totals"])
+    expected = table["ids"][asked.log_joint(values[650:])[:, :-1].argmax(axis=1)]
+    told = shard.apply(values[650:699], 0.0)
+    (passed,) = told.passed
+    assert len(passed) > 20
+    assert told.clusters[0][passed - 651].tolist() == expected[passed - 651].tolist()
+
+
+def test_a_restored_model_goes_on_bit_for_bit() -> None:
+    values = close_together(N)
+    whole, cut = shard_of(values), shard_of(values)
+    whole.apply(values, 0.0)
+    cut.apply(values[:633], 0.0)
+    again = MixtureShard.restore(cut.state(), cut.chain.family)
+    again.sample.seed = 3
+    again.settle(CADENCE, MEMORY)
+    again.apply(values[633:], 0.0)
+    one, other = whole.state(), again.state()
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        assert array.tobytes() == other[name].tobytes(), name
+
+
+def planned(folder: Path, **changes: object) -> StreamConfig:
+    lines = [line_of(i, row) for i, row in enumerate(close_together(N))]
+    plan = plan_for(write_lines(folder / "records.jsonl", lines), **changes)  # type: ignore[arg-type]  # of the stream
+    return replace(plan, memory=msgspec.structs.replace(MEMORY, leaf_budget=400))
+
+
+def test_cut_otherwise_and_killed(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    for folder in (whole, cut):
+        folder.mkdir()
+    store = new_store(whole)
+    run(planned(whole), store)
+    again = planned(cut, batch_records=33, snapshot_records=130)
+
+    def killer(name: str, nth: int) -> None:
+        if (name, nth) == ("commit", 20):
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        run(again, new_store(cut), killer)
+    other = new_store(cut)
+    run(again, other)
+    assert outcome(other) == outcome(store)
+    assert left(other) == left(store)
+    assert sum(at is None for at in left(store)) <= 400
+    assert any(at == seq for seq, at in enumerate(left(store), start=1))
+    assert_exactly_once(store, N)
+    # What is out went with a cluster that ended.
+    with store._engine.connect() as connection:
+        moved = connection.exec_driver_sql(
+            "SELECT count(*) FROM observations o JOIN assignment_changes c ON c.seq = o.seq "
+            "JOIN publications p ON p.number = c.publication WHERE o.left_seq <= p.seq"
+        ).scalar_one()
+    assert moved > 0
+
+
+def left(store: SqlStore) -> list[int | None]:
+    return [row.left_seq for row in store.observed(NAME, range(1, N + 1))]
+
+
+def with_snapshots(folder: Path) -> tuple[StreamConfig, SqlStore]:
+    store = new_store(folder)
+    store._settings = type(store._settings)(url=store._settings.url, snapshots_kept=100)
+    plan = planned(folder, snapshot_records=100)
+    run(plan, store)
+    return plan, store
+
+
+def test_back_to_a_snapshot_and_on_again(tmp_path: Path) -> None:
+    plan, store = with_snapshots(tmp_path)
+    before, gone = outcome(store), left(store)
+    snapshot = next(each.number for each in store.snapshots(NAME) if 500 < each.seq < 700)
+    snapshots.revert_dropping(store, NAME, snapshot)
+    run(plan, store)
+    assert outcome(store) == before
+    assert left(store) == gone
+
+
+@pytest.mark.parametrize("between", [(100, 300), (500, 700)])
+def test_kept_results_go_on_with_the_same_sample(tmp_path: Path, between: tuple[int, int]) -> None:
+    """From before the sample was full, too: what is out stays out, and so does the bound."""
+    _, store = with_snapshots(tmp_path)
+    before, gone = outcome(store), left(store)
+    snapshot = next(e.number for e in store.snapshots(NAME) if between[0] < e.seq < between[1])
+    made = snapshots.revert_keeping(store, NAME, snapshot, CADENCE, lambda _: None)
+    shard = usable(store, NAME, made)
+    held = [seq for seq, at in enumerate(gone, start=1) if at is None]
+    assert sorted(shard.numbers.tolist()) == held
+    later = np.arange(N + 1, 2 * N)
+    out = [seq for seq, at in enumerate(gone, start=1) if at is not None]
+    least = priorities(shard.sample.seed, np.array(out)).min()
+    assert (shard.sample.takes(later) == (priorities(shard.sample.seed, later) < least)).all()
+    after = outcome(store)
+    assert (after.clusters, after.lineage) == (before.clusters, before.lineage)
+    assert [row[:2] for row in after.rows] == [row[:2] for row in before.rows]
+
+
+def test_settings() -> None:
+    assert load_memory(saved_memory(MEMORY)) == MEMORY
+    earlier = saved_memory(MemorySettings(window_records=7))[:-1]
+    assert load_memory(earlier) == MemorySettings(window_records=7)
+    with pytest.raises(ValueError, match="leaf_budget"):
+        MemorySettings(policy="sample")
+    with pytest.raises(ValueError, match="window"):
+        MemorySettings(policy="sample", leaf_budget=200, window_records=7)
+    bundled = shard_of(values_of(300), MemorySettings(leaf_budget=BUDGET))
+    bundled.apply(values_of(300), 0.0)
+    with pytest.raises(ParameterError, match="become one"):
+        bundled.settle(CADENCE, MEMORY)
+
+
+def test_turned_on_later_the_whole_stream_is_sampled() -> None:
+    values = values_of(N)
+    shard = shard_of(values, MemorySettings())
+    shard.apply(values[:500], 0.0)
+    shard.settle(CADENCE, MEMORY)
+    shard.apply(values[500:], 0.0)
+    held = shard.numbers
+    out = np.setdiff1d(np.arange(1, N + 1), held)
+    assert priorities(3, held).max() < priorities(3, out).min()
+    assert len(held) <= BUDGET
