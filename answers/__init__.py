@@ -1,16 +1,9 @@
 """What people ask of clusters, answered for Python, the command line and HTTP alike.
 
 - ``cluster_relations``: how clusters relate: the tree above them, and who was with whom.
-- ``contrast``: what makes a cluster different, in a few words, and how surprising its
-  observations are.
-- ``convergence``: R-hat and effective sample sizes of chains: rank-normalised and split.
 - ``errors``: why a question has no answer, and what to do about it.
-- ``explanation``: what sets rows apart from all others, in sentences that are true of the data as
-  they stand.
 - ``exploration``: what there is to explore of a partition: rows in a plane, groups of clusters,
   columns.
-- ``fit_diagnostics``: whether to believe a fit: agreement of its chains, and how well it predicts
-  other rows.
 - ``numbers``: Numbers, shares and moments as people read them.
 - ``prediction``: where records that were not stored would go, by the published clusters.
 - ``projection``: two dimensions in which clusters can be looked at.
@@ -19,6 +12,5 @@
 - ``stored_stream``: opens the stored state of one stream for questions; nothing here writes.
 - ``subtree``: the part of the forest that a cluster's observations hang on, out of the newest
   snapshot.
-- ``telling_words``: words that rows' texts have more often than all others.
 - ``timeline``: clusters over publications as lines that fork and join.
 """

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.stream.record.originals import Original, originals_of
+from weald.answers.description.explanation import Sentence, explain
+from weald.stream.record.fields.originals import Original, originals_of
 
-from .explanation import Sentence, explain
 from .projection import Plane, plane_of
 from .report_data import Subject
 from .timeline import Timeline

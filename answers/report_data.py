@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.stream.record.originals import original_names, original_summaries, originals_of
+from weald.stream.record.fields.originals import original_names, original_summaries, originals_of
 from weald.treecore.family import spec_of
 
 if TYPE_CHECKING:

@@ -63,13 +63,13 @@ class StoredStream:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the values that an observation is shown with; a text is shown as itself."""
-        from weald.stream.record.originals import original_names
+        from weald.stream.record.fields.originals import original_names
 
         return () if self.network else original_names(self.schema)
 
     def values(self, values: NDArray[np.float64]) -> list[dict[str, Any]]:
         """Return what people are shown of observations (n, d), by name, as it came in."""
-        from weald.stream.record.originals import originals_of
+        from weald.stream.record.fields.originals import originals_of
 
         if self.network:
             return [{} for _ in values]
@@ -115,7 +115,7 @@ class StoredStream:
 
     def describe(self, cluster: ClusterRow) -> list[FeatureSummary]:
         """Return one summary for each of ``columns``, in the values that came in."""
-        from weald.stream.record.originals import original_summaries
+        from weald.stream.record.fields.originals import original_summaries
         from weald.stream.warm_up.stored_family import family_named
 
         learned = self.transformation

@@ -200,10 +200,10 @@ def part_record(state: StoredStream, part: TreePart) -> dict[str, Any]:
 
 def _told(state: StoredStream, observed: Sequence[Any]) -> str:
     if state.schema.has_text:
-        from weald.stream.record.words import template
+        from weald.stream.record.fields.words import template
 
         return template([row.text for row in observed if row.text is not None])
-    from weald.stream.record.originals import originals_of
+    from weald.stream.record.fields.originals import originals_of
 
     columns = originals_of(state.schema, np.stack([row.values for row in observed]))
     told = (f"{each.name} {number(each.typical()[0])}" for each in columns[:FEATURES_TOLD])

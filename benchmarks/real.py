@@ -29,7 +29,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
 from benchmarks.labelled_tables import TABLES, TUNED_ON, load
-from weald.answers.fit_diagnostics import held_out_density
+from weald.answers.diagnostics.fit_diagnostics import held_out_density
 from weald.cli.fit.outputs import judged
 from weald.mcmc.estimate.groups import CUT, group_tree
 from weald.mcmc.offline.chains import chains_for

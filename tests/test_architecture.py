@@ -62,8 +62,9 @@ FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "joblib", "marshal", "shelve"}
 FORBIDDEN_NAMES = re.compile(r"^(utils?|helpers?|common|core|managers?|misc)$")
 # Signatures of the pure rooms that name Any: what numba hands over, and arrays of every kind.
 MOST_UNTYPED = 79
-# A folder that has more is two rooms.
-MOST_FILES = 18
+# A folder that has more is two rooms, but where a file is one thing that people type.
+MOST_FILES = 14
+MANY_ALIKE = {"cli/commands"}
 
 FILES = sorted(
     path
@@ -219,7 +220,7 @@ def test_folders_are_rooms_with_a_face() -> None:
     faults = []
     for folder in sorted({path.parent for path in FILES} - {ROOT / "storage/migrations/versions"}):
         files = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
-        if len(files) > MOST_FILES:
+        if len(files) > MOST_FILES and named(folder) not in MANY_ALIKE:
             faults.append(f"{named(folder)} has {len(files)} files")
         face = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
         faults += [

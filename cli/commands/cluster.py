@@ -109,7 +109,7 @@ def _member(state: StoredStream, member: Any) -> dict[str, Any]:
 
 
 def _portrait(state: StoredStream, cluster_id: int, typical: int) -> dict[str, Any]:
-    from weald.answers.contrast import Portraits
+    from weald.answers.description.contrast import Portraits
     from weald.answers.subtree import parts_of
 
     portraits = Portraits(state, state.reader.clusters(state.stream))
@@ -126,7 +126,7 @@ def _portrait(state: StoredStream, cluster_id: int, typical: int) -> dict[str, A
 
 def _for_table(answer: dict[str, Any]) -> dict[str, Any]:
     """Bring what makes it different to the front, and leave out what a person does not need."""
-    from weald.answers.contrast import contrast_text
+    from weald.answers.description.contrast import contrast_text
 
     told = ("contrast", "parts", "typical_members", "borderline_members")
     hidden = ("version", "features", "lineage", "members", *told)

@@ -17,7 +17,7 @@ from weald.cli.terminal.options import Config, Limit, Output, Set, StreamName, W
 from weald.cli.terminal.output import Column, Form, note, write_rows
 
 if TYPE_CHECKING:
-    from weald.answers.contrast import Portraits
+    from weald.answers.description.contrast import Portraits
     from weald.answers.stored_stream import StoredStream
 
 __all__ = ["add_to"]
@@ -125,7 +125,7 @@ def clusters(
     The ids are stable: a cluster or group keeps its id for as long as it lives, and an id is never
     used again.
     """
-    from weald.answers.contrast import Portraits
+    from weald.answers.description.contrast import Portraits
     from weald.cli.terminal.describe import flattened
     from weald.cli.terminal.opened import reading
 

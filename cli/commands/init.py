@@ -16,7 +16,7 @@ from weald.cli.errors import ConflictError, UsageError
 from weald.cli.files.sample import propose
 from weald.cli.terminal.options import example
 from weald.cli.terminal.output import note
-from weald.stream.record.proposal import SchemaProposal, declared
+from weald.stream.record.inference.proposal import SchemaProposal, declared
 
 if TYPE_CHECKING:
     from weald.stream.record.schema import Schema

@@ -8,7 +8,7 @@ from pathlib import Path
 from weald.cli.commands.init import Choices, configuration
 from weald.cli.config.settings import FILE_NAME
 from weald.cli.errors import ConflictError
-from weald.stream.record.proposal import SchemaProposal
+from weald.stream.record.inference.proposal import SchemaProposal
 
 from .streams import BundledStream
 

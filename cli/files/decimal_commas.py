@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from weald.cli.terminal.output import note
-from weald.stream.record.field_inference import MOST_ODD
+from weald.stream.record.inference.field_inference import MOST_ODD
 
 __all__ = ["comma_columns", "has_comma", "tell_decimal_commas", "with_points"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from weald.cli.errors import NotFoundError, UsageError
 from weald.stream.errors import SchemaError
-from weald.stream.record.proposal import SchemaProposal, proposed
+from weald.stream.record.inference.proposal import SchemaProposal, proposed
 
 from .decimal_commas import comma_columns, with_points
 from .refused_rows import RefusedRow, tell_refused

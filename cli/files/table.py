@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from weald.cli.errors import NotFoundError, UsageError
-from weald.stream.record.field_inference import MOST_ODD
+from weald.stream.record.inference.field_inference import MOST_ODD
 
 from .decimal_commas import comma_columns, has_comma, tell_decimal_commas, with_points
 from .refused_rows import RefusedRow, tell_refused

@@ -414,7 +414,7 @@ def _fit_rows(
     level: str,
     form: Form,
 ) -> None:
-    from weald.answers.fit_diagnostics import held_out_density
+    from weald.answers.diagnostics.fit_diagnostics import held_out_density
     from weald.mcmc.offline.family_choice import FULL
     from weald.mcmc.offline.fit import SPARSE_FAMILY
     from weald.mcmc.settings import FeatureSettings

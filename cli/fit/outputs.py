@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.fit_diagnostics import diagnostics, settled_in_words, shares_alone
+from weald.answers.diagnostics.fit_diagnostics import diagnostics, settled_in_words, shares_alone
 from weald.answers.numbers import share_text, spread_text
 from weald.cli.terminal.output import Column, Form, write_record
 from weald.mcmc.entities.number import number_of_entities
@@ -105,7 +105,7 @@ class Fitted(NamedTuple):
     @property
     def names(self) -> Sequence[str]:
         """Names of what is told of clusters."""
-        from weald.stream.record.originals import original_names
+        from weald.stream.record.fields.originals import original_names
 
         return self.table.names if self.schema is None else original_names(self.schema)
 
@@ -406,7 +406,7 @@ def _rows(fitted: Fitted, labels: NDArray[np.int64], name: str) -> list[dict[str
     if fitted.transformation is not None:
         # In the units of the file, feature by feature: what it expects is not asked for.
         family = FAMILIES["diagonal"].build({"kappa": 1.0, "rate": 1.0}, table.values)
-    from weald.stream.record.originals import original_summaries
+    from weald.stream.record.fields.originals import original_summaries
 
     spec = spec_of(family)
     sizes = np.bincount(labels)

@@ -26,7 +26,7 @@ from weald.cli.files.table import Table, checked, load_table, open_text, selecte
 from weald.cli.terminal.csv_cells import is_number
 from weald.cli.terminal.output import note
 from weald.stream.errors import SchemaError
-from weald.stream.record.proposal import SchemaProposal, proposed
+from weald.stream.record.inference.proposal import SchemaProposal, proposed
 
 from .columns import Columns, chosen_columns, with_logs
 
@@ -313,7 +313,7 @@ def _with_gaps(path: Path, manner: Manner, records: _Records | None = None) -> T
 
     ``records`` are those of the file, where it has been read.
     """
-    from weald.stream.record.gaps import Odd, rows_with_gaps
+    from weald.stream.record.fields.gaps import Odd, rows_with_gaps
 
     rows, refused, _ = _records(path) if records is None else records
     schema = manner.compiled()

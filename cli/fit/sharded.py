@@ -225,8 +225,8 @@ def _summary(
     found: ShardedFit,
     groups: NDArray[np.int64],
 ) -> dict[str, Any]:
-    from weald.answers.convergence import diagnose
-    from weald.answers.fit_diagnostics import settled_by_r_hat
+    from weald.answers.diagnostics.convergence import diagnose
+    from weald.answers.diagnostics.fit_diagnostics import settled_by_r_hat
     from weald.answers.report_data import Chains
     from weald.treecore.family import spec_of
 

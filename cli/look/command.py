@@ -84,7 +84,7 @@ def look(
     """
     # What is loaded on the way counts, too: people wait for it.
     began = time.monotonic()
-    from weald.answers.fit_diagnostics import diagnostics
+    from weald.answers.diagnostics.fit_diagnostics import diagnostics
     from weald.cli.fit.outputs import groups_of, judged
     from weald.cli.report.page import Trust
     from weald.cli.terminal.progress import step

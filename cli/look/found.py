@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.explanation import Sentence, explain, told
-from weald.answers.telling_words import Vocabulary
+from weald.answers.description.explanation import Sentence, explain, told
+from weald.answers.description.telling_words import Vocabulary
 
 if TYPE_CHECKING:
     from weald.answers.exploration import Exploration, Part
@@ -105,7 +105,7 @@ def _described(
 
 
 def _template(rows: FileRows, inside: NDArray[np.bool_]) -> str:
-    from weald.stream.record.words import template
+    from weald.stream.record.fields.words import template
 
     return template([rows.texts[at] for at in np.flatnonzero(inside)[:200].tolist()])
 

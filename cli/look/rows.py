@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from weald.cli.errors import UsageError
 from weald.cli.files.folder import records_in
 from weald.cli.terminal.output import note
-from weald.stream.record.proposal import SchemaProposal, declared, proposed
+from weald.stream.record.inference.proposal import SchemaProposal, declared, proposed
 
 if TYPE_CHECKING:
-    from weald.stream.record.originals import Original
+    from weald.stream.record.fields.originals import Original
     from weald.stream.record.schema import Schema
 
 __all__ = ["FileRows", "read_rows"]
@@ -102,8 +102,8 @@ def _spooled(folder: Path) -> Path:
 
 
 def _rows(path: Path, name: str, seed: int) -> FileRows:
-    from weald.stream.record.gaps import rows_with_gaps
-    from weald.stream.record.originals import Original, originals_of
+    from weald.stream.record.fields.gaps import rows_with_gaps
+    from weald.stream.record.fields.originals import Original, originals_of
 
     drawn = _drawn(path, seed)
     if drawn.n_read < FEWEST:

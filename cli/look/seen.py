@@ -60,7 +60,7 @@ def _whole_numbers_moved(schema: Schema, values: NDArray[np.float64]) -> NDArray
     Their logarithms lie on no even grid: each of the small ones would be a cluster, too.
     """
     from weald.mcmc.offline.resolution import within_resolution
-    from weald.stream.record.originals import unscaled
+    from weald.stream.record.fields.originals import unscaled
 
     scaling = schema.scaling
     if scaling is None:

@@ -249,7 +249,7 @@ def _clusters(subject: Subject) -> list[Section]:
 
 
 def _diagnostics(subject: Sampled) -> Section:
-    from weald.answers.convergence import diagnose
+    from weald.answers.diagnostics.convergence import diagnose
 
     from .page import Section
 

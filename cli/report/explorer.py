@@ -24,9 +24,9 @@ from weald.answers.projection import MAP
 from .timeline import timeline
 
 if TYPE_CHECKING:
-    from weald.answers.explanation import Sentence
+    from weald.answers.description.explanation import Sentence
     from weald.answers.exploration import Exploration, Part
-    from weald.stream.record.originals import Original
+    from weald.stream.record.fields.originals import Original
 
 __all__ = [
     "MOST_COLUMNS",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.contrast import Portraits
+from weald.answers.description.contrast import Portraits
 from weald.answers.exploration import Exploration, Part, exploration_of
 from weald.answers.prediction import PublishedPredictive
 from weald.answers.projection import Plane

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.stream.errors import SchemaError
-from weald.stream.record.field_inference import FieldProposal, as_category
-from weald.stream.record.gaps import rows_with_gaps
-from weald.stream.record.proposal import proposed
+from weald.stream.record.fields.gaps import rows_with_gaps
+from weald.stream.record.inference.field_inference import FieldProposal, as_category
+from weald.stream.record.inference.proposal import proposed
 from weald.stream.record.schema import Schema
 from weald.stream.settings import SchemaSettings
 from weald.treecore.errors import ObservationError

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from weald.mcmc.estimate.predictive import Predictive
 from weald.mcmc.offline.fit import FitResult
 from weald.stream.publication.publication import LineageEvent
-from weald.stream.record.originals import original_summaries
+from weald.stream.record.fields.originals import original_summaries
 from weald.stream.record.schema import Schema
 from weald.treecore.family import FeatureSummary, spec_of
 

@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from .event_time import LATEST_TIME, NO_TIME, time_of
+from weald.stream.record.fields.event_time import LATEST_TIME, NO_TIME, time_of
+
 from .explain import Parsed, broker_key, checked_key, parse, shown_text, wrong_length
 from .record import STORED_BYTES, Batch, DeadLetter, Message, Reason
 from .refused import LONGEST_DETAIL, Refused

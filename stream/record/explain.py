@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .event_time import LATEST_TIME, NO_TIME, time_of
-from .features import vertex_name
+from weald.stream.record.fields.event_time import LATEST_TIME, NO_TIME, time_of
+from weald.stream.record.fields.features import vertex_name
+
 from .record import Reason
 from .refused import LONGEST_DETAIL, Refused
 from .refused import cut as _cut

@@ -14,9 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.stream.errors import SchemaError
+from weald.stream.record.fields.features import (
+    NETWORK_KINDS,
+    Reader,
+    column_names,
+    reader_of,
+    stated_type,
+)
 from weald.stream.settings import FieldSettings, SchemaSettings
-
-from .features import NETWORK_KINDS, Reader, column_names, reader_of, stated_type
 
 __all__ = ["Field", "Scaling", "Schema"]
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.stream.record.features import n_levels
+from weald.stream.record.fields.features import n_levels
 from weald.stream.record.schema import Schema
 from weald.treecore.errors import ParameterError
 

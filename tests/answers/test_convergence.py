@@ -10,7 +10,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from weald.answers.convergence import bulk_size, diagnose, r_hat, tail_size
+from weald.answers.diagnostics.convergence import bulk_size, diagnose, r_hat, tail_size
 from weald.answers.report_data import Chains
 
 Draws = NDArray[np.float64]

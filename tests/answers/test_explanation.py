@@ -8,8 +8,8 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.answers.explanation import explain, sentence_of, told
-from weald.stream.record.originals import Original
+from weald.answers.description.explanation import explain, sentence_of, told
+from weald.stream.record.fields.originals import Original
 
 N = 2000
 Mask = NDArray[np.bool_]

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from weald.answers.errors import UnsuitableError
-from weald.answers.fit_diagnostics import (
+from weald.answers.diagnostics.fit_diagnostics import (
     chains_of,
     diagnostics,
     held_out_density,
@@ -16,6 +15,7 @@ from weald.answers.fit_diagnostics import (
     settled_in_words,
     shares_alone,
 )
+from weald.answers.errors import UnsuitableError
 from weald.mcmc.offline.fit import FitResult, FitSettings, fit
 
 

@@ -9,7 +9,7 @@ import pytest
 from weald.cli.commands.init import Choices, configuration
 from weald.cli.errors import UsageError
 from weald.cli.files.sample import propose
-from weald.stream.record.proposal import SchemaProposal
+from weald.stream.record.inference.proposal import SchemaProposal
 
 
 def write_jsonl(path: Path, records: list[object]) -> Path:

@@ -16,12 +16,12 @@ import pytest
 from tests.cli.conftest import Command
 from tests.servers.chromium import Browser
 from tests.servers.devtools import driven
-from weald.answers.telling_words import Vocabulary
+from weald.answers.description.telling_words import Vocabulary
 from weald.cli.errors import ExitCode
 from weald.cli.files.folder import form_of
 from weald.cli.look.rows import read_rows
 from weald.cli.look.seen import seen_of
-from weald.stream.record import field_inference
+from weald.stream.record.inference import field_inference
 
 pytestmark = pytest.mark.usefixtures("clean")
 

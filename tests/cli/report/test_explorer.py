@@ -18,14 +18,14 @@ import weald.cli.report
 from tests.cli.lives import SIZES, events, publications
 from tests.servers.chromium import Browser
 from tests.servers.devtools import Page, driven
-from weald.answers.explanation import explain
+from weald.answers.description.explanation import explain
 from weald.answers.exploration import Exploration, Part
 from weald.answers.projection import Plane
 from weald.answers.report_data import Chains, Sampled
 from weald.answers.timeline import timeline_of
 from weald.cli.report.explorer import MOST_COLUMNS, MOST_DRAWN, explorer, fragments_of, styles
 from weald.cli.report.page import Trust, render
-from weald.stream.record.originals import Original
+from weald.stream.record.fields.originals import Original
 
 AXE = Path(__file__).parents[2] / "servers" / "vendor" / "axe.min.js.gz"
 N = 400

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from weald.stream.record.originals import (
+from weald.stream.record.fields.originals import (
     original_names,
     original_summaries,
     originals_of,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from weald.stream.record.words import MASK, counts_of, line_tokens, template
+from weald.stream.record.fields.words import MASK, counts_of, line_tokens, template
 
 TERMINATING = "PacketResponder {} for block blk_{} terminating"
 

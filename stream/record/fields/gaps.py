@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .decode import LARGEST
-from .refused import Refused, cut
-from .schema import Field, Schema
+from weald.stream.record.decode import LARGEST
+from weald.stream.record.refused import Refused, cut
+from weald.stream.record.schema import Field, Schema
 
 __all__ = ["rows_with_gaps"]
 

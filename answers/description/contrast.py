@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .numbers import spread_text
+from weald.answers.numbers import spread_text
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from weald.answers.prediction import PublishedPredictive
+    from weald.answers.stored_stream import StoredStream
     from weald.storage.queries.base import ClusterRow, ObservationRow
-    from weald.stream.record.originals import Original
-
-    from .prediction import PublishedPredictive
-    from .stored_stream import StoredStream
+    from weald.stream.record.fields.originals import Original
 
 __all__ = ["Portraits"]
 
@@ -71,7 +70,7 @@ class Portraits:
         """Observations of the cluster beside others, as they came in; None where there are none."""
         import numpy as np
 
-        from weald.stream.record.originals import originals_of
+        from weald.stream.record.fields.originals import originals_of
 
         if self._state.network or self._state.schema.has_only_text:
             return None
@@ -123,7 +122,7 @@ class Portraits:
     def description(self, cluster: int) -> str:
         """Say what sets the cluster apart: a template of its texts, or what is so in it only."""
         if self._state.schema.has_text:
-            from weald.stream.record.words import template
+            from weald.stream.record.fields.words import template
 
             members = self._state.reader.members(self._state.stream, cluster, limit=LOOKED_AT)
             return template([each.text for each in members if each.text is not None])
@@ -137,7 +136,7 @@ class Portraits:
     @cached_property
     def predictive(self) -> PublishedPredictive:
         """The published clusters, ready to be asked."""
-        from .prediction import PublishedPredictive
+        from weald.answers.prediction import PublishedPredictive
 
         return PublishedPredictive.of(self._state)
 

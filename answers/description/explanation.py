@@ -17,7 +17,7 @@ from math import ceil, floor, inf, log, log10
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.stream.record.originals import Original, phase_text
+from weald.stream.record.fields.originals import Original, phase_text
 
 __all__ = ["Sentence", "explain", "sentence_of", "told"]
 

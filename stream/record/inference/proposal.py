@@ -102,7 +102,7 @@ def declared(field: str | Mapping[str, Any]) -> dict[str, Any]:
 
 def _no_time(values: list[Any]) -> str | None:
     """Why a record of this time would be set aside, or None if all can be read."""
-    from weald.stream.record.event_time import time_of
+    from weald.stream.record.fields.event_time import time_of
     from weald.stream.record.refused import Refused
 
     try:

@@ -12,11 +12,11 @@ from zlib import crc32
 import msgspec
 
 from weald.stream.errors import SchemaError
+from weald.stream.record.record import Reason
+from weald.stream.record.refused import Refused, cut
 from weald.stream.settings import FieldSettings
 
 from .event_time import time_of
-from .record import Reason
-from .refused import Refused, cut
 from .words import counts_of
 
 __all__ = ["NETWORK_KINDS", "Reader", "column_names", "reader_of", "stated_type", "vertex_name"]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weald.answers.errors import UnsuitableError
+from weald.answers.report_data import Chains
 from weald.mcmc.estimate.agreement import share_alike
 from weald.mcmc.estimate.consensus import consensus_partition
 from weald.mcmc.estimate.groups import group_tree
@@ -15,8 +17,6 @@ from weald.mcmc.offline.held_out import held_out_densities
 from weald.treecore.prior.sequential import canonical_labels
 
 from .convergence import diagnose
-from .errors import UnsuitableError
-from .report_data import Chains
 
 if TYPE_CHECKING:
     from weald.mcmc.offline.fit import FitResult

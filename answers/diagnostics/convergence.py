@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 
-from .report_data import Chains
+from weald.answers.report_data import Chains
 
 __all__ = ["FEWEST_DRAWS", "bulk_size", "diagnose", "r_hat", "tail_size"]
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weald.stream.record.schema import Field, Schema
+
 from .features import DAY, PERIODS
-from .schema import Field, Schema
 
 if TYPE_CHECKING:
     from weald.treecore.family import FeatureSummary

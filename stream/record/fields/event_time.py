@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from math import isfinite
 
-from .record import Reason
-from .refused import Refused, cut
+from weald.stream.record.record import Reason
+from weald.stream.record.refused import Refused, cut
 
 __all__ = ["EARLIEST_TIME", "LATEST_TIME", "NO_TIME", "time_of"]
 

@@ -1,7 +1,8 @@
 """Words that rows' texts have more often than all others: "says refund: 41 %, elsewhere 2 %".
 
 Texts that a vector stands for (an embedding) have no columns to be told by; a word that is in a
-text or not is such a column, and is judged as a rule on one (`weald.answers.explanation`).
+text or not is such a column, and is judged as a rule on one
+(`weald.answers.description.explanation`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.stream.record.words import words_of
+from weald.stream.record.fields.words import words_of
 
 from .explanation import Sentence
 
