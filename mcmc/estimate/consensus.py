@@ -180,6 +180,15 @@ def _mark_neighbours(search: _Search, a: int, met: NDArray[np.bool_]) -> None:
                     met[b] = met[b] or table[b, s, d] > 0
 
 
+@inner
+def _move_counts(search: _Search, a: int, b: int) -> None:
+    table = search.table
+    for s in range(table.shape[1]):
+        for d in range(table.shape[2]):
+            table[b, s, d] += table[a, s, d]
+            table[a, s, d] = 0
+
+
 @allocating
 def _merge_clusters(search: _Search) -> bool:
     """Join whole clusters, first found first, wherever the loss falls."""
@@ -193,9 +202,8 @@ def _merge_clusters(search: _Search) -> bool:
                 continue
             if _merge_change(search, a, b) < -_LEAST_CHANGE:
                 search.size[b] += search.size[a]
-                search.table[b] += search.table[a]
+                _move_counts(search, a, b)
                 search.size[a] = 0
-                search.table[a] = 0
                 into[a] = b
                 merged = True
     if merged:

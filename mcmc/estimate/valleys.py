@@ -20,12 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from weald.treecore.compiled.compile import compiled
+from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.family import spec_of
 from weald.treecore.family.discrete.gamma_poisson import GammaPoisson
 from weald.treecore.family.interface.base import Family
 from weald.treecore.family.product import Product
 from weald.treecore.family.totals import add_rows, empty_totals, log_predictives
+from weald.treecore.statistics.ordering import first_at_least
 
 __all__ = ["means_of", "members_of", "points_of", "valleys", "within_clusters"]
 
@@ -150,7 +151,7 @@ def valleys(
         for a in range(k):
             near = np.flatnonzero(looked[a, :a])
             for b, (low, high) in zip(near.tolist(), project(a, near), strict=True):
-                found[a, b] = found[b, a] = _valley(low, high)
+                found[a, b] = found[b, a] = _valley(np.sort(low), np.sort(high))
     if others:
         # Numbers on one hump overlap by what makes one, or by more where they are more alike.
         alike = np.where(found == 1.0, _overlaps(numbers, owner, k), 0.0)
@@ -264,13 +265,15 @@ def _moments(points: Values, owner: Labels, k: int) -> tuple[Values, Values, Val
 
 @compiled
 def _valley(low: Values, high: Values) -> float:
-    """The least density between two medians over the lesser of the two at them, shrunk to 1."""
-    begin, end = np.median(low), np.median(high)
+    """The least density between two medians over the lesser of the two at them, shrunk to 1.
+
+    Both arrays rise.
+    """
+    begin, end = _middle(low), _middle(high)
     if begin >= end:
         return 1.0
     width = 0.5 * (low.std() * low.size**-0.2 + high.std() * high.size**-0.2)
     width = max(width, 1e-12 * (end - begin))
-    low, high = np.sort(low), np.sort(high)
     least, first, last = np.inf, 0.0, 0.0
     for step in range(_STEPS):
         at = begin + (end - begin) * step / (_STEPS - 1)
@@ -284,12 +287,19 @@ def _valley(low: Values, high: Values) -> float:
     return (least * window + _SEEN) / (min(first, last) * window + _SEEN)
 
 
-@compiled
+@inner
+def _middle(rising: Values) -> float:
+    """Their median."""
+    n = rising.size
+    return 0.5 * (rising[(n - 1) // 2] + rising[n // 2])
+
+
+@inner
 def _kernel_mean(values: Values, at: float, width: float) -> float:
     """Of rising values; those that are eight widths off have no weight that could be told."""
     total = 0.0
-    first = np.searchsorted(values, at - 8.0 * width)
-    for i in range(first, np.searchsorted(values, at + 8.0 * width)):
+    first = first_at_least(values, at - 8.0 * width)
+    for i in range(first, first_at_least(values, at + 8.0 * width)):
         off = (values[i] - at) / width
         total += np.exp(-0.5 * off * off)
     return total / values.size

@@ -1,5 +1,6 @@
 """The one place that touches the compiler: options, dispatch, caches, random draws.
 
+- ``code_library``: machine code for functions that Python calls, and for no others.
 - ``compile``: the one place that names numba options: compiled functions, compile-time dispatch,
   the cache.
 - ``draw``: every random choice that a kernel makes, as a handful of replaceable primitives.

@@ -19,7 +19,11 @@ from numba.extending import overload
 from numpy import ndarray
 from numpy.random import Generator
 
+from .code_library import keep_inner_functions_intermediate
+
 __all__ = ["allocating", "compiled", "generic", "generic_inner", "implements", "inner"]
+
+keep_inner_functions_intermediate()
 
 F = TypeVar("F", bound=Callable[..., Any])
 

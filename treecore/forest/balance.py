@@ -24,6 +24,7 @@ from weald.treecore.family.interface.base import (
     nearer_centre,
 )
 from weald.treecore.partition.partition import Model
+from weald.treecore.statistics.ordering import in_order
 from weald.treecore.statistics.rows import Rows, add_row, clear_row, is_single
 
 from .deferral import defer_node, is_whole, take_in_whole
@@ -102,7 +103,11 @@ def _divide(model: Model, forest: Forest, items: NDArray[np.int64], sides: Rows)
     fewest = max(1, n // _SMALLEST_SHARE)
     n_first = min(max(n_first, fewest), n - fewest)
     # A stable order makes the result a function of the data and the order of the items alone.
-    items[:] = items[np.argsort(-score, kind="mergesort")]
+    for at in range(n):
+        score[at] = -score[at]
+    ordered = in_order(items, score)
+    for at in range(n):
+        items[at] = ordered[at]
     return n_first
 
 

@@ -14,6 +14,7 @@ from weald.treecore.compiled.compile import allocating, compiled, inner
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.family.interface.base import log_marginal_sums
 from weald.treecore.partition.partition import Model
+from weald.treecore.statistics.ordering import in_order
 
 from .balance import restore_path
 from .forest import (
@@ -38,11 +39,13 @@ _MOST_STAYING = 128
 @allocating
 def _falling_in_size(forest: Forest, roots: NDArray[np.int64]) -> NDArray[np.int64]:
     """The same roots, ties by id."""
-    roots = np.sort(roots)
-    size = np.empty(roots.shape[0], dtype=np.int64)
+    key = np.empty(roots.shape[0])
     for at in range(roots.shape[0]):
-        size[at] = -forest.size[roots[at]]
-    return roots[np.argsort(size, kind="mergesort")]
+        key[at] = roots[at]
+    roots = in_order(roots, key)
+    for at in range(roots.shape[0]):
+        key[at] = -forest.size[roots[at]]
+    return in_order(roots, key)
 
 
 @allocating

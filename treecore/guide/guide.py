@@ -26,6 +26,7 @@ from weald.treecore.forest.forest import (
 )
 from weald.treecore.forest.hierarchical_clustering import join_greedily
 from weald.treecore.partition.partition import Atoms, Model
+from weald.treecore.statistics.ordering import in_order
 from weald.treecore.statistics.rows import Rows, copy_row, rows_like
 
 __all__ = [
@@ -82,7 +83,10 @@ def _raise_top(model: Model, forest: Forest, sides: Rows) -> int:
     if n == 1:
         return forest.roots[0]
     # By id: places in the list change whenever another tree leaves it.
-    items = np.sort(forest.roots[:n])
+    key = np.empty(n)
+    for at in range(n):
+        key[at] = forest.roots[at]
+    items = in_order(forest.roots[:n], key)
     inner = np.empty(n - 1, dtype=np.int64)
     for at in range(n - 1):
         inner[at] = new_node(forest)

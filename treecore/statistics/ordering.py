@@ -1,0 +1,62 @@
+"""Orders of few numbers inside compiled code, where numpy's own take seconds to compile."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weald.treecore.compiled.compile import allocating, inner
+
+__all__ = ["first_at_least", "in_order", "order_stably"]
+
+
+@inner
+def order_stably(
+    values: NDArray[np.float64], order: NDArray[np.int64], spare: NDArray[np.int64]
+) -> None:
+    """Fill ``order`` (n) with the places of ``values`` (n, no NaN), rising, ties by place.
+
+    ``spare`` (n) is overwritten.
+    """
+    n = values.shape[0]
+    for at in range(n):
+        order[at] = at
+    width = 1
+    while width < n:
+        a, b, middle, stop = 0, 0, 0, 0
+        for at in range(n):
+            if at == stop:
+                a, b = at, min(n, at + width)
+                middle, stop = b, min(n, b + width)
+            if a < middle and (b == stop or values[order[a]] <= values[order[b]]):
+                spare[at] = order[a]
+                a += 1
+            else:
+                spare[at] = order[b]
+                b += 1
+        for at in range(n):
+            order[at] = spare[at]
+        width *= 2
+
+
+@allocating
+def in_order(ids: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The ids (n, integer) by their values (n, no NaN), rising, ties in their order."""
+    n = ids.shape[0]
+    order = np.empty(n, dtype=np.int64)
+    spare = np.empty(n, dtype=np.int64)
+    order_stably(values, order, spare)
+    for at in range(n):
+        spare[at] = ids[order[at]]
+    return spare
+
+
+@inner
+def first_at_least(values: NDArray[np.float64], bound: float) -> int:
+    """Place of the first of these rising values (n) that is at least ``bound``; n if none is."""
+    low, high = 0, values.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
