@@ -6,11 +6,12 @@
 
 Each set is drawn from a Dirichlet process mixture of Gaussians with a base measure of its own: 300
 rows (unless others are asked for) of three columns, of clusters that overlap. Weald is on its
-defaults, which do not know it. Three things are compared with the truth: whether two rows are
+defaults, which do not know it. Four things are compared with the truth: whether two rows are
 together (against the draws' share), how much of a row's true cluster lies in the cluster that is
-shown (against `probability`), and whether one that is shown alone is alone (against its
-`probability`). The expected calibration error is the mean distance between what was said and what
-was true, over ten bins by size.
+shown (against `probability`) and in the group that is shown (against the same share of the draws'
+blocks), and whether one that is shown alone is alone (against its `probability`). The expected
+calibration error is the mean distance between what was said and what was true, over ten bins by
+size.
 """
 
 import argparse
@@ -22,16 +23,29 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.estimate.consensus import membership
+from weald.mcmc.estimate.groups import group_tree
 from weald.mcmc.offline.fit import FitSettings, combine, run_chain
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.model import free_shard
 
 Values = NDArray[np.float64]
 Labels = NDArray[np.int64]
-# From rows and a seed to the shown partition, its probabilities, and the draws.
-Find = Callable[[Values, int], tuple[Labels, Values, list[Labels]]]
 
 ROWS, COLUMNS, PAIRS, BINS = 300, 3, 400, 10
+
+
+class Answer(NamedTuple):
+    """What is shown of rows (n): their clusters, probabilities and groups; and the draws (n)."""
+
+    cluster: Labels
+    probability: Values
+    group: Labels
+    draws: list[Labels]
+
+
+# From rows and a seed.
+Find = Callable[[Values, int], Answer]
 
 
 class Said(NamedTuple):
@@ -70,14 +84,16 @@ def share_inside(shown: Labels, blocks: Labels) -> Values:
     return np.asarray(np.bincount(cell)[cell] / np.bincount(blocks)[blocks])
 
 
-def offline(values: Values, seed: int) -> tuple[Labels, Values, list[Labels]]:
-    """What `weald fit` shows with one chain, its probabilities, and the draws."""
+def offline(values: Values, seed: int) -> Answer:
+    """What `weald fit` shows with one chain."""
     settings = FitSettings(seed=seed)
     result = combine(settings, [run_chain(values, settings, 0, time.perf_counter)], values)
-    return result.labels.astype(np.int64), result.probability, list(result.traces[0].draws)
+    labels = result.labels.astype(np.int64)
+    groups = group_tree(result.family, values, labels).cut()[labels]
+    return Answer(labels, result.probability, groups, list(result.traces[0].draws))
 
 
-def stream(values: Values, seed: int) -> tuple[Labels, Values, list[Labels]]:
+def stream(values: Values, seed: int) -> Answer:
     """The same of a stream after its last publication; of few rows that is its only one."""
     rows = len(values)
     few = RefinementSettings(every_records=50, publish_every_records=ROWS)
@@ -91,16 +107,19 @@ def stream(values: Values, seed: int) -> tuple[Labels, Values, list[Labels]]:
     lengths = state["draws.lengths"]
     draws = np.split(state["draws.labels"], np.cumsum(lengths)[:-1])
     whole = [each.astype(np.int64) for each in draws if len(each) == rows]
-    return np.unique(shard.clusters, return_inverse=True)[1], probability, whole
+    groups = shard.groups.group[np.searchsorted(shard.groups.cluster, shard.clusters)]
+    shown, grouped = (np.unique(each, return_inverse=True)[1] for each in (shard.clusters, groups))
+    return Answer(shown, probability, grouped, whole)
 
 
 def judged(find: Find, n_sets: int, rows: int = ROWS) -> dict[str, Said]:
     """Everything that was said of many sets, beside the truth."""
-    found: dict[str, list[tuple[Values, Values]]] = {"pairs": [], "membership": [], "alone": []}
+    names = ("pairs", "membership", "groups", "alone")
+    found: dict[str, list[tuple[Values, Values]]] = {name: [] for name in names}
     for seed in range(n_sets):
         rng = np.random.default_rng(seed)
         values, truth = drawn_set(rng, rows)
-        shown, probability, draws = find(values, seed)
+        shown, probability, groups, draws = find(values, seed)
         one, other = rng.integers(0, rows, (2, PAIRS))
         together = np.mean([each[one] == each[other] for each in draws], axis=0)
         apart = one != other
@@ -108,6 +127,8 @@ def judged(find: Find, n_sets: int, rows: int = ROWS) -> dict[str, Said]:
         true = share_inside(shown, truth)
         alone = np.bincount(shown)[shown] == 1
         found["membership"].append((probability[~alone], true[~alone]))
+        in_group = membership(np.stack(draws), groups)[0]
+        found["groups"].append((in_group, share_inside(groups, truth)))
         found["alone"].append((probability[alone], (np.bincount(truth)[truth] == 1)[alone]))
     return {
         name: Said(*(np.concatenate(each).astype(np.float64) for each in zip(*sets, strict=True)))

@@ -60,7 +60,7 @@ class Setting:
 
 def circle(deviation: float, n: int) -> Callable[[Generator], NDArray[np.float64]]:
     """Ten Gaussian clusters in the plane."""
-    return lambda rng: ring(rng, deviation, n)
+    return lambda rng: ring(rng, deviation, n)[0]
 
 
 def stored(name: str) -> Callable[[Generator], NDArray[np.float64]]:

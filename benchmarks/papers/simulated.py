@@ -65,14 +65,15 @@ def mentions(rng: Generator, n: int) -> NDArray[np.int64]:
     return rng.integers(0, N_KINDS, n)
 
 
-def ring(rng: Generator, deviation: float, n: int) -> NDArray[np.float64]:
-    """Points (n, 2) of ten round Gaussians with means 6.2 apart on a circle.
+def ring(rng: Generator, deviation: float, n: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Points (n, 2) of ten round Gaussians with means 6.2 apart on a circle, and which is whose.
 
     With a deviation of 1 they are separated, with 2 they overlap.
     """
     angle = 2.0 * np.pi * np.arange(10) / 10
     centres = 10.0 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    return centres[rng.integers(0, 10, n)] + deviation * rng.normal(size=(n, 2))
+    truth = rng.integers(0, 10, n)
+    return centres[truth] + deviation * rng.normal(size=(n, 2)), truth
 
 
 def scattered(

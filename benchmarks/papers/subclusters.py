@@ -12,8 +12,10 @@ The paper draws joint log likelihoods against time; what it says of them is besi
 joint of one partition must not rank samplers, so the held-out log density (of a hundredth of the
 points, a tenth of the documents) is shown too. ``arrived``: processor seconds until the held-out
 density is within 0.003 of the best and, for figure 4, ten clusters have 1/200 of the points each.
-``--sets``, ``--kernels``, ``--seconds`` and ``--n`` make it shorter; with ``--keep DIR`` chains are
-kept in files as they end, and a run that was broken off goes on from there.
+With ``--drawn`` chains of figure 4 also begin with the labels that the points were drawn with:
+whether they stay. ``--sets``, ``--kernels``, ``--seconds`` and ``--n`` make it shorter; with
+``--keep DIR`` chains are kept in files as they end, and a run that was broken off goes on from
+there.
 """
 
 import pathlib
@@ -22,6 +24,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import load_npz
 
 from weald.mcmc.offline.start import atoms_of
@@ -41,7 +44,8 @@ KERNELS = {
     "Gibbs+SupC": "gibbs-supc",
     "FSD": "fsd",
 }
-STARTS = (1, 50)
+# Random clusters that a chain begins with, or the labels that were drawn.
+STARTS, DRAWN = (1, 50), 0
 WITHIN = 0.003
 # What the paper says of its own curves.
 SAID = {
@@ -77,13 +81,14 @@ SETS = {
 }
 
 
-def values_of(name: str, n: int) -> Any:
-    """Observations, in random order."""
+def values_of(name: str, n: int) -> tuple[Any, NDArray[np.int64] | None]:
+    """Observations, in random order, and the clusters that they were drawn from, if they were."""
     rng = source(0)
     if name == "ap":
         documents = load_npz(DATA / "text_ap_2246x10473.npz")
         # Conditional samplers take dense rows only.
-        return documents.toarray().astype(np.float64)[rng.permutation(documents.shape[0])]
+        shuffled = rng.permutation(documents.shape[0])
+        return documents.toarray().astype(np.float64)[shuffled], None
     return ring(rng, 1.0 if name == "separated" else 2.0, n)
 
 
@@ -101,10 +106,11 @@ def compare(
     setting: Setting,
     n: int,
     kernels: list[str],
+    starts: tuple[int, ...] = STARTS,
     folder: pathlib.Path | None = None,
 ) -> list[dict[str, Any]]:
     """Print one data set's table; returns its rows."""
-    values = values_of(name, n)
+    values, drawn = values_of(name, n)
     n_seen = values.shape[0] - round(setting.held_out * values.shape[0])
     prior = build_prior("dp", {"alpha": 1.0})
     here: Problem = problem(setting.family, setting.params, prior, values[:n_seen])
@@ -113,8 +119,13 @@ def compare(
     for at, (kernel, names) in enumerate(KERNELS.items()):
         if kernel not in kernels:
             continue
-        for start in STARTS:
-            labels = source(start).integers(0, start, n_seen)
+        for start in starts:
+            if start != DRAWN:
+                labels = source(start).integers(0, start, n_seen)
+            elif drawn is not None:
+                labels = drawn[:n_seen]
+            else:
+                continue
             key = f"{name}-{n_seen}-{setting.seconds:g}-{kernel}-{start}.npz"
             paths[kernel, start] = followed(
                 names,
@@ -142,7 +153,7 @@ def compare(
         }
         said = SAID.get(kernel, ("-", "-"))[int(name == "ap")]
         print(
-            f"{kernel:>10} from {start:>2} | held out {row['density']:10.4f}"
+            f"{kernel:>10} from {start or 'drawn':>5} | held out {row['density']:10.4f}"
             f" | log joint {row['log_joint']:13.1f} | {row['clusters']:4.0f} clusters"
             f" | arrived {row['arrived']:7.2f} s | {row['ms']:8.1f} ms/sweep | paper: {said}",
             flush=True,
@@ -156,6 +167,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--kernels", default=",".join(KERNELS), help="only some, by these names")
+    parser.add_argument("--drawn", action="store_true", help="begin with the drawn labels, too")
     parser.add_argument("--seconds", type=float, help="of a run, instead of each set's own")
     kept_in(parser)
     parser.add_argument("--n", type=int, default=100_000, help="points of figure 4")
@@ -165,7 +177,9 @@ def main() -> None:
             setting = SETS[name]
             if options.seconds:
                 setting = replace(setting, seconds=options.seconds)
-            rows.extend(compare(name, setting, options.n, options.kernels.split(","), options.keep))
+            kernels = options.kernels.split(",")
+            starts = (DRAWN, *STARTS) if options.drawn else STARTS
+            rows.extend(compare(name, setting, options.n, kernels, starts, options.keep))
         print(f"\n{WHY}", end="")
 
 
