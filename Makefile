@@ -45,6 +45,7 @@ servers: $(VENV)/.dev ## install the servers that the tests start, where this ma
 	@sh tests/servers/install.sh
 	@$(BIN)/python -m tests.servers.kafka >/dev/null || [ "$$CI" != true ]
 	@$(BIN)/python -m tests.servers.helm
+	@$(BIN)/python -m tests.servers.kuberay
 
 bench: $(VENV)/.dev ## list the benchmarks, or run one (NAME=..., ARGS=...)
 	@if [ -n "$(NAME)" ]; then $(BIN)/python -m benchmarks.$(NAME) $(ARGS); \
