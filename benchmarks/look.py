@@ -102,17 +102,18 @@ def best_of_others(path: Path, kinds: Sequence[Any]) -> tuple[float, str]:
     best = (-1.0, "")
     with redirect_stderr(StringIO()):
         rows = read_rows(str(path), 0)
-        seen, settings = seen_of(rows, 0)
-    known = np.array(kinds)[[int(key.removeprefix("row ")) - 1 for key in rows.keys]]
-    for name, other in _others(settings):
+        told = seen_of(rows, 0)
+    seen = told.fitted
+    known = np.array(kinds)[[int(key.removeprefix("row ")) - 1 for key in rows.keys]][told.whole]
+    for name, other in _others(told.settings):
         with redirect_stderr(StringIO()):
             chosen, _ = settled(seen, other, 1)
             result = sample(seen, replace(chosen, seconds=SECONDS, iterations=None))
         tree = group_tree(result.family, seen, result.labels)
-        told = {"clusters": result.labels} | {
+        levels = {"clusters": result.labels} | {
             f"groups at {cut}": tree.cut(cut)[result.labels] for cut in CUTS
         }
-        for level, labels in told.items():
+        for level, labels in levels.items():
             best = max(best, (float(adjusted_rand_score(known, labels)), f"{name}, {level}"))
     return best
 

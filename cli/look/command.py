@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from .found import Found
     from .rows import FileRows
+    from .seen import Seen
 
 __all__ = ["add_to"]
 
@@ -66,7 +67,9 @@ def look(
 
     The schema is inferred as `weald init` does, and said. Rows are clustered by numbers, counts,
     flags, categories and texts; times are told, not clustered by. A value that is missing or cannot
-    be read is a gap, which says nothing. Of more than 10,000 rows as many are drawn at random.
+    be read is a gap, which says nothing; rows with a gap in a number may be put where what they
+    have fits best, once the others are clustered. Of more than 10,000 rows as many are drawn at
+    random.
 
     The files of a folder are read in the order of their names as one, and a row is called by its
     file and line. A column of lists of numbers, as embeddings are, is one vector; texts beside a
@@ -97,10 +100,10 @@ def look(
         rows = read_rows(data, seed)
     seen, result = _fitted(rows, began, seconds, seed)
     with step("telling groups apart"):
-        groups = groups_of(seen, result, CUT)
-        found = found_in(rows, result, groups)
-        table = rows.values, rows.schema.features
-        told = judged(seen, result, groups[result.labels], CUT, table)
+        groups = groups_of(seen.fitted, result, CUT)
+        found = found_in(rows, seen, result, groups)
+        table = rows.values[seen.whole], rows.schema.features
+        told = judged(seen.fitted, result, groups[result.labels], CUT, table)
     _tell(rows, found, {**told, "diagnostics": diagnostics(result)}, output)
     if page:
         verdict = told["verdict"]
@@ -109,24 +112,33 @@ def look(
     note(f"{time.monotonic() - began:.0f} s in all")
 
 
-def _fitted(rows: FileRows, began: float, seconds: float, seed: int) -> tuple[Any, FitResult]:
-    """What the family sees of the rows (n, q), and a fit of it in what is left of the time."""
+def _fitted(rows: FileRows, began: float, seconds: float, seed: int) -> tuple[Seen, FitResult]:
+    """What the family sees of the rows, and a fit of it in what is left of the time."""
     from dataclasses import replace
+
+    import numpy as np
 
     from weald.cli.fit.sampling import sample, settled
     from weald.mcmc.offline.chains import chains_for
 
     from .seen import seen_of
 
-    seen, settings = seen_of(rows, seed)
+    seen = seen_of(rows, seed)
+    fitted = seen.fitted
     # Two at least, whose answers can be compared; more where there are processors for them.
     cores = os.cpu_count() or 1
-    chains = min(chains_for(*seen.shape), max(cores, 2))
-    settings, _ = settled(seen, replace(settings, chains=chains), chains)
+    chains = min(chains_for(*fitted.shape), max(cores, 2))
+    settings, _ = settled(fitted, replace(seen.settings, chains=chains), chains)
+    if settings.family == "diagonal":
+        # Which takes gaps as they are.
+        seen = seen._replace(whole=np.ones_like(seen.whole))
+        fitted = seen.fitted
+    if n_partly := int((~seen.whole).sum()):
+        note(f"  {n_partly} rows with gaps in numbers: put where what they have fits best")
     left = seconds * (1.0 - AFTERWARDS) - (time.monotonic() - began)
     at_once = min(settings.chains, cores)
     each = max(left, LEAST_SAMPLING) * at_once / settings.chains
-    return seen, sample(seen, replace(settings, seconds=each, iterations=None))
+    return seen, sample(fitted, replace(settings, seconds=each, iterations=None))
 
 
 def _tell(rows: FileRows, found: Found, told: dict[str, Any], form: Form) -> None:
@@ -168,7 +180,7 @@ def _tell(rows: FileRows, found: Found, told: dict[str, Any], form: Form) -> Non
 
 
 def _write_page(
-    rows: FileRows, seen: Any, fitted: tuple[FitResult, Found], trust: Trust, out: Path
+    rows: FileRows, seen: Seen, fitted: tuple[FitResult, Found], trust: Trust, out: Path
 ) -> None:
     from weald.cli.report.command import write_explorer
     from weald.cli.terminal.progress import step

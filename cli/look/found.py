@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from weald.mcmc.offline.fit import FitResult
 
     from .rows import FileRows
+    from .seen import Seen
 
 __all__ = ["Found", "exploration_of", "found_in", "sampled_of"]
 
@@ -44,17 +45,34 @@ class Found(NamedTuple):
     group_sentences: list[Sequence[Sentence]]
 
 
-def found_in(rows: FileRows, result: FitResult, groups: NDArray[np.int64]) -> Found:
+def found_in(rows: FileRows, seen: Seen, result: FitResult, groups: NDArray[np.int64]) -> Found:
     """Describe the clusters of a fit of ``rows``, and the groups (k) that these make."""
-    cluster, group = _by_size(result.labels), _by_size(groups[result.labels])
+    labels, probability = _of_all_rows(seen, result)
+    cluster, group = _by_size(labels), _by_size(groups[labels])
     cluster_sentences, group_sentences = _sentences(rows, cluster), _sentences(rows, group)
-    clusters = _described(rows, result, (cluster, cluster_sentences), "cluster")
+    clusters = _described(rows, probability, (cluster, cluster_sentences), "cluster")
     for row in clusters:
         row["group"] = int(group[cluster == row["cluster"]][0])
-    told_groups = _described(rows, result, (group, group_sentences), "group")
+    told_groups = _described(rows, probability, (group, group_sentences), "group")
     for row in told_groups:
         row["n_clusters"] = len(np.unique(cluster[group == row["group"]]))
     return Found(cluster, group, clusters, told_groups, cluster_sentences, group_sentences)
+
+
+def _of_all_rows(seen: Seen, result: FitResult) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Cluster of each row (n), and how sure it is: of those that were fitted, and of the others."""
+    if seen.whole.all():
+        return result.labels, result.probability
+    from weald.mcmc.offline.partly_known import placed
+
+    labels = np.empty(len(seen.whole), dtype=np.int64)
+    probability = np.empty(len(seen.whole))
+    whole = seen.fitted, result.labels
+    labels[seen.whole], probability[seen.whole] = result.labels, result.probability
+    labels[~seen.whole], probability[~seen.whole] = placed(
+        result.family, result.prior, whole, seen.values[~seen.whole]
+    )
+    return labels, probability
 
 
 def _by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -79,7 +97,7 @@ def _sentences(rows: FileRows, parts: NDArray[np.int64]) -> list[Sequence[Senten
 
 def _described(
     rows: FileRows,
-    result: FitResult,
+    probability: NDArray[np.float64],
     explained: tuple[NDArray[np.int64], list[Sequence[Sentence]]],
     name: str,
 ) -> list[dict[str, Any]]:
@@ -96,7 +114,7 @@ def _described(
                 name: part,
                 "size": int(inside.sum()),
                 "share": float(inside.mean()),
-                "probability": float(result.probability[inside].mean()),
+                "probability": float(probability[inside].mean()),
                 "name": named or f"{name} {part}",
                 "description": description,
             }
@@ -110,24 +128,22 @@ def _template(rows: FileRows, inside: NDArray[np.bool_]) -> str:
     return template([rows.texts[at] for at in np.flatnonzero(inside)[:200].tolist()])
 
 
-def exploration_of(
-    rows: FileRows, seen: NDArray[np.float64], result: FitResult, found: Found
-) -> Exploration:
-    """Return what the page lets people explore; ``seen`` (n, q) is what the family saw."""
+def exploration_of(rows: FileRows, seen: Seen, result: FitResult, found: Found) -> Exploration:
+    """Return what the page lets people explore."""
     from weald.answers.exploration import Exploration
     from weald.answers.projection import plane_of
     from weald.mcmc.estimate.predictive import Predictive
     from weald.treecore.family.totals import add_observations, empty_totals
 
     totals = empty_totals(result.family, len(found.clusters))
-    add_observations(result.family, seen, found.cluster - 1, totals)
+    add_observations(result.family, seen.fitted, found.cluster[seen.whole] - 1, totals)
     ids = np.arange(1, len(found.clusters) + 1, dtype=np.int64)
     predictive = Predictive.of(result.family, result.prior, ids, totals)
     return Exploration(
         plane=plane_of(_filled(rows.values), found.cluster, rows.schema.features),
         keys=rows.keys,
         clusters=found.cluster,
-        density=predictive.log_density(_filled(seen)),
+        density=predictive.log_density(_filled(seen.values)),
         columns=rows.columns,
         texts=rows.texts,
         parts=_parts(rows, "cluster", found.clusters, found.cluster_sentences),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,26 +15,73 @@ if TYPE_CHECKING:
 
     from .rows import FileRows
 
-__all__ = ["seen_of"]
+__all__ = ["Seen", "seen_of"]
 
 # Share of a column's spread from which the step of its grid is coarse.
 COARSE = 0.1
+# Share of the rows that may have gaps in numbers which are clustered with all their covariance.
+FEW = 0.05
 
 
-def seen_of(rows: FileRows, seed: int) -> tuple[NDArray[np.float64], FitSettings]:
-    """Return what is fitted (n, q), and a family that takes it, by kinds of columns and gaps."""
+class Seen(NamedTuple):
+    """What a family sees of rows, and which it is.
+
+    Attributes
+    ----------
+    values:
+        Float64 (n, q).
+    whole:
+        Rows (n) that the family takes. Others have gaps in numbers of which it wants all.
+    settings:
+        Of a fit of the rows that are whole.
+    """
+
+    values: NDArray[np.float64]
+    whole: NDArray[np.bool_]
+    settings: FitSettings
+
+    @property
+    def fitted(self) -> NDArray[np.float64]:
+        """The rows that are whole."""
+        return self.values if self.whole.all() else self.values[self.whole]
+
+
+def seen_of(rows: FileRows, seed: int) -> Seen:
+    """Return what a family sees of rows, and a family by kinds of columns and gaps.
+
+    Where few rows have gaps in numbers, the family may want all of these: the others say how the
+    numbers hang together. Where many have, numbers are independent inside a cluster.
+    """
     rows = rows._replace(values=_whole_numbers_moved(rows.schema, rows.values))
-    schema, seen = _along_components(rows)
-    settings = _settings(schema, seen, seed)
+    schema, values = _along_components(rows)
+    whole = _whole_where_few_are_not(schema, values)
+    settings = _settings(schema, values[whole], seed)
     if settings.family == "auto" and schema is rows.schema:
         from weald.cli.files.table import Table
         from weald.cli.fit.columns import transformation_of
         from weald.mcmc.settings import FeatureSettings
 
-        table = Table(seen, list(schema.features), [])
+        table = Table(values[whole], list(schema.features), [])
         learned = transformation_of(table, settings.family, FeatureSettings())
-        seen = seen if learned is None else learned.seen(seen)
-    return _as_finely_as_known(seen, settings), settings
+        if learned is not None and learned.axes is not None and not whole.all():
+            # A row without one number has no place along any of the axes.
+            whole = np.ones(len(values), dtype=np.bool_)
+            settings = _settings(schema, values, seed)
+        elif learned is not None:
+            values = learned.seen(values)
+    return Seen(_as_finely_as_known(values, settings), whole, settings)
+
+
+def _whole_where_few_are_not(schema: Schema, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Rows (n) with all their numbers, where nearly all have them; all rows elsewhere."""
+    from weald.stream.warm_up.family_choice import choose_family
+
+    family, params = choose_family(schema)
+    parts = params.get("parts", [{"family": family, "columns": list(range(values.shape[1]))}])
+    correlated = [at for part in parts if part["family"] == "gaussian" for at in part["columns"]]
+    whole = ~np.isnan(values[:, correlated]).any(axis=1)
+    few = bool((~whole).mean() <= FEW)
+    return np.asarray(whole if few else np.ones(len(values), dtype=np.bool_))
 
 
 def _as_finely_as_known(seen: NDArray[np.float64], settings: FitSettings) -> NDArray[np.float64]:

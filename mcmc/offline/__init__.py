@@ -9,6 +9,8 @@
 - ``held_out``: how probable rows are to a fit that has not seen them.
 - ``offline_guide``: the guide of an offline chain: a tree of nearest neighbours where
   observations have distances.
+- ``partly_known``: rows that a family cannot take, as numbers of them are missing, put where they
+  fit best.
 - ``preparation``: what the columns of a table say: nothing, what others say, or more by their
   logarithms.
 - ``resolution``: values as finely as they are known: what was rounded may have been anything that

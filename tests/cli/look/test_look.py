@@ -376,6 +376,28 @@ def test_small_whole_numbers_beside_other_kinds_are_no_kinds_of_their_own(
     assert sizes == pytest.approx(sorted(np.bincount(kind))[::-1], abs=5)
 
 
+def test_a_few_gaps_leave_the_others_their_covariance(
+    weald: Command, rng: np.random.Generator
+) -> None:
+    """Two long kinds side by side, told apart by how their numbers hang together."""
+    kind = rng.integers(0, 2, N)
+    x = rng.normal(0.0, 30.0, N)
+    y = x + 8.0 * kind + rng.normal(size=N)
+    rows: list[dict[str, Any]] = [
+        {"x": f"{a:.3f}", "y": f"{b:.3f}"} for a, b in zip(x.tolist(), y.tolist(), strict=True)
+    ]
+    for at, name in ((3, "x"), (50, "y"), (51, "y")):
+        rows[at][name] = ""
+    write(Path("long.csv"), rows)
+    result = weald("look", "long.csv", "--seconds", "4", "--output", "json", "--out", "page.html")
+    assert result.code == 0, result.err
+    assert "3 rows with gaps in numbers: put where what they have fits best" in result.err
+    sizes = [row["size"] for row in json.loads(result.out)["groups"]]
+    assert sizes == pytest.approx(sorted(np.bincount(kind))[::-1], abs=3)
+    assert sum(sizes) == N
+    assert Path("page.html").exists()
+
+
 def test_whole_numbers_seen_by_their_logarithm_are_no_kinds_of_their_own(
     clean: Path, rng: np.random.Generator
 ) -> None:
@@ -388,7 +410,7 @@ def test_whole_numbers_seen_by_their_logarithm_are_no_kinds_of_their_own(
     ]
     write(clean / "visits.csv", rows)
     read = read_rows(str(clean / "visits.csv"), 0)
-    moved = np.expm1(seen_of(read, 0)[0][:, :2])
+    moved = np.expm1(seen_of(read, 0).values[:, :2])
     assert np.array_equal(np.stack([each.values for each in read.columns[:2]], 1), visits)
     assert np.array_equal(np.rint(moved), visits)
     off = (moved - visits)[(visits == 2).any(axis=1)]
