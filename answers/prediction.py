@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,9 +47,8 @@ class PublishedPredictive:
         published = state.reader.publications(state.stream, limit=1)
         learned = published[-1].prior_params if published else {}
         prior = build_prior(state.spec.prior, learned or state.spec.prior_params)
-        return cls(
-            predictive.Predictive.of(state.family, prior, ids, rows, state.transformation), prior
-        )
+        asked = predictive.Predictive.of(state.family, prior, ids, rows, state.transformation)
+        return cls(replace(asked, takes=state.first_family), prior)
 
     def __call__(self, values: NDArray[np.float64]) -> list[dict[str, Any]]:
         """Return one answer per row of ``values`` float64[q, d].

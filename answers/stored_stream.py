@@ -101,7 +101,15 @@ class StoredStream:
 
     @cached_property
     def family(self) -> Any:
-        """The family with the hyperparameters that the stream runs with."""
+        """The family with the hyperparameters of the newest publication, as learned by then."""
+        from weald.treecore.family.same_kind import with_parameters
+
+        learned = self.reader.learned_family(self.stream)
+        return with_parameters(self.first_family, learned) if learned else self.first_family
+
+    @cached_property
+    def first_family(self) -> Any:
+        """The family with which the stream began, which says what it takes."""
         from weald.stream.warm_up.stored_family import family_of
 
         return family_of(self.spec)

@@ -15,7 +15,8 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ----------
     family, params:
         A name of ``weald.treecore.family.FAMILIES`` and its hyperparameters; what is not given is
-        set from the first ``warmup_records`` observations. "auto" takes what suits the schema.
+        set from the first ``warmup_records`` observations. Where none are given, ``gaussian`` and
+        ``diagonal`` go on learning them. "auto" takes what suits the schema.
     prior, prior_params:
         A name of ``weald.treecore.prior`` and its parameters.
     learn_hyper:

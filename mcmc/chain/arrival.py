@@ -42,7 +42,8 @@ def arrive(
         atoms.size[i] = 1
         atoms.single[i] = 1
         leaf = add_leaf(forest_model, forest, i, atoms.rows, i, 1)
-        atoms.log_marginal[i] = forest.log_marginal[leaf]
+        # The forest's own is under the base measure of the beginning.
+        atoms.log_marginal[i] = log_marginal(model.family, atoms.rows, i, model.work)
         insert_tree(forest_model, forest, leaf, PREDICTIVE)
         gibbs.step(rng, state, model, i)
 
@@ -84,6 +85,7 @@ def depart(forest_model: Model, forest: Forest, state: State, ids: NDArray[np.in
 @compiled
 def replace_block(
     forest_model: Model,
+    model: Model,
     forest: Forest,
     state: State,
     atom: int,
@@ -94,8 +96,9 @@ def replace_block(
 
     They are in the block where it was, whose statistics stay what they are.
     """
-    forest_model, forest, state = (
+    forest_model, model, forest, state = (
         by_reference(forest_model),
+        by_reference(model),
         by_reference(forest),
         by_reference(state),
     )
@@ -109,7 +112,7 @@ def replace_block(
         atoms.size[i] = 1
         atoms.single[i] = 1
         leaf = add_leaf(forest_model, forest, i, atoms.rows, i, 1)
-        atoms.log_marginal[i] = forest.log_marginal[leaf]
+        atoms.log_marginal[i] = log_marginal(model.family, atoms.rows, i, model.work)
         insert_tree(forest_model, forest, leaf, PREDICTIVE)
         link(partition, i, k)
 

@@ -16,6 +16,12 @@ from numpy.typing import NDArray
 
 from weald.mcmc.contract import Kernel, PartitionState
 from weald.mcmc.gibbs.gibbs import sweep as gibbs_sweep
+from weald.mcmc.hyperparameters.learner import (
+    Hyperprior,
+    hyperprior_of,
+    learner_of_hyperprior,
+    stepped,
+)
 from weald.mcmc.leases.leases import Budget, coin_groups, concurrency, make_lease
 from weald.mcmc.leases.outstanding import Lent, OutstandingLeases, merged_labels
 from weald.mcmc.schedule.kernel_report import KernelReport, Refinement
@@ -24,12 +30,14 @@ from weald.mcmc.schedule.stream_kernels import stream_kernels
 from weald.mcmc.state.atom_state import set_labels
 from weald.treecore.errors import ObservationError, ParameterError
 from weald.treecore.family import FAMILIES, spec_of
-from weald.treecore.family.interface.base import Family, statistics_width, workspace
+from weald.treecore.family.interface.base import Family, workspace
+from weald.treecore.family.same_kind import n_features_of, with_parameters
 from weald.treecore.forest.consolidation import consolidate
 from weald.treecore.forest.forest import empty_forest, reserve
 from weald.treecore.guide.guide import Guide, freeze
-from weald.treecore.partition.partition import Atoms, Model, require_finite
+from weald.treecore.partition.partition import Atoms, Model, make_atoms, require_finite
 from weald.treecore.prior import PartitionPrior, build_prior
+from weald.treecore.prior.base import Seating
 from weald.treecore.statistics.rows import Rows
 
 from .arrival import arrive, depart, joint_weights, log_alone, replace_block
@@ -41,6 +49,7 @@ from .growing import (
     enlarged_state,
     fade,
     forest_arrays,
+    mark_all,
     restored_forest,
     restored_state,
     state_arrays,
@@ -56,6 +65,9 @@ _FIRST_CAPACITY = 1024
 # Of all atoms, what Gibbs sampling redraws in a round. Draws between which few atoms were redrawn
 # agree without being sure.
 _REDRAWN = 0.5
+# Another base measure has every atom and node of the guide measured again. Of more atoms than these
+# it is learned in the first round of a refinement alone: many say little new from round to round.
+_LEARNED_EACH_ROUND = 1000
 
 Arrays = dict[str, NDArray[Any]]
 P = TypeVar("P", bound=PartitionState[object])
@@ -103,18 +115,23 @@ class RefinementRun:
 class MixtureChain:
     """One chain; see the module. Made by :meth:`start` or :meth:`restore`."""
 
-    def __init__(self, family: Family, prior: PartitionPrior, rng: Generator) -> None:
+    def __init__(
+        self,
+        family: Family,
+        prior: PartitionPrior,
+        rng: Generator,
+        learner: Hyperprior | None = None,
+    ) -> None:
         self.family: Any = family
         self.prior = prior
+        self.learner = learner
         self._rng = rng
         self._work = workspace(family)
-        # The forest and the scale of reported log joints keep the prior as it was at the start.
+        # The forest, what it takes, and the scale of reported log joints keep base measure and
+        # prior as they were at the start.
+        self.first_family: Any = family
         self._first_prior = prior
         self._ids = AtomIds()
-        # An empty chain is saved with its family too, which cannot be built without their number.
-        spec = spec_of(family)
-        prior_row = np.zeros(statistics_width(family))
-        self._n_features = spec.draw(family, prior_row, Generator(PCG64(0)), 1).shape[1]
         self._state = empty_state(family, _FIRST_CAPACITY)
         self._forest = empty_forest(family, _FIRST_CAPACITY)
         self._co_occurrence = CoOccurrence()
@@ -122,9 +139,16 @@ class MixtureChain:
         self._lending: OutstandingLeases | None = None
 
     @classmethod
-    def start(cls, family: Family, prior: PartitionPrior, *, seed: int) -> Self:
-        """An empty chain."""
-        return cls(family, prior, Generator(PCG64(seed)))
+    def start(
+        cls,
+        family: Family,
+        prior: PartitionPrior,
+        *,
+        seed: int,
+        learner: Hyperprior | None = None,
+    ) -> Self:
+        """An empty chain; ``learner`` learns its base measure, None where it stays."""
+        return cls(family, prior, Generator(PCG64(seed)), learner)
 
     # Questions about it, and room.
 
@@ -183,11 +207,35 @@ class MixtureChain:
             self._co_occurrence.wanderers(present) & (self._state.atoms.size[present] > 1)
         ]
 
-    def _model(self, prior: PartitionPrior, n_more: int) -> Model:
+    def _model(self, n_more: int) -> Model:
         """What places ``n_more`` observations beside those that are there."""
+        return Model(self.family, self._seating(self.prior, n_more), self._work)
+
+    def _first_model(self, n_more: int) -> Model:
+        """The same as it was at the start: the forest knows nothing of what has been learned."""
+        return Model(self.first_family, self._seating(self._first_prior, n_more), self._work)
+
+    def _seating(self, prior: PartitionPrior, n_more: int) -> Seating:
         n = self.n_observations + n_more
-        seating = prior.seating(max(n, 1), self.n_blocks + n_more)
-        return Model(self.family, seating, self._work)
+        return prior.seating(max(n, 1), self.n_blocks + n_more)
+
+    def _use_family(self, family: Family) -> None:
+        """Go on under the family with another base measure."""
+        if family is not self.family:
+            self.family = family
+            mark_all(self._state.partition)
+            self._weigh(self._in_forest())
+
+    def _weigh(self, ids: NDArray[np.int64]) -> None:
+        """Bring the log marginals of these atoms in order, where they are not the forest's."""
+        if self.family is not self.first_family:
+            atoms = self._state.atoms
+            weighed = make_atoms(self.family, atoms.rows[ids], atoms.size[ids], self._work)
+            atoms.log_marginal[ids] = weighed.log_marginal
+
+    def _in_forest(self) -> NDArray[np.int64]:
+        """Ids of the atoms that are there, those included that are in no block for the moment."""
+        return np.flatnonzero(self._forest.leaf >= 0)
 
     def _reserve(self, n: int) -> None:
         # One row beyond the last atom is kept for questions.
@@ -215,11 +263,12 @@ class MixtureChain:
         ObservationError, with nothing inserted, when the family cannot take one of them.
         """
         values = np.ascontiguousarray(values, dtype=np.float64)
-        refused = spec_of(self.family).validate(self.family, values)
+        # What is refused does not depend on what has been learned.
+        refused = spec_of(self.first_family).validate(self.first_family, values)
         if refused is not None:
             raise ObservationError(f"observation {refused[0]}: {refused[1]}")
         n = values.shape[0]
-        forest_model = self._model(self._first_prior, n)
+        forest_model = self._first_model(n)
         # Before anything is reserved: a refused batch leaves the chain as it was, bit for bit.
         require_finite(log_alone(forest_model, self._state, values))
         ids = self._ids.take(n)
@@ -229,7 +278,7 @@ class MixtureChain:
         stride = n if forest_model.seating.is_product else 1
         for at in range(0, n, max(stride, 1)):
             part = slice(at, at + stride)
-            model = self._model(self.prior, values[part].shape[0])
+            model = self._model(values[part].shape[0])
             arrive(
                 self._rng, forest_model, model, self._forest, self._state, values[part], ids[part]
             )
@@ -258,7 +307,7 @@ class MixtureChain:
         """
         ids = np.ascontiguousarray(atoms, dtype=np.int64)
         self._ids.require(ids)
-        depart(self._model(self._first_prior, 0), self._forest, self._state, ids)
+        depart(self._first_model(0), self._forest, self._state, ids)
         self._give_back(ids)
         if self._lending is not None:
             self._lending.remove(ids)
@@ -290,9 +339,13 @@ class MixtureChain:
         groups = np.full((2, self._ids.end), -1, dtype=np.int64)
         groups[0, present] = numbered_pairs(self.labels[present], tags[present])
         groups[1, present] = numbered_pairs(groups[0, present], self._co_occurrence.groups(present))
-        models = self._model(self._first_prior, 0), self._model(self.prior, 0)
+        models = (
+            self._first_model(0),
+            self._first_model(0)._replace(seating=self._seating(self.prior, 0)),
+        )
         done = compact(models, self._forest, self._state, groups, self._doubt, fewer)
         stand = np.array([each.atom for each in done.compacted], dtype=np.int64)
+        self._weigh(stand)
         members = [each.members[1:] for each in done.compacted]
         self._give_back(np.concatenate([np.empty(0, dtype=np.int64), *members]))
         self._co_occurrence.compacted(stand)
@@ -310,9 +363,9 @@ class MixtureChain:
         self._give_back(np.array([atom]))
         ids = self._ids.take(size)
         self._reserve(self._ids.end)
-        first_model = self._model(self._first_prior, 0)
+        models = self._first_model(0), self._model(0)
         values = np.ascontiguousarray(values, dtype=np.float64)
-        replace_block(first_model, self._forest, self._state, atom, values, ids)
+        replace_block(*models, self._forest, self._state, atom, values, ids)
         self._co_occurrence.arrive(ids)
         return ids
 
@@ -326,13 +379,14 @@ class MixtureChain:
         if not 0.0 < factor <= 1.0:
             raise ParameterError(f"weights fade by a factor in (0, 1], got {factor}")
         if self.n_atoms:
-            fade(self._model(self._first_prior, 0), self._forest, self._state, factor)
+            fade(self._first_model(0), self._forest, self._state, factor)
+            self._weigh(self._in_forest())
 
     # Refinement.
 
     def _freeze(self, model: Model) -> Guide:
-        # Topology from the first prior's potentials: the guide must not follow the chain.
-        first_model = self._model(self._first_prior, 0)._replace(work=model.work)
+        # Topology from the first model's potentials: the guide must not follow the chain.
+        first_model = self._first_model(0)._replace(work=model.work)
         consolidate(first_model, self._forest)
         guide = freeze(first_model, self._forest)
         present = self._present()
@@ -349,7 +403,15 @@ class MixtureChain:
             atoms.log_marginal[present],
             atoms.single[present],
         )
-        return Position(self.family, live, self.labels[present], self.prior, self._freeze)
+        return Position(
+            self.family,
+            live,
+            self.labels[present],
+            self.prior,
+            self._freeze,
+            learner=self.learner,
+            first_family=self.first_family,
+        )
 
     def _by_id(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
         """Labels of the atoms that are there, put at their ids."""
@@ -358,7 +420,7 @@ class MixtureChain:
         return full
 
     def log_joint(self) -> float:
-        """Log of prior times likelihood of the partition, under the prior it started with."""
+        """Log of prior times likelihood of the partition, under what it started with."""
         return self._position().log_joint(self._first_prior) if self.n_atoms else 0.0
 
     def refine(
@@ -378,8 +440,11 @@ class MixtureChain:
                 self._co_occurrence.note(present, position.labels())
                 if note is not None:
                     note(self._by_id(position.labels()))
+                if present.shape[0] > _LEARNED_EACH_ROUND:
+                    position.learner = None
             self.prior = position.prior
             self._settle(self._by_id(position.labels()))
+            self._use_family(position.family)
         return walk.refinement(self.n_blocks)
 
     def refine_in_windows(self, rounds: int, moved: Moved) -> Refinement:
@@ -392,13 +457,14 @@ class MixtureChain:
         before = after = 0.0
         if self.n_atoms and rounds:
             model = self.family, self.prior, self._work
+            first = self.first_family, self._first_prior
             position = WindowPosition(model, self._state, self._ids.end, moved)
-            before = position.log_joint(self._first_prior)
+            before = position.log_joint(*first)
             for _ in range(rounds):
                 position.resample(self._rng)
                 n_steps += position.sweep(self._rng)
             self.prior = position.prior
-            after = position.log_joint(self._first_prior)
+            after = position.log_joint(*first)
         seconds = time.perf_counter() - began
         report = KernelReport("gibbs", "exact", n_steps, n_steps, 0.0, after - before, seconds)
         return Refinement(before, after, self.n_blocks, (report,), seconds)
@@ -459,6 +525,9 @@ class MixtureChain:
         sizes = partition.size[partition.slots[: self.n_blocks]]
         if sizes.shape[0]:
             self.prior = self.prior.resample(self._rng, sizes)
+        if sizes.shape[0] and self.learner is not None:
+            rows = self.block_statistics()[1]
+            self._use_family(stepped(self.learner, self._rng, self.family, rows))
         # As in insert: a prior that is no product needs a table for each number of observations.
         arrived = np.fromiter(lending.arrived, dtype=np.int64, count=len(lending.arrived))
         n, at = int(sizes.sum()), 0
@@ -499,7 +568,7 @@ class MixtureChain:
         self._reserve(self._ids.end)
         k = self.n_blocks
         weights = np.empty((values.shape[0], k + 1))
-        joint_weights(self._model(self.prior, 1), self._state, values, weights)
+        joint_weights(self._model(1), self._state, values, weights)
         return self._state.partition.slots[:k].copy(), weights
 
     # Saving.
@@ -509,13 +578,21 @@ class MixtureChain:
         spec = spec_of(self.family)
         about = {
             "family": spec.name,
-            "parameters": spec.parameters(self.family),
             "prior": [self.prior.name, self.prior.parameters()],
             "first_prior": [self._first_prior.name, self._first_prior.parameters()],
             "rng": self._rng.bit_generator.state,
-            "n_features": self._n_features,
+            # An empty chain is saved with its family too, which cannot be built without it.
+            "n_features": n_features_of(self.family),
             "end": self._ids.end,
         }
+        if self.learner is not None:
+            about["hyperprior"] = hyperprior_of(self.learner)
+        if self.family is self.first_family:
+            about["parameters"] = spec.parameters(self.family)
+        else:
+            # A Weald that knows of one family only must not take it for the forest's.
+            about["learned_parameters"] = spec.parameters(self.family)
+            about["first_parameters"] = spec.parameters(self.first_family)
         # Integers of 128 bits survive JSON as they are.
         encoded = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
         saved: Arrays = {"about": encoded, "free": self._ids.free}
@@ -533,16 +610,23 @@ class MixtureChain:
         """The chain whose :meth:`state` this is."""
         about = json.loads(saved["about"].tobytes())
         sample = np.empty((0, about["n_features"]))
-        family = FAMILIES[about["family"]].build(about["parameters"], sample)
+        learned = "learned_parameters" in about
+        parameters = about["learned_parameters" if learned else "parameters"]
+        family = FAMILIES[about["family"]].build(parameters, sample)
         bits = PCG64()
         bits.state = about["rng"]
-        chain = cls(family, build_prior(*about["prior"]), Generator(bits))
+        # A stream that was saved before it could learn its base measure goes on without.
+        learner = learner_of_hyperprior(family, about.get("hyperprior"))
+        chain = cls(family, build_prior(*about["prior"]), Generator(bits), learner)
+        if learned:
+            chain.first_family = with_parameters(family, about["first_parameters"])
         chain._first_prior = build_prior(*about["first_prior"])
         chain._ids = AtomIds(about["end"], saved["free"])
         chain._lending = OutstandingLeases.restore(saved)
-        forest_model = chain._model(chain._first_prior, 0)
-        chain._forest = restored_forest(family, forest_model, taken_from(saved, "forest_"))
+        first_model = chain._first_model(0)
+        chain._forest = restored_forest(family, first_model, taken_from(saved, "forest_"))
         chain._state = restored_state(family, chain._forest, taken_from(saved, "state_"))
+        chain._weigh(chain._in_forest())
         room = chain._state.atoms.size.shape[0]
         chain._doubt = np.pad(saved["doubt"], (0, room - saved["doubt"].shape[0]))
         chain._co_occurrence = CoOccurrence.restore(taken_from(saved, "company_"))

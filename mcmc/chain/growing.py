@@ -26,6 +26,7 @@ __all__ = [
     "enlarged_state",
     "fade",
     "forest_arrays",
+    "mark_all",
     "restored_forest",
     "restored_state",
     "state_arrays",
@@ -110,12 +111,13 @@ def restored_state(family: Family, forest: Forest, saved: Arrays) -> State:
     open_slots = partition.slots[: int(partition.n_blocks[0])]
     for name in ("head", "n_members", "size", "rows"):
         getattr(partition, name)[open_slots] = saved[f"block_{name}"]
-    _mark_all(partition)
+    mark_all(partition)
     return state
 
 
 @compiled
-def _mark_all(partition: Partition) -> None:
+def mark_all(partition: Partition) -> None:
+    """Have everything that follows from the blocks' rows recomputed when it is asked for."""
     partition = by_reference(partition)
     for at in range(partition.n_blocks[0]):
         mark_changed(partition, partition.slots[at])

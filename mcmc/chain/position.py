@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from weald.mcmc.conditional.labels import require_dense
 from weald.mcmc.contract import PastStates
 from weald.mcmc.hyperparameters.base_scale import log_likelihood_under
-from weald.mcmc.hyperparameters.learner import Learner
+from weald.mcmc.hyperparameters.learner import Learner, stepped
 from weald.mcmc.state.atom_state import State, make_state
 from weald.mcmc.state.pieces import Pieces, labels_of_pieces, make_pieces
 from weald.mcmc.tree_guided.tgmcmc import TreePosition, make_picks
@@ -49,6 +49,8 @@ class Position:
         Builds the guide when the first tree-guided kernel asks for it.
     learner:
         What learns the family's base measure beside the partition; None where it stays.
+    first_family:
+        The one under which the guide is made and log joints are told; by default ``family``.
     """
 
     def __init__(
@@ -60,9 +62,10 @@ class Position:
         make_guide: Callable[[Model], Guide],
         *,
         learner: Learner[Any] | None = None,
+        first_family: Family | None = None,
     ) -> None:
         self.family: Any = family
-        self._first_family = family
+        self._first_family: Any = family if first_family is None else first_family
         self.learner = learner
         # Updates of the hyperparameters for which the base measure stays as it is.
         self.base_rests = 0
@@ -106,7 +109,7 @@ class Position:
         if self.base_rests > 0:
             self.base_rests -= 1
         elif self.learner is not None:
-            family = self.learner.step(rng, self.family, self._block_rows())
+            family = stepped(self.learner, rng, self.family, self._block_rows())
             if family is not self.family:
                 self._use_family(family)
 
@@ -214,7 +217,7 @@ class Position:
 
     def log_likelihood(self) -> float:
         """Sum of the blocks' log marginal likelihoods, under the family that was given."""
-        if self.learner is None:
+        if self.family is self._first_family:
             return float(log_likelihood(self.model, self._partition()))
         return log_likelihood_under(self._first_family, self._block_rows())
 

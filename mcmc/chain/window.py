@@ -12,6 +12,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.gibbs import gibbs
+from weald.mcmc.hyperparameters.base_scale import log_likelihood_under
 from weald.mcmc.state.atom_state import State
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.compiled.draw import below
@@ -109,7 +110,12 @@ class WindowPosition:
         self._moved(atoms, before[changed][first], label[atoms])
         return len(window)
 
-    def log_joint(self, scale: PartitionPrior) -> float:
-        """Log of prior times likelihood, under the prior ``scale``."""
-        likelihood = float(log_likelihood(self._model(), self._state.partition))
-        return likelihood + scale.log_probability(self._sizes())
+    def log_joint(self, family: Family, prior: PartitionPrior) -> float:
+        """Log of prior times likelihood, under a family and a prior of these kinds."""
+        if family is self._family:
+            likelihood = float(log_likelihood(self._model(), self._state.partition))
+        else:
+            partition = self._state.partition
+            slots = partition.slots[: int(partition.n_blocks[0])]
+            likelihood = log_likelihood_under(family, partition.rows[slots])
+        return likelihood + prior.log_probability(self._sizes())

@@ -42,6 +42,8 @@ class Predictive:
         Their log marginal likelihoods.
     transformation : Transformation, optional
         Through which the family sees the values that are asked about.
+    takes : NamedTuple, optional
+        The family with the base measure that says which values there can be; by default ``family``.
     """
 
     family: Any
@@ -50,6 +52,7 @@ class Predictive:
     rows: NDArray[np.float64]
     log_marginal: NDArray[np.float64]
     transformation: Transformation | None = None
+    takes: Any = None
 
     @classmethod
     def of(
@@ -103,7 +106,8 @@ class Predictive:
                     f"row {row}: number {column + 1}, {value:g}, has no logarithm"
                 )
             values = self.transformation.seen(values)
-        refused = spec_of(self.family).validate(self.family, values)
+        takes = self.family if self.takes is None else self.takes
+        refused = spec_of(takes).validate(takes, values)
         if refused is not None:
             raise ObservationError(f"row {refused[0]}: {refused[1]}")
         answers = np.empty((len(values), len(self.rows)))

@@ -12,11 +12,12 @@ from math import exp, log
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.random import PCG64, Generator
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.treecore.errors import ParameterError
-from weald.treecore.family.interface.base import Family, spec_of, statistics_width, workspace
+from weald.treecore.family.interface.base import Family, spec_of, workspace
+from weald.treecore.family.same_kind import n_features_of
 from weald.treecore.partition.partition import make_atoms
 
 __all__ = ["SCALE", "BaseScale", "log_likelihood_under", "scaled", "step"]
@@ -40,9 +41,7 @@ def scaled(family: F, log_scale: float) -> F:
     given = spec.parameters(family)
     factor = exp(log_scale)
     given |= {name: (factor * np.asarray(given[name])).tolist() for name in spec.scale}
-    nothing = np.zeros(statistics_width(family))
-    n_features = spec.draw(family, nothing, Generator(PCG64(0)), 1).shape[1]
-    return spec.build(given, np.empty((0, n_features)))
+    return spec.build(given, np.empty((0, n_features_of(family))))
 
 
 def log_likelihood_under(family: Family, rows: NDArray[np.float64]) -> float:

@@ -29,13 +29,14 @@ from math import log
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.random import PCG64, Generator
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.schedule.registry import ALL
 from weald.treecore.compiled.draw import below
 from weald.treecore.family import FAMILIES, spec_of
-from weald.treecore.family.interface.base import Family, statistics_width
+from weald.treecore.family.interface.base import Family
+from weald.treecore.family.same_kind import n_features_of
 from weald.treecore.guide.guide import Guide
 from weald.treecore.prior import PartitionPrior, build_prior
 from weald.treecore.prior.base import Seating
@@ -152,7 +153,7 @@ class Lease:
             "log_share": self.log_share,
             "budget": list(self.budget[:3]),
             "role": self.budget.role,
-            "n_features": _n_features(self.family),
+            "n_features": n_features_of(self.family),
         }
         return {
             "about": np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
@@ -218,8 +219,3 @@ def make_lease(
         anchors=anchors,
         budget=budget,
     )
-
-
-def _n_features(family: Family) -> int:
-    nothing = np.zeros(statistics_width(family))
-    return int(spec_of(family).draw(family, nothing, Generator(PCG64(0)), 1).shape[1])

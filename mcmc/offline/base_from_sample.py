@@ -1,18 +1,19 @@
 """The base measure with which a stream of Gaussian clusters begins: what its first records say.
 
 A short chain on the sample learns partition and base measure together, as an offline fit does; the
-stream takes the mean of what it has learned. (A rule of thumb from the sample's covariance makes
-dozens of clusters of three kinds.)
+stream begins with the mean of what it has learned, and goes on learning under the hyperprior that
+the sample sets. (A rule of thumb from the sample's covariance makes dozens of clusters of three
+kinds.)
 """
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.chain.position import Position
-from weald.mcmc.hyperparameters.learner import learner_of, learns_by_default
+from weald.mcmc.hyperparameters.learner import Hyperprior, learner_of, learns_by_default
 from weald.mcmc.schedule.kernels import KERNELS
 from weald.treecore.family.interface.base import Family
 from weald.treecore.guide.guide import Guide
@@ -38,17 +39,20 @@ _RESTS = 40
 _SEED = 0
 
 
-def base_from_sample(family: F, prior: PartitionPrior, values: NDArray[np.float64]) -> F:
-    """The family with the base measure that a sample (n, d) supports.
+def base_from_sample(
+    family: F, prior: PartitionPrior, values: NDArray[np.float64]
+) -> tuple[F, Hyperprior | None]:
+    """The family with the base measure that a sample (n, d) supports, and what learns it further.
 
-    It is the family itself where it has nothing to learn by default, or the sample is too small.
+    The family itself, and None, where it has nothing to learn by default, or the sample is too
+    small.
     """
     rows = np.linspace(0, len(values) - 1, min(len(values), _MOST_ROWS)).astype(np.int64)
     if not learns_by_default(family) or np.unique(rows).size < _FEWEST_ROWS:
-        return family
+        return family, None
     values = within_resolution(values[np.unique(rows)])
     rng = Generator(PCG64(_SEED))
-    learner = learner_of(family, values)
+    learner: Any = learner_of(family, values)
     position = Position(
         family,
         atoms_of(family, values),
@@ -66,7 +70,7 @@ def base_from_sample(family: F, prior: PartitionPrior, values: NDArray[np.float6
             kernel.sweep(rng, position)
         if 2 * sweep >= _SWEEPS:
             learned.append(position.family)
-    return learner.middle(learned)
+    return learner.middle(learned), learner
 
 
 def _no_guide(_: Model) -> Guide:

@@ -77,6 +77,9 @@ class StreamSpec:
     transformation, seen_as
         Through which the family sees the observations' values, as bytes, and the words for it;
         None where it sees them as they are.
+    hyperprior
+        Under which the family's hyperparameters are learned on, as JSON-able values; None where
+        they stay as they are here.
     """
 
     name: str
@@ -88,6 +91,7 @@ class StreamSpec:
     seed: int
     transformation: bytes | None = None
     seen_as: str | None = None
+    hyperprior: dict[str, Any] | None = None
 
 
 _NO_MARK = LogMark()
@@ -224,7 +228,10 @@ class PublicationRow:
 
     ``seq`` is the last observation that it covers, ``log_joint_before`` the log joint of the
     partition it replaces on the same observations, ``prior_params`` the partition prior's
-    parameters as the chain had learned them; empty where they were not recorded. ``n_atoms``
+    parameters as the chain had learned them; empty where they were not recorded. ``base_measure``
+    has numbers that tell people of the base measure as it was learned, empty where it stays, and
+    ``family_params`` all of the family's hyperparameters: they are many, so that a list of
+    publications is read without them (`SqlReader.learned_family`). ``n_atoms``
     counts what the model holds, fewer than its observations where some were compacted, and
     ``disruption`` is the estimated total variation that this costs. ``warnings`` are reasons not to
     believe the partition, None where it was not judged.
@@ -238,6 +245,8 @@ class PublicationRow:
     n_clusters: int
     n_observations: int
     prior_params: dict[str, Any] = field(default_factory=dict)
+    base_measure: dict[str, float] = field(default_factory=dict)
+    family_params: dict[str, Any] = field(default_factory=dict)
     n_atoms: int | None = None
     disruption: float | None = None
     warnings: list[str] | None = None

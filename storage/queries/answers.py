@@ -120,6 +120,7 @@ class StreamStatus:
     ``n_observations``, ``n_atoms`` and ``estimated_disruption`` are of the newest publication: what
     is in the model, as how many atoms, and the estimated total variation between the posterior and
     what is sampled because some are compacted. ``warnings`` are reasons not to believe it.
+    ``base_measure`` tells of the base measure as it was learned; None or empty where it stays.
     """
 
     name: str
@@ -148,6 +149,7 @@ class StreamStatus:
     estimated_disruption: float | None = None
     warnings: list[str] | None = None
     seen_as: str | None = None
+    base_measure: dict[str, float] | None = None
 
 
 class Sureness(NamedTuple):

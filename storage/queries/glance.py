@@ -18,6 +18,7 @@ from .status_statements import (
     ID,
     LEASES,
     LEDGER,
+    OF_JSON,
     REASONS,
     REVISION,
     ROLES,
@@ -74,7 +75,8 @@ def _told(connection: sqlite3.Connection, stream: str, rounds: int) -> dict[str,
     leases = connection.execute(LEASES, given).fetchall()
     told["leases"] = {row["outcome"]: row["n"] for row in leases}
     told["roles"] = [dict(row) for row in connection.execute(ROLES, given)]
-    told["warnings"] = told["warnings"] and json.loads(told["warnings"])
+    for name in OF_JSON:
+        told[name] = told[name] and json.loads(told[name])
     told["partitions"] = [dict(row) for row in connection.execute(LEDGER, given)]
     told["log_decisions"] = [dict(row) for row in connection.execute(DECISIONS, given)]
     newest = connection.execute(ROUNDS, given).fetchall()

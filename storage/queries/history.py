@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -15,7 +16,7 @@ from weald.storage.sql.schema import (
     rounds,
 )
 
-__all__ = ["lineage_rows", "postponed_after", "publication_rows", "round_rows"]
+__all__ = ["learned_family", "lineage_rows", "postponed_after", "publication_rows", "round_rows"]
 
 # How many numbers one statement names; SQLite stops at 32,766.
 _CHUNK = 500
@@ -86,7 +87,7 @@ def publication_rows(
 ) -> list[PublicationRow]:
     """Return publications in order; with ``limit`` the newest."""
     statement = (
-        sa.select(publications)
+        sa.select(*(each for each in publications.c if each.name != "family_params"))
         .where(publications.c.stream_id == stream_id)
         .order_by(publications.c.number.desc())
         .limit(limit)
@@ -101,12 +102,24 @@ def publication_rows(
             n_clusters=row.n_clusters,
             n_observations=row.n_observations,
             prior_params=row.prior_params or {},
+            base_measure=row.base_measure or {},
             n_atoms=row.n_atoms,
             disruption=row.disruption,
             warnings=row.warnings,
         )
         for row in reversed(connection.execute(statement).all())
     ]
+
+
+def learned_family(connection: sa.Connection, stream_id: int) -> dict[str, Any]:
+    """Return the family's hyperparameters by the newest publication; empty where none has any."""
+    found = connection.execute(
+        sa.select(publications.c.family_params)
+        .where(publications.c.stream_id == stream_id)
+        .order_by(publications.c.number.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+    return found or {}
 
 
 def round_rows(connection: sa.Connection, stream_id: int, limit: int | None) -> list[RoundRow]:

@@ -15,7 +15,7 @@ from weald.storage.encoding.row_bytes import from_bytes
 from weald.storage.sql.schema import clusters
 
 from .answers import LedgerRow, StreamStatus
-from .status_statements import DECISIONS, LEDGER, ROLES, status_of
+from .status_statements import DECISIONS, LEDGER, OF_JSON, ROLES, status_of
 
 __all__ = ["cluster_rows", "ledger", "log_decisions", "role_rows", "status"]
 
@@ -28,9 +28,10 @@ def status(connection: sa.Connection, stream_id: int) -> StreamStatus:
         return None if row is None else row._asdict()
 
     told = status_of(ask)
-    warnings = told["warnings"]
-    # PostgreSQL's driver has read it already.
-    told["warnings"] = json.loads(warnings) if isinstance(warnings, str) else warnings
+    for name in OF_JSON:
+        # PostgreSQL's driver has read it already.
+        found = told[name]
+        told[name] = json.loads(found) if isinstance(found, str) else found
     # Sums are decimals in PostgreSQL, of nothing too.
     counts = {name for name in told if name.startswith("n_") and told[name] is not None}
     told |= {name: int(told[name]) for name in counts}

@@ -60,6 +60,7 @@ def spec_of(row: Any) -> StreamSpec:
         seed=row.seed,
         transformation=row.transformation,
         seen_as=row.seen_as,
+        hyperprior=row.hyperprior,
     )
 
 
@@ -294,6 +295,14 @@ class SqlReader:
         """
         with self._of(stream) as (connection, stream_id):
             return history.lineage_rows(connection, stream_id, since, cluster, limit)
+
+    def learned_family(self, stream: str) -> dict[str, Any]:
+        """Return the family's hyperparameters as the newest publication has them.
+
+        Empty where they are those with which the stream began.
+        """
+        with self._of(stream) as (connection, stream_id):
+            return history.learned_family(connection, stream_id)
 
     def publications(self, stream: str, *, limit: int | None = None) -> list[PublicationRow]:
         """Return publications in order; with ``limit`` the newest ones."""

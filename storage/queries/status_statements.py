@@ -12,6 +12,7 @@ __all__ = [
     "ID",
     "LEASES",
     "LEDGER",
+    "OF_JSON",
     "REASONS",
     "REVISION",
     "ROLES",
@@ -35,7 +36,8 @@ _CLUSTERS = """
     FROM clusters WHERE stream_id = :stream"""
 _PUBLICATION = """
     SELECT number AS publication, published_at, log_joint_before, log_joint,
-           n_observations, n_atoms, disruption AS estimated_disruption, warnings
+           n_observations, n_atoms, disruption AS estimated_disruption, warnings,
+           base_measure
     FROM publications WHERE stream_id = :stream ORDER BY number DESC LIMIT 1"""
 _SNAPSHOT = """
     SELECT seq AS snapshot_seq, created_at AS snapshot_at
@@ -71,7 +73,10 @@ _NOTHING = {
     "n_atoms": None,
     "estimated_disruption": None,
     "warnings": None,
+    "base_measure": None,
 }
+# What a database may give as the text that it keeps.
+OF_JSON = ("warnings", "base_measure")
 _NO_SNAPSHOT = {"snapshot_seq": None, "snapshot_at": None}
 
 Row = Mapping[str, Any]

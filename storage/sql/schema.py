@@ -88,6 +88,8 @@ streams = Table(
     # Through which the family sees the observations' values, and the words for it.
     Column("transformation", LargeBinary),
     Column("seen_as", Text),
+    # Under which the family's hyperparameters are learned on.
+    Column("hyperprior", JSON(none_as_null=True)),
 )
 
 offsets = Table(
@@ -247,6 +249,9 @@ publications = Table(
     Column("disruption", Double),
     # Reasons not to believe it.
     Column("warnings", JSON),
+    # Of the family as it was learned: what people are told, and all.
+    Column("base_measure", JSON),
+    Column("family_params", JSON),
     Index("ix_publications_published_at", "stream_id", "published_at"),
 )
 

@@ -198,6 +198,7 @@ def _row_of(spec: StreamSpec) -> dict[str, Any]:
         "seed": spec.seed,
         "transformation": spec.transformation,
         "seen_as": spec.seen_as,
+        "hyperprior": spec.hyperprior,
         "created_at": time.time(),
         "owner": "",
         "generation": 0,
@@ -209,5 +210,6 @@ def _row_of(spec: StreamSpec) -> dict[str, Any]:
 
 def _plain(spec: StreamSpec) -> StreamSpec:
     """Return the spec as JSON would give it back: tuples as lists, keys as text."""
-    parts = {name: getattr(spec, name) for name in ("family_params", "prior_params", "schema")}
+    names = ("family_params", "prior_params", "schema", "hyperprior")
+    parts = {name: getattr(spec, name) for name in names}
     return replace(spec, **json.loads(json.dumps(parts)))

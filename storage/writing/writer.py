@@ -207,6 +207,8 @@ def _write_publications(connection: sa.Connection, stream_id: int, batch: BatchC
             "n_atoms": row.n_atoms,
             "disruption": row.disruption,
             "warnings": row.warnings,
+            "base_measure": row.base_measure,
+            "family_params": row.family_params,
         }
         for row in batch.publications
     ]

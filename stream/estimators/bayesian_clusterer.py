@@ -443,10 +443,9 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
         self._lineage += shard.apply(values, time.time()).lineage
         # The service counts clusters from 1, scikit-learn from 0.
         self.labels_ = shard.clusters - 1
-        table = shard.table.state()
-        self._show(
-            Predictive.of(shard.chain.family, shard.chain.prior, table["ids"] - 1, table["totals"])
-        )
+        table, chain = shard.table.state(), shard.chain
+        found = Predictive.of(chain.family, chain.prior, table["ids"] - 1, table["totals"])
+        self._show(replace(found, takes=shard.first_family))
 
     def _show(self, predictive: Predictive) -> None:
         self._predictive = predictive

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from scipy.special import logsumexp
 
 from weald.mcmc.estimate.predictive import Predictive
 from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import free_shard
-from weald.stream.model.shard import Shard
 from weald.stream.warm_up.family_choice import family_of_rows
 from weald.treecore.errors import ObservationError
 from weald.treecore.family import spec_of
@@ -109,7 +110,7 @@ class OnlineBayesianClusterer(base.Clusterer):
         self._categories: set[str] | None = None
         self._frame: FrameSchema | None = None
         self._features: tuple[Any, ...] = ()
-        self._shard: Shard | None = None
+        self._shard: MixtureShard | None = None
         self._predictive: Predictive | None = None
 
     @property
@@ -198,7 +199,7 @@ class OnlineBayesianClusterer(base.Clusterer):
         if records:
             self._insert(self._shard, self._values(records))
 
-    def _begun(self, first: Sequence[dict[Any, Any]]) -> Shard:
+    def _begun(self, first: Sequence[dict[Any, Any]]) -> MixtureShard:
         """A shard with the observations of the warm-up in it."""
         if self._categories is None:
             # Dictionaries that differ in order only are the same observation.
@@ -233,8 +234,9 @@ class OnlineBayesianClusterer(base.Clusterer):
                 part["family"] = _OF_NUMBERS
         return _OF_NUMBERS if family in ("auto", "gaussian") else family, known
 
-    def _insert(self, shard: Shard, values: NDArray[np.float64]) -> None:
-        refused = spec_of(shard.chain.family).validate(shard.chain.family, values)
+    def _insert(self, shard: MixtureShard, values: NDArray[np.float64]) -> None:
+        family = shard.first_family
+        refused = spec_of(family).validate(family, values)
         if refused is not None:
             raise ObservationError(f"observation {shard.seq + refused[0] + 1}: {refused[1]}")
         shard.apply(values, time.time())
@@ -249,8 +251,9 @@ class OnlineBayesianClusterer(base.Clusterer):
             table = shard.table.state()
             chain = shard.chain
             # The service counts clusters from 1, River from 0.
-            self._predictive = Predictive.of(
-                chain.family, chain.prior, table["ids"] - 1, table["totals"]
+            self._predictive = replace(
+                Predictive.of(chain.family, chain.prior, table["ids"] - 1, table["totals"]),
+                takes=shard.first_family,
             )
         return self._predictive.log_joint(self._values(records))
 

@@ -1,7 +1,9 @@
 """The writer's state where a stream is a mixture: observations are atoms, alone or compacted."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -16,6 +18,9 @@ from weald.stream.publication.judgement import warnings_of
 from weald.stream.publication.publication import births
 from weald.stream.record.record import Batch
 from weald.stream.telemetry.steps import Step
+from weald.treecore.family import spec_of
+from weald.treecore.family.interface.base import Family
+from weald.treecore.family.same_kind import with_parameters
 
 from .batch_outcome import BatchOutcome
 from .rows import IncomingRows
@@ -25,6 +30,7 @@ __all__ = ["FEW_ATOMS", "MixtureShard"]
 
 Values = NDArray[np.float64]
 
+PUBLISHED_FAMILY = "published_family"
 # Of so many atoms every refinement moves all.
 FEW_ATOMS = 5000
 
@@ -33,6 +39,33 @@ class MixtureShard(Shard):
     """One mixture's model in memory; see :class:`~weald.stream.model.shard.Shard`."""
 
     chain: MixtureChain
+
+    @property
+    def first_family(self) -> Family:
+        """The family with which the stream began: it says what the stream takes."""
+        family: Family = self.chain.first_family
+        return family
+
+    def state(self) -> Arrays:
+        """Named arrays from which `restore` continues, bit for bit."""
+        arrays = super().state()
+        if self.chain.learner is not None:
+            family = self.table.family
+            words = json.dumps(spec_of(family).parameters(family)).encode()
+            arrays[PUBLISHED_FAMILY] = np.frombuffer(words, dtype=np.uint8)
+        return arrays
+
+    @classmethod
+    def restore(cls, state: Arrays, family: Family) -> Self:
+        """Undo `state`; cadence and memory are those under which it was saved, for the replay."""
+        shard = super().restore(state, family)
+        if PUBLISHED_FAMILY in state:
+            shard.show_under(json.loads(state[PUBLISHED_FAMILY].tobytes()))
+        return shard
+
+    def show_under(self, parameters: Mapping[str, Any]) -> None:
+        """Take what is shown to be of a publication with these hyperparameters of the family."""
+        self.table.family = with_parameters(self.chain.family, parameters)
 
     @classmethod
     def chain_of(cls, saved: Arrays) -> MixtureChain:
@@ -213,6 +246,14 @@ class MixtureShard(Shard):
         self._draws.forget(atoms)
         applied.reassigned += ended
         self.expanded |= len(ended) > 0
+
+    def _base_measure(self) -> tuple[dict[str, float], dict[str, Any]]:
+        """Let what is shown be told under what has been learned; returns words and all of it."""
+        family, learner = self.chain.family, self.chain.learner
+        if learner is None:
+            return super()._base_measure()
+        self.table.measure_under(family)
+        return learner.shown(family), spec_of(family).parameters(family)
 
     def _warnings(self) -> list[str] | None:
         """What speaks against the partition that is shown; None where nobody can say."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.mcmc.chain.chain import MixtureChain
+from weald.mcmc.hyperparameters.learner import hyperprior_of, learner_of_hyperprior
 from weald.mcmc.offline.base_from_sample import base_from_sample
 from weald.mcmc.offline.family_choice import choose_family as better_family
 from weald.mcmc.offline.preparation import without_absurd
@@ -18,6 +19,7 @@ from weald.mcmc.relational.chain import NetworkChain
 from weald.mcmc.schedule.stream_kernels import kernels_of_networks, require_runnable
 from weald.mcmc.settings import FeatureSettings, FitSettings, ModelSettings, RefinementSettings
 from weald.storage.commit.commit import Arrays, StreamSpec
+from weald.storage.errors import StreamConflict
 from weald.storage.settings import RetentionSettings
 from weald.stream.record.schema import Schema
 from weald.stream.settings import MemorySettings, SchemaSettings, StreamSettings
@@ -127,11 +129,12 @@ def spec_from_sample(plan: StreamConfig, sample: NDArray[np.float64]) -> StreamS
         sample = sample[np.isfinite(sample).all(axis=1)]
         if plan.model.family == AUTO and learned.axes is not None:
             name = _better_along_components(sample, plan.model.seed)
-    family = family_named(name).build(params, sample)
+    family, learner = family_named(name).build(params, sample), None
     if not params:
-        prior = prior_of(plan.model)
-        family = base_from_sample(family, prior, sample)
+        family, learner = base_from_sample(family, prior_of(plan.model), sample)
     spec = _spec(plan, name, family_named(name).parameters(family))
+    if learner is not None:
+        spec = replace(spec, hyperprior=hyperprior_of(learner))
     if learned is None:
         return spec
     return replace(spec, transformation=packed(learned, plan.features), seen_as=words)
@@ -140,6 +143,11 @@ def spec_from_sample(plan: StreamConfig, sample: NDArray[np.float64]) -> StreamS
 def spec_on_record(plan: StreamConfig, stored: StreamSpec) -> StreamSpec:
     """Say what the settings make of a stored stream: the same, unless somebody changed them."""
     refuse_other_features(plan.features, stored)
+    if stored.hyperprior is not None and plan.model.params:
+        raise StreamConflict(
+            f"stream {stored.name!r} learns its base measure, which model.params would fix. Give "
+            "the new stream another name, or leave model.params out"
+        )
     learned = transformation_of(stored)
     # One that began without sees many columns as "auto" did before there were features.
     asked = FeatureSettings(components="all") if learned is None else plan.features
@@ -152,7 +160,12 @@ def spec_on_record(plan: StreamConfig, stored: StreamSpec) -> StreamSpec:
     merged = {**stored.family_params, **plan.model.params}
     width = Schema.of(plan.schema).dimension if learned is None else learned.width
     wanted = _spec(plan, name, family.parameters(family.build(merged, np.empty((0, width)))))
-    wanted = replace(wanted, transformation=stored.transformation, seen_as=stored.seen_as)
+    wanted = replace(
+        wanted,
+        transformation=stored.transformation,
+        seen_as=stored.seen_as,
+        hyperprior=stored.hyperprior,
+    )
     # The same schema may have been written down by a version that spelt out less, or more.
     same = _schema_of(stored) == _schema_of(wanted)
     return replace(wanted, schema=stored.schema) if same else wanted
@@ -166,7 +179,9 @@ def new_shard(
     if spec.family == IRM.name:
         network = NetworkChain.start(family, prior, seed=spec.seed)
         return NetworkShard(network, family, cadence, memory)
-    shard = MixtureShard(MixtureChain.start(family, prior, seed=spec.seed), family, cadence, memory)
+    learner = learner_of_hyperprior(family, spec.hyperprior)
+    chain = MixtureChain.start(family, prior, seed=spec.seed, learner=learner)
+    shard = MixtureShard(chain, family, cadence, memory)
     shard.transformation, shard.sample.seed = transformation_of(spec), spec.seed
     return shard
 
@@ -184,7 +199,7 @@ def free_shard(
     cadence: RefinementSettings,
     sample: NDArray[np.float64],
     memory: MemorySettings | None = None,
-) -> Shard:
+) -> MixtureShard:
     """Make an empty shard that no database knows; what is left open follows the sample (n, d).
 
     Raises
@@ -196,10 +211,10 @@ def free_shard(
     if name in NUMERIC:
         sample = without_absurd(sample)
     family = family_named(name).build(model.params, sample)
-    prior = prior_of(model)
+    prior, learner = prior_of(model), None
     if not model.params:
-        family = base_from_sample(family, prior, sample)
-    chain = MixtureChain.start(family, prior, seed=model.seed)
+        family, learner = base_from_sample(family, prior, sample)
+    chain = MixtureChain.start(family, prior, seed=model.seed, learner=learner)
     shard = MixtureShard(chain, family, cadence, memory)
     shard.sample.seed = model.seed
     return shard

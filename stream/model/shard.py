@@ -466,6 +466,7 @@ class Shard(ABC):
         self._arrivals = None
         self.sample.renew()
         self._resampled, self._followed = False, {}
+        base_measure, family_params = self._base_measure()
         applied.lineage += events
         applied.reassigned.append(atom_table.reassignment(self.publication, present[changed]))
         if len(parted):
@@ -484,6 +485,8 @@ class Shard(ABC):
                 n_clusters=len(self.table),
                 n_observations=atom_table.n_observations,
                 prior_params=self.chain.prior.parameters(),
+                base_measure=base_measure,
+                family_params=family_params,
                 n_atoms=self.chain.n_atoms,
                 disruption=self.chain.disruption,
                 warnings=self._warnings(),
@@ -491,6 +494,11 @@ class Shard(ABC):
         )
 
     # What differs between mixtures and networks.
+
+    @property
+    def first_family(self) -> Family:
+        """The family with which the stream began: it says what the stream takes."""
+        return self.chain.family
 
     @property
     def judges_arrivals(self) -> bool:
@@ -550,6 +558,10 @@ class Shard(ABC):
     @abstractmethod
     def _expand(self, applied: BatchOutcome) -> None:
         """Take apart again what no longer looks like one."""
+
+    def _base_measure(self) -> tuple[dict[str, float], dict[str, Any]]:
+        """What has been learned of the family's base measure: in a few numbers, and all of it."""
+        return {}, {}
 
     def _warnings(self) -> list[str] | None:
         """What speaks against the partition that is shown; None where nobody can say."""

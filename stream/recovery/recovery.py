@@ -22,6 +22,7 @@ from weald.storage.commit.commit import Arrays, LeaseRow, ObservationBlock, Stre
 from weald.storage.errors import SnapshotCorrupt
 from weald.storage.queries.answers import SnapshotInfo
 from weald.stream.errors import ReplayDiverged
+from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import new_shard, restored_shard
 from weald.stream.model.pace import COUNTED, Remembered
 from weald.stream.model.shard import Shard
@@ -254,3 +255,6 @@ def adopt(reader: SqlReader, stream: str, shard: Shard) -> None:
     born = {row.cluster: row.born_publication for row in rows}
     counts = {row.cluster: row.n_observations for row in rows if row.retired_publication is None}
     shard.adopt(published, covered, born, counts)
+    learned = reader.learned_family(stream)
+    if learned and isinstance(shard, MixtureShard):
+        shard.show_under(learned)

@@ -28,7 +28,7 @@ class ClusterTable:
     Parameters
     ----------
     family : NamedTuple
-        A family of `weald.treecore.family`.
+        A family of `weald.treecore.family`, as the newest publication has it.
     """
 
     def __init__(self, family: Any) -> None:
@@ -147,6 +147,12 @@ class ClusterTable:
         self._born = {cluster: born.get(cluster, 0) for cluster in self._slots}
         self._beside = {each: n for each, n in beside.items() if each in self._slots and n}
         self.touch_all()
+
+    def measure_under(self, family: Any) -> None:
+        """Tell log marginals under the family with another base measure: every row changes."""
+        if family is not self.family:
+            self.family = family
+            self.touch_all()
 
     def touch_all(self) -> None:
         """Count every row as changed."""

@@ -12,6 +12,7 @@ Nothing here changes the model.
 """
 
 from collections import deque
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -115,6 +116,8 @@ def surprise(shard: Shard, values: Surprise) -> Surprise:
             table["totals"],
             shard.transformation,
         )
+    # What has come was taken before.
+    predictive = replace(predictive, takes=shard.first_family)
     return -predictive.log_density(np.ascontiguousarray(values))
 
 

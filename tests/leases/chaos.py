@@ -323,8 +323,7 @@ def assert_valid(shard: MixtureShard) -> None:
     """The chain's forest holds each observation once, with sums that add up."""
     chain = shard.chain
     assert (chain.labels >= 0).sum() == shard.seq
-    model = chain._model(chain._first_prior, 0)
-    assert forest_faults(model, chain._forest) == Broken(0)
+    assert forest_faults(chain._first_model(0), chain._forest) == Broken(0)
 
 
 def main() -> None:

@@ -37,8 +37,8 @@ def started(prior: str, values: Values, seed: int = 1) -> MixtureChain:
 
 def chain_faults(chain: MixtureChain) -> Broken:
     """What is broken in the forest and the partition of a chain."""
-    forest_model = chain._model(chain._first_prior, 0)
-    model = chain._model(chain.prior, 0)
+    forest_model = chain._first_model(0)
+    model = chain._model(0)
     state = chain._state
     broken = forest_faults(forest_model, chain._forest)
     return broken | partition_faults(model, state.atoms, state.partition)

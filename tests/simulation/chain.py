@@ -39,6 +39,9 @@ _REFINE_SECONDS = 0.5
 class CoinChain:
     """A partition moved by coins; of flags, so that a row is two counts a feature."""
 
+    # Pseudo-counts stay as they were given.
+    learner = None
+
     def __init__(self, family: Any, prior: Any, rng: Generator) -> None:
         self.family, self.prior, self._rng = family, prior, rng
         self._ids = AtomIds()
@@ -46,6 +49,11 @@ class CoinChain:
         self._rows = np.empty((0, 2 + 2 * len(family.a)))
         self._lending: OutstandingLeases | None = None
         self.disruption = 0.0
+
+    @property
+    def first_family(self) -> Any:
+        """The family, which stays."""
+        return self.family
 
     @classmethod
     def start(cls, family: Any, prior: Any, *, seed: int) -> Self:

@@ -4,6 +4,7 @@
   simply multiplied.
 - ``product``: clusters of mixed records: independent parts, each a family over some of the
   columns.
+- ``same_kind``: a family with other hyperparameters than one that is there.
 - ``totals``: statistics of groups of observations, summed in the order in which the observations
   come.
 """

@@ -191,8 +191,8 @@ def test_the_rule_comes_before_need() -> None:
     present = np.arange(300)
     groups = np.stack([chain.labels, np.where(present % 3 == 0, -1, chain.labels)])
     order = forest_order(chain._forest)
-    measure_nodes(chain._model(chain._first_prior, 0), chain._forest, order)
-    judged = judge_nodes(chain._model(chain.prior, 0), chain._forest, order, groups)
+    measure_nodes(chain._first_model(0), chain._forest, order)
+    judged = judge_nodes(chain._model(0), chain._forest, order, groups)
     inner = order[chain._forest.left[order] >= 0]
     whole = inner[judged.together[inner] >= 0]
     # No node is easier to take than one below it, so what is taken is closed downwards.

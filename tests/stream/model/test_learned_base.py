@@ -1,0 +1,143 @@
+"""A stream goes on learning its base measure, and all comes out the same after a kill."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.stream.scenario import (
+    MODEL,
+    NAME,
+    KilledError,
+    new_store,
+    plan_for,
+    records_file,
+    run,
+    values_of,
+)
+from weald.answers.stored_stream import StoredStream
+from weald.mcmc.settings import ModelSettings
+from weald.storage.errors import StreamConflict
+from weald.storage.writing.store import SqlStore
+from weald.stream.model.mixture_shard import MixtureShard
+from weald.stream.model.model import StreamConfig, new_shard, spec_on_record
+from weald.stream.recovery import snapshots
+from weald.stream.recovery.recovery import replay, usable
+from weald.stream.warm_up.stored_family import family_of
+from weald.treecore.family.totals import log_marginals
+
+N = 700
+
+
+def told(store: SqlStore) -> list[object]:
+    """What SQL has of the base measure and of what is told under it."""
+    clusters = [(each.cluster, each.log_marginal) for each in store.clusters(NAME)]
+    learned = [(each.number, each.base_measure) for each in store.publications(NAME)]
+    return [store.learned_family(NAME), learned, clusters]
+
+
+def killer(step: str, count: int) -> Callable[[str, int], None]:
+    def before(name: str, n: int) -> None:
+        if (name, n) == (step, count):
+            raise KilledError
+
+    return before
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return records_file(tmp_path_factory.mktemp("records"), N)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, path: Path) -> SqlStore:
+    store = new_store(tmp_path_factory.mktemp("undisturbed"))
+    run(plan_for(path), store)
+    return store
+
+
+def test_publications_and_status_carry_it(undisturbed: SqlStore) -> None:
+    spec, learned = undisturbed.spec(NAME), undisturbed.learned_family(NAME)
+    assert spec.hyperprior is not None
+    assert learned["psi"] != spec.family_params["psi"]
+    assert undisturbed.learned_family(NAME).keys() >= spec.family_params.keys()
+    found = [each.base_measure for each in undisturbed.publications(NAME)]
+    assert len({each["base_spread"] for each in found}) == len(found) > 2
+    # Clusters of spread one.
+    assert found[-1]["base_spread"] == pytest.approx(1.0, abs=0.2)
+    assert undisturbed.status(NAME).base_measure == found[-1]
+
+
+def test_clusters_are_told_under_that_of_the_newest_publication(undisturbed: SqlStore) -> None:
+    family = StoredStream(undisturbed, NAME).family
+    assert family.psi.tolist() == undisturbed.learned_family(NAME)["psi"]
+    rows = undisturbed.clusters(NAME)
+    expected = log_marginals(family, np.stack([each.statistics for each in rows]))
+    assert [each.log_marginal for each in rows] == expected.tolist()
+    first = log_marginals(family_of(undisturbed.spec(NAME)), rows[0].statistics[np.newaxis])
+    assert rows[0].log_marginal != first[0]
+
+
+@pytest.mark.parametrize(("step", "count"), [("redis", 3), ("insert", 9), ("publish", 3)])
+def test_it_is_the_same_after_a_kill(
+    tmp_path: Path, path: Path, undisturbed: SqlStore, step: str, count: int
+) -> None:
+    store = new_store(tmp_path)
+    with pytest.raises(KilledError):
+        run(plan_for(path), store, killer(step, count))
+    run(plan_for(path, batch_records=150), store)
+    assert told(store) == told(undisturbed)
+
+
+def test_a_snapshot_carries_it(tmp_path: Path, path: Path, undisturbed: SqlStore) -> None:
+    """Whether it is replayed from the first record or loaded, and after going back to it."""
+    store = new_store(tmp_path)
+    run(plan_for(path), store)
+    number = snapshots.create(store, NAME, "mine", lambda _: None)
+    snapshots.verify(store, NAME, number)
+    newest = store.snapshot(NAME, number)
+    assert newest is not None
+    plan = plan_for(path)
+    replayed = new_shard(store.spec(NAME), plan.refinement, plan.memory)
+    replay(store, NAME, replayed, N, lambda _: None)
+    loaded = usable(store, NAME, number)
+    for name, array in replayed.state().items():
+        np.testing.assert_array_equal(array, loaded.state()[name], err_msg=name)
+    snapshots.revert_keeping(store, NAME, number, plan.refinement, lambda _: None)
+    assert told(store)[0] == told(undisturbed)[0]
+
+
+def test_what_a_person_gives_stays(tmp_path: Path, path: Path) -> None:
+    given = ModelSettings(params={"nu": 8.0}, seed=7, warmup_records=60)
+    plan, store = replace(plan_for(path), model=given), new_store(tmp_path)
+    run(plan, store)
+    assert store.spec(NAME).hyperprior is None
+    assert store.learned_family(NAME) == {}
+    assert not store.status(NAME).base_measure
+    assert StoredStream(store, NAME).family.nu == 8.0
+    # Nor does it begin to learn when the parameters are no longer said.
+    without = spec_on_record(replace(plan, model=MODEL), store.spec(NAME))
+    assert without == store.spec(NAME)
+
+
+def test_what_is_learned_is_not_fixed_later(undisturbed: SqlStore, path: Path) -> None:
+    given = ModelSettings(params={"nu": 8.0}, seed=7, warmup_records=60)
+    plan: StreamConfig = replace(plan_for(path), model=given)
+    with pytest.raises(StreamConflict, match="learns its base measure"):
+        spec_on_record(plan, undisturbed.spec(NAME))
+
+
+def test_a_stream_that_began_without_goes_on_without(tmp_path: Path, path: Path) -> None:
+    """As one of an earlier version: its replay would not be the same otherwise."""
+    store = new_store(tmp_path)
+    run(plan_for(path), store)
+    plan = plan_for(path)
+    earlier = replace(store.spec(NAME), hyperprior=None)
+    shard = new_shard(earlier, plan.refinement, plan.memory)
+    done = shard.apply(values_of(200), 0.0)
+    assert isinstance(shard, MixtureShard)
+    assert shard.chain.family is shard.chain.first_family
+    assert [each.family_params for each in done.publications] == [{}]
+    assert "published_family" not in shard.state()
