@@ -67,7 +67,7 @@ def row_of(name: str) -> Row | None:
             writer.writerows([f"row-{at}", *row] for at, row in enumerate(values.tolist()))
         began = time.perf_counter()
         _weald(folder, "init", "--from-sample", "table.csv")
-        _weald(folder, "run", "--set", "redis.enabled=false")
+        _weald(folder, "run", "--set", "redis.enabled=false", "--set", "monitoring.port=0")
         seconds = time.perf_counter() - began
         shown = list(csv.DictReader(_weald(folder, "export", "assignments").splitlines()))
     truth = labels[[int(each["key"].removeprefix("row-")) for each in shown]]

@@ -311,6 +311,13 @@ class Chain(Protocol):
         """
         ...
 
+    def relabelled(self, draws: Labels, /) -> Labels:
+        """Draws (t, n) of the atoms that are there, with each where it is most probable.
+
+        Those of a chain that does not know it stay as they are.
+        """
+        ...
+
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything, as plain arrays, from which a chain goes on bit for bit."""
         ...

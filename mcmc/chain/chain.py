@@ -15,6 +15,8 @@ from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.contract import Kernel, PartitionState
+from weald.mcmc.estimate.consensus import Draws
+from weald.mcmc.estimate.relabelling import relabelled_draws
 from weald.mcmc.gibbs.gibbs import sweep as gibbs_sweep
 from weald.mcmc.hyperparameters.learner import (
     Hyperprior,
@@ -418,6 +420,14 @@ class MixtureChain:
         full = np.full(self._ids.end, -1, dtype=np.int64)
         full[self._present()] = labels
         return full
+
+    def relabelled(self, draws: Draws) -> Draws:
+        """Draws (t, n) of the atoms that are there with each where it is most probable.
+
+        See :func:`~weald.mcmc.estimate.relabelling.relabelled_draws`; no random number is drawn.
+        """
+        position = self._position()
+        return relabelled_draws(draws, position.atoms, position.model)
 
     def log_joint(self) -> float:
         """Log of prior times likelihood of the partition, under what it started with."""

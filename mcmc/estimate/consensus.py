@@ -2,9 +2,10 @@
 
 Losses: Binder (pairs that one partition joins and the other does not) and variation of information
 (Meila 2007). The search for the partition of least expected loss never looks at the posterior
-itself, only at the draws. The partition of highest log joint is no such estimate: a hard labelling
-is compared without the number of labellings near it, and it has too few clusters where they
-overlap.
+itself, only at the draws, which are best relabelled before
+(:mod:`~weald.mcmc.estimate.relabelling`). The partition of highest log joint is no such estimate: a
+hard labelling is compared without the number of labellings near it, and it has too few clusters
+where they overlap.
 """
 
 from collections.abc import Sequence
@@ -271,12 +272,11 @@ def consensus_partition(
 ) -> NDArray[np.int64]:
     """Canonical labels (n) of a partition of small expected loss over the draws (t, n).
 
-    The draws and ``candidates`` (canonical labels (n) each: the last draw relabelled, yesterday's
-    answer) are compared, and the best of them improved by moves of what no draw divides and by
-    joining whole clusters. It has no more clusters than draws have in the median, unless a
-    draw or candidate with more is better, so that uncertain observations are no clusters. For very
-    many observations the loss is that over evenly spaced draws. Raises ParameterError for an
-    unknown loss.
+    The draws and ``candidates`` (canonical labels (n) each: yesterday's answer) are compared, and
+    the best of them improved by moves of what no draw divides and by joining whole clusters. It has
+    no more clusters than draws have in the median, unless a draw or candidate with more is better,
+    so that uncertain observations are no clusters. For very many observations the loss is that over
+    evenly spaced draws. Raises ParameterError for an unknown loss.
 
     ``weight`` (n) is how many observations each row stands for, ``starts`` how many of the best
     are improved, each for ``most_work`` counts looked up or two sweeps.

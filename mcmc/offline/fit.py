@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from weald.mcmc.chain.position import Position
 from weald.mcmc.contract import Kernel, PartitionState
 from weald.mcmc.estimate.consensus import Draws, consensus_partition, membership
-from weald.mcmc.estimate.relabelling import relabelled
+from weald.mcmc.estimate.relabelling import relabelled_draws
 from weald.mcmc.hyperparameters.learner import learner_of, learns_by_default
 from weald.mcmc.reconfiguration.reference_partitions import History
 from weald.mcmc.schedule.kernels import KERNELS, require_prior
@@ -60,6 +60,10 @@ _BASE_RESTS = 10
 _BASE_RESTS_SHARE = 4
 # Draws kept of a chain for the consensus and the membership probabilities.
 _KEPT_DRAWS = 200
+# Draws of each chain that the shown partition is told from: more make it no better. Of many rows
+# fewer, by the rows times clusters that are weighed; of bags of words, which take longer.
+_MOST_RELABELLED, _FEWEST_RELABELLED = 32, 8
+_MOST_WEIGHED, _MOST_BAGS_WEIGHED = 1e8, 4e6
 # Pairs of rows whose being together is followed; every chain follows the same ones.
 _ANCHOR_PAIRS = 64
 
@@ -92,8 +96,8 @@ class ChainTrace:
     tally: dict[str, list[NDArray[np.float64]]] = field(default_factory=dict)
     best_log_joint: float = -np.inf
     best_labels: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    # The last partition with each row in its most probable cluster, where that is found.
-    relabelled: NDArray[np.int64] | None = None
+    # Some of the draws (t, n) with each row in its most probable cluster, where that is found.
+    relabelled: Draws | None = None
     draws: list[NDArray[np.int64]] = field(default_factory=list)
     draw_priors: list[PartitionPrior] = field(default_factory=list)
     draw_families: list[Any] = field(default_factory=list)
@@ -404,16 +408,26 @@ class _TraceRecorder:
     def finished(self, kernels: list[Kernel[P]], position: PartitionState[object]) -> ChainTrace:
         trace = self._trace
         trace.last = position.family, position.prior
-        # Dense rows only: bags of words are weighed by an index that this pass does not have.
-        if isinstance(position, Position) and isinstance(position.atoms.rows, np.ndarray):
-            trace.relabelled = relabelled(position.flat(), position.model)
         burnt = len(trace.draws) // 2
         if any(kernel.claim == "approximate" for kernel in kernels):
             burnt = len(trace.draws)
         del trace.draws[:burnt]
         del trace.draw_priors[:burnt]
         del trace.draw_families[:burnt]
+        if trace.draws and isinstance(position, Position):
+            trace.relabelled = _relabelled(trace.draws, position)
         return trace
+
+
+def _relabelled(draws: list[NDArray[np.int64]], position: Position) -> Draws:
+    """Some of a chain's draws, evenly spaced, with each row where it is most probable."""
+    atoms = position.atoms
+    rows: object = atoms.rows
+    most = _MOST_WEIGHED if isinstance(rows, np.ndarray) else _MOST_BAGS_WEIGHED
+    afford = int(most / (len(draws[-1]) * (int(draws[-1].max()) + 1)))
+    n_kept = min(max(afford, _FEWEST_RELABELLED), _MOST_RELABELLED, len(draws))
+    kept = np.linspace(0, len(draws) - 1, n_kept).astype(int)
+    return relabelled_draws(np.stack([draws[at] for at in kept]), atoms, position.model)
 
 
 def combine(
@@ -451,8 +465,10 @@ def report(consensus: str, kernels: list[Kernel[P]], traces: list[ChainTrace]) -
         return FitResult(family, prior, labels, missing, missing, tuple(traces), once, all_of_them)
     stacked: Draws = np.stack(draws)
     if consensus != "map":
-        others = [trace.relabelled for trace in traces if trace.relabelled is not None]
-        labels = consensus_partition(stacked, consensus, others)
+        relabelled = [trace.relabelled for trace in traces if trace.relabelled is not None]
+        labels = consensus_partition(
+            np.concatenate(relabelled) if relabelled else stacked, consensus
+        )
     probability, stability = membership(stacked, labels)
     return FitResult(
         family, prior, labels, probability, stability, tuple(traces), once, all_of_them

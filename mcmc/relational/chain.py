@@ -232,6 +232,10 @@ class NetworkChain:
         family = self.family
         return VertexPosition(family.edges, network, labels, self.prior, learn=family.learn)
 
+    def relabelled(self, draws: Ids) -> Ids:
+        """The draws as they are: what a vertex's edges make probable, all others decide."""
+        return draws
+
     def log_joint(self) -> float:
         """Log of prior times likelihood of the partition, under the prior it started with.
 

@@ -448,7 +448,9 @@ class Shard(ABC):
         else:
             log_joints = (self.chain.log_joint(),) * 2
         beside = self._beside()
-        labels = self._draws.best(atom_table, self.chain.labels, self._n_taken, self._n_held)
+        labels = self._draws.best(
+            atom_table, self.chain.labels, self._n_taken, self._n_held, self.chain.relabelled
+        )
         published, events, changed = publish(
             Published(self.publication, shown, self._next_cluster),
             labels,

@@ -2,13 +2,15 @@
 
 A publication is one partition; the chain visits many, and the newest of them are kept, one for
 each round of a refinement. What is shown is the partition of least expected variation of
-information over them: that of highest log joint has too few clusters where they overlap. An
+information over them, each observation put where it is most probable: that of highest log joint has
+too few clusters where they overlap. An
 observation's *probability* is the mean share of its drawn block that lies in its cluster, its
 *stability* the mean share of its cluster's other members that it is with; of one that is shown
 alone, the share of draws in which it is. An observation is judged by the draws made since it came.
 """
 
 import math
+from collections.abc import Callable
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -28,6 +30,10 @@ Arrays = dict[str, NDArray[Any]]
 
 # Four bytes an observation each.
 DRAWS_KEPT = 16
+# Blocks weighed when draws are relabelled; so many draws, evenly spaced, tell the shown partition
+# nearly as well as all of them.
+_MOST_WEIGHED = 1e7
+_ENOUGH_DRAWS = 8
 # A draw that has not seen a larger share of what is held says too little of what is now.
 _MOST_UNSEEN = 0.1
 # Bounds of the search, above which fewer draws are looked at: counts in its table, and those that a
@@ -51,6 +57,10 @@ class Judged(NamedTuple):
 
     probability: NDArray[np.float64]
     stability: NDArray[np.float64]
+
+
+def _as_drawn(draws: Ids) -> Ids:
+    return draws
 
 
 class RecentDraws:
@@ -94,12 +104,20 @@ class RecentDraws:
         """Whether each draw was made when nearly all that is held now had come."""
         return [seq - after <= _MOST_UNSEEN * held for after in self._after]
 
-    def best(self, atom_table: AtomTable, labels: NDArray[np.integer], seq: int, held: int) -> Ids:
+    def best(
+        self,
+        atom_table: AtomTable,
+        labels: NDArray[np.integer],
+        seq: int,
+        held: int,
+        relabelled: Callable[[Ids], Ids] = _as_drawn,
+    ) -> Ids:
         """Partition (n) of the table's atoms that the draws support, or what is shown now.
 
         ``labels`` are the chain's own blocks by atom id; ``seq`` records have come, of which the
         model holds ``held``. What came after a draw is put there where most of its block's other
-        members are. Only what is shown now and the draws' own blocks are looked at: the cost is
+        members are; then ``relabelled`` puts what draws (t, n) do not agree on where it is most
+        probable. Only what is shown now and the draws' own blocks are looked at: the cost is
         that of the observations that draws do not agree on.
         """
         atoms = atom_table.present
@@ -108,12 +126,14 @@ class RecentDraws:
         blocks = int(now.max(initial=0)) + 1
         most = max(_MOST_LOOKED_UP / max(blocks * len(atoms), 1), _FEW_DRAWS)
         drawn = drawn[-max(int(min(most, _MOST_COUNTS / blocks**2)), 1) :]
+        enough = max(_MOST_WEIGHED / max(blocks * len(atoms), 1), _ENOUGH_DRAWS)
+        drawn = drawn[::-1][:: max(math.ceil(len(drawn) / enough), 1)][::-1]
         if not drawn or len(atoms) == 0:
             return now
         filled = np.stack([canonical_labels(_filled(draw, now, sizes)) for draw in drawn])
         shown = canonical_labels(atom_table.cluster[atoms])
         return consensus_partition(
-            filled, "vi", [shown], weight=sizes, starts=1, most_work=_MOST_WORK
+            relabelled(filled), "vi", [shown], weight=sizes, starts=1, most_work=_MOST_WORK
         )
 
     def certainty(self, atom_table: AtomTable) -> Certainty:

@@ -104,6 +104,9 @@ class CoinChain:
     def fade(self, factor: float) -> None:
         self._rows[:, 1:] *= factor
 
+    def relabelled(self, draws: Ids) -> Ids:
+        return draws
+
     def log_joint(self) -> float:
         return float(-self.n_blocks - 0.01 * self._label[self._label >= 0].sum())
 

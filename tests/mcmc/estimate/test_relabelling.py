@@ -1,17 +1,39 @@
 """Each row in its most probable cluster, against log joints of whole partitions."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
-from numpy.random import Generator
+from numpy.random import PCG64, Generator
+from numpy.typing import NDArray
 
 from tests.exact.posed import pose
 from tests.treecore.invariants import describe, partition_faults
 from weald.mcmc.chain.position import Position
-from weald.mcmc.estimate.relabelling import relabelled
+from weald.mcmc.estimate.agreement import adjusted_rand_index
+from weald.mcmc.estimate.consensus import consensus_partition
+from weald.mcmc.estimate.relabelling import disputed, relabelled, relabelled_draws
+from weald.mcmc.offline.start import atoms_of
+from weald.treecore.family import FAMILIES
 from weald.treecore.prior import build_prior
 from weald.treecore.prior.sequential import canonical_labels
 
 N = 6
+
+Labels = NDArray[np.int64]
+
+
+def most_probable(labels: Labels, log_joint: Callable[[Labels], float]) -> Labels:
+    """For each row the block that makes the partition most probable, the others staying."""
+    found = labels.copy()
+    for i in range(len(labels)):
+        joints = []
+        for c in range(labels.max() + 1):
+            other = labels.copy()
+            other[i] = c
+            joints.append(log_joint(canonical_labels(other)))
+        found[i] = int(np.argmax(joints))
+    return found
 
 
 @pytest.mark.parametrize("prior_name", ["dp", "mfm"])
@@ -19,26 +41,79 @@ def test_against_every_move_of_one_row(prior_name: str, rng: Generator) -> None:
     family, atoms = pose("gauss1", np.arange(N))
     prior = build_prior(prior_name, {})
 
-    def log_joint(labels: np.ndarray) -> float:
+    def log_joint(labels: Labels) -> float:
         return Position(family, atoms, labels, prior, NotImplemented).log_joint()
 
     moved = 0
     for _ in range(30):
         labels = canonical_labels(rng.integers(0, 4, size=N))
-        expected = labels.copy()
-        for i in range(N):
-            alone = (labels == labels[i]).sum() == 1
-            places = np.arange(labels.max() + 1)
-            joints = []
-            for c in places:
-                other = labels.copy()
-                other[i] = c
-                joints.append(log_joint(canonical_labels(other)))
-            expected[i] = places[int(np.argmax(joints))]
-            moved += expected[i] != labels[i] and not alone
+        expected = most_probable(labels, log_joint)
+        moved += (expected != labels).sum()
         position = Position(family, atoms, labels, prior, NotImplemented)
         assert (relabelled(position.flat(), position.model) == canonical_labels(expected)).all()
         flat = position.flat()
         assert describe(partition_faults(position.model, flat.atoms, flat.partition)) == []
         assert (position.labels() == labels).all()
     assert moved > 0
+
+
+def test_only_what_draws_dispute_is_relabelled(rng: Generator) -> None:
+    family, atoms = pose("gauss1", np.arange(N))
+    prior = build_prior("dp", {})
+
+    def log_joint(labels: Labels) -> float:
+        return Position(family, atoms, labels, prior, NotImplemented).log_joint()
+
+    moved = 0
+    for _ in range(20):
+        draws = np.stack([canonical_labels(rng.integers(0, 2, size=N)) for _ in range(3)])
+        model = Position(family, atoms, draws[0], prior, NotImplemented).model
+        asked = disputed(draws)
+        for draw, found in zip(draws, relabelled_draws(draws, atoms, model), strict=True):
+            expected = draw.copy()
+            expected[asked] = most_probable(draw, log_joint)[asked]
+            assert (found == canonical_labels(expected)).all()
+            moved += (expected != draw).sum()
+    assert moved > 0
+
+
+@pytest.mark.parametrize(
+    ("draws", "expected"),
+    [
+        ([[0, 0, 1]], []),
+        ([[0, 0, 0], [0, 1, 2]], []),
+        ([[0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 0, 1]], [2]),
+        ([[0, 0, 0, 1], [0, 0, 1, 1], [0, 0, 0, 1]], [2]),
+    ],
+)
+def test_draws_dispute_what_leaves_most_of_its_block(
+    draws: list[list[int]], expected: list[int]
+) -> None:
+    """A draw that joins blocks of the last one disputes none of their members."""
+    assert disputed(np.array(draws)).tolist() == expected
+
+
+def test_clusters_that_overlap_stay_apart() -> None:
+    """Ten pairs of clusters, two deviations apart, in draws that know where they lie.
+
+    Chance puts a tenth of a pair's members across, others in each draw, so the least variation of
+    information over the draws as they are joins pairs.
+    """
+    rng = Generator(PCG64(5))
+    centres = np.stack([np.repeat(np.arange(10) * 40.0, 2), np.tile([0.0, 2.0], 10)], axis=1)
+    truth = np.repeat(np.arange(20), 40)
+    values = centres[truth] + rng.normal(size=(len(truth), 2))
+    chances = np.exp(-0.5 * ((values[:, None, :] - centres) ** 2).sum(axis=2))
+    chances /= chances.sum(axis=1, keepdims=True)
+    drawn = [[rng.choice(20, p=each) for each in chances] for _ in range(16)]
+    draws = np.stack([canonical_labels(np.array(each)) for each in drawn])
+    family = FAMILIES["gaussian"].build({}, values)
+    atoms = atoms_of(family, values)
+    model = Position(family, atoms, draws[0], build_prior("dp", {}), NotImplemented).model
+
+    as_drawn = consensus_partition(draws, "vi")
+    shown = consensus_partition(relabelled_draws(draws, atoms, model), "vi")
+    known = adjusted_rand_index(truth, np.argmax(chances, axis=1))
+    assert (as_drawn.max() + 1, shown.max() + 1) == (10, 20)
+    assert adjusted_rand_index(truth, shown) > known - 0.03
+    assert adjusted_rand_index(truth, as_drawn) < known - 0.05
