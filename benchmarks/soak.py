@@ -48,7 +48,11 @@ from weald.storage.writing.store import SqlReader
 from weald.stream.settings import MemorySettings
 
 NAME, TOPIC, N_PARTITIONS = "soak", "soak", 4
-CADENCE = RefinementSettings(every_records=500, publish_every_records=1000, rounds=1)
+# Records of a topic come first, as by default; what was put off, and what was published out of
+# turn, the comparison replays from SQL.
+CADENCE = RefinementSettings(
+    every_records=500, publish_every_records=1000, rounds=1, pace="yielding"
+)
 BAD_EVERY = 500
 BURST = 20
 # Of the whole time, from one fault to the next; and how long what is away stays away.
