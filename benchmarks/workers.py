@@ -104,7 +104,7 @@ def _settings(run: Run) -> dict[str, Any]:
 
 def _write(run: Run, ready: Any) -> None:
     """The writer's process: run, and note log joints and latencies."""
-    from weald.cli.commands.warmup import compile_kernels
+    from weald.cli.service.kernels import compile_kernels
     from weald.monitoring.health import Health
     from weald.monitoring.metrics import Metrics
     from weald.storage.redis.lease_queue import LeaseQueue
@@ -164,7 +164,7 @@ def _write(run: Run, ready: Any) -> None:
 
 
 def _work(run: Run, ready: Any) -> None:
-    from weald.cli.commands.warmup import compile_kernels
+    from weald.cli.service.kernels import compile_kernels
     from weald.storage.redis.lease_queue import LeaseQueue
     from weald.stream.worker.worker import Worker, worker_name
 
@@ -330,7 +330,7 @@ def bytes_a_round(redis_url: str, values: Values) -> None:
 
 def main() -> None:
     """Measure what was asked for and print."""
-    from weald.cli.commands.warmup import compile_kernels
+    from weald.cli.service.kernels import compile_kernels
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--records", type=int, default=10_000)

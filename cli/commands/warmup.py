@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import typer
@@ -10,7 +9,7 @@ import typer
 from weald.cli.terminal.options import example
 from weald.cli.terminal.output import note
 
-__all__ = ["add_to", "compile_kernels"]
+__all__ = ["add_to"]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -36,6 +35,7 @@ def warmup(
     is $WEALD_KERNEL_CACHE, or weald/kernels in the user's cache folder.
     """
     from weald.cli.errors import UsageError
+    from weald.cli.service.kernels import compile_kernels
     from weald.treecore.compiled.kernel_cache import cache_directory
     from weald.treecore.family import FAMILIES
 
@@ -45,25 +45,3 @@ def warmup(
     for name in family or FAMILIES:
         note(f"{name}: {compile_kernels(name):.1f} s")
     note(f"kept in {cache_directory()}")
-
-
-def compile_kernels(family: str) -> float:
-    """Run everything that the engine runs on a small sample; return the seconds it took."""
-    import numpy as np
-
-    from weald.mcmc.chain.chain import MixtureChain
-    from weald.mcmc.leases.lease_work import work
-    from weald.mcmc.leases.leases import Budget
-    from weald.treecore.family import FAMILIES
-    from weald.treecore.prior import build_prior
-
-    start = time.perf_counter()
-    sample = np.random.default_rng(0).integers(0, 2, size=(24, 2)).astype(np.float64)
-    sample += np.arange(24)[:, None] % 3
-    chain = MixtureChain.start(FAMILIES[family].build({}, sample), build_prior("dp", {}), seed=0)
-    chain.insert(sample)
-    chain.refine()
-    lent = chain.lend(np.random.default_rng(0), [Budget("tgmcmc,gibbs", 1, 0)])
-    chain.adopt([(each.atoms, work(each.lease).labels) for each in lent])
-    chain.log_weights(sample[:2])
-    return time.perf_counter() - start

@@ -97,7 +97,7 @@ def demo(
 
 
 def _compile(settings: Settings) -> None:
-    from weald.cli.commands.warmup import compile_kernels
+    from weald.cli.service.kernels import compile_kernels
     from weald.cli.terminal.progress import step
     from weald.stream.model.model import chosen_family
 

@@ -3,6 +3,7 @@
 - ``allocation``: large arrays that are freed go back to the system at once.
 - ``embedded``: servers out of wheels, for a first look without installing any: a Kafka broker and
   a Redis.
+- ``kernels``: compiling what a stream needs, on two processors where there are two.
 - ``live_metrics``: what a Weald that is running here tells of a stream through its metrics.
 - ``logs``: what a service says on standard error: lines for people, or JSON for programs.
 - ``refinement_plane``: what is known of a stream's refinement plane: its workers by Redis, its

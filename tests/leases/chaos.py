@@ -42,7 +42,7 @@ from tests.servers.redis import redis_server
 from tests.servers.server import Server
 from tests.stream.scenario import NAME, assert_exactly_once, new_store, plan_for, records_file
 from tests.treecore.invariants import Broken, forest_faults
-from weald.cli.commands.warmup import compile_kernels
+from weald.cli.service.kernels import compile_kernels
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
 from weald.storage.redis.lease_queue import LeaseQueue, Taken

@@ -1,0 +1,104 @@
+"""Compiling what a stream needs, on two processors where there are two.
+
+    python -m weald.cli.service.kernels FAMILY      the sweeps alone; the rest is interpreted
+
+A kernel waits for what the one before it returns, but its code does not: while one process compiles
+insertion and the guide, another compiles the sweeps on a sample that it inserted by interpreting.
+Either takes what the other has compiled from the cache
+(:mod:`weald.treecore.compiled.kernel_cache`).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weald.mcmc.chain.chain import MixtureChain
+
+__all__ = ["compile_kernels"]
+
+
+def compile_kernels(family: str) -> float:
+    """Run everything that the engine runs on a small sample; return the seconds it took."""
+    import numpy as np
+
+    from weald.mcmc.leases.lease_work import work
+    from weald.mcmc.leases.leases import Budget
+
+    start = time.perf_counter()
+    with _sweeps_beside(family):
+        chain, sample = _refined(family)
+    lent = chain.lend(np.random.default_rng(0), [Budget("tgmcmc,gibbs", 1, 0)])
+    chain.adopt([(each.atoms, work(each.lease).labels) for each in lent])
+    chain.log_weights(sample[:2])
+    return time.perf_counter() - start
+
+
+def _refined(family: str) -> tuple[MixtureChain, Any]:
+    """A chain on 24 observations in three places, after one refinement, and the observations."""
+    import numpy as np
+
+    from weald.mcmc.chain.chain import MixtureChain
+    from weald.treecore.family import FAMILIES
+    from weald.treecore.prior import build_prior
+
+    sample = np.random.default_rng(0).integers(0, 2, size=(24, 2)).astype(np.float64)
+    sample += np.arange(24)[:, None] % 3
+    chain = MixtureChain.start(FAMILIES[family].build({}, sample), build_prior("dp", {}), seed=0)
+    chain.insert(sample)
+    chain.refine()
+    return chain, sample
+
+
+def _sweeps() -> list[Any]:
+    import weald.mcmc.chain.chain  # noqa: F401 - what runs the sweeps is loaded, too
+    from weald.mcmc.gibbs import gibbs
+    from weald.mcmc.tree_guided import tgmcmc
+
+    return [tgmcmc.sweep, gibbs.sweep]
+
+
+def _is_kept(kernel: Any) -> bool:
+    """Whether the cache has a form of it: other families' are not told apart."""
+    from weald.treecore.compiled.packaged import packaged_kernels
+
+    folder = Path(kernel.stats.cache_path)
+    return packaged_kernels() is not None or any(folder.glob(f"*.{kernel.py_func.__name__}-*"))
+
+
+@contextmanager
+def _sweeps_beside(family: str) -> Iterator[None]:
+    """Have another process compile the sweeps meanwhile."""
+    if all(map(_is_kept, _sweeps())) or os.cpu_count() == 1:
+        yield
+        return
+    quiet = subprocess.DEVNULL
+    command = [sys.executable, "-P", "-m", __name__, family]
+    with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet) as other:  # noqa: S603 - our own
+        try:
+            yield
+        finally:
+            other.terminate()
+
+
+def _interpret_all_but(kernels: list[Any]) -> None:
+    """Let Python run the source of every compiled function but these, where it calls them."""
+    from weald.treecore.compiled import compile as compiler
+
+    for module in list(sys.modules.values()):
+        if module.__name__.startswith(("weald.treecore", "weald.mcmc")):
+            for each in vars(module).values():
+                if type(each) is compiler._Shared and each not in kernels:  # noqa: SLF001 - nobody else asks
+                    each.__class__ = compiler._Inner  # noqa: SLF001 - as above
+
+
+if __name__ == "__main__":
+    _interpret_all_but(_sweeps())
+    _refined(sys.argv[1])
