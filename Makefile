@@ -49,7 +49,7 @@ servers: $(VENV)/.dev ## install the servers that the tests start, where this ma
 
 bench: $(VENV)/.dev ## list the benchmarks, or run one (NAME=..., ARGS=...)
 	@if [ -n "$(NAME)" ]; then $(BIN)/python -m benchmarks.$(NAME) $(ARGS); \
-	else for name in $(basename $(notdir $(wildcard benchmarks/*.py))); do \
+	else for name in $(basename $(notdir $(shell grep -l __main__ benchmarks/*.py))); do \
 		echo "  make bench NAME=$$name"; done; fi
 
 docs: $(VENV)/.dev ## build the documents as a site, for reading without a network
