@@ -160,7 +160,9 @@ def _tell(rows: FileRows, found: Found, told: dict[str, Any], form: Form) -> Non
     for at, reason in enumerate(verdict["reasons"]):
         facts[f"reason {at + 1}"] = reason
     groups, clusters = (facts.pop(name) for name in ("groups", "clusters"))
-    facts["groups"] = groups[:SHOWN]
+    # One group says nothing that its clusters don't.
+    if len(groups) > 1 or len(clusters) == 1:
+        facts["groups"] = groups[:SHOWN]
     if len(clusters) > len(groups):
         facts["clusters"] = clusters[:SHOWN]
     columns = [

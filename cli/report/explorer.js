@@ -546,7 +546,7 @@ const explore = (data) => {
     choose();
     const part = selected();
     const several = part && part[0] === "group" && data.clusters.filter((each) => each.group === part[1]).length > 1;
-    const usual = !grouped || several || (part && part[0] === "cluster") ? "cluster" : "group";
+    const usual = data.groups.length < 2 || several || (part && part[0] === "cluster") ? "cluster" : "group";
     colourBy = grouped && parts[state.by] ? state.by : usual;
     $("by").hidden = !grouped;
     $("by").textContent = colourBy === "group" ? "Show clusters" : "Show groups";

@@ -235,7 +235,11 @@ def _list_of(found: Exploration) -> str:
     inside: dict[int | None, list[Part]] = {}
     for part in found.parts:
         inside.setdefault(part.group, []).append(part)
-    groups = [_part("group", group, inside.get(group.id, ())) for group in found.groups]
+    # One group says nothing: its clusters do.
+    unfolded = len(found.groups) == 1
+    groups = [
+        _part("group", group, inside.get(group.id, ()), unfolded=unfolded) for group in found.groups
+    ]
     return _list([*groups, *(_part("cluster", part) for part in inside.get(None, ()))])
 
 
@@ -243,7 +247,7 @@ def _list(items: Iterable[str]) -> str:
     return f"<ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>"
 
 
-def _part(kind: str, part: Part, inside: Sequence[Part] = ()) -> str:
+def _part(kind: str, part: Part, inside: Sequence[Part] = (), *, unfolded: bool = False) -> str:
     sure = "" if part.sure is None else f" · how sure {share_text(part.sure)}"
     rows = f"{part.size:,} {'row' if part.size == 1 else 'rows'}"
     within = f" · {len(inside)} clusters" if len(inside) > 1 else ""
@@ -263,7 +267,8 @@ def _part(kind: str, part: Part, inside: Sequence[Part] = ()) -> str:
     head += f'<ul class="said">{said or "<li>nothing sets it apart</li>"}</ul>'
     if len(inside) > 1:
         clusters = _list(_part("cluster", each) for each in inside)
-        head += f"<details><summary>{len(inside)} clusters in group {part.id}</summary>"
+        is_open = " open" if unfolded else ""
+        head += f"<details{is_open}><summary>{len(inside)} clusters in group {part.id}</summary>"
         head += f"{clusters}</details>"
     return head
 

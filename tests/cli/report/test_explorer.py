@@ -345,6 +345,20 @@ def test_nothing_is_newest_where_all_were_born_at_once(found: Exploration) -> No
     assert "largest first" not in fragments_of(one).tree
 
 
+def test_one_group_is_led_by_its_clusters(
+    browsed: Page, found: Exploration, tmp_path: Path
+) -> None:
+    whole = replace(found.groups[0], id=1, size=found.n_all, share=1.0)
+    alone = replace(found, groups=[whole], parts=[replace(part, group=1) for part in found.parts])
+    path = tmp_path / "page.html"
+    path.write_text(page_of(alone), encoding="utf-8")
+    browsed.open(path.as_uri())
+    browsed.until("document.documentElement.dataset.ready")
+    assert browsed.ask("document.querySelector('#by').textContent") == "Show groups"
+    shown = "[...document.querySelectorAll('.part')].filter((e) => e.checkVisibility()).length"
+    assert browsed.ask(shown) == 1 + len(alone.parts)
+
+
 def test_facts_need_no_script(found: Exploration) -> None:
     source = page_of(found)
     plain = re.sub(r"<script.*?</script>|<!--.*?-->|<style.*?</style>", "", source, flags=re.DOTALL)
