@@ -4,6 +4,7 @@
     python -m benchmarks.end_to_end --servers             also Kafka and PostgreSQL, started for it
     python -m benchmarks.end_to_end --only kafka --servers --records 100000 --packed
     python -m benchmarks.end_to_end --only file --pace counted
+    python -m benchmarks.end_to_end --only file --records 300000 --sample 20000
 
 Each line is one run over the same records, which all wait when it begins, after the kernels are
 compiled and loaded. ``model`` is insertion, refinement and publication on arrays; ``file`` adds
@@ -22,7 +23,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -44,7 +45,13 @@ from weald.stream.model.model import StreamConfig, new_shard, spec_from_sample
 from weald.stream.record.formats import schema_for
 from weald.stream.record.pending_batch import Held
 from weald.stream.record.record import Message
-from weald.stream.settings import FieldSettings, KafkaSettings, SchemaSettings, StreamSettings
+from weald.stream.settings import (
+    FieldSettings,
+    KafkaSettings,
+    MemorySettings,
+    SchemaSettings,
+    StreamSettings,
+)
 from weald.stream.source.file_source import FileSource
 from weald.stream.source.kafka_source import KafkaSource
 from weald.stream.source.source import Source
@@ -145,18 +152,26 @@ def encoded(values: Values, *, packed: bool) -> list[bytes]:
     ]
 
 
-def plan_for(d: int, stream: StreamSettings, pace: Pace) -> StreamConfig:
+class Way(NamedTuple):
+    """What is no matter of the stream's own settings: when it refines, and what it holds."""
+
+    pace: Pace
+    memory: MemorySettings = MemorySettings()
+
+
+def plan_for(d: int, stream: StreamSettings, way: Way) -> StreamConfig:
     """The default model over d numbers."""
     fields = tuple(FieldSettings(f"x{j}") for j in range(d))
     schema = SchemaSettings(fields=fields, key=None if stream.format == "packed" else "id")
-    return StreamConfig(stream, schema, ModelSettings(), RefinementSettings(pace=pace))
+    refinement = RefinementSettings(pace=way.pace)
+    return StreamConfig(stream, schema, ModelSettings(), refinement, memory=way.memory)
 
 
-def model_run(values: Values) -> Laps:
+def model_run(values: Values, memory: MemorySettings) -> Laps:
     """Insertion, refinement and publication alone, every refinement in its turn."""
     laps = Laps()
-    plan = plan_for(values.shape[1], StreamSettings(name="benchmark"), "counted")
-    shard = new_shard(spec_from_sample(plan, values[:200]), plan.refinement)
+    plan = plan_for(values.shape[1], StreamSettings(name="benchmark"), Way("counted", memory))
+    shard = new_shard(spec_from_sample(plan, values[:200]), plan.refinement, plan.memory)
     laps.begin()
     for start in range(0, len(values), plan.stream.batch_records):
         shard.apply(values[start : start + plan.stream.batch_records], 0.0, laps.step)
@@ -178,13 +193,13 @@ def engine_run(plan: StreamConfig, source: Source, url: str, n: int) -> Laps:
     return laps
 
 
-def file_run(values: Values, records: Sequence[bytes], stream: StreamSettings, pace: Pace) -> Laps:
+def file_run(values: Values, records: Sequence[bytes], stream: StreamSettings, way: Way) -> Laps:
     """From a JSONL file into SQLite."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "records.jsonl"
         path.write_bytes(b"\n".join(records))
         stream = msgspec.structs.replace(stream, source="file", path=str(path))
-        plan = plan_for(values.shape[1], stream, pace)
+        plan = plan_for(values.shape[1], stream, way)
         return engine_run(plan, FileSource(plan.stream), sqlite_in(folder), len(records))
 
 
@@ -192,7 +207,7 @@ def topic_run(
     values: Values,
     records: Sequence[bytes],
     stream: StreamSettings,
-    pace: Pace,
+    way: Way,
     places: tuple[KafkaSettings, str],
 ) -> Laps:
     """From a topic that already holds the records; joining the group is not counted."""
@@ -202,7 +217,7 @@ def topic_run(
         kafka, topic=topic, session_timeout_ms=6_000, heartbeat_interval_ms=1_000
     )
     _produce(topic, records, kafka)
-    plan = plan_for(values.shape[1], msgspec.structs.replace(stream, name=topic), pace)
+    plan = plan_for(values.shape[1], msgspec.structs.replace(stream, name=topic), way)
     source = KafkaSource(kafka, topic, plan.stream.batch_records)
     while not source.assignment():
         source.poll(0.1)
@@ -238,6 +253,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, help="stream.batch_records")
     parser.add_argument("--servers", action="store_true", help="also Kafka and PostgreSQL")
     parser.add_argument("--pace", choices=("counted", "yielding"), default="yielding")
+    parser.add_argument("--sample", type=int, help="hold a sample of so many")
     parser.add_argument("--only", choices=("model", "file", "embedded", "kafka", "postgresql"))
     options = parser.parse_args()
     values = sample(options.records, options.features, options.clusters)
@@ -245,16 +261,20 @@ def main() -> None:
     stream = StreamSettings(name="benchmark", format="packed" if options.packed else "auto")
     if options.batch:
         stream = msgspec.structs.replace(stream, batch_records=options.batch)
-    counted: Pace = "counted"
-    file_run(values[:1_100], encoded(values[:1_100], packed=False), StreamSettings(), counted)
+    memory = MemorySettings()
+    if options.sample:
+        memory = MemorySettings(leaf_budget=options.sample, policy="sample")
+    way = Way(options.pace, memory)
+    first = values[:1_100]
+    file_run(first, encoded(first, packed=False), StreamSettings(), Way("counted"))
     names = "".join(f"{name:>9}" for name in (*STEPS, "loop", "client"))
     print(f"{'':>10} {'a second':>9} {'us each':>8}{names} {'after':>9}")
     with ExitStack() as running:
         folder = running.enter_context(tempfile.TemporaryDirectory())
-        runs: dict[str, Callable[[], Laps]] = {"model": lambda: model_run(values)}
+        runs: dict[str, Callable[[], Laps]] = {"model": lambda: model_run(values, memory)}
         if not options.packed:
-            runs["file"] = lambda: file_run(values, records, stream, options.pace)
-        runs["embedded"] = lambda: _embedded_run(values, records, stream, options.pace, folder)
+            runs["file"] = lambda: file_run(values, records, stream, way)
+        runs["embedded"] = lambda: _embedded_run(values, records, stream, way, folder)
         if options.servers:
             (Path(folder) / "kafka").mkdir()
             broker = running.enter_context(apache_kafka(Path(folder) / "kafka"))
@@ -266,7 +286,7 @@ def main() -> None:
             }
             for name, url in urls.items():
                 runs[name] = lambda url=url: topic_run(  # type: ignore[misc]  # a default for each
-                    values, records, stream, options.pace, (kafka, url)
+                    values, records, stream, way, (kafka, url)
                 )
         for name, measure in runs.items():
             if options.only in {None, name}:
@@ -274,14 +294,14 @@ def main() -> None:
 
 
 def _embedded_run(
-    values: Values, records: Sequence[bytes], stream: StreamSettings, pace: Pace, folder: str
+    values: Values, records: Sequence[bytes], stream: StreamSettings, way: Way, folder: str
 ) -> Laps:
     from weald.cli.service.embedded import API_VERSION, kafka_broker
 
     with kafka_broker() as bootstrap:
         version = ".".join(str(part) for part in API_VERSION)
         kafka = KafkaSettings(bootstrap_servers=bootstrap, api_version=version)
-        return topic_run(values, records, stream, pace, (kafka, sqlite_in(folder)))
+        return topic_run(values, records, stream, way, (kafka, sqlite_in(folder)))
 
 
 if __name__ == "__main__":

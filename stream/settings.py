@@ -107,7 +107,7 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     avro_schema : str, optional
         File with the schema that Avro messages of a topic were written with.
     batch_records : int
-        Most records of one SQL transaction.
+        Most records of one SQL transaction; fewer, where no more have come.
     poll_seconds : float
         Longest wait for records before the loop comes round again.
     snapshot_records : int
@@ -139,7 +139,7 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str | None = None
     format: Literal["auto", "jsonl", "csv", "lines", "parquet", "arrow", "avro", "packed"] = "auto"
     avro_schema: str | None = None
-    batch_records: Positive = 500
+    batch_records: Positive = 2_000
     poll_seconds: Annotated[float, msgspec.Meta(gt=0, le=60)] = 0.5
     snapshot_records: Positive = 20_000
     dead_letter_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5

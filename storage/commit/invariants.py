@@ -69,7 +69,7 @@ def _shape_problem(block: ObservationBlock) -> str | None:
 
 
 def _key_problem(block: ObservationBlock) -> str | None:
-    keys = "".join(key for key in block.key if key)
+    keys = "".join(filter(None, block.key))
     try:
         keys.encode()
     except UnicodeEncodeError:

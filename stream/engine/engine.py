@@ -220,8 +220,8 @@ class Engine:
         return self._yielding is not None and self._yielding.makes_up(owed)
 
     def _behind(self, messages: list[Message]) -> bool:
-        """Whether more may wait than was taken; then records come first."""
-        most = self._plan.stream.batch_records
+        """Whether a refinement has its turn among those that wait; then records come first."""
+        most = min(self._plan.stream.batch_records, self._plan.refinement.every_records)
         return len(messages) >= most or sum(self._source.lag().values()) >= most
 
     def _hear(self, writer: Writer, messages: list[Message]) -> None:

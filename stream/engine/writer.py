@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 PRUNING_SECONDS = 0.2
 # A snapshot comes after such a share of all atoms: one over this.
 _SHARE = 4
-# While more records wait than are taken at once; a replay makes no refinement that was put off.
+# While records come first; a replay makes no refinement that was put off.
 _SHARE_HURRIED = 2
 
 

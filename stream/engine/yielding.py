@@ -1,11 +1,11 @@
 """Records first: refinement takes the time that ingestion leaves, and a tenth of it at least.
 
-While more records wait than are taken at once, a refinement whose turn has come is put off, unless
-the time for it has been saved up since. There are two accounts, each with half of the tenth: one
-for those that look at all of many atoms, which take seconds, and one for all others; else the
-frequent ones would never let the rare ones have enough. What is decided is in SQL with the batch in
-which it took effect, so a replay decides nothing anew. When the records are caught up, what is owed
-is made up for out of turn, as on a quiet topic, until it is paid or the log joint rises no more.
+While so many records wait that a refinement has its turn among them, it is put off, unless the time
+for it has been saved up since. There are two accounts, each with half of the tenth: one for those
+that look at all of many atoms, which take seconds, and one for all others; else the frequent ones
+would never let the rare ones have enough. What is decided is in SQL with the batch in which it took
+effect, so a replay decides nothing anew. When the records are caught up, what is owed is made up
+for out of turn, as on a quiet topic, until it is paid or the log joint rises no more.
 """
 
 import math
@@ -18,7 +18,7 @@ from weald.mcmc.schedule.kernel_report import Refinement
 
 __all__ = ["Yielding"]
 
-# Of the time in which more records wait than are taken at once, so much is refinement's.
+# Of the time in which records come first, so much is refinement's.
 LEAST_SHARE = 0.1
 # The gains of so many refinements are looked at.
 _RUN = 6
@@ -46,11 +46,11 @@ class Yielding:
 
     @property
     def behind(self) -> bool:
-        """Whether more records waited than were taken when it was last looked."""
+        """Whether records came first when it was last looked."""
         return self._behind
 
     def look(self, *, behind: bool) -> None:
-        """Note whether more records wait than were taken."""
+        """Note whether records come first."""
         now = self._clock()
         if self._behind:
             more = LEAST_SHARE * (now - self._looked) / len(self._due)

@@ -81,7 +81,7 @@ class KafkaSource:
         When the settings are wrong.
     """
 
-    def __init__(self, settings: KafkaSettings, stream: str, batch_records: int = 500) -> None:
+    def __init__(self, settings: KafkaSettings, stream: str, batch_records: int = 2_000) -> None:
         assignor = SingleWriterAssignor()
         self._settings = settings
         self._recorder = _RebalanceRecorder(assignor)
