@@ -7,6 +7,7 @@ shards keep: an actor may come back on another one.
 import os
 from typing import Any
 
+from weald.stream.errors import SourceError
 from weald.stream.optional import optional_library
 
 from .worker import ShardWorker
@@ -19,17 +20,27 @@ def _ray() -> Any:
 
 
 def connect_to_ray(address: str | None = None) -> None:
-    """Join the cluster at an address or in RAY_ADDRESS; where there is none, start one here."""
+    """Join the cluster at an address or in RAY_ADDRESS; where there is none, start one here.
+
+    Raises SourceError where no cluster lets this process in.
+    """
     # Nothing is reported to anybody unless a person has said so.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray = _ray()
-    if not ray.is_initialized():
+    if ray.is_initialized():
+        return
+    try:
         ray.init(
             address=address,
             include_dashboard=False,
             log_to_driver=False,
             logging_level="error",
         )
+    except ConnectionError as error:
+        raise SourceError(
+            f"{error}. Is it the address in RAY_ADDRESS, and is the cluster's token here "
+            "(RAY_AUTH_MODE=token, RAY_AUTH_TOKEN)?"
+        ) from error
 
 
 def leave_ray() -> None:

@@ -14,7 +14,7 @@ import yaml
 from typer.main import get_command
 
 import weald
-from tests.docker.test_chart import KUBERNETES, helm
+from tests.docker.test_chart import KUBERNETES, chosen_by, helm
 from tests.docker.test_compose import FOLDER, ROOT
 from tests.servers.kuberay import custom_resource
 from weald.cli.main import app
@@ -39,12 +39,16 @@ def rendered(values: dict[str, str]) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(params=[NEEDED, EVERYTHING], ids=["needed", "everything"])
-def job(request: pytest.FixtureRequest) -> Json:
+def documents(request: pytest.FixtureRequest) -> dict[str, Json]:
+    """By kind."""
     done = rendered(request.param)
     assert done.returncode == 0, done.stderr
-    (document,) = (each for each in yaml.safe_load_all(done.stdout) if each)
-    assert isinstance(document, dict)
-    return document
+    return {each["kind"]: each for each in yaml.safe_load_all(done.stdout) if each}
+
+
+@pytest.fixture
+def job(documents: dict[str, Json]) -> Json:
+    return documents["RayJob"]
 
 
 @pytest.fixture
@@ -109,6 +113,19 @@ def test_kubernetes_accepts_the_pods(job: Json) -> None:
         pod = {"apiVersion": "v1", "kind": "Pod", "spec": template["spec"]}
         pod["metadata"] = {"name": "pod", **template["metadata"]}
         kubernetes_validate.validate(pod, KUBERNETES.rpartition(".")[0], strict=True)
+
+
+def test_nobody_else_reaches_a_cluster_without_tokens(documents: dict[str, Json]) -> None:
+    policy = documents["NetworkPolicy"]
+    kubernetes_validate.validate(policy, KUBERNETES.rpartition(".")[0], strict=True)
+    chosen = policy["spec"]["podSelector"]["matchLabels"]
+    for template in templates(documents["RayJob"]):
+        assert chosen_by(chosen, template["metadata"]["labels"])
+        (node,) = template["spec"]["containers"]
+        assert {"name": "RAY_AUTH_MODE", "value": "disabled"} in node["env"]
+    nodes, operator = policy["spec"]["ingress"]
+    assert nodes["from"] == [{"podSelector": {"matchLabels": chosen}}]
+    assert [each["port"] for each in operator["ports"]] == [8265]
 
 
 def test_the_command_and_its_flags_exist(job: Json) -> None:

@@ -1,6 +1,10 @@
-{{- define "weald-fit.labels" -}}
+{{- define "weald-fit.selector" -}}
 app.kubernetes.io/name: weald-fit
 app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "weald-fit.labels" -}}
+{{ include "weald-fit.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
@@ -56,6 +60,8 @@ spec:
       {{- include "weald-fit.image" $root | nindent 6 }}
       env:
         - { name: RAY_USAGE_STATS_ENABLED, value: "0" }
+        # Of its own accord the head would ask for a token that nobody gave the others.
+        - { name: RAY_AUTH_MODE, value: disabled }
       {{- if .ports }}
       ports:
         - { name: gcs, containerPort: 6379 }
