@@ -56,7 +56,7 @@ class CoinChain:
         return self.family
 
     @classmethod
-    def start(cls, family: Any, prior: Any, *, seed: int) -> Self:
+    def start(cls, family: Any, prior: Any, *, seed: int, learner: Any = None) -> Self:  # noqa: ARG003 - it learns nothing
         return cls(family, prior, Generator(PCG64(seed)))
 
     @property
