@@ -195,7 +195,8 @@ class Stream(msgspec.Struct):
     """The stream at a glance. Times are seconds since 1970.
 
     ``seen_as`` says how the family sees the values, where not as they are; ``warnings`` are reasons
-    not to believe the newest publication.
+    not to believe the newest publication, ``base_measure`` what it has learned of how wide clusters
+    are and how far apart, where it learns that.
     """
 
     name: str
@@ -216,6 +217,7 @@ class Stream(msgspec.Struct):
     published_at: float | None
     log_joint: float | None
     warnings: list[str] | None
+    base_measure: dict[str, float] | None
 
 
 class Problem(msgspec.Struct):

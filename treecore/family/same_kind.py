@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.random import PCG64, Generator
+from numpy.typing import NDArray
 
 from .interface.base import Family, spec_of, statistics_width
 
@@ -15,6 +16,10 @@ F = TypeVar("F", bound=Family)
 
 def n_features_of(family: Family) -> int:
     """Values of an observation."""
+    # One number a feature; and what is learned may be wider than there are numbers to draw.
+    mean: NDArray[np.float64] | None = getattr(family, "mean", None)
+    if mean is not None:
+        return int(mean.size)
     nothing = np.zeros(statistics_width(family))
     return int(spec_of(family).draw(family, nothing, Generator(PCG64(0)), 1).shape[1])
 

@@ -21,6 +21,7 @@ from weald.mcmc.hyperparameters.gaussian_base import gaussian_base
 from weald.mcmc.leases.lease_work import work
 from weald.mcmc.leases.leases import Budget
 from weald.treecore.family import FAMILIES
+from weald.treecore.family.gaussian.normal_inverse_wishart import normal_inverse_wishart
 from weald.treecore.prior import build_prior
 
 N_RECORDS, N_BATCHES = 1_800, 30
@@ -133,6 +134,13 @@ def test_the_forest_does_not_follow_what_is_learned() -> None:
     assert families[1] is start
     for name, array in forests[0].items():
         np.testing.assert_array_equal(array, forests[1][name], err_msg=name)
+
+
+def test_a_base_measure_too_wide_to_draw_from_is_saved_and_restored() -> None:
+    """Its draws would divide by what is less than the least number."""
+    chain = grown("gaussian")
+    chain.family = normal_inverse_wishart(np.zeros(2), 0.01, 1.001, np.eye(2) * 1e-6)
+    assert same(MixtureChain.restore(chain.state()), chain)
 
 
 def test_it_moves_towards_the_truth(rng: Generator) -> None:
