@@ -2,7 +2,6 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 __all__ = ["adjusted_rand_index", "share_alike"]
 
@@ -26,6 +25,9 @@ def share_alike(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
 
     One less this is the transfer distance (Day 1981): the share that has to change its part.
     """
+    # Slow to load, and of a stream nobody asks this.
+    from scipy.optimize import linear_sum_assignment
+
     table = _table(one, other)
     return float(table[linear_sum_assignment(table, maximize=True)].sum() / len(one))
 
