@@ -194,6 +194,9 @@ def _remembered(reader: SqlReader, stream: str, shard: Shard) -> BatchOutcome:
             told.extend(shard.apply(block.values, 0.0, times=block.event_time))
         if shard.publication < publication.number:
             told.extend(shard.go_on(0.0))
+    # A stream that is stopped need not have published its last observations.
+    while block := reader.observations(stream, shard.seq, BLOCK):
+        told.extend(shard.apply(block.values, 0.0, times=block.event_time))
     return told
 
 
