@@ -9,12 +9,13 @@ from benchmarks.calibration import Find, calibration_error, judged, offline, str
 def test_memberships_are_calibrated(find: Find) -> None:
     """Twenty-four fixed sets of 300 rows: errors of about .015 for pairs, .01 for memberships.
 
-    Over other sets of this number they vary by .007 and .0035 (standard deviation, a bootstrap over
+    Memberships of streams, told from sixteen draws that follow each other, are off by .02. Over
+    other sets of this number they vary by .007 and .0035 (standard deviation, a bootstrap over
     forty sets of fits), and with other draws of the chain by less.
     """
     found = judged(find, 24)
     assert calibration_error(found["pairs"]) < 0.03
-    assert calibration_error(found["membership"]) < 0.02
+    assert calibration_error(found["membership"]) < (0.02 if find is offline else 0.03)
     assert found["membership"].said.size > 6000
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
 from tests.cli.conftest import N_GOOD, Command
@@ -284,13 +285,14 @@ def test_the_page_follows_the_stream_and_leaves_people_where_they_are(
 ) -> None:
     home = tmp_path / "home"
     shutil.copytree(filled, home)
+    drawn, centre = np.random.default_rng(9), np.array([-10.0, 5.0])
 
     def arrive(first: int, n: int = 100) -> None:
         """More of the first kind come, and are published."""
         with (home / "records.jsonl").open("a") as file:
             for at in range(first, first + n):
-                file.write(json.dumps({"id": f"k{at}", "time": at, "x": -10.0, "y": 5 + at / 1e3}))
-                file.write("\n")
+                x, y = centre + drawn.normal(size=2)
+                file.write(json.dumps({"id": f"k{at}", "time": at, "x": x, "y": y}) + "\n")
         result = weald("run", "--config", str(home))
         assert result.code == 0, result.err
 
