@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.description.explanation import Sentence, explain
+from weald.answers.description.sentences import Sentence, explain
 from weald.stream.record.fields.originals import Original, originals_of
 
 from .projection import Plane, plane_of

@@ -2,7 +2,7 @@
 
 - ``contrast``: what makes a cluster different, in a few words, and how surprising its
   observations are.
-- ``explanation``: what sets rows apart from all others, in sentences that are true of the data as
+- ``sentences``: what sets rows apart from all others, in sentences that are true of the data as
   they stand.
 - ``telling_words``: words that rows' texts have more often than all others.
 """

@@ -96,7 +96,7 @@ class Portraits:
         ``information`` is how much the best sentence on that column alone tells of who is in the
         cluster, from 0 to 1; the largest first.
         """
-        from .explanation import sentence_of
+        from .sentences import sentence_of
 
         found = self._compared(cluster)
         if found is None:
@@ -126,7 +126,7 @@ class Portraits:
 
             members = self._state.reader.members(self._state.stream, cluster, limit=LOOKED_AT)
             return template([each.text for each in members if each.text is not None])
-        from .explanation import explain, told
+        from .sentences import explain, told
 
         found = self._compared(cluster)
         return told(

@@ -2,7 +2,7 @@
 
 Texts that a vector stands for (an embedding) have no columns to be told by; a word that is in a
 text or not is such a column, and is judged as a rule on one
-(`weald.answers.description.explanation`).
+(`weald.answers.description.sentences`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from weald.stream.record.fields.words import words_of
 
-from .explanation import Sentence
+from .sentences import Sentence
 
 __all__ = ["Vocabulary"]
 

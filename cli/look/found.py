@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.description.explanation import Sentence, explain, told
+from weald.answers.description.sentences import Sentence, explain, told
 from weald.answers.description.telling_words import Vocabulary
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from weald.answers.projection import MAP
 from .timeline import timeline
 
 if TYPE_CHECKING:
-    from weald.answers.description.explanation import Sentence
+    from weald.answers.description.sentences import Sentence
     from weald.answers.exploration import Exploration, Part
     from weald.stream.record.fields.originals import Original
 

@@ -11,10 +11,10 @@
   prediction.
 - ``growing``: A network's state for a stream: room to spare, enlarged as vertices and blocks
   come, saved.
+- ``moves``: split-merge moves and Gibbs sampling of networks: the partition goes where it is
+  tried.
 - ``position``: where a chain on a network stands: its partition, under an edge likelihood and a
   prior.
-- ``sides``: split-merge moves and Gibbs sampling of networks: the partition goes where it is
-  tried.
 - ``vertices``: the state of a network's partition: made, and what it weighs to put vertices
   somewhere.
 """

@@ -28,7 +28,7 @@ from weald.treecore.relational.ties import empty_ties, open_slot, regard, seat, 
 from weald.treecore.relational.weighing import log_likelihood, log_ties, log_ties_alone
 
 # Split-merge moves and Gibbs sampling know the state by what is there.
-from . import sides as _sides  # noqa: F401 - registers what it implements
+from . import moves as _moves  # noqa: F401 - registers what it implements
 
 __all__ = ["log_joint", "make_vertex_state", "room_for", "unseated_vertices"]
 

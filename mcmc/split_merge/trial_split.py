@@ -10,7 +10,7 @@ proposed one (:func:`log_split_ratio`, sides as a pair of blocks) when all atoms
 For mixtures, here, the sides stand beside the partition: they live in the first two closed slots,
 so every function on blocks works on them, while labels and lists still show the present state, and
 nothing has to be put back. A likelihood that couples all blocks does not allow that: for networks
-(:mod:`weald.mcmc.relational.sides`) the partition itself goes to the state that is tried. Where
+(:mod:`weald.mcmc.relational.moves`) the partition itself goes to the state that is tried. Where
 blocks may be empty is in :mod:`weald.mcmc.entities.entities`.
 """
 

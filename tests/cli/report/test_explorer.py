@@ -18,7 +18,7 @@ import weald.cli.report
 from tests.cli.lives import SIZES, events, publications
 from tests.servers.chromium import Browser
 from tests.servers.devtools import Page, driven
-from weald.answers.description.explanation import explain
+from weald.answers.description.sentences import explain
 from weald.answers.exploration import Exploration, Part
 from weald.answers.projection import Plane
 from weald.answers.report_data import Chains, Sampled

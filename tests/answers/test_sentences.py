@@ -8,7 +8,7 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.answers.description.explanation import explain, sentence_of, told
+from weald.answers.description.sentences import explain, sentence_of, told
 from weald.stream.record.fields.originals import Original
 
 N = 2000
