@@ -137,6 +137,15 @@ def test_the_command_and_its_flags_exist(job: Json) -> None:
     assert {"--resume", "--engine"} <= set(rest)
 
 
+def test_what_the_fit_keeps_is_on_the_claim_that_every_node_writes_to(job: Json) -> None:
+    words = shlex.split(job["spec"]["entrypoint"])
+    for template in templates(job):
+        (node,) = template["spec"]["containers"]
+        at = {each["name"]: each["mountPath"] for each in node["volumeMounts"]}
+        for flag in ("--work", "--out"):
+            assert words[words.index(flag) + 1].startswith(f"{at['work']}/days/")
+
+
 def test_every_node_has_the_volumes_and_may_do_little(job: Json) -> None:
     for template in templates(job):
         spec = template["spec"]

@@ -85,7 +85,7 @@ spec:
         - { name: tmp, mountPath: /tmp }
         - { name: home, mountPath: /var/lib/weald }
         - { name: data, mountPath: /data, readOnly: true }
-        - { name: work, mountPath: /work }
+        - { name: work, mountPath: /fits }
       resources: {{- toYaml .node.resources | nindent 8 }}
   volumes:
     - name: kernels
