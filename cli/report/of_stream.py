@@ -28,6 +28,7 @@ from weald.cli.errors import NotReadyError
 if TYPE_CHECKING:
     from weald.answers.stored_stream import StoredStream
     from weald.storage.queries.base import (
+        ClusterRow,
         LineageRow,
         ObservationBlock,
         PublicationRow,
@@ -172,6 +173,7 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
     clusters = np.concatenate([block.cluster for block in blocks])
     publications = reader.publications(stream)
     events = reader.lineage(stream)
+    there = reader.clusters(stream)
     told = [lineage_record(event) for event in events if event.kind != "birth"]
     return Subject(
         title=f"{status.n_clusters} clusters of {status.n_inserted} observations",
@@ -185,7 +187,7 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
         names=state.features,
         schema=state.schema,
         texts=_texts(blocks) if state.schema.has_text else (),
-        descriptions=_descriptions(state, found.clusters.clusters.tolist())
+        descriptions=_descriptions(state, there, found.clusters.clusters.tolist())
         if drawn or state.schema.has_text
         else {},
         values=np.concatenate([block.values for block in blocks]),
@@ -201,12 +203,12 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
         chains=_chains(publications),
         history=_history(publications, seq, clusters, reader.changes(stream)) if drawn else (),
         events=told[-EVENTS_SHOWN:],
-        groups={each: group for each, group in state.groups.items() if group is not None},
+        groups={each.cluster: each.group for each in there if each.group is not None},
         moves=_moves(reader.rounds(stream)),
         timeline=timeline_of_stream(state),
         known={
             each.cluster: KnownCluster(each.n_observations, each.probability, each.born_publication)
-            for each in reader.clusters(stream)
+            for each in there
         },
         warnings=(publications[-1].warnings or []) if publications else None,
         stayed=_stayed(events, status),
@@ -219,8 +221,10 @@ def _stayed(events: Sequence[LineageRow], status: StreamStatus) -> float:
     return 1.0 - min(moved / max(status.n_inserted, 1), 1.0)
 
 
-def _descriptions(state: StoredStream, largest: Sequence[int]) -> dict[int, str]:
-    portraits = Portraits(state, state.reader.clusters(state.stream))
+def _descriptions(
+    state: StoredStream, there: Sequence[ClusterRow], largest: Sequence[int]
+) -> dict[int, str]:
+    portraits = Portraits(state, there)
     return {cluster: portraits.description(cluster) for cluster in largest[:DESCRIBED]}
 
 
