@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from weald.mcmc.estimate.predictive import Predictive
 from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.interface.base import Family
 from weald.treecore.family.totals import log_predictives, totals_of_groups
@@ -42,9 +41,7 @@ def placed(
     """
     values, labels = whole
     k = int(labels.max()) + 1
-    ids = np.arange(k, dtype=np.int64)
-    totals = totals_of_groups(family, values, labels, k)
-    weights = Predictive.of(family, prior, ids, totals).log_weights[:k]
+    weights = prior.log_predictive(np.bincount(labels, minlength=k))[:k]
     joint = np.tile(weights, (len(partly), 1))
     for name, columns, params in _parts(family, values.shape[1]):
         own, asked = values[:, columns], partly[:, columns]
