@@ -21,7 +21,6 @@ from weald.mcmc.estimate.evidence import Gain, gain_in_density, left_out_densiti
 from weald.mcmc.estimate.verdict import Grouped, told_by_groups, verdict_of
 from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.totals import totals_of_groups
-from weald.treecore.prior import UniformAssignment
 
 if TYPE_CHECKING:
     from weald.cli.files.table import Table
@@ -270,10 +269,9 @@ def summary_of_fit(
         "consensus": settings.consensus,
         "log_joint": best.best_log_joint,
     }
-    if isinstance(result.prior, UniformAssignment):
-        counted = number_of_entities([result.traces[at] for at in result.trusted])
-        if counted is not None:
-            summary["n_entities"], summary["n_entities_sd"] = counted
+    counted = number_of_entities([result.traces[at] for at in result.trusted])
+    if counted is not None:
+        summary["n_entities"], summary["n_entities_sd"] = counted
     if truth is not None:
         labels = result.labels.astype(np.int64)
         summary["adjusted_rand_index"] = adjusted_rand_index(labels, truth)
