@@ -28,7 +28,7 @@ from weald.mcmc.sub_cluster.launched_sides import log_launched_ratio
 from weald.mcmc.sub_cluster.near_anchors import CANDIDATES, gains_together
 from weald.treecore.family.interface.base import Family, workspace
 from weald.treecore.family.parameter_draws import draw_parameters
-from weald.treecore.family.totals import add_observations, empty_totals
+from weald.treecore.family.totals import totals_of_groups
 from weald.treecore.partition.partition import Model, make_atoms
 from weald.treecore.prior.base import Seating
 
@@ -131,9 +131,8 @@ def gains(family: Family, first: Matrix, others: Matrix) -> Matrix:
 
 def statistics_of_rows(family: Family, values: Matrix) -> Matrix:
     """Statistics (r, m) of single rows (r, d)."""
-    rows: Matrix = empty_totals(family, values.shape[0])
-    add_observations(family, values, np.arange(values.shape[0]), rows)
-    return rows
+    n = values.shape[0]
+    return np.asarray(totals_of_groups(family, values, np.arange(n), n))
 
 
 def open_launches(anchors: Counts, labels: Counts) -> tuple[Launches, Counts]:
