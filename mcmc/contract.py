@@ -172,7 +172,7 @@ class SweptState(Protocol[State_co]):
         """Family and prior as compiled code takes them."""
         ...
 
-    def run(self, rng: Generator, sweep: Callable[[State_co], T]) -> T:
+    def run(self, rng: Generator, sweep: Callable[[State_co], T], /) -> T:
         """Let ``sweep``, which draws by ``rng``, move the atoms in place; returns what it does."""
         ...
 

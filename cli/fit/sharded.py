@@ -71,9 +71,10 @@ def fit_table_in_shards(
     try:
         files = _files(data, columns)
         shares = _shares(files, engine[1])
+        given, resume = work
         with (
-            _folder(*work) as folder,
-            _snapshots(folder if work[0] else None, files, shares, settings) as snapshots,
+            _folder(given, resume=resume) as folder,
+            _snapshots(folder if given else None, files, shares, settings) as snapshots,
             _running(engine[0], files, shares, folder) as shards,
         ):
             found = _fitted(shards, files, settings, snapshots)
@@ -116,7 +117,7 @@ def _shares(files: RowFiles, n_shards: int) -> list[tuple[int, int]]:
 
 
 @contextmanager
-def _folder(given: Path | None, resume: bool) -> Iterator[Path]:  # noqa: FBT001 - the flag's own value
+def _folder(given: Path | None, *, resume: bool) -> Iterator[Path]:
     """Where shards keep their files: a folder that goes when the fit is done, unless given."""
     if given is not None:
         with writing(given):

@@ -145,7 +145,7 @@ class Position:
         self._labels = self._tree = None
         return state
 
-    def run(self, rng: Generator, sweep: Callable[[State], T]) -> T:  # noqa: ARG002 - as of networks, which may run it again
+    def run(self, _rng: Generator, sweep: Callable[[State], T]) -> T:
         """Let ``sweep`` move the atoms in place; returns what it does."""
         return sweep(self.flat())
 

@@ -43,7 +43,7 @@ class _EntitiesOf:
     model: Model
     n_atoms: int
 
-    def run(self, rng: Generator, sweep: Callable[[EntityState], T]) -> T:  # noqa: ARG002 - as of networks, which may run it again
+    def run(self, _rng: Generator, sweep: Callable[[EntityState], T]) -> T:
         return sweep(self.state)
 
 
