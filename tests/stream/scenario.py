@@ -57,6 +57,16 @@ class Hook(Telemetry):
             yield
 
 
+def killer(step: str, count: int) -> Callable[[str, int], None]:
+    """What ends the engine before a labelled step when it comes for the `count`-th time."""
+
+    def before(name: str, nth: int) -> None:
+        if (name, nth) == (step, count):
+            raise KilledError
+
+    return before
+
+
 def values_of(n: int, seed: int = 3) -> NDArray[np.float64]:
     """Points of five well separated clusters in the plane, shuffled."""
     draw = np.random.default_rng(seed)

@@ -18,6 +18,7 @@ from tests.stream.scenario import (
     KilledError,
     Outcome,
     assert_exactly_once,
+    killer,
     line_of,
     new_store,
     outcome,
@@ -49,14 +50,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     run(plan_for(records_file(folder, N)), store)
     assert_exactly_once(store, N)
     return outcome(store)
-
-
-def killer(step: str, count: int) -> Callable[[str, int], None]:
-    def before(name: str, nth: int) -> None:
-        if (name, nth) == (step, count):
-            raise KilledError
-
-    return before
 
 
 def test_every_record_is_accounted_for(tmp_path: Path, undisturbed: Outcome) -> None:

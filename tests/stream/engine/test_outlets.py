@@ -1,6 +1,5 @@
 """The engine over PostgreSQL and with Redis, which may die and come back."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ from tests.stream.scenario import (
     NAME,
     KilledError,
     assert_exactly_once,
+    killer,
     new_store,
     outcome,
     plan_for,
@@ -24,14 +24,6 @@ from weald.storage.writing.store import SqlStore
 from weald.stream.engine.sinks import Sinks
 
 N = 450
-
-
-def killer(step: str, count: int) -> Callable[[str, int], None]:
-    def before(name: str, nth: int) -> None:
-        if (name, nth) == (step, count):
-            raise KilledError
-
-    return before
 
 
 def test_postgresql_holds_what_sqlite_holds(tmp_path: Path, empty_postgresql_url: str) -> None:

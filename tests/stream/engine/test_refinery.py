@@ -15,6 +15,7 @@ from tests.stream.scenario import (
     Hook,
     KilledError,
     assert_exactly_once,
+    killer,
     line_of,
     new_store,
     outcome,
@@ -229,12 +230,8 @@ def test_a_silence_without_workers_is_waited_through(
     ("step", "count"), [("adopt", 2), ("commit", 9), ("lend", 3), ("redis", 8), ("publish", 2)]
 )
 def test_a_killed_writer_replays_what_workers_did(plane: Plane, step: str, count: int) -> None:
-    def kill(name: str, nth: int) -> None:
-        if (name, nth) == (step, count):
-            raise KilledError
-
     with pytest.raises(KilledError):
-        plane.run(before=kill)
+        plane.run(before=killer(step, count))
     # Loading raises ReplayDiverged if replay does not come to the clusters that SQL holds.
     plane.run()
     assert_exactly_once(plane.store, N)
@@ -246,12 +243,8 @@ def test_workers_refine_what_the_family_sees(plane: Plane) -> None:
     """Their atoms are transformed, the rows that a replay reads are not."""
     asked = FeatureSettings(standardise=True, components=1)
 
-    def kill(name: str, count: int) -> None:
-        if (name, count) == ("commit", 9):
-            raise KilledError
-
     with pytest.raises(KilledError):
-        plane.run(before=kill, features=asked)
+        plane.run(before=killer("commit", 9), features=asked)
     plane.run(features=asked)
     assert_exactly_once(plane.store, N)
     assert plane.outcomes()["adopted"] > 4

@@ -15,6 +15,7 @@ from tests.stream.scenario import (
     Hook,
     KilledError,
     assert_exactly_once,
+    killer,
     new_store,
     outcome,
     plan_for,
@@ -238,13 +239,8 @@ def test_what_no_draw_has_seen_is_told_no_certainty(tmp_path: Path) -> None:
 @pytest.mark.parametrize("step", ["refine", "publish", "commit", "redis"])
 def test_killed_in_a_backlog_it_goes_on_from_what_sql_remembers(tmp_path: Path, step: str) -> None:
     for count in (3, 5, 2):
-
-        def before(name: str, passed: int, count: int = count) -> None:
-            if name == step and passed == count:
-                raise KilledError
-
         with new_store(tmp_path) as store, pytest.raises(KilledError):
-            yielding_engine(tmp_path, store, before).run()
+            yielding_engine(tmp_path, store, killer(step, count)).run()
     store = new_store(tmp_path)
     engine = yielding_engine(tmp_path, store)
     engine.run()

@@ -1,6 +1,5 @@
 """A stream within a budget of atoms: everything stays answerable, and the same after a kill."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tests.stream.scenario import (
     KilledError,
     Outcome,
     assert_exactly_once,
+    killer,
     line_of,
     new_store,
     outcome,
@@ -42,14 +42,6 @@ def bounded(folder: Path, **stream: object) -> StreamConfig:
     folder.mkdir(exist_ok=True)
     plan = plan_for(records_file(folder, N), **stream)  # type: ignore[arg-type]
     return replace(plan, memory=MemorySettings(leaf_budget=BUDGET))
-
-
-def killer(step: str, count: int) -> Callable[[str, int], None]:
-    def before(name: str, nth: int) -> None:
-        if (name, nth) == (step, count):
-            raise KilledError
-
-    return before
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from tests.stream.scenario import (
     CADENCE,
     MODEL,
     KilledError,
+    killer,
     new_store,
     outcome,
     plan_for,
@@ -110,12 +111,8 @@ def test_windows_are_replayed_after_a_kill(tmp_path: Path) -> None:
     plan = plan_for(records_file(tmp_path, N), snapshot_records=10_000)
     run(plan, quiet)
 
-    def before(step: str, nth: int) -> None:
-        if (step, nth) == ("commit", 13):
-            raise KilledError
-
     with pytest.raises(KilledError):
-        run(plan, new_store(tmp_path), before)
+        run(plan, new_store(tmp_path), killer("commit", 13))
     store = new_store(tmp_path)
     run(plan, store)
     assert outcome(store) == outcome(quiet)

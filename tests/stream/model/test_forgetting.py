@@ -1,6 +1,5 @@
 """Windows and half-lives: exact, by numbers and the records' own times, the same after a kill."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from tests.mcmc.chains import chain_faults
 from tests.stream.scenario import (
     KilledError,
+    killer,
     line_of,
     new_store,
     outcome,
@@ -187,14 +187,6 @@ def test_cut_otherwise_and_killed(tmp_path: Path, memory: str, batch_records: in
     shown = store.clusters("stream")
     members = [row for each in shown for row in store.members("stream", each.cluster, limit=N)]
     assert sorted(int(str(row.key)[1:]) for row in members) == sorted(set(range(N)) - set(gone))
-
-
-def killer(step: str, count: int) -> Callable[[str, int], None]:
-    def before(name: str, nth: int) -> None:
-        if (name, nth) == (step, count):
-            raise KilledError
-
-    return before
 
 
 def test_settings_survive_a_snapshot() -> None:

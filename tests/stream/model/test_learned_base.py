@@ -1,6 +1,5 @@
 """A stream goes on learning its base measure, and all comes out the same after a kill."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from tests.stream.scenario import (
     MODEL,
     NAME,
     KilledError,
+    killer,
     new_store,
     plan_for,
     records_file,
@@ -36,14 +36,6 @@ def told(store: SqlStore) -> list[object]:
     clusters = [(each.cluster, each.log_marginal) for each in store.clusters(NAME)]
     learned = [(each.number, each.base_measure) for each in store.publications(NAME)]
     return [store.learned_family(NAME), learned, clusters]
-
-
-def killer(step: str, count: int) -> Callable[[str, int], None]:
-    def before(name: str, n: int) -> None:
-        if (name, n) == (step, count):
-            raise KilledError
-
-    return before
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.stream.network import COMMUNITIES, SCHEMA, edges, edges_file, plan_for, record
-from tests.stream.scenario import NAME, KilledError, new_store, outcome, run, write_lines
+from tests.stream.scenario import NAME, KilledError, killer, new_store, outcome, run, write_lines
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.storage.commit.commit import ObservationBlock
 from weald.storage.settings import RetentionSettings
@@ -74,14 +74,10 @@ def test_cuts_and_kills_change_nothing(tmp_path: Path) -> None:
     expected = outcome(whole)
     for label, at in (("commit", 3), ("commit.done", 3), ("refine", 2), ("publish", 1)):
         store = new_store(tmp_path, f"killed-{label}")
-
-        def kill(name: str, count: int, label: str = label, at: int = at) -> None:
-            if (name, count) == (label.removesuffix(".done"), at + label.endswith(".done")):
-                raise KilledError
-
         plan = plan_for(path, snapshot_records=50)
+        step, count = label.removesuffix(".done"), at + label.endswith(".done")
         with pytest.raises(KilledError):
-            run(plan, store, kill)
+            run(plan, store, killer(step, count))
         run(plan, store)
         assert outcome(store) == expected
         assert told(store) == edges()
@@ -92,12 +88,8 @@ def test_replay_is_bit_for_bit(tmp_path: Path) -> None:
     # The one snapshot is of the beginning: all the rest is replayed.
     plan = plan_for(edges_file(tmp_path))
 
-    def kill(name: str, count: int) -> None:
-        if (name, count) == ("commit", 7):
-            raise KilledError
-
     with pytest.raises(KilledError):
-        run(plan, store, kill)
+        run(plan, store, killer("commit", 7))
     last = store.position(NAME).next_seq - 1
     settings = plan.refinement, plan.memory
     shard, snapshot = restored(store, store.spec(NAME), settings)
@@ -164,12 +156,8 @@ def test_a_window_holds_the_newest_edges(tmp_path: Path, memory: dict[str, float
     whole, store = new_store(tmp_path, "whole"), new_store(tmp_path)
     run(plan_for(path, settings, batch_records=1000), whole)
 
-    def kill(name: str, count: int) -> None:
-        if (name, count) == ("commit", 8):
-            raise KilledError
-
     with pytest.raises(KilledError):
-        run(plan_for(path, settings), store, kill)
+        run(plan_for(path, settings), store, killer("commit", 8))
     run(plan_for(path, settings), store)
     assert outcome(store) == outcome(whole)
     shard = usable(store, NAME, store.snapshots(NAME)[0].number)
@@ -224,12 +212,8 @@ def test_counts_fade_and_their_rate_is_learned(tmp_path: Path) -> None:
     whole, store = new_store(tmp_path, "whole"), new_store(tmp_path)
     run(plan(batch_records=1000), whole)
 
-    def kill(name: str, count: int) -> None:
-        if (name, count) == ("commit", 8):
-            raise KilledError
-
     with pytest.raises(KilledError):
-        run(plan(snapshot_records=50), store, kill)
+        run(plan(snapshot_records=50), store, killer("commit", 8))
     run(plan(snapshot_records=50), store)
     assert outcome(store) == outcome(whole)
     usable(store, NAME, store.snapshots(NAME)[0].number)

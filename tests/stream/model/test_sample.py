@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tests.stream.scenario import (
     KilledError,
     assert_exactly_once,
+    killer,
     line_of,
     new_store,
     outcome,
@@ -170,12 +171,8 @@ def test_cut_otherwise_and_killed(tmp_path: Path) -> None:
     run(planned(whole), store)
     again = planned(cut, batch_records=33, snapshot_records=130)
 
-    def killer(name: str, nth: int) -> None:
-        if (name, nth) == ("commit", 20):
-            raise KilledError
-
     with pytest.raises(KilledError):
-        run(again, new_store(cut), killer)
+        run(again, new_store(cut), killer("commit", 20))
     other = new_store(cut)
     run(again, other)
     assert outcome(other) == outcome(store)

@@ -1,7 +1,6 @@
 """Streams whose family sees the columns through what the first observations taught."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from tests.stream.scenario import (
     KilledError,
     Outcome,
     assert_exactly_once,
+    killer,
     new_store,
     outcome,
     plan_for,
@@ -64,14 +64,6 @@ def plan_of(
     lines = [json.dumps({"id": f"k{i}", "x": row}) for i, row in enumerate(values.tolist())]
     plan = plan_for(write_lines(folder / "records.jsonl", lines), **stream)  # type: ignore[arg-type]
     return replace(plan, schema=WIDE, features=features or FeatureSettings())
-
-
-def killer(step: str, count: int) -> Callable[[str, int], None]:
-    def before(name: str, nth: int) -> None:
-        if (name, nth) == (step, count):
-            raise KilledError
-
-    return before
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Records that repeat a key: observations of their own, or duplicates that are counted."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tests.stream.scenario import (
     NAME,
     KilledError,
     assert_exactly_once,
+    killer,
     line_of,
     new_store,
     outcome,
@@ -80,14 +80,6 @@ def test_records_without_a_key_are_never_duplicates(tmp_path: Path, policy: str)
     run(type(plan)(plan.stream, schema, plan.model, plan.refinement), store)
     assert store.ledger(NAME)[0].n_inserted == 200
     assert all(row.left_seq is None for row in store.observed(NAME, range(1, 201)))
-
-
-def killer(step: str, count: int) -> Callable[[str, int], None]:
-    def before(name: str, nth: int) -> None:
-        if (name, nth) == (step, count):
-            raise KilledError
-
-    return before
 
 
 def left(store: SqlStore) -> list[int | None]:

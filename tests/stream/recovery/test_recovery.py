@@ -13,6 +13,7 @@ from tests.stream.scenario import (
     KilledError,
     Outcome,
     assert_exactly_once,
+    killer,
     new_store,
     outcome,
     plan_for,
@@ -33,12 +34,8 @@ N = 450
 def killed(plan: StreamConfig, folder: Path, commits: int) -> SqlStore:
     """A store that was left when a later commit was about to begin."""
 
-    def before(step: str, nth: int) -> None:
-        if (step, nth) == ("commit", commits + 1):
-            raise KilledError
-
     with pytest.raises(KilledError):
-        run(plan, new_store(folder), before)
+        run(plan, new_store(folder), killer("commit", commits + 1))
     return new_store(folder)
 
 

@@ -13,6 +13,7 @@ from tests.stream.scenario import (
     KilledError,
     Outcome,
     assert_exactly_once,
+    killer,
     line_of,
     new_store,
     outcome,
@@ -226,13 +227,9 @@ def test_kept_results_do_not_bring_back_what_has_left(tmp_path: Path) -> None:
 
 
 def test_a_kill_while_a_label_is_kept_changes_nothing(tmp_path: Path, undisturbed: Outcome) -> None:
-    def killer(step: str, nth: int) -> None:
-        if (step, nth) == ("commit", 5):
-            raise KilledError
-
     plan = plan_over(tmp_path, snapshot_records=60)
     with pytest.raises(KilledError):
-        run(plan, new_store(tmp_path), killer)
+        run(plan, new_store(tmp_path), killer("commit", 5))
     store = new_store(tmp_path)
     snapshots.create(store, NAME, "while it was down", silent)
     run(plan, store)
