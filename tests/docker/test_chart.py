@@ -60,6 +60,11 @@ def helm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
+def validate(document: Json) -> None:
+    """Raise an error unless Kubernetes admits the document, and knows all that it has."""
+    kubernetes_validate.validate(document, KUBERNETES.rpartition(".")[0], strict=True)
+
+
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     file = tmp_path / "weald.toml"
@@ -111,14 +116,14 @@ def test_kubernetes_accepts_every_document(
 ) -> None:
     for document in render(**values):
         if document["kind"] not in OPERATORS:
-            kubernetes_validate.validate(document, KUBERNETES.rpartition(".")[0], strict=True)
+            validate(document)
 
 
 def test_the_schemas_do_refuse(render: Callable[..., list[Json]]) -> None:
     writer = one(render(), "StatefulSet")
     writer["spec"]["replica"] = 1
     with pytest.raises(kubernetes_validate.ValidationError, match="replica"):
-        kubernetes_validate.validate(writer, KUBERNETES.rpartition(".")[0], strict=True)
+        validate(writer)
 
 
 @pytest.mark.parametrize(

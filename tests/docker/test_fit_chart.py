@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # it has no types
-import kubernetes_validate  # type: ignore[import-untyped]  # it has no types
 import pytest
 import yaml
 from typer.main import get_command
 
 import weald
-from tests.docker.test_chart import KUBERNETES, chosen_by, helm
+from tests.docker.test_chart import chosen_by, helm, validate
 from tests.docker.test_compose import FOLDER, ROOT
 from tests.servers.kuberay import custom_resource
 from weald.cli.main import app
@@ -51,7 +50,7 @@ def job(documents: dict[str, Json]) -> Json:
     return documents["RayJob"]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def refusals() -> Callable[[Json], list[str]]:
     """What KubeRay would say of a document; what it does not know it would drop in silence."""
     file = custom_resource("rayjobs")
@@ -112,12 +111,12 @@ def test_kubernetes_accepts_the_pods(job: Json) -> None:
     for template in templates(job):
         pod = {"apiVersion": "v1", "kind": "Pod", "spec": template["spec"]}
         pod["metadata"] = {"name": "pod", **template["metadata"]}
-        kubernetes_validate.validate(pod, KUBERNETES.rpartition(".")[0], strict=True)
+        validate(pod)
 
 
 def test_nobody_else_reaches_a_cluster_without_tokens(documents: dict[str, Json]) -> None:
     policy = documents["NetworkPolicy"]
-    kubernetes_validate.validate(policy, KUBERNETES.rpartition(".")[0], strict=True)
+    validate(policy)
     chosen = policy["spec"]["podSelector"]["matchLabels"]
     for template in templates(documents["RayJob"]):
         assert chosen_by(chosen, template["metadata"]["labels"])
