@@ -2,15 +2,8 @@
 
 import pytest
 
+from tests.clock import Clock
 from weald.monitoring.health import ADVISORY, REQUIRED, Health
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def ready_health(clock: Clock) -> Health:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from tests.clock import Clock
 from tests.stream.scenario import CADENCE, NAME, Hook, new_store, plan_for, records_file
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.overdue import Overdue
@@ -15,8 +16,6 @@ from weald.stream.model.shard import Shard
 from weald.stream.record.record import Message
 from weald.stream.recovery.recovery import replay, restored
 from weald.stream.source.file_source import FileSource
-
-from .test_quiet import Clock
 
 FEW = 7
 N = 330

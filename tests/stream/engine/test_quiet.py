@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from tests.clock import Clock
 from tests.stream.scenario import CADENCE, NAME, Hook, new_store, plan_for, records_file
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.quiet import Quiet
@@ -17,16 +18,6 @@ from weald.stream.recovery.recovery import replay, restored
 from weald.stream.source.file_source import FileSource
 
 FEW = 12
-
-
-class Clock:
-    """Seconds that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_it_is_due_after_so_long_and_until_the_log_joint_rises_no_more() -> None:

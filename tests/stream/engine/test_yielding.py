@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from tests.clock import Clock
 from tests.stream.scenario import (
     CADENCE,
     NAME,
@@ -34,16 +35,6 @@ from weald.stream.source.file_source import FileSource
 
 N = 1030
 EVERY = CADENCE.every_records
-
-
-class Clock:
-    """Seconds that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def gaining(nats: float) -> Refinement:

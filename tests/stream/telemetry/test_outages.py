@@ -4,23 +4,14 @@ import logging
 
 import pytest
 
+from tests.clock import Clock
 from weald.stream.telemetry.outages import Outages
-
-
-class Clock:
-    """Moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
 def clock(caplog: pytest.LogCaptureFixture) -> Clock:
     caplog.set_level(logging.INFO)
-    return Clock()
+    return Clock(1_000.0)
 
 
 def test_an_outage_is_told_at_its_ends_and_once_a_minute(
