@@ -126,16 +126,15 @@ def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
     clusters = [each for each in subject.largest if sizes[each] > 0.0]
     # What was born since the newest publication is in no group yet.
     group = {each: subject.groups[each] for each in clusters if each in subject.groups}
+    inside: dict[int, list[int]] = {}
+    for each, of in group.items():
+        inside.setdefault(of, []).append(each)
     parts = [
         _part(looked, (subject.clusters[at], each), sizes, [each], subject.descriptions)
         for each in clusters
     ]
     own = np.array([group.get(each, -1) for each in subject.clusters[at].tolist()])
-    groups = [
-        _part(looked, (own, each), sizes, [c for c in clusters if group.get(c) == each], {})
-        for each in sorted(set(group.values()))
-    ]
-    parts = [replace(each, group=group.get(each.id)) for each in parts]
+    groups = [_part(looked, (own, each), sizes, inside[each], {}) for each in sorted(inside)]
     there = np.isin(subject.clusters, clusters)
     return Exploration(
         plane=plane_of(subject.values, subject.clusters, subject.names),
@@ -144,9 +143,12 @@ def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
         density=subject.log_density,
         columns=columns,
         texts=subject.texts,
-        parts=[_as_published(each, subject, [each.id]) for each in parts],
+        parts=[
+            replace(_as_published(each, subject, [each.id]), group=group.get(each.id))
+            for each in parts
+        ],
         groups=[
-            _as_published(each, subject, [part.id for part in parts if part.group == each.id])
+            _as_published(each, subject, inside[each.id])
             for each in sorted(groups, key=lambda each: -each.size)
         ],
         n_all=n,
