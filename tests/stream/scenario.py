@@ -18,8 +18,10 @@ from weald.storage.sql.migrate import upgrade
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.sinks import Sinks
-from weald.stream.model.model import StreamConfig
+from weald.stream.model.mixture_shard import MixtureShard
+from weald.stream.model.model import StreamConfig, new_shard
 from weald.stream.record.record import Reason
+from weald.stream.recovery.recovery import first_difference, replay, restored
 from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
 from weald.stream.source.file_source import FileSource
 from weald.stream.telemetry.telemetry import Telemetry
@@ -174,3 +176,29 @@ def assert_exactly_once(store: SqlStore, n: int, stream: str = NAME) -> None:
     live = [row for row in found.rows if row[5] is None]
     sizes = {row[0]: row[1] for row in live}
     assert sizes == {cluster: found.clusters.count(cluster) for cluster in set(found.clusters)}
+
+
+def shard_of(engine: Engine) -> MixtureShard:
+    """The model of an engine that has one."""
+    writer = engine._ownership.writer
+    assert writer is not None
+    assert isinstance(writer.shard, MixtureShard)
+    return writer.shard
+
+
+def assert_replayed(
+    store: SqlStore, live: MixtureShard, cadence: RefinementSettings = CADENCE
+) -> None:
+    """A replay comes to the live model, from the beginning and from the newest snapshot."""
+    spec, settings = store.spec(NAME), (cadence, live.forgetting.settings)
+    newest, _ = restored(store, spec, settings)
+    for again in (newest, new_shard(spec, *settings)):
+        replay(store, NAME, again, live.seq, lambda _: None)
+        assert first_difference(store, NAME, again) is None
+        there, here = live.state(), again.state()
+        assert there.keys() == here.keys()
+        for name, array in there.items():
+            np.testing.assert_array_equal(here[name], array, err_msg=name)
+    block = store.observations(NAME, 0, live.seq)
+    assert block is not None
+    assert np.array_equal(block.cluster, live.clusters)

@@ -5,16 +5,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from tests.clock import Clock
-from tests.stream.scenario import CADENCE, NAME, Hook, new_store, plan_for, records_file
+from tests.stream.scenario import (
+    CADENCE,
+    NAME,
+    Hook,
+    assert_replayed,
+    new_store,
+    plan_for,
+    records_file,
+    shard_of,
+)
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.overdue import Overdue
-from weald.stream.model.model import new_shard
-from weald.stream.model.shard import Shard
 from weald.stream.record.record import Message
-from weald.stream.recovery.recovery import replay, restored
 from weald.stream.source.file_source import FileSource
 
 FEW = 7
@@ -88,22 +93,7 @@ def test_what_waits_is_shown_and_replayed(tmp_path: Path) -> None:
     engine, told = run(tmp_path)
     every = CADENCE.publish_every_records
     assert len([seq for seq in told if seq % every]) > 2 * N // every
-    writer = engine._ownership.writer
-    assert writer is not None
-    live, spec = writer.shard, writer.spec
-    assert isinstance(live, Shard)
-    assert spec is not None
-    store = new_store(tmp_path)
-    settings = CADENCE, live.forgetting.settings
-    newest, _ = restored(store, spec, settings)
-    for again in (newest, new_shard(spec, *settings)):
-        replay(store, NAME, again, live.seq, lambda _: None)
-        assert again.publication == live.publication
-        assert again.clusters.tolist() == live.clusters.tolist()
-        assert again.chain.labels.tolist() == live.chain.labels.tolist()
-    block = store.observations(NAME, 0, live.seq)
-    assert block is not None
-    assert np.array_equal(block.cluster, live.clusters)
+    assert_replayed(new_store(tmp_path), shard_of(engine))
 
 
 def test_a_backlog_is_published_by_count_alone(tmp_path: Path) -> None:

@@ -4,17 +4,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
 
 from tests.clock import Clock
-from tests.stream.scenario import CADENCE, NAME, Hook, new_store, plan_for, records_file
+from tests.stream.scenario import (
+    CADENCE,
+    NAME,
+    Hook,
+    assert_replayed,
+    new_store,
+    plan_for,
+    records_file,
+    shard_of,
+)
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.quiet import Quiet
-from weald.stream.model.model import new_shard
-from weald.stream.model.shard import Shard
 from weald.stream.record.record import Message, TopicPartition
-from weald.stream.recovery.recovery import replay, restored
 from weald.stream.source.file_source import FileSource
 
 FEW = 12
@@ -102,19 +107,6 @@ def test_what_refinement_finds_in_the_silence_is_shown_and_replayed(tmp_path: Pa
     engine.run()
     told = store.publications(NAME)
     assert [row.seq for row in told[-FEW:]] == [n] * FEW
-    writer = engine._ownership.writer
-    assert writer is not None
-    live = writer.shard
-    assert isinstance(live, Shard)
-    # From the beginning, and from the newest snapshot, which is of some moment in between.
-    spec = writer.spec
-    assert spec is not None
-    newest, _ = restored(store, spec, (plan.refinement, plan.memory))
-    for again in (newest, new_shard(spec, plan.refinement, plan.memory)):
-        replay(store, NAME, again, n, lambda _: None)
-        assert again.publication == live.publication == told[-1].number
-        assert again.clusters.tolist() == live.clusters.tolist()
-        assert again.chain.labels.tolist() == live.chain.labels.tolist()
-    block = store.observations(NAME, 0, n)
-    assert block is not None
-    assert np.array_equal(block.cluster, live.clusters)
+    live = shard_of(engine)
+    assert (live.seq, live.publication) == (n, told[-1].number)
+    assert_replayed(store, live, cadence)

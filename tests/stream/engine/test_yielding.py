@@ -16,20 +16,20 @@ from tests.stream.scenario import (
     Hook,
     KilledError,
     assert_exactly_once,
+    assert_replayed,
     killer,
     new_store,
     outcome,
     plan_for,
     records_file,
     run,
+    shard_of,
 )
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.yielding import LEAST_SHARE, Yielding
-from weald.stream.model.model import StreamConfig, new_shard
-from weald.stream.model.shard import Shard
-from weald.stream.recovery.recovery import first_difference, replay, restored
+from weald.stream.model.model import StreamConfig
 from weald.stream.recovery.snapshots import revert_dropping
 from weald.stream.source.file_source import FileSource
 
@@ -140,26 +140,6 @@ def yielding_plan(tmp_path: Path) -> StreamConfig:
     path = tmp_path / "records.jsonl"
     plan = plan_for(path if path.exists() else records_file(tmp_path, N), snapshot_records=400)
     return replace(plan, refinement=msgspec.structs.replace(CADENCE, pace="yielding"))
-
-
-def shard_of(engine: Engine) -> Shard:
-    writer = engine._ownership.writer
-    assert writer is not None
-    assert isinstance(writer.shard, Shard)
-    return writer.shard
-
-
-def assert_replayed(store: SqlStore, live: Shard) -> None:
-    """From the beginning, and from every snapshot."""
-    spec = store.spec(NAME)
-    newest, _ = restored(store, spec, (CADENCE, live.forgetting.settings))
-    for again in (newest, new_shard(spec, CADENCE, live.forgetting.settings)):
-        replay(store, NAME, again, live.seq, lambda _: None)
-        assert first_difference(store, NAME, again) is None
-        there, here = live.state(), again.state()
-        assert there.keys() == here.keys()
-        for name, array in there.items():
-            np.testing.assert_array_equal(here[name], array, err_msg=name)
 
 
 def test_a_backlog_is_published_by_count_and_then_refined(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from tests.stream.scenario import (
     plan_for,
     records_file,
     run,
+    shard_of,
     values_of,
     write_lines,
 )
@@ -29,7 +30,6 @@ from weald.storage.queries.base import AsOf
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
 from weald.stream.model.compacted_atoms import Archive
-from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import StreamConfig, free_shard
 from weald.stream.settings import MemorySettings
 from weald.treecore.errors import ParameterError
@@ -63,10 +63,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[SqlStore, Engine]:
 def test_within_the_budget_everything_is_there(whole: tuple[SqlStore, Engine]) -> None:
     store, engine = whole
     assert_exactly_once(store, N)
-    writer = engine._ownership.writer
-    assert writer is not None
-    shard = writer.shard
-    assert isinstance(shard, MixtureShard)
+    shard = shard_of(engine)
     assert shard.chain.n_atoms <= BUDGET
     assert shard.chain.n_observations == shard.atom_table.n_observations == N
     assert chain_faults(shard.chain) == 0
@@ -87,10 +84,7 @@ def test_within_the_budget_everything_is_there(whole: tuple[SqlStore, Engine]) -
 def test_members_are_in_sql(whole: tuple[SqlStore, Engine]) -> None:
     """Each bundle's observations have the cluster and the number that memory knows it by."""
     store, engine = whole
-    writer = engine._ownership.writer
-    assert writer is not None
-    assert writer.shard is not None
-    atom_table = writer.shard.atom_table
+    atom_table = shard_of(engine).atom_table
     values = values_of(N)
     seen: list[int] = atom_table.seq[atom_table.present][
         atom_table.seq[atom_table.present] > 0
@@ -151,10 +145,7 @@ def test_what_looks_torn_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     store = new_store(tmp_path)
     engine = run(bounded(tmp_path, batch_records=130, snapshot_records=10_000), store)
     assert_exactly_once(store, N)
-    writer = engine._ownership.writer
-    assert writer is not None
-    shard = writer.shard
-    assert isinstance(shard, MixtureShard)
+    shard = shard_of(engine)
     assert chain_faults(shard.chain) == 0
     # Expansions took bundles' numbers away that compactions gave.
     bundles = -shard.atom_table.seq[shard.atom_table.seq < 0]

@@ -22,6 +22,7 @@ from tests.stream.scenario import (
     outcome,
     plan_for,
     run,
+    shard_of,
     values_of,
     write_lines,
 )
@@ -35,7 +36,6 @@ from weald.storage.errors import SchemaMismatch, SnapshotCorrupt, StreamConflict
 from weald.storage.sql import migrate
 from weald.storage.sql.revision import HEAD
 from weald.storage.writing.store import SqlStore
-from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import StreamConfig
 from weald.stream.settings import FieldSettings, MemorySettings, SchemaSettings
 from weald.treecore.errors import ParameterError
@@ -163,10 +163,7 @@ def test_bundles_are_expanded_into_what_the_family_sees(
         return replace(plan, memory=MemorySettings(leaf_budget=400))
 
     store = new_store(tmp_path)
-    writer = run(bounded(tmp_path), store)._ownership.writer
-    assert writer is not None
-    shard = writer.shard
-    assert isinstance(shard, MixtureShard)
+    shard = shard_of(run(bounded(tmp_path), store))
     assert chain_faults(shard.chain) == 0
     bundles = -shard.atom_table.seq[shard.atom_table.seq < 0]
     assert 0 < len(bundles) < shard.bounding.next_bundle - 1
