@@ -106,9 +106,10 @@ def plan_for(path: Path | None, *, batch_records: int = 64, **stream: object) ->
     return StreamConfig(msgspec.structs.replace(settings, **stream), SCHEMA, MODEL, CADENCE)
 
 
-def new_store(folder: Path, name: str = "weald") -> SqlStore:
+def new_store(folder: Path, name: str = "weald", *, snapshots_kept: int = 3) -> SqlStore:
     """A store over a fresh SQLite file, or the same one again."""
-    settings = StorageSettings(url=f"sqlite:///{folder / name}.db", busy_timeout_seconds=0.2)
+    url = f"sqlite:///{folder / name}.db"
+    settings = StorageSettings(url=url, busy_timeout_seconds=0.2, snapshots_kept=snapshots_kept)
     upgrade(settings)
     return SqlStore(settings)
 
@@ -163,6 +164,12 @@ def outcome(store: SqlStore, stream: str = NAME) -> Outcome:
         for row in store.lineage(stream)
     ]
     return Outcome(keys, clusters, rows, publications, lineage)
+
+
+def left(store: SqlStore) -> list[int | None]:
+    """After which observation each one left the model, if it did."""
+    numbers = range(1, store.position(NAME).next_seq)
+    return [row.left_seq for row in store.observed(NAME, numbers)]
 
 
 def assert_exactly_once(store: SqlStore, n: int, stream: str = NAME) -> None:

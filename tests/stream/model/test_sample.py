@@ -12,6 +12,7 @@ from tests.stream.scenario import (
     KilledError,
     assert_exactly_once,
     killer,
+    left,
     line_of,
     new_store,
     outcome,
@@ -182,13 +183,8 @@ def test_cut_otherwise_and_killed(tmp_path: Path) -> None:
     assert_exactly_once(store, N)
 
 
-def left(store: SqlStore) -> list[int | None]:
-    return [row.left_seq for row in store.observed(NAME, range(1, N + 1))]
-
-
 def with_snapshots(folder: Path) -> tuple[StreamConfig, SqlStore]:
-    store = new_store(folder)
-    store._settings = type(store._settings)(url=store._settings.url, snapshots_kept=100)
+    store = new_store(folder, snapshots_kept=100)
     plan = planned(folder, snapshot_records=100)
     run(plan, store)
     return plan, store

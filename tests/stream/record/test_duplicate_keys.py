@@ -13,6 +13,7 @@ from tests.stream.scenario import (
     KilledError,
     assert_exactly_once,
     killer,
+    left,
     line_of,
     new_store,
     outcome,
@@ -21,7 +22,6 @@ from tests.stream.scenario import (
     values_of,
     write_lines,
 )
-from weald.storage.writing.store import SqlStore
 from weald.stream.model.forgetting import REPLACED_RECORDS, Forgetting
 from weald.stream.settings import MemorySettings
 from weald.stream.warm_up.stored_family import family_of
@@ -80,10 +80,6 @@ def test_records_without_a_key_are_never_duplicates(tmp_path: Path, policy: str)
     run(type(plan)(plan.stream, schema, plan.model, plan.refinement), store)
     assert store.ledger(NAME)[0].n_inserted == 200
     assert all(row.left_seq is None for row in store.observed(NAME, range(1, 201)))
-
-
-def left(store: SqlStore) -> list[int | None]:
-    return [row.left_seq for row in store.observed(NAME, range(1, N + N_REPEATED + 1))]
 
 
 def test_an_update_replaces_the_observation_before(tmp_path: Path, repeating: Path) -> None:

@@ -55,8 +55,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 @pytest.fixture
 def whole(tmp_path: Path) -> SqlStore:
     """A stream that was run to its end, with every snapshot that it made."""
-    store = new_store(tmp_path)
-    store._settings = type(store._settings)(url=store._settings.url, snapshots_kept=100)
+    store = new_store(tmp_path, snapshots_kept=100)
     run(plan_over(tmp_path), store)
     return store
 
@@ -164,8 +163,7 @@ def test_a_snapshot_of_before_kept_results_is_not_kept(
     tmp_path: Path, whole: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     early, _ = two_of(whole)
-    other, made = new_store(tmp_path), []
-    other._settings = whole._settings
+    other, made = new_store(tmp_path, snapshots_kept=100), []
 
     def keep() -> None:
         made.append(snapshots.revert_keeping(other, NAME, early.number, CADENCE, silent))

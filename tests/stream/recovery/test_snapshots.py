@@ -14,6 +14,7 @@ from tests.stream.scenario import (
     Outcome,
     assert_exactly_once,
     killer,
+    left,
     line_of,
     new_store,
     outcome,
@@ -56,8 +57,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 @pytest.fixture
 def whole(tmp_path: Path) -> SqlStore:
     """A stream that was run to its end, with every snapshot that it made."""
-    store = new_store(tmp_path)
-    store._settings = type(store._settings)(url=store._settings.url, snapshots_kept=100)
+    store = new_store(tmp_path, snapshots_kept=100)
     run(plan_over(tmp_path, snapshot_records=100), store)
     return store
 
@@ -185,14 +185,9 @@ def forgetful(folder: Path) -> tuple[StreamConfig, SqlStore]:
     path = write_lines(folder / "records.jsonl", lines)
     plan = plan_for(path, snapshot_records=70, duplicate_keys="update")
     plan = replace(plan, memory=MemorySettings(window_records=180))
-    store = new_store(folder)
-    store._settings = type(store._settings)(url=store._settings.url, snapshots_kept=100)
+    store = new_store(folder, snapshots_kept=100)
     run(plan, store)
     return plan, store
-
-
-def left(store: SqlStore) -> list[int | None]:
-    return [row.left_seq for row in store.observed(NAME, range(1, N + 1))]
 
 
 def test_what_was_forgotten_or_replaced_comes_back_with_the_snapshot(tmp_path: Path) -> None:
