@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -18,17 +19,17 @@ from tests.stream.scenario import (
     values_of,
 )
 from weald.answers.stored_stream import StoredStream
-from weald.mcmc.settings import ModelSettings
 from weald.storage.errors import StreamConflict
 from weald.storage.writing.store import SqlStore
 from weald.stream.model.mixture_shard import MixtureShard
-from weald.stream.model.model import StreamConfig, new_shard, spec_on_record
+from weald.stream.model.model import new_shard, spec_on_record
 from weald.stream.recovery import snapshots
 from weald.stream.recovery.recovery import replay, usable
 from weald.stream.warm_up.stored_family import family_of
 from weald.treecore.family.totals import log_marginals
 
 N = 700
+GIVEN = msgspec.structs.replace(MODEL, params={"nu": 8.0})
 
 
 def told(store: SqlStore) -> list[object]:
@@ -54,7 +55,7 @@ def test_publications_and_status_carry_it(undisturbed: SqlStore) -> None:
     spec, learned = undisturbed.spec(NAME), undisturbed.learned_family(NAME)
     assert spec.hyperprior is not None
     assert learned["psi"] != spec.family_params["psi"]
-    assert undisturbed.learned_family(NAME).keys() >= spec.family_params.keys()
+    assert learned.keys() >= spec.family_params.keys()
     found = [each.base_measure for each in undisturbed.publications(NAME)]
     assert len({each["base_spread"] for each in found}) == len(found) > 2
     # Clusters of spread one.
@@ -85,13 +86,12 @@ def test_it_is_the_same_after_a_kill(
 
 def test_a_snapshot_carries_it(tmp_path: Path, path: Path, undisturbed: SqlStore) -> None:
     """Whether it is replayed from the first record or loaded, and after going back to it."""
-    store = new_store(tmp_path)
-    run(plan_for(path), store)
+    plan, store = plan_for(path), new_store(tmp_path)
+    run(plan, store)
     number = snapshots.create(store, NAME, "mine", lambda _: None)
     snapshots.verify(store, NAME, number)
     newest = store.snapshot(NAME, number)
     assert newest is not None
-    plan = plan_for(path)
     replayed = new_shard(store.spec(NAME), plan.refinement, plan.memory)
     replay(store, NAME, replayed, N, lambda _: None)
     loaded = usable(store, NAME, number)
@@ -102,8 +102,7 @@ def test_a_snapshot_carries_it(tmp_path: Path, path: Path, undisturbed: SqlStore
 
 
 def test_what_a_person_gives_stays(tmp_path: Path, path: Path) -> None:
-    given = ModelSettings(params={"nu": 8.0}, seed=7, warmup_records=60)
-    plan, store = replace(plan_for(path), model=given), new_store(tmp_path)
+    plan, store = replace(plan_for(path), model=GIVEN), new_store(tmp_path)
     run(plan, store)
     assert store.spec(NAME).hyperprior is None
     assert store.learned_family(NAME) == {}
@@ -115,18 +114,15 @@ def test_what_a_person_gives_stays(tmp_path: Path, path: Path) -> None:
 
 
 def test_what_is_learned_is_not_fixed_later(undisturbed: SqlStore, path: Path) -> None:
-    given = ModelSettings(params={"nu": 8.0}, seed=7, warmup_records=60)
-    plan: StreamConfig = replace(plan_for(path), model=given)
+    plan = replace(plan_for(path), model=GIVEN)
     with pytest.raises(StreamConflict, match="learns its base measure"):
         spec_on_record(plan, undisturbed.spec(NAME))
 
 
-def test_a_stream_that_began_without_goes_on_without(tmp_path: Path, path: Path) -> None:
+def test_a_stream_that_began_without_goes_on_without(undisturbed: SqlStore, path: Path) -> None:
     """As one of an earlier version: its replay would not be the same otherwise."""
-    store = new_store(tmp_path)
-    run(plan_for(path), store)
     plan = plan_for(path)
-    earlier = replace(store.spec(NAME), hyperprior=None)
+    earlier = replace(undisturbed.spec(NAME), hyperprior=None)
     shard = new_shard(earlier, plan.refinement, plan.memory)
     done = shard.apply(values_of(200), 0.0)
     assert isinstance(shard, MixtureShard)
