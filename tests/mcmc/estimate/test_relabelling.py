@@ -23,7 +23,7 @@ N = 6
 Labels = NDArray[np.int64]
 
 
-def most_probable(labels: Labels, log_joint: Callable[[Labels], float]) -> Labels:
+def most_probable(labels: Labels, at: Callable[[Labels], Position]) -> Labels:
     """For each row the block that makes the partition most probable, the others staying."""
     found = labels.copy()
     for i in range(len(labels)):
@@ -31,25 +31,26 @@ def most_probable(labels: Labels, log_joint: Callable[[Labels], float]) -> Label
         for c in range(labels.max() + 1):
             other = labels.copy()
             other[i] = c
-            joints.append(log_joint(canonical_labels(other)))
+            joints.append(at(canonical_labels(other)).log_joint())
         found[i] = int(np.argmax(joints))
     return found
 
 
-@pytest.mark.parametrize("prior_name", ["dp", "mfm"])
-def test_against_every_move_of_one_row(prior_name: str, rng: Generator) -> None:
+def posed(prior_name: str) -> Callable[[Labels], Position]:
+    """A partition of the rows, for its labels."""
     family, atoms = pose("gauss1", np.arange(N))
     prior = build_prior(prior_name, {})
+    return lambda labels: Position(family, atoms, labels, prior, NotImplemented)
 
-    def log_joint(labels: Labels) -> float:
-        return Position(family, atoms, labels, prior, NotImplemented).log_joint()
 
-    moved = 0
+@pytest.mark.parametrize("prior_name", ["dp", "mfm"])
+def test_against_every_move_of_one_row(prior_name: str, rng: Generator) -> None:
+    at, moved = posed(prior_name), 0
     for _ in range(30):
         labels = canonical_labels(rng.integers(0, 4, size=N))
-        expected = most_probable(labels, log_joint)
+        expected = most_probable(labels, at)
         moved += (expected != labels).sum()
-        position = Position(family, atoms, labels, prior, NotImplemented)
+        position = at(labels)
         assert (relabelled(position.flat(), position.model) == canonical_labels(expected)).all()
         flat = position.flat()
         assert describe(partition_faults(position.model, flat.atoms, flat.partition)) == []
@@ -58,20 +59,16 @@ def test_against_every_move_of_one_row(prior_name: str, rng: Generator) -> None:
 
 
 def test_only_what_draws_dispute_is_relabelled(rng: Generator) -> None:
-    family, atoms = pose("gauss1", np.arange(N))
-    prior = build_prior("dp", {})
-
-    def log_joint(labels: Labels) -> float:
-        return Position(family, atoms, labels, prior, NotImplemented).log_joint()
-
-    moved = 0
+    at, moved = posed("dp"), 0
     for _ in range(20):
         draws = np.stack([canonical_labels(rng.integers(0, 2, size=N)) for _ in range(3)])
-        model = Position(family, atoms, draws[0], prior, NotImplemented).model
+        first = at(draws[0])
         asked = disputed(draws)
-        for draw, found in zip(draws, relabelled_draws(draws, atoms, model), strict=True):
+        for draw, found in zip(
+            draws, relabelled_draws(draws, first.atoms, first.model), strict=True
+        ):
             expected = draw.copy()
-            expected[asked] = most_probable(draw, log_joint)[asked]
+            expected[asked] = most_probable(draw, at)[asked]
             assert (found == canonical_labels(expected)).all()
             moved += (expected != draw).sum()
     assert moved > 0
