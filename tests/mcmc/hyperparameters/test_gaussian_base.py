@@ -1,5 +1,7 @@
 """The gaussian base measure, learned beside the partition."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from numpy.random import PCG64, Generator
@@ -55,6 +57,7 @@ def about(family: NormalInverseWishart) -> list[float]:
     return [float(family.mean[0]), np.log(family.kappa), np.log(freedom), np.log(psi / freedom)]
 
 
+@cache
 def expected_by_quadrature() -> NDArray[np.float64]:
     """Blocks, two pairs, and means of :func:`about`, over partitions and a grid of the rest."""
     variance = float(gaussian_base(VALUES).precision[0, 0] ** -1)
