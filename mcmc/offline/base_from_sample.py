@@ -6,7 +6,7 @@ the sample sets. (A rule of thumb from the sample's covariance makes dozens of c
 kinds.)
 """
 
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import PCG64, Generator
@@ -20,12 +20,10 @@ from weald.treecore.guide.guide import Guide
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PartitionPrior
 
-from .resolution import within_resolution
+from .resolution import resolution_of, within_resolution
 from .start import atoms_of
 
-__all__ = ["base_from_sample"]
-
-F = TypeVar("F", bound=Family)
+__all__ = ["Learned", "base_from_sample"]
 
 # Rows that are looked at, evenly chosen, and the fewest that say anything.
 _MOST_ROWS = 1000
@@ -39,18 +37,33 @@ _RESTS = 40
 _SEED = 0
 
 
-def base_from_sample(
-    family: F, prior: PartitionPrior, values: NDArray[np.float64]
-) -> tuple[F, Hyperprior | None]:
-    """The family with the base measure that a sample (n, d) supports, and what learns it further.
+class Learned(NamedTuple):
+    """The family with the base measure that a sample supports, and how it is learned on.
 
-    The family itself, and None, where it has nothing to learn by default, or the sample is too
-    small.
+    Attributes
+    ----------
+    family : NamedTuple
+    learner : NamedTuple or None
+    resolution : ndarray of float64, shape (d,), or None
+        Steps to which values are known. A width that is learned may become any, so what it is
+        learned from is moved within them.
+    """
+
+    family: Any
+    learner: Hyperprior | None = None
+    resolution: NDArray[np.float64] | None = None
+
+
+def base_from_sample(family: Family, prior: PartitionPrior, values: NDArray[np.float64]) -> Learned:
+    """What a sample (n, d) says of the base measure.
+
+    The family as it is where it has nothing to learn by default, or the sample is too small.
     """
     rows = np.linspace(0, len(values) - 1, min(len(values), _MOST_ROWS)).astype(np.int64)
     if not learns_by_default(family) or np.unique(rows).size < _FEWEST_ROWS:
-        return family, None
-    values = within_resolution(values[np.unique(rows)])
+        return Learned(family)
+    values = values[np.unique(rows)]
+    resolution, values = resolution_of(values), within_resolution(values)
     rng = Generator(PCG64(_SEED))
     learner: Any = learner_of(family, values)
     position = Position(
@@ -70,7 +83,7 @@ def base_from_sample(
             kernel.sweep(rng, position)
         if 2 * sweep >= _SWEEPS:
             learned.append(position.family)
-    return learner.middle(learned), learner
+    return Learned(learner.middle(learned), learner, resolution)
 
 
 def _no_guide(_: Model) -> Guide:

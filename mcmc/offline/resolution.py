@@ -4,32 +4,57 @@ A density that may become narrower than the grid that values lie on, or than the
 cluster's rows lie in, grows without bound and nothing else counts: flags would be clusters of their
 own, and columns that depend on each other inside clusters would decide everything. So each value
 is moved within half a step of its column's grid, if it has one, and at least within a thousandth of
-the column's spread. The moves are a function of row and column alone.
+the column's spread. The moves of a fit are a function of row and column alone, those of a stream of
+its seed, the observation's number and the column.
 """
 
 import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.sharded.counter import row_key, uniforms
 from weald.treecore.family.gaussian.robust_spread import spread_of
 
-__all__ = ["within_resolution"]
+__all__ = ["moved", "resolution_of", "within_resolution"]
 
 _LEAST = 1e-3
 # A column lies on a grid if so large a share of its values has been there before.
 _TIES = 0.5
 _SEED = 0x5EED
+# Of the random numbers that a stream's seed gives by counter, those of moves.
+_STAGE = 0x5EED
 
 
-def within_resolution(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The observations (n, d), each value moved within half of what it is known to."""
-    n, d = values.shape
-    step = np.zeros(d)
-    for c in range(d):
+def resolution_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The step (d) to which values of each column are known, by observations (n, d)."""
+    step = np.zeros(values.shape[1])
+    for c in range(step.size):
         seen = values[np.isfinite(values[:, c]), c]
         step[c] = _LEAST * spread_of(seen[:, None])[0] if seen.size else 0.0
         distinct = np.unique(seen)
         if 1 < distinct.size <= (1.0 - _TIES) * seen.size:
             step[c] = max(step[c], float(np.diff(distinct).min()))
-    moves = Generator(PCG64(_SEED)).random((n, d)) - 0.5
-    return np.asarray(values + step * moves)
+    return step
+
+
+def within_resolution(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The observations (n, d), each value moved within half of what it is known to."""
+    moves = Generator(PCG64(_SEED)).random(values.shape) - 0.5
+    return np.asarray(values + resolution_of(values) * moves)
+
+
+def moved(
+    values: NDArray[np.float64],
+    resolution: NDArray[np.float64],
+    seqs: NDArray[np.int64],
+    seed: int,
+) -> NDArray[np.float64]:
+    """Observations (n, d) of these numbers (n) in a stream, moved within half a step (d).
+
+    The same observation of the same stream is moved alike, in whatever batch it comes.
+    """
+    found, at = values.copy(), np.empty(len(values))
+    for column in np.flatnonzero(resolution):
+        uniforms(row_key(seed, int(column), _STAGE), seqs, at)
+        found[:, column] += resolution[column] * (at - 0.5)
+    return found

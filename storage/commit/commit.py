@@ -77,9 +77,9 @@ class StreamSpec:
     transformation, seen_as
         Through which the family sees the observations' values, as bytes, and the words for it;
         None where it sees them as they are.
-    hyperprior
-        Under which the family's hyperparameters are learned on, as JSON-able values; None where
-        they stay as they are here.
+    hyperprior, resolution
+        Under which the family's hyperparameters are learned on, as JSON-able values, and steps to
+        which the values that it sees are known; None where they stay as they are here.
     """
 
     name: str
@@ -92,6 +92,7 @@ class StreamSpec:
     transformation: bytes | None = None
     seen_as: str | None = None
     hyperprior: dict[str, Any] | None = None
+    resolution: list[float] | None = None
 
 
 _NO_MARK = LogMark()

@@ -61,6 +61,7 @@ def spec_of(row: Any) -> StreamSpec:
         transformation=row.transformation,
         seen_as=row.seen_as,
         hyperprior=row.hyperprior,
+        resolution=row.resolution,
     )
 
 

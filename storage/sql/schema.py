@@ -88,8 +88,9 @@ streams = Table(
     # Through which the family sees the observations' values, and the words for it.
     Column("transformation", LargeBinary),
     Column("seen_as", Text),
-    # Under which the family's hyperparameters are learned on.
+    # Under which the family's hyperparameters are learned on, and steps to which values are known.
     Column("hyperprior", JSON(none_as_null=True)),
+    Column("resolution", JSON(none_as_null=True)),
 )
 
 offsets = Table(

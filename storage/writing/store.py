@@ -199,6 +199,7 @@ def _row_of(spec: StreamSpec) -> dict[str, Any]:
         "transformation": spec.transformation,
         "seen_as": spec.seen_as,
         "hyperprior": spec.hyperprior,
+        "resolution": spec.resolution,
         "created_at": time.time(),
         "owner": "",
         "generation": 0,
@@ -210,6 +211,6 @@ def _row_of(spec: StreamSpec) -> dict[str, Any]:
 
 def _plain(spec: StreamSpec) -> StreamSpec:
     """Return the spec as JSON would give it back: tuples as lists, keys as text."""
-    names = ("family_params", "prior_params", "schema", "hyperprior")
+    names = ("family_params", "prior_params", "schema", "hyperprior", "resolution")
     parts = {name: getattr(spec, name) for name in names}
     return replace(spec, **json.loads(json.dumps(parts)))

@@ -15,7 +15,7 @@ from .compacted_atoms import Archive
 __all__ = ["Bounding"]
 
 Ids = NDArray[np.int64]
-Seen = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Seen = Callable[[NDArray[np.float64], Ids], NDArray[np.float64]]
 
 # A compaction leaves this share of the budget, so that it happens once in so many arrivals.
 _LEFT = 0.75
@@ -90,7 +90,7 @@ class Bounding:
     ) -> tuple[list[Unbundled], Ids]:
         """Put back the observations of torn atoms, the smallest first, as far as there is room.
 
-        ``seen`` are they (n, d) as the family sees them (n, q).
+        ``seen`` are they (n, d), by their numbers (n), as the family sees them (n, q).
         Returns the bundles that ended, and the ids of the atoms that they and theirs have.
         """
         torn = chain.torn()
@@ -108,7 +108,7 @@ class Bounding:
             room -= size
             seqs, values, times = found
             cluster = int(atom_table.cluster[atom])
-            ids = chain.expand(atom, seen(values))
+            ids = chain.expand(atom, seen(values, seqs))
             atom_table.leave(np.array([atom]))
             atom_table.enter(ids, seqs, times, np.full(size, cluster))
             ended.append(Unbundled(bundle))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.leases.leases import Budget
 from weald.mcmc.leases.outstanding import Lent
+from weald.mcmc.offline.resolution import moved
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.storage.commit.commit import Certainty, Departure
 from weald.stream.publication.judgement import warnings_of
@@ -113,7 +114,7 @@ class MixtureShard(Shard):
         seqs = self.seq + 1 + np.arange(len(values))
         if self.archive is not None and self.forgetting.settings.bundle_budget is not None:
             self.archive.arrived(self.seq + 1, values, times)
-        values = self._seen(values)
+        values = self._seen(values, seqs)
         if self.forgetting.settings.samples and self.sample.selects:
             applied.clusters.append(self._select(seqs, values, times, applied, now))
         else:
@@ -149,9 +150,13 @@ class MixtureShard(Shard):
         self.table.add(clusters, self.chain.atom_rows(atoms), self.publication)
         return clusters
 
-    def _seen(self, values: Values) -> Values:
-        """Observations (n, d) as the family sees them (n, q)."""
-        return values if self.transformation is None else self.transformation.seen(values)
+    def _seen(self, values: Values, seqs: Ids) -> Values:
+        """Observations (n, d) of these numbers (n) as the family sees them (n, q)."""
+        if self.transformation is not None:
+            values = self.transformation.seen(values)
+        if self.resolution is not None:
+            values = moved(values, self.resolution, seqs, self.sample.seed)
+        return values
 
     def _forget(self, applied: BatchOutcome, now: float) -> None:
         """Let time pass: weights shrink, and what is too old or weighs too little leaves."""

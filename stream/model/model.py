@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.hyperparameters.learner import hyperprior_of, learner_of_hyperprior
-from weald.mcmc.offline.base_from_sample import base_from_sample
+from weald.mcmc.offline.base_from_sample import Learned, base_from_sample
 from weald.mcmc.offline.family_choice import choose_family as better_family
 from weald.mcmc.offline.preparation import without_absurd
 from weald.mcmc.offline.transformation import FULL, NUMERIC
@@ -129,12 +129,16 @@ def spec_from_sample(plan: StreamConfig, sample: NDArray[np.float64]) -> StreamS
         sample = sample[np.isfinite(sample).all(axis=1)]
         if plan.model.family == AUTO and learned.axes is not None:
             name = _better_along_components(sample, plan.model.seed)
-    family, learner = family_named(name).build(params, sample), None
+    begun = Learned(family_named(name).build(params, sample))
     if not params:
-        family, learner = base_from_sample(family, prior_of(plan.model), sample)
-    spec = _spec(plan, name, family_named(name).parameters(family))
-    if learner is not None:
-        spec = replace(spec, hyperprior=hyperprior_of(learner))
+        begun = base_from_sample(begun.family, prior_of(plan.model), sample)
+    spec = _spec(plan, name, family_named(name).parameters(begun.family))
+    if begun.learner is not None and begun.resolution is not None:
+        spec = replace(
+            spec,
+            hyperprior=hyperprior_of(begun.learner),
+            resolution=begun.resolution.tolist(),
+        )
     if learned is None:
         return spec
     return replace(spec, transformation=packed(learned, plan.features), seen_as=words)
@@ -165,6 +169,7 @@ def spec_on_record(plan: StreamConfig, stored: StreamSpec) -> StreamSpec:
         transformation=stored.transformation,
         seen_as=stored.seen_as,
         hyperprior=stored.hyperprior,
+        resolution=stored.resolution,
     )
     # The same schema may have been written down by a version that spelt out less, or more.
     same = _schema_of(stored) == _schema_of(wanted)
@@ -182,7 +187,7 @@ def new_shard(
     learner = learner_of_hyperprior(family, spec.hyperprior)
     chain = MixtureChain.start(family, prior, seed=spec.seed, learner=learner)
     shard = MixtureShard(chain, family, cadence, memory)
-    shard.transformation, shard.sample.seed = transformation_of(spec), spec.seed
+    _see_by(shard, spec)
     return shard
 
 
@@ -190,8 +195,14 @@ def restored_shard(spec: StreamSpec, arrays: Arrays) -> Shard:
     """Make the shard that a snapshot's arrays are of."""
     kind: type[Shard] = NetworkShard if spec.family == IRM.name else MixtureShard
     shard = kind.restore(arrays, family_of(spec))
-    shard.transformation, shard.sample.seed = transformation_of(spec), spec.seed
+    _see_by(shard, spec)
     return shard
+
+
+def _see_by(shard: Shard, spec: StreamSpec) -> None:
+    """Let a shard take observations as its stream's row says."""
+    shard.transformation, shard.sample.seed = transformation_of(spec), spec.seed
+    shard.resolution = None if spec.resolution is None else np.array(spec.resolution)
 
 
 def free_shard(
@@ -211,12 +222,12 @@ def free_shard(
     if name in NUMERIC:
         sample = without_absurd(sample)
     family = family_named(name).build(model.params, sample)
-    prior, learner = prior_of(model), None
+    prior, begun = prior_of(model), Learned(family)
     if not model.params:
-        family, learner = base_from_sample(family, prior, sample)
-    chain = MixtureChain.start(family, prior, seed=model.seed, learner=learner)
-    shard = MixtureShard(chain, family, cadence, memory)
-    shard.sample.seed = model.seed
+        begun = base_from_sample(family, prior, sample)
+    chain = MixtureChain.start(begun.family, prior, seed=model.seed, learner=begun.learner)
+    shard = MixtureShard(chain, begun.family, cadence, memory)
+    shard.sample.seed, shard.resolution = model.seed, begun.resolution
     return shard
 
 

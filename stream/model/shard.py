@@ -121,6 +121,8 @@ class Shard(ABC):
         self.archive: Archive | None = None
         # Through which the family sees observations; None where as they are.
         self.transformation: Transformation | None = None
+        # Steps to which the values that it sees are known, where the base measure is learned.
+        self.resolution: NDArray[np.float64] | None = None
         self.expanded = False
         self._draws = RecentDraws()
         self.groups = PublishedGroups()

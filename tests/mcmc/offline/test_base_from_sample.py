@@ -8,7 +8,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.estimate.agreement import adjusted_rand_index
-from weald.mcmc.offline.base_from_sample import base_from_sample
+from weald.mcmc.offline.base_from_sample import Learned, base_from_sample
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.model import free_shard
 from weald.treecore.family import FAMILIES
@@ -27,7 +27,7 @@ def many(rng: Generator, n: int) -> tuple[NDArray[np.float64], NDArray[np.int64]
 
 def test_clusters_are_as_wide_as_they_are(rng: Generator) -> None:
     values, _ = many(rng, 400)
-    family, _ = base_from_sample(GAUSSIAN.build({}, values), PRIOR, values)
+    family = base_from_sample(GAUSSIAN.build({}, values), PRIOR, values).family
     width = np.diag(family.psi) / (family.nu - 4.0)
     # A mean of 400 squares less 60 for the means; a fifth is four standard errors.
     np.testing.assert_allclose(width, 1.0, rtol=0.35)
@@ -37,7 +37,7 @@ def test_units_do_not_matter(rng: Generator) -> None:
     values, _ = many(rng, 200)
     units = np.array([1e-3, 1.0, 1e4])
     one, other = (
-        base_from_sample(GAUSSIAN.build({}, each), PRIOR, each)[0]
+        base_from_sample(GAUSSIAN.build({}, each), PRIOR, each).family
         for each in (values, values * units)
     )
     assert other.nu == pytest.approx(one.nu, rel=0.05)
@@ -47,9 +47,9 @@ def test_units_do_not_matter(rng: Generator) -> None:
 def test_a_handful_says_nothing(rng: Generator) -> None:
     values, _ = many(rng, 19)
     family = GAUSSIAN.build({}, values)
-    assert base_from_sample(family, PRIOR, values) == (family, None)
+    assert base_from_sample(family, PRIOR, values) == Learned(family)
     flags = FAMILIES["bernoulli"].build({}, np.ones((50, 2)))
-    assert base_from_sample(flags, PRIOR, np.ones((50, 2))) == (flags, None)
+    assert base_from_sample(flags, PRIOR, np.ones((50, 2))) == Learned(flags)
 
 
 def test_a_stream_begins_with_it(rng: Generator) -> None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.offline.fit import FitSettings, fit
-from weald.mcmc.offline.resolution import within_resolution
+from weald.mcmc.offline.resolution import moved, resolution_of, within_resolution
 from weald.treecore.family.gaussian.robust_spread import spread_of, without_extremes
 
 TRUTH = np.repeat(np.arange(3), 100)
@@ -25,12 +25,28 @@ def index_of(values: NDArray[np.float64], family: str = "gaussian") -> float:
 
 def test_moves_stay_within_the_grid() -> None:
     values = np.column_stack([np.arange(40) % 4, np.linspace(0.0, 1.0, 40), np.full(40, 7.0)])
-    moved = within_resolution(values)
-    off = np.abs(moved - values).max(axis=0)
+    off = np.abs(within_resolution(values) - values).max(axis=0)
     assert 0.3 < off[0] <= 0.5
     assert off[1] <= 0.5e-3 * spread_of(values)[1]
     assert 0.0 < off[2] <= 0.5e-3
-    np.testing.assert_array_equal(moved, within_resolution(values))
+    np.testing.assert_array_equal(within_resolution(values), within_resolution(values))
+
+
+def test_a_stream_moves_what_it_takes_alike_in_any_batch(rng: Generator) -> None:
+    values = np.column_stack([np.arange(200) % 4, rng.normal(size=200), np.full(200, np.nan)])
+    step, seqs = resolution_of(values), 1 + np.arange(200)
+    whole = moved(values, step, seqs, 7)
+    parts = [moved(values[at], step, seqs[at], 7) for at in (slice(0, 33), slice(33, 200))]
+    np.testing.assert_array_equal(whole, np.concatenate(parts))
+    shift = (whole - values)[:, :2] / step[:2]
+    assert (np.abs(shift) <= 0.5).all()
+    assert np.isnan(whole[:, 2]).all()
+    # Uniform within a step, other in each column and of other seeds: mean 0, variance a twelfth,
+    # within four standard errors.
+    assert np.abs(shift.mean(axis=0)).max() < 4 * np.sqrt(1 / 12 / 200)
+    assert np.abs(shift.var(axis=0) - 1 / 12).max() < 4 * np.sqrt(1 / 180 / 200)
+    assert np.abs(np.corrcoef(shift.T)[0, 1]) < 4 / np.sqrt(200)
+    assert not np.allclose(whole[:, 0], moved(values, step, seqs, 8)[:, 0])
 
 
 def test_spread_does_not_see_a_few_absurd_rows(rng: Generator) -> None:

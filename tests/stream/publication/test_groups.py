@@ -5,9 +5,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import free_shard
-from weald.stream.model.shard import Shard
 from weald.stream.publication.groups import PublishedGroups
 from weald.stream.tables.atom_table import AtomTable
 from weald.treecore.family import FAMILIES
@@ -102,26 +102,31 @@ def test_a_restart_changes_nothing(rng: Generator) -> None:
     assert published(PublishedGroups.restore({}), values, clusters)
 
 
-def test_a_stream_tells_groups_and_warnings(rng: Generator) -> None:
-    """Two kinds that no Gaussian fits come out as two groups, whatever the clusters are.
-
-    The tail of a kind may be a group of its own: with twelve other seeds the largest has .6 to 1 of
-    a kind, .91 in the median.
-    """
+def streamed_kinds(rng: Generator) -> tuple[MixtureShard, BatchOutcome, float]:
+    """A stream of two kinds that no Gaussian fits, and how much of a kind its largest group has."""
     kind = rng.integers(0, 2, 1200)
     values = rng.lognormal(0.0, 0.8, size=(1200, 2)) + 25.0 * kind[:, None]
     cadence = RefinementSettings(every_records=200, publish_every_records=400)
     shard = free_shard(ModelSettings(family="gaussian"), cadence, values[:200])
-    assert isinstance(shard, Shard)
     applied = shard.apply(values, 0.0)
+    of = dict(zip(shard.groups.cluster.tolist(), shard.groups.group.tolist(), strict=True))
+    group = np.array([of[cluster] for cluster in shard.clusters.tolist()])
+    counts = [np.unique(group[kind == each], return_counts=True)[1] for each in (0, 1)]
+    return shard, applied, min(each.max() / each.sum() for each in counts)
+
+
+def test_kinds_come_out_as_groups_whatever_the_clusters_are(rng: Generator) -> None:
+    """The tail of a kind may be a group of its own: one stream's share is .6 to 1, by .12."""
+    assert np.median([streamed_kinds(rng)[2] for _ in range(9)]) > 0.75
+
+
+def test_a_stream_tells_groups_and_warnings(rng: Generator) -> None:
+    shard, applied, _ = streamed_kinds(rng)
     told = applied.certainties[-1]
     assert told.group is not None
-    of = dict(zip(told.cluster.tolist(), told.group.tolist(), strict=True))
-    group = np.array([of[cluster] for cluster in shard.clusters.tolist()])
+    assert told.cluster.tolist() == shard.groups.cluster.tolist()
+    assert told.group.tolist() == shard.groups.group.tolist()
     assert len(np.unique(shard.clusters)) > 2
-    for each in (0, 1):
-        _, counts = np.unique(group[kind == each], return_counts=True)
-        assert counts.max() > 0.8 * counts.sum()
     assert applied.publications[-1].warnings == []
     again = MixtureShard.restore(shard.state(), shard.table.family)
     assert again.groups.group.tolist() == told.group.tolist()
