@@ -27,6 +27,7 @@ from weald.mcmc.estimate.consensus import membership
 from weald.mcmc.estimate.groups import group_tree
 from weald.mcmc.offline.fit import FitSettings, combine, run_chain
 from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import free_shard
 
 Values = NDArray[np.float64]
@@ -103,13 +104,16 @@ def stream(values: Values, seed: int) -> Answer:
     for done in (shard.apply(values, 0.0), shard.conclude(0.0)):
         for told in done.certainties:
             probability[told.seq - 1] = told.percent[0] / 100.0
-    state = shard.state()
-    lengths = state["draws.lengths"]
-    draws = np.split(state["draws.labels"], np.cumsum(lengths)[:-1])
-    whole = [each.astype(np.int64) for each in draws if len(each) == rows]
     groups = shard.groups.group[np.searchsorted(shard.groups.cluster, shard.clusters)]
     shown, grouped = (np.unique(each, return_inverse=True)[1] for each in (shard.clusters, groups))
-    return Answer(shown, probability, grouped, whole)
+    return Answer(shown, probability, grouped, draws_of(shard))
+
+
+def draws_of(shard: MixtureShard) -> list[Labels]:
+    """Those of a stream's newest draws that have every row."""
+    state = shard.state()
+    draws = np.split(state["draws.labels"], np.cumsum(state["draws.lengths"])[:-1])
+    return [each.astype(np.int64) for each in draws if len(each) == shard.seq]
 
 
 def judged(find: Find, n_sets: int, rows: int = ROWS) -> dict[str, Said]:

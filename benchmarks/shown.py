@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.calibration import draws_of
 from benchmarks.memory import Source
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.offline.fit import FitSettings, combine, run_chain
@@ -56,10 +57,7 @@ def streamed(values: NDArray[np.float64]) -> tuple[list[Labels], Labels]:
     for start in range(0, len(values), CHUNK):
         shard.apply(values[start : start + CHUNK], 0.0)
     shard.conclude(0.0)
-    state = shard.state()
-    draws = np.split(state["draws.labels"], np.cumsum(state["draws.lengths"])[:-1])
-    whole = [canonical_labels(draw) for draw in draws if len(draw) == len(values)]
-    return whole, canonical_labels(shard.clusters)
+    return draws_of(shard), canonical_labels(shard.clusters)
 
 
 def main() -> None:
