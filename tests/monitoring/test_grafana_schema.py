@@ -7,7 +7,6 @@ and of its panels; the options of each kind of panel are free-form in them.
 
 import copy
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.servers.cache import cache_folder
 from tests.servers.fixtures import taking_part
 from tests.servers.server import MissingServerError
 from weald.monitoring.dashboards import DASHBOARDS
@@ -29,7 +29,7 @@ Complaints = Callable[[Json], str]
 def installed() -> Path:
     """Return a folder with the compiler and the types, having npm fetch them the first time."""
     wanted = json.loads(PACKAGE.read_text())["dependencies"]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weald"
+    cache = cache_folder()
     folder = cache / f"grafana-schema-{wanted['@grafana/schema']}"
     if (folder / "node_modules").is_dir():
         return folder

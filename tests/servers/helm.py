@@ -10,6 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.servers.cache import cache_folder
+
 VERSION = "v3.22.0"
 
 
@@ -42,8 +44,7 @@ def build() -> str:
 
 
 def _kept() -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "weald" / f"helm-{VERSION}" / "helm"
+    return cache_folder() / f"helm-{VERSION}" / "helm"
 
 
 if __name__ == "__main__" and helm_program() is None:

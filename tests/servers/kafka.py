@@ -4,7 +4,6 @@
 starts a broker and prints its address, for trying things by hand.
 """
 
-import os
 import re
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.servers.cache import cache_folder
 from tests.servers.server import MissingServerError, Server, accepts, free_port
 
 POM = Path(__file__).with_name("kafka-pom.xml")
@@ -32,7 +32,7 @@ def kafka_version() -> str:
 
 def libraries() -> Path:
     """Return the folder of the broker's jars, having Maven fetch them when they are not there."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weald"
+    cache = cache_folder()
     folder = cache / f"kafka-{kafka_version()}"
     if folder.is_dir():
         return folder

@@ -11,6 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.servers.cache import cache_folder
+
 MODULE, VERSION = "github.com/ray-project/kuberay/ray-operator", "v1.5.0"
 
 
@@ -44,8 +46,7 @@ def fetch() -> str:
 
 
 def _kept() -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "weald" / f"kuberay-{VERSION}"
+    return cache_folder() / f"kuberay-{VERSION}"
 
 
 if __name__ == "__main__" and custom_resource("rayjobs") is None:
