@@ -95,15 +95,19 @@ def once_after(
     monkeypatch.setattr(place, name, earlier)
 
 
+def way_back(folder: Path, to: SnapshotInfo) -> Callable[[], int]:
+    """What somebody else does who goes back to a snapshot and drops later results."""
+    other = new_store(folder)
+    return lambda: snapshots.revert_dropping(other, NAME, to.number)
+
+
 def test_of_two_ways_back_the_later_snapshot_is_refused(
     tmp_path: Path, whole: SqlStore, undisturbed: Outcome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     early, late = two_of(whole)
-    other = new_store(tmp_path)
-    back = snapshots.revert_dropping
-    once_before(monkeypatch, whole, "rewind", lambda: back(other, NAME, early.number))
+    once_before(monkeypatch, whole, "rewind", way_back(tmp_path, early))
     with pytest.raises(StreamConflict, match="went while it was read"):
-        back(whole, NAME, late.number)
+        snapshots.revert_dropping(whole, NAME, late.number)
     assert whole.position(NAME).next_seq == early.seq + 1
     run(plan_over(tmp_path), whole)
     assert outcome(whole) == undisturbed
@@ -137,9 +141,7 @@ def test_a_snapshot_of_before_a_way_back_is_not_kept(
     tmp_path: Path, whole: SqlStore, undisturbed: Outcome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     early, _ = two_of(whole)
-    other = new_store(tmp_path)
-    back = snapshots.revert_dropping
-    once_before(monkeypatch, whole, "save_snapshot", lambda: back(other, NAME, early.number))
+    once_before(monkeypatch, whole, "save_snapshot", way_back(tmp_path, early))
     with pytest.raises(StreamConflict, match="was put back"):
         snapshots.create(whole, NAME, "by hand", silent)
     assert whole.snapshots(NAME)[0].number == early.number
@@ -152,9 +154,7 @@ def test_a_way_back_while_a_snapshot_is_made_is_told_as_such(
     tmp_path: Path, whole: SqlStore, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     early, _ = two_of(whole)
-    other = new_store(tmp_path)
-    back = snapshots.revert_dropping
-    once_after(monkeypatch, snapshots, moment, lambda: back(other, NAME, early.number))
+    once_after(monkeypatch, snapshots, moment, way_back(tmp_path, early))
     with pytest.raises(StreamConflict, match="was put back"):
         snapshots.create(whole, NAME, None, silent)
 
@@ -201,9 +201,7 @@ def test_kept_results_are_those_of_the_stream_that_is_there(
     tmp_path: Path, whole: SqlStore, undisturbed: Outcome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     early, late = two_of(whole)
-    other = new_store(tmp_path)
-    back = snapshots.revert_dropping
-    once_after(monkeypatch, snapshots, "usable", lambda: back(other, NAME, early.number))
+    once_after(monkeypatch, snapshots, "usable", way_back(tmp_path, early))
     with pytest.raises(SnapshotCorrupt, match="there is no snapshot"):
         snapshots.revert_keeping(whole, NAME, late.number, CADENCE, silent)
     run(plan_over(tmp_path), whole)
@@ -222,9 +220,7 @@ def test_a_start_that_is_put_back_during_its_replay_begins_again(
     early, late = two_of(whole)
     later = [each.number for each in whole.snapshots(NAME) if each.number > late.number]
     whole.delete_snapshots(NAME, later)
-    other = new_store(tmp_path)
-    back = snapshots.revert_dropping
-    once_before(monkeypatch, writer, "replay", lambda: back(other, NAME, early.number))
+    once_before(monkeypatch, writer, "replay", way_back(tmp_path, early))
     plan = plan_for(tmp_path / "records.jsonl", snapshot_records=100, diverged=diverged)
     run(plan, whole)
     assert outcome(whole) == undisturbed
