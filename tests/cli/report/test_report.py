@@ -123,6 +123,8 @@ def test_a_report_says_how_sure_a_publication_is_and_whether_to_believe_it(
     found = exploration_of(subject, np.random.default_rng(0))
     listed = weald("clusters", "--config", str(filled), "--output", "json")
     rows = {row["cluster"]: row for row in json.loads(listed.out)}
+    assert found.parts
+    assert found.groups
     for part in found.parts:
         row = rows[part.id]
         assert part.sure == pytest.approx(row["probability"])

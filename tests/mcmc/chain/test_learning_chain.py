@@ -132,6 +132,7 @@ def test_the_forest_does_not_follow_what_is_learned() -> None:
         families.append(chain.family)
     assert families[0] is not start
     assert families[1] is start
+    assert forests[0]
     for name, array in forests[0].items():
         np.testing.assert_array_equal(array, forests[1][name], err_msg=name)
 
