@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.stream.scenario import (
+    NAME,
     KilledError,
     assert_exactly_once,
     killer,
@@ -41,7 +42,6 @@ from weald.treecore.prior import build_prior
 BUDGET = 200
 CADENCE = RefinementSettings(every_records=50, publish_every_records=50, rounds=1)
 MEMORY = MemorySettings(leaf_budget=BUDGET, policy="sample")
-NAME = "stream"
 N = 900
 
 
