@@ -9,15 +9,14 @@ rarely is in it; the longest that one batch took; and the resident memory of an 
 """
 
 import argparse
-import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.process_memory import mebibytes
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.model import free_shard
@@ -25,7 +24,6 @@ from weald.stream.model.model import free_shard
 SIZES = (10_000, 100_000, 1_000_000)
 BATCH = 500
 SAMPLE = 200
-PAGE = resource.getpagesize()
 STEPS = ("insert", "refine", "publish", "compact")
 
 
@@ -58,11 +56,6 @@ class Laps:
         self.seconds[name] += time.process_time() - began
 
 
-def resident() -> float:
-    """Return the memory that the process has now, bytes."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
-
-
 def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__.split(":")[0])
@@ -75,7 +68,7 @@ def main() -> None:
     shard = free_shard(ModelSettings(), RefinementSettings(), first)
     # Loads the compiled code.
     shard.apply(source.take(2 * BATCH)[0], 0.0)
-    bare, placed, truth = resident(), np.empty(0), np.empty(0)
+    bare, placed, truth = mebibytes(), np.empty(0), np.empty(0)
     names = "".join(f"{name:>9}" for name in STEPS)
     print(f"{'observations':>12} {'us each':>8}{names} {'longest ms':>11} {'bytes':>6} {'ARI':>6}")
     for size in arguments.sizes:
@@ -91,7 +84,7 @@ def main() -> None:
         shares = "".join(f"{1e6 * laps.seconds[name] / n:>9.1f}" for name in STEPS)
         print(
             f"{size:>12,} {1e6 * sum(laps.seconds.values()) / n:>8.1f}{shares} "
-            f"{1e3 * laps.longest:>11.0f} {(resident() - bare) / size:>6.0f} "
+            f"{1e3 * laps.longest:>11.0f} {2**20 * (mebibytes() - bare) / size:>6.0f} "
             f"{adjusted_rand_index(truth, placed):>6.3f}",
             flush=True,
         )

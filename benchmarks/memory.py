@@ -20,11 +20,11 @@ import resource
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.process_memory import mebibytes
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.model import free_shard
@@ -35,7 +35,6 @@ MIB = 2**20
 LIMIT_MIB = 1024
 CHUNK = 10_000
 BUDGETS = (8_000, 16_000, 32_000, 64_000)
-PAGE = resource.getpagesize()
 
 
 class Source:
@@ -59,12 +58,6 @@ class Source:
         return np.argmin(from_origin - 2.0 * values @ self._centres.T, axis=1)
 
 
-def resident() -> float:
-    """Return the memory that the process has now, MiB."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * PAGE / MIB
-
-
 def peak() -> float:
     """Return the most memory that the process ever had, MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -83,7 +76,7 @@ def line(shard: Shard, began: float, bare: float, agreement: float) -> str:
     chain, seconds = shard.chain, time.process_time() - began
     return (
         f"{shard.seq:>12,} {chain.n_atoms:>9,} {len(shard.table):>9,} {agreement:>6.3f} "
-        f"{resident():>10.1f} {peak():>8.1f} {peak() - bare:>11.1f} {chain.disruption:>11.3g} "
+        f"{mebibytes():>10.1f} {peak():>8.1f} {peak() - bare:>11.1f} {chain.disruption:>11.3g} "
         f"{shard.bounding.n_early:>11,} {seconds:>9.1f} {shard.seq / seconds:>10,.0f}"
     )
 
@@ -94,7 +87,7 @@ def endless(arguments: argparse.Namespace) -> int:
     shard = started(source, arguments)
     # Compiled code and libraries come first: what follows is the model's.
     shard.apply(source.take(arguments.every), 0.0)
-    bare, began = resident(), time.process_time()
+    bare, began = mebibytes(), time.process_time()
     print(
         f"{arguments.records:,} observations, {arguments.clusters} clusters in "
         f"{arguments.features} dimensions, {arguments.budget:,} leaves, "

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from kafka import KafkaAdminClient, KafkaProducer
 
+from benchmarks.process_memory import mebibytes
 from tests.servers.kafka import kafka_broker
 from tests.servers.server import wait_until
 from weald.storage.errors import StorageError
@@ -136,7 +137,7 @@ def measure(rate: float, steady: float, burst: float, patience: float = 1800.0) 
                 return 0
 
         def sample() -> None:
-            outcome.resident.append(resident_megabytes(service.pid))
+            outcome.resident.append(mebibytes(service.pid))
             outcome.largest_lag = max(outcome.largest_lag, producing.sent - received())
 
         # The first observations compile the kernels; the clock starts after them.
@@ -156,12 +157,6 @@ def measure(rate: float, steady: float, burst: float, patience: float = 1800.0) 
             raise RuntimeError(f"weald run left with {service.returncode}")
         _account(outcome, producing, reader)
     return outcome
-
-
-def resident_megabytes(pid: int) -> float:
-    """Resident memory of a process."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
 def _account(outcome: Outcome, producing: Producing, reader: SqlReader) -> None:

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.process_memory import mebibytes
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.offline.fit import FitSettings, fit
 from weald.mcmc.sharded.fixed_order import CHUNK, shares_of_rows
@@ -83,18 +84,6 @@ def processor_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def resident(process: int | str) -> float:
-    """Largest resident size of a process, MB; pages of mapped files are among them."""
-    lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
-
-
-def own_pages(process: int) -> float:
-    """What a process has for itself at the moment, MB, without pages of files."""
-    lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
-
-
 def run(path: Path, engine: str, n_shards: int, sweeps: int, truth: Path) -> Any:
     """One fit, and what it cost."""
     files = row_files([path], None)
@@ -113,8 +102,8 @@ def run(path: Path, engine: str, n_shards: int, sweeps: int, truth: Path) -> Any
         try:
             settings = FitSettings(iterations=sweeps, seed=1)
             found = fit_in_shards(shards, files.n, settings, mark)
-            sizes = [(resident(each), own_pages(each)) for each in processes]
-            near_mb = round(resident("self"))
+            sizes = [(mebibytes(each, "VmHWM"), mebibytes(each, "RssAnon")) for each in processes]
+            near_mb = round(mebibytes("self", "VmHWM"))
             items = np.concatenate(list(items_of_rows(shards, files.n)))
         finally:
             shards.close()

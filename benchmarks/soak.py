@@ -36,6 +36,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.process_memory import mebibytes
 from tests.crash.ledgers import Expected, faults
 from tests.servers.kafka import kafka_broker
 from tests.servers.postgresql import database, postgresql_server
@@ -177,8 +178,7 @@ class Service:
     def resident_megabytes(self) -> float:
         """Memory that it holds now."""
         assert self._process is not None
-        pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
-        return pages * resource.getpagesize() / 2**20
+        return mebibytes(self._process.pid)
 
 
 @dataclass
