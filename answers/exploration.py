@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.description.sentences import Sentence, explain
+from weald.answers.description.sentences import Sentence
+from weald.answers.description.texts import explain_rows, teller_of
 from weald.stream.record.fields.originals import Original, originals_of
 
 from .projection import Plane, plane_of
@@ -36,7 +38,7 @@ class Part:
     sentences : sequence of Sentence
         What sets it apart, the most telling first.
     pattern : str
-        What its texts have in common, where rows have texts.
+        Where there are no sentences: who is in it, or why there are none.
     group : int, optional
         Of a cluster, the group that it is in.
     name : str
@@ -122,6 +124,8 @@ def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
     n = len(subject.clusters)
     at = np.sort(rng.choice(n, min(n, _EXPLAINED), replace=False))
     looked = [replace(each, values=each.values[at]) for each in columns]
+    texts = [subject.texts[each] for each in at.tolist()] if subject.texts else []
+    tell = partial(explain_rows, looked, teller_of(texts, subject.schema))
     sizes = dict(zip(subject.largest, subject.predictive.rows[:, 0].tolist(), strict=False))
     clusters = [each for each in subject.largest if sizes[each] > 0.0]
     # What was born since the newest publication is in no group yet.
@@ -129,12 +133,9 @@ def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
     inside: dict[int, list[int]] = {}
     for each, of in group.items():
         inside.setdefault(of, []).append(each)
-    parts = [
-        _part(looked, (subject.clusters[at], each), sizes, [each], subject.descriptions)
-        for each in clusters
-    ]
+    parts = [_part(tell, (subject.clusters[at], each), sizes, [each]) for each in clusters]
     own = np.array([group.get(each, -1) for each in subject.clusters[at].tolist()])
-    groups = [_part(looked, (own, each), sizes, inside[each], {}) for each in sorted(inside)]
+    groups = [_part(tell, (own, each), sizes, inside[each]) for each in sorted(inside)]
     there = np.isin(subject.clusters, clusters)
     return Exploration(
         plane=plane_of(subject.values, subject.clusters, subject.names),
@@ -181,18 +182,15 @@ def _columns(subject: Subject) -> list[Original]:
 
 
 def _part(
-    columns: Sequence[Original],
+    tell: Callable[[NDArray[np.bool_]], list[Sentence]],
     which: tuple[NDArray[np.int64], int],
     sizes: Mapping[int, float],
     clusters: Sequence[int],
-    patterns: Mapping[int, str],
 ) -> Part:
-    """A part (its id and the parts of the rows of ``columns``) of these clusters."""
+    """A part (its id and the parts of the rows that ``tell`` knows) of these clusters."""
     of, each = which
     size = sum(sizes[cluster] for cluster in clusters)
     share = size / max(sum(sizes.values()), 1.0)
-    sentences = explain(columns, of == each)
-    pattern = "" if sentences else patterns.get(each, "")
-    if not (of == each).any():
-        pattern = "none of its observations is among those looked at here"
-    return Part(each, round(size), share, None, sentences, pattern)
+    there = (of == each).any()
+    pattern = "" if there else "none of its observations is among those looked at here"
+    return Part(each, round(size), share, None, tell(of == each), pattern)

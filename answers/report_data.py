@@ -129,7 +129,7 @@ class Subject(Sampled):
     texts : sequence of str, length n or none
         What was hashed to counts, where observations have such.
     descriptions : mapping of int to str
-        Of the largest clusters where observations have texts, what their lines have in common.
+        Of the largest clusters, what sets each apart.
     values : float64[n, d]
     predictive : Predictive
         The clusters' statistics, largest first.

@@ -200,9 +200,9 @@ def part_record(state: StoredStream, part: TreePart) -> dict[str, Any]:
 
 def _told(state: StoredStream, observed: Sequence[Any]) -> str:
     if state.schema.has_text:
-        from weald.stream.record.fields.words import template
+        from weald.stream.record.fields.words import line_tokens, template
 
-        return template([row.text for row in observed if row.text is not None])
+        return template([line_tokens(row.text) for row in observed if row.text is not None])
     from weald.stream.record.fields.originals import originals_of
 
     columns = originals_of(state.schema, np.stack([row.values for row in observed]))

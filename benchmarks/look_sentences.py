@@ -24,6 +24,8 @@ PERIODS = ("hour", "day", "week", "year")
 # Seconds after which a moment begins anew.
 SECONDS = {"day": 86_400.0, "week": 7 * 86_400.0}
 SENTENCE = re.compile(r"(.+): ([<>]?\d+) %, elsewhere ([<>]?\d+) %")
+# What parts the words of a line.
+BETWEEN = r"\s=:,()\[\]{}\"';|<>"
 # What a share is said to be is so to half a per cent.
 HALF = 0.005
 
@@ -44,11 +46,9 @@ def frame_of(path: Path) -> pd.DataFrame:
 
 def false_sentences(description: str, frame: pd.DataFrame, inside: Mask) -> list[str]:
     """What is not so of a description of the rows that are ``inside`` (n)."""
-    if list(frame.columns) == ["line"]:
-        share = float(_matching(description, frame["line"])[inside].mean())
-        return [] if share > 0.5 else [f"{description}: {share:.0%} of its lines are so"]
     if description == "nothing sets it apart":
         return []
+    where = _matching if list(frame.columns) == ["line"] else _held
     # Names of categories may hold a semicolon: a sentence ends with a share.
     found = []
     for sentence in re.split(r"(?<= %); ", description):
@@ -57,7 +57,7 @@ def false_sentences(description: str, frame: pd.DataFrame, inside: Mask) -> list
             found.append(f"{sentence}: cannot be read")
             continue
         try:
-            held = _held(told[1], frame)
+            held = where(told[1], frame)
         except LookupError as error:
             found.append(f"{sentence}: {error}")
             continue
@@ -148,10 +148,11 @@ def _seconds(moment: str) -> float:
     return 86_400.0 * (DAYS.index(day) if day else 0) + 3600.0 * int(hours) + 60.0 * int(minutes)
 
 
-def _matching(template: str, lines: pd.Series) -> Mask:
-    """Where the words of a template are, in their order."""
+def _matching(template: str, frame: pd.DataFrame) -> Mask:
+    """Where the words of a template are, in their order, each as a whole."""
     words = [re.escape(word) for word in template.split() if word != "<*>"]
-    return lines.str.contains(".*".join(words), regex=True).to_numpy()
+    whole = (rf"(?<![^{BETWEEN}]){word}(?=[.!?]*(?:[{BETWEEN}]|$))" for word in words)
+    return frame["line"].str.contains(".*".join(whole), regex=True).to_numpy()
 
 
 def _is_text(value: Any) -> bool:

@@ -4,5 +4,5 @@
   observations are.
 - ``sentences``: what sets rows apart from all others, in sentences that are true of the data as
   they stand.
-- ``telling_words``: words that rows' texts have more often than all others.
+- ``texts``: words and templates that rows' texts have more often than all others.
 """

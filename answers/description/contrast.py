@@ -32,6 +32,8 @@ class Compared(NamedTuple):
     ----------
     columns:
         Values as they came in.
+    texts:
+        Of each, where they have texts; else empty.
     inside:
         Which of them are the cluster's.
     share:
@@ -39,6 +41,7 @@ class Compared(NamedTuple):
     """
 
     columns: list[Original]
+    texts: list[str]
     inside: NDArray[np.bool_]
     share: float
 
@@ -58,13 +61,9 @@ class Portraits:
         self._everything = everything
 
     @cached_property
-    def _sample(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Clusters and values of the stream's newest observations."""
-        import numpy as np
-
-        newest = self._state.reader.newest(self._state.stream, limit=SAMPLE)
-        clusters = np.array([each.cluster for each in newest], dtype=np.int64)
-        return clusters, np.stack([each.values for each in newest])
+    def _sample(self) -> Sequence[ObservationRow]:
+        """The stream's newest observations."""
+        return self._state.reader.newest(self._state.stream, limit=SAMPLE)
 
     def _compared(self, cluster: int) -> Compared | None:
         """Observations of the cluster beside others, as they came in; None where there are none."""
@@ -72,19 +71,20 @@ class Portraits:
 
         from weald.stream.record.fields.originals import originals_of
 
-        if self._state.network or self._state.schema.has_only_text:
+        if self._state.network:
             return None
-        clusters, values = self._sample
-        inside = clusters == cluster
+        own = [each for each in self._sample if each.cluster == cluster]
+        others = [each for each in self._sample if each.cluster != cluster]
         size, total = self._sizes.get(cluster, 0), sum(self._sizes.values())
-        if int(inside.sum()) < min(size, LEAST_SEEN):
-            own = self._state.reader.members(self._state.stream, cluster, limit=LEAST_SEEN)
-            values = np.concatenate([values[~inside], [each.values for each in own]])
-            inside = np.arange(len(values)) >= len(values) - len(own)
-        if inside.all() or not inside.any() or size >= total:
+        if len(own) < min(size, LEAST_SEEN):
+            own = list(self._state.reader.members(self._state.stream, cluster, limit=LEAST_SEEN))
+        if not own or not others or size >= total:
             return None
-        columns = originals_of(self._state.schema, values)
-        return Compared(columns, inside, size / total)
+        rows = [*others, *own]
+        schema = self._state.schema
+        columns = originals_of(schema, np.stack([each.values for each in rows]))
+        texts = [each.text or "" for each in rows] if schema.has_text else []
+        return Compared(columns, texts, np.arange(len(rows)) >= len(others), size / total)
 
     @cached_property
     def _sizes(self) -> dict[int, int]:
@@ -120,18 +120,15 @@ class Portraits:
         return sorted(rows, key=lambda row: -row["information"])
 
     def description(self, cluster: int) -> str:
-        """Say what sets the cluster apart: a template of its texts, or what is so in it only."""
-        if self._state.schema.has_text:
-            from weald.stream.record.fields.words import template
-
-            members = self._state.reader.members(self._state.stream, cluster, limit=LOOKED_AT)
-            return template([each.text for each in members if each.text is not None])
-        from .sentences import explain, told
+        """Say what sets the cluster apart: what is so in it, and less so elsewhere."""
+        from .sentences import told
+        from .texts import explain_rows, teller_of
 
         found = self._compared(cluster)
-        return told(
-            [] if found is None else explain(found.columns, found.inside, share=found.share)
-        )
+        if found is None:
+            return told([])
+        teller = teller_of(found.texts, self._state.schema)
+        return told(explain_rows(found.columns, teller, found.inside, share=found.share))
 
     @cached_property
     def predictive(self) -> PublishedPredictive:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.description.sentences import Sentence, explain, told
-from weald.answers.description.telling_words import Vocabulary
+from weald.answers.description.sentences import Sentence, told
+from weald.answers.description.texts import explain_rows, teller_of
 
 if TYPE_CHECKING:
     from weald.answers.exploration import Exploration, Part
@@ -34,7 +34,7 @@ class Found(NamedTuple):
     clusters, groups:
         One row of plain values each, largest first.
     cluster_sentences, group_sentences:
-        What sets each of them apart; none where rows are texts.
+        What sets each of them apart.
     """
 
     cluster: NDArray[np.int64]
@@ -50,10 +50,10 @@ def found_in(rows: FileRows, seen: Seen, result: FitResult, groups: NDArray[np.i
     labels, probability = _of_all_rows(seen, result)
     cluster, group = _by_size(labels), _by_size(groups[labels])
     cluster_sentences, group_sentences = _sentences(rows, cluster), _sentences(rows, group)
-    clusters = _described(rows, probability, (cluster, cluster_sentences), "cluster")
+    clusters = _described(probability, (cluster, cluster_sentences), "cluster")
     for row in clusters:
         row["group"] = int(group[cluster == row["cluster"]][0])
-    told_groups = _described(rows, probability, (group, group_sentences), "group")
+    told_groups = _described(probability, (group, group_sentences), "group")
     for row in told_groups:
         row["n_clusters"] = len(np.unique(cluster[group == row["group"]]))
     return Found(cluster, group, clusters, told_groups, cluster_sentences, group_sentences)
@@ -85,18 +85,14 @@ def _by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _sentences(rows: FileRows, parts: NDArray[np.int64]) -> list[Sequence[Sentence]]:
-    """What sets each part apart; texts it is clustered by are told by what they have in common."""
-    inside = [parts == part for part in range(1, int(parts.max()) + 1)]
-    if rows.schema.has_text:
-        return [() for _ in inside]
-    words = Vocabulary(rows.texts) if rows.texts else None
+    """What sets each part apart, by its columns and by its texts."""
+    teller = teller_of(rows.texts, rows.schema)
     return [
-        [*explain(rows.columns, each), *(words.telling(each) if words else ())] for each in inside
+        explain_rows(rows.columns, teller, parts == part) for part in range(1, int(parts.max()) + 1)
     ]
 
 
 def _described(
-    rows: FileRows,
     probability: NDArray[np.float64],
     explained: tuple[NDArray[np.int64], list[Sequence[Sentence]]],
     name: str,
@@ -104,11 +100,7 @@ def _described(
     found = []
     for part, sentences in enumerate(explained[1], start=1):
         inside = explained[0] == part
-        if rows.schema.has_text:
-            description = named = _template(rows, inside)
-        else:
-            description = told(sentences)
-            named = ", ".join(each.what for each in sentences[:_NAMED_BY])
+        named = ", ".join(each.what for each in sentences[:_NAMED_BY])
         found.append(
             {
                 name: part,
@@ -116,16 +108,10 @@ def _described(
                 "share": float(inside.mean()),
                 "probability": float(probability[inside].mean()),
                 "name": named or f"{name} {part}",
-                "description": description,
+                "description": told(sentences),
             }
         )
     return found
-
-
-def _template(rows: FileRows, inside: NDArray[np.bool_]) -> str:
-    from weald.stream.record.fields.words import template
-
-    return template([rows.texts[at] for at in np.flatnonzero(inside)[:200].tolist()])
 
 
 def exploration_of(rows: FileRows, seen: Seen, result: FitResult, found: Found) -> Exploration:
@@ -146,14 +132,13 @@ def exploration_of(rows: FileRows, seen: Seen, result: FitResult, found: Found) 
         density=predictive.log_density(_filled(seen.values)),
         columns=rows.columns,
         texts=rows.texts,
-        parts=_parts(rows, "cluster", found.clusters, found.cluster_sentences),
-        groups=_parts(rows, "group", found.groups, found.group_sentences),
+        parts=_parts("cluster", found.clusters, found.cluster_sentences),
+        groups=_parts("group", found.groups, found.group_sentences),
         n_all=rows.n_read,
     )
 
 
 def _parts(
-    rows: FileRows,
     kind: str,
     described: list[dict[str, Any]],
     sentences: list[Sequence[Sentence]],
@@ -167,7 +152,6 @@ def _parts(
             share=row["share"],
             sure=row["probability"],
             sentences=said,
-            pattern=row["description"] if rows.schema.has_text else "",
             group=row["group"] if kind == "cluster" else None,
         )
         for row, said in zip(described, sentences, strict=True)

@@ -13,6 +13,7 @@ that one that varies by itself never splits a cluster; several that vary togethe
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 from zlib import crc32
@@ -94,16 +95,20 @@ def _is_value(token: str) -> bool:
     return bool(_CALENDAR.fullmatch(token) or _HOST.fullmatch(token))
 
 
-def template(lines: Sequence[str]) -> str:
-    """Return what lines have in common: their tokens, masked where most of them differ."""
-    tokenised = [line_tokens(line) for line in lines]
-    lengths = [len(tokens) for tokens in tokenised]
-    usual = max(sorted(set(lengths)), key=lengths.count, default=0)
-    alike = [tokens for tokens in tokenised if len(tokens) == usual]
+def template(lines: Sequence[Sequence[str]], fixed: float = 0.5) -> str:
+    """Return what lines have in common, which are told by their tokens.
+
+    It is of the lines of the most usual length, masked where no token is in more than the share
+    ``fixed`` of them.
+    """
+    lengths = Counter(map(len, lines))
+    usual = max(sorted(lengths), key=lengths.__getitem__, default=0)
+    alike = [tokens for tokens in lines if len(tokens) == usual]
     common: list[str] = []
     for column in zip(*alike, strict=True):
-        token = max(sorted(set(column)), key=column.count)
-        shown = token if 2 * column.count(token) > len(column) else MASK
+        counts = Counter(column)
+        token = max(sorted(counts), key=counts.__getitem__)
+        shown = token if counts[token] > fixed * len(column) else MASK
         if not (shown == MASK and common[-1:] == [MASK]):
             common.append(shown)
     return " ".join(common)

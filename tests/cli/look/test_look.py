@@ -16,7 +16,7 @@ import pytest
 from tests.cli.conftest import Command
 from tests.servers.chromium import Browser
 from tests.servers.devtools import driven
-from weald.answers.description.telling_words import Vocabulary
+from weald.answers.description.texts import Templates, Vocabulary
 from weald.cli.errors import ExitCode
 from weald.cli.files.folder import form_of
 from weald.cli.look.rows import read_rows
@@ -335,6 +335,26 @@ def test_words_are_told_with_their_shares() -> None:
     texts = [f"{text} now" if at < 20 else text for at, text in enumerate(texts)]
     assert list(map(str, Vocabulary(texts).telling(inside))) == ["says now: 100 %, elsewhere 0 %"]
     assert Vocabulary(["", ""]).telling(np.array([True, False])) == []
+
+
+def test_lines_of_several_templates_are_told_by_each_with_its_share() -> None:
+    kinds = [
+        "Failed password for {} from 10.0.0.{}",
+        "Invalid user {} at port {}",
+        "closed by {}{}",
+    ]
+    names = ["root", "root", "root", "ann"]
+    lines = [kinds[0 if at < 50 else 1].format(names[at % 4], at) for at in range(90)]
+    lines += [kinds[2].format(names[at % 4], at) for at in range(70)]
+    inside = np.arange(160) < 100
+    told = list(map(str, Templates(lines).telling(inside)))
+    assert told == [
+        "Failed password for <*> from <*>: 50 %, elsewhere 0 %",
+        "Invalid user <*> at port <*>: 40 %, elsewhere 0 %",
+    ]
+    # What is as usual elsewhere does not tell these lines from others.
+    assert Templates(lines).telling(inside | True) == []
+    assert Templates(["a b c"] * 40).telling(np.arange(40) < 20) == []
 
 
 @pytest.mark.parametrize(

@@ -51,4 +51,4 @@ PINNED: dict[int, float] = {0: 40.0, 2: 1.0, 3: 1.0, 10: 30.0, 15: 31.0, 16: 1.0
     ],
 )
 def test_a_template_is_what_lines_have_in_common(lines: list[str], expected: str) -> None:
-    assert template(lines) == expected
+    assert template(list(map(line_tokens, lines))) == expected
