@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 
 from weald.answers.report_data import Chains
@@ -97,9 +96,10 @@ def _autocovariances(draws: Draws) -> Draws:
     """Autocovariances (c, n) at every lag, over n each."""
     n = draws.shape[1]
     off = draws - draws.mean(axis=1, keepdims=True)
-    size = next_fast_len(2 * n)
-    spectrum = rfft(off, size, axis=1)
-    return np.asarray(irfft(np.abs(spectrum) ** 2, size, axis=1)[:, :n] / n)
+    # With zeros to a power of two, the end does not run into the beginning, and it is fast.
+    size = 1 << (2 * n - 1).bit_length()
+    spectrum = np.fft.rfft(off, size, axis=1)
+    return np.asarray(np.fft.irfft(np.abs(spectrum) ** 2, size, axis=1)[:, :n] / n)
 
 
 def _effective_size(draws: Draws) -> float:

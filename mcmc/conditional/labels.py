@@ -13,8 +13,6 @@ from math import log
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.special import gammaln
 
 from weald.treecore.errors import ParameterError
@@ -78,6 +76,8 @@ def block_sums(rows: Matrix, labels: Labels, k: int) -> Matrix:
     n = labels.shape[0]
     if k * n <= _FEW:
         return np.asarray((labels == np.arange(k)[:, None]).astype(np.float64) @ rows)
+    from scipy.sparse import coo_array
+
     member = coo_array((np.ones(n), (labels, np.arange(n))), shape=(k, n)).tocsr()
     return np.asarray(member @ rows)
 
@@ -190,8 +190,9 @@ def super_clusters(rng: Generator, drawn: Drawn) -> Labels:
     """
     k = drawn.natural.shape[0]
     target = choose_each(rng, -divergence(drawn))
-    graph = coo_array((np.ones(k), (np.arange(k), target)), shape=(k, k))
-    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+    pointing = np.zeros((k, k), dtype=np.bool_)
+    pointing[np.arange(k), target] = True
+    return _linked(pointing)
 
 
 def within_reach(rng: Generator, drawn: Drawn) -> Labels:
@@ -202,4 +203,12 @@ def within_reach(rng: Generator, drawn: Drawn) -> Labels:
     linked between which some hundredth of the atoms is.
     """
     near = divergence(drawn) <= _REACH * rng.exponential()
+    return _linked(near)
+
+
+def _linked(near: NDArray[np.bool_]) -> Labels:
+    """Connected component of each of k, by who (k, k) is linked with whom, either way."""
+    # Slow to load, and only kernels of this kind ask.
+    from scipy.sparse.csgraph import connected_components
+
     return np.asarray(connected_components(near, directed=False)[1], dtype=np.int64)

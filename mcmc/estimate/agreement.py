@@ -25,10 +25,14 @@ def share_alike(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
 
     One less this is the transfer distance (Day 1981): the share that has to change its part.
     """
-    # Slow to load, and of a stream nobody asks this.
+    table = _table(one, other)
+    for side in (table, table.T):
+        # Where no two parts want the same one, each gets the best.
+        if len(set(side.argmax(axis=1).tolist())) == len(side):
+            return float(side.max(axis=1).sum() / len(one))
+    # Slow to load.
     from scipy.optimize import linear_sum_assignment
 
-    table = _table(one, other)
     return float(table[linear_sum_assignment(table, maximize=True)].sum() / len(one))
 
 

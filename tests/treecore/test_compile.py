@@ -114,6 +114,65 @@ def test_a_stopped_compiler_keeps_nobody_from_what_is_there(tmp_path: Path) -> N
         assert compilations(cache, 600.0) == 0
 
 
+# Compiles a function that calls a cached one; tells what it loaded before, and what it computed.
+CALLER = """
+import sys
+import numpy as np
+from numba.core import event
+from weald.mcmc.estimate.consensus import _membership
+from weald.treecore.compiled.compile import compiled
+
+class Compilations(event.Listener):
+    found = []
+    def on_start(self, compilation):
+        function = compilation.data["dispatcher"]
+        if type(function) is type(_membership):
+            self.found.append(function.py_func.__name__)
+    def on_end(self, compilation):
+        pass
+
+event.register("numba:compile", Compilations())
+draws, labels, ones = np.eye(3, 4, dtype=np.int64), np.array([0, 0, 1, 1]), np.ones(4, np.int64)
+
+@compiled
+def caller(draws, labels, ones, probability, stability):
+    _membership(draws, labels, ones, probability, stability)
+    return probability.sum()
+
+_membership(draws, labels, ones, np.zeros(4), stability := np.zeros(4))
+print("numba.typed.typeddict" in sys.modules, *Compilations.found)
+print(caller(draws, labels, ones, probability := np.zeros(4), again := np.zeros(4)))
+print(*Compilations.found, (again == stability).all(), probability.sum())
+"""
+
+
+def test_a_cached_kernel_loads_without_the_compiler_and_can_be_called_by_a_new_one(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "caller.py"
+    script.write_text(CALLER)
+    environment = os.environ | {"WEALD_KERNEL_CACHE": str(tmp_path / "kernels")}
+
+    def lines() -> list[str]:
+        command: list[str | Path] = [sys.executable, script]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    first = lines()
+    assert first[0] == "True _membership"
+    # The caller alone is forgotten.
+    for kept in (tmp_path / "kernels").rglob("*caller.caller*"):
+        kept.unlink()
+    again = lines()
+    assert again[0] == "False"
+    assert again[1] == first[1]
+    assert again[2] == f"caller True {first[1]}"
+    # What was kept is used, and not found anew.
+    (stamps,) = (tmp_path / "kernels").glob("stamps-*.json")
+    stamps.write_text(stamps.read_text().replace(':"', ':"0').replace(': "', ': "0'))
+    assert lines()[0] == "True _membership"
+
+
 def bare(tree: ast.Module) -> str:
     """A module without its docstrings."""
     for node in ast.walk(tree):

@@ -14,6 +14,7 @@ only: whoever holds the lock may have been stopped.
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import time
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from .packaged import packaged_kernels, settings_of_the_level
-from .source_stamps import ROOMS, stamp_of
+from .source_stamps import EVERYTHING, ROOMS, stamps, state_of_sources
 
 __all__ = ["KernelCache", "cache_directory", "compilation_under_way"]
 
@@ -51,10 +52,38 @@ from numba.core.caching import (  # noqa: E402 - as above
     IndexDataCacheFile,
     UserProvidedCacheLocator,
 )
+from numba.core.runtime.nrt import rtsys  # noqa: E402 - as above
 
 # Somebody else's compilation of one function is waited for so long; then it is compiled here, too.
 _LONGEST_WAIT_SECONDS = 30.0
 _LOOK_AGAIN_SECONDS = 0.05
+
+
+@cache
+def _stamps() -> dict[str, str]:
+    """Stamps of the sources, which are found once for each state of them all."""
+    kept = f"stamps-{state_of_sources()}.json"
+    packaged = packaged_kernels()
+    for folder in (cache_directory(),) if packaged is None else (packaged, cache_directory()):
+        with contextlib.suppress(OSError, ValueError):
+            read: dict[str, str] = json.loads((folder / kept).read_text())
+            return read
+    found = stamps()
+    with contextlib.suppress(OSError):  # a folder that is only read: found again by the next
+        cache_directory().mkdir(parents=True, exist_ok=True)
+        unfinished = cache_directory() / f"{kept}.{os.getpid()}"
+        unfinished.write_text(json.dumps(found))
+        unfinished.replace(cache_directory() / kept)
+    return found
+
+
+def _stamp_of(source: Path) -> str:
+    """Stamp of the functions in a file; a test's or a benchmark's may call everything."""
+    own = _stamps().get(source.relative_to(ROOMS).as_posix())
+    if own is not None:
+        return own
+    text = source.read_bytes() + _stamps()[EVERYTHING].encode()
+    return hashlib.sha256(text).hexdigest()[:16]
 
 
 class SharedCacheLocator(UserProvidedCacheLocator):
@@ -63,7 +92,7 @@ class SharedCacheLocator(UserProvidedCacheLocator):
     def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
         super().__init__(py_func, py_file)
         source = Path(py_file).resolve()
-        self._stamp = stamp_of(source)
+        self._stamp = _stamp_of(source)
         # Only functions made inside others can have the same name in one file.
         self._disambiguator = str(self._lineno) if "<locals>" in py_func.__qualname__ else "0"
         place = source.relative_to(ROOMS).with_suffix("")
@@ -173,14 +202,19 @@ class KernelCache(FunctionCache):
         return super()._load_overload(sig, target_context)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load the compiled form; where there is none, return nothing and hold its lock."""
-        found = super().load_overload(sig, target_context)
+        """Load the compiled form; where there is none, return nothing and hold its lock.
+
+        Numba would first load everything that it can compile with, a fifth of a second. Machine
+        code needs the runtime alone.
+        """
+        rtsys.initialize(target_context)
+        found = self._load_overload(sig, target_context)
         if found is not None or sig in self._locked:
             return found
         place = _place_of(f"{self._function}{sig}")
         _acquire(place)
         self._locked[sig] = place
-        found = super().load_overload(sig, target_context)
+        found = self._load_overload(sig, target_context)
         if found is not None:
             self.release(sig)
         return found

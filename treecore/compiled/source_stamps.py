@@ -4,16 +4,22 @@ A compiled function holds the machine code of what it calls: functions of the mo
 imports, directly or not, and implementations of generic functions, which any module may register.
 So a module's stamp covers its imports and every module that implements what another one declares.
 Docstrings and comments do not count: machine code does not know them.
+
+Finding the stamps takes a tenth of a second, so that they are kept by :func:`state_of_sources`.
 """
 
 import hashlib
+import os
 import re
 from functools import cache
 from pathlib import Path
 
-__all__ = ["ROOMS", "stamp_of", "without_prose"]
+__all__ = ["EVERYTHING", "ROOMS", "stamps", "state_of_sources", "without_prose"]
 
 ROOMS = Path(__file__).resolve().parents[2]
+
+# Under what name the stamp of all sources stands among those of files.
+EVERYTHING = ""
 
 _COMPILING_ROOMS = ("treecore", "mcmc")
 _IMPORT = re.compile(r"^ *from (\.?[\w.]+|\.+) import (\([^)]*\)|[^\n(]+)", re.MULTILINE)
@@ -32,13 +38,32 @@ def without_prose(source: str) -> str:
 
 
 @cache
+def _read() -> dict[str, bytes]:
+    """Every source of the rooms that compile, by its path in the package, in order."""
+    found = {}
+    for room in _COMPILING_ROOMS:
+        for folder, _, names in os.walk(ROOMS / room):
+            for name in names:
+                if name.endswith(".py"):
+                    path = Path(folder, name)
+                    found[path.relative_to(ROOMS).as_posix()] = path.read_bytes()
+    return dict(sorted(found.items()))
+
+
+@cache
+def state_of_sources() -> str:
+    """What changes whenever a source of these rooms does, be it in its prose only."""
+    digest = hashlib.sha256()
+    for name, text in _read().items():
+        digest.update(f"{name}\0{len(text)}\0".encode())
+        digest.update(text)
+    return digest.hexdigest()[:16]
+
+
+@cache
 def _sources() -> dict[str, str]:
     """Every source of the rooms that compile, without its prose, by its path in the package."""
-    return {
-        path.relative_to(ROOMS).as_posix(): without_prose(path.read_text(encoding="utf-8"))
-        for room in _COMPILING_ROOMS
-        for path in (ROOMS / room).rglob("*.py")
-    }
+    return {name: without_prose(text.decode()) for name, text in _read().items()}
 
 
 def _files_of(module: str) -> list[str]:
@@ -97,19 +122,15 @@ def _digest(file: str) -> bytes:
     return hashlib.sha256(f"{file}\0{_sources()[file]}".encode()).digest()
 
 
-@cache
-def stamp_of(file: Path) -> str:
-    """Stamp of the functions in a file.
-
-    Parameters
-    ----------
-    file : Path
-        Resolved, below ``ROOMS``. A test's or a benchmark's may call everything.
-    """
-    name = file.relative_to(ROOMS).as_posix()
-    own = name in _sources()
-    files = _implementations() | _reached({name}) if own else frozenset(_sources())
-    digest = hashlib.sha256(b"" if own else file.read_bytes())
+def _stamp(files: frozenset[str]) -> str:
+    digest = hashlib.sha256()
     for each in sorted(files):
         digest.update(_digest(each))
     return digest.hexdigest()[:16]
+
+
+def stamps() -> dict[str, str]:
+    """Stamp of the functions in each source, and of all sources under :data:`EVERYTHING`."""
+    everything = frozenset(_sources())
+    found = {name: _stamp(_implementations() | _reached({name})) for name in everything}
+    return found | {EVERYTHING: _stamp(everything)}
