@@ -121,12 +121,39 @@ class StoredStream:
 
         return transformation_of(self.spec)
 
+    @cached_property
+    def resolution(self) -> NDArray[np.float64] | None:
+        """Steps within which values that the family sees were moved; None where they are not."""
+        import numpy as np
+
+        return None if self.spec.resolution is None else np.array(self.spec.resolution)
+
     def describe(self, cluster: ClusterRow) -> list[FeatureSummary]:
         """Return one summary for each of ``columns``, in the values that came in."""
         from weald.stream.record.fields.originals import original_summaries
+
+        family, row, names = self.family, cluster.statistics, self.features
+        if self.transformation is not None:
+            told = self.transformation.describe(family, row, names, self.resolution)
+        else:
+            told = self._described_as_seen(row)
+        return told if self.network else original_summaries(self.schema, told)
+
+    def _described_as_seen(self, row: NDArray[np.float64]) -> list[FeatureSummary]:
+        """What a statistics row says of values that the family sees as they are, but for moves."""
+        from dataclasses import replace
+
+        import numpy as np
+
+        from weald.mcmc.offline.resolution import unmoved_variance
         from weald.stream.warm_up.stored_family import family_named
 
-        learned = self.transformation
-        describe = family_named(self.spec.family).describe if learned is None else learned.describe
-        told = describe(self.family, cluster.statistics, self.features)
-        return told if self.network else original_summaries(self.schema, told)
+        told = family_named(self.spec.family).describe(self.family, row, self.features)
+        if self.resolution is None:
+            return told
+        variance = np.array([each.spread or 0.0 for each in told]) ** 2
+        spread = np.sqrt(unmoved_variance(variance, self.resolution)).tolist()
+        return [
+            each if each.spread is None else replace(each, spread=own)
+            for each, own in zip(told, spread, strict=True)
+        ]

@@ -79,11 +79,11 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         holds more than 5,000, a tenth of them has to be new as well. The first publications come
         after an eighth, a quarter and a half as many, where these are 125 or more.
     rounds:
-        Rounds of every kernel in one refinement, or none. Before a publication there are as many
-        as make sixteen draws of what the model holds. Tree-guided moves look at all of it, Gibbs
-        sampling redraws half of the observations, at least 1,000. Of more than 5,000 only the
-        refinement before a publication does so, and has at least three times as many; those in
-        between are Gibbs sampling on 1,000 drawn at random.
+        Rounds of every kernel in one refinement, or none. Before a publication there are as many as
+        make sixteen draws of what the model holds, several to a draw where it holds fewer than
+        1,000. Tree-guided moves look at all of it, Gibbs sampling redraws half of the observations,
+        at least 1,000. Of more than 5,000 only the refinement before a publication does so, and has
+        at least three times as many; those in between are Gibbs sampling on 1,000 drawn at random.
     mode:
         ``inline``: the writer refines, and the same stream gives the same partition, bit for bit.
         ``workers``: `weald worker` processes refine while records flow.

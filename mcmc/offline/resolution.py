@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from weald.mcmc.sharded.counter import row_key, uniforms
 from weald.treecore.family.gaussian.robust_spread import spread_of
 
-__all__ = ["moved", "resolution_of", "within_resolution"]
+__all__ = ["moved", "resolution_of", "unmoved_variance", "within_resolution"]
 
 _LEAST = 1e-3
 # A column lies on a grid if so large a share of its values has been there before.
@@ -58,3 +58,10 @@ def moved(
         uniforms(row_key(seed, int(column), _STAGE), seqs, at)
         found[:, column] += resolution[column] * (at - 0.5)
     return found
+
+
+def unmoved_variance(
+    variance: NDArray[np.float64], resolution: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Variances (d) without those of the moves, which are uniform within steps (d)."""
+    return np.maximum(variance - resolution**2 / 12.0, 0.0)

@@ -12,6 +12,7 @@ million others as after ten thousand.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any, Self
 
 import numpy as np
@@ -54,7 +55,7 @@ from .pace import COUNTED, Pace
 from .rows import IncomingRows
 from .sample import Sample
 
-__all__ = ["Arrays", "Shard"]
+__all__ = ["MOVED_BETWEEN_DRAWS", "Arrays", "Shard"]
 
 Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
@@ -70,6 +71,9 @@ _NEW_SHARE = 0.1
 # It stands for those that it replaces by so many times the rounds. With fewer, blocks that overlap
 # are told apart less well than by moving all atoms every time.
 _WHOLE_ROUNDS = 3
+# Before a publication of fewer atoms, draws are so many rounds apart that about these are moved: a
+# few hundred leave a poor mode of the base measure within tens of rounds, which cost little.
+MOVED_BETWEEN_DRAWS = 1200
 # The first publications come after these parts of a turn's records, where they are so many:
 # arrivals join what is published, and before the first one each of them was looked at once.
 _EARLY, _FEWEST_PUBLISHED = (2, 4, 8), 125
@@ -424,11 +428,17 @@ class Shard(ABC):
         how many lack, follows from the numbers of the observations, in a replay as well.
         """
         rounds = self.cadence.rounds * (1 if self._few else _WHOLE_ROUNDS)
+        between = 1
         if publishing and rounds:
-            rounds = max(rounds, self._draws.lacking(self._n_taken, self._n_held))
-        refinement = self.chain.refine(
-            rounds, lambda labels: self._draws.add(labels, self._n_taken), self.cadence.kernels
-        )
+            between = max(MOVED_BETWEEN_DRAWS // max(self.chain.n_atoms, 1), 1)
+            rounds = between * max(rounds, self._draws.lacking(self._n_taken, self._n_held))
+        made = count(1)
+
+        def keep(labels: Ids) -> None:
+            if next(made) % between == 0:
+                self._draws.add(labels, self._n_taken)
+
+        refinement = self.chain.refine(rounds, keep, self.cadence.kernels)
         self._arrivals = None
         applied.refined(refinement, rounds, self.seq, self.atom_table.n_observations)
 

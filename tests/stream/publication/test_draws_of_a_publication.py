@@ -6,6 +6,7 @@ import pytest
 from tests.stream.scenario import CADENCE, MODEL, values_of
 from weald.stream.model import mixture_shard
 from weald.stream.model.model import free_shard
+from weald.stream.model.shard import MOVED_BETWEEN_DRAWS
 from weald.stream.publication.certainty import DRAWS_KEPT
 from weald.stream.settings import MemorySettings
 
@@ -20,7 +21,7 @@ def test_draws_are_made_up_before_a_publication(
     cadence = msgspec.structs.replace(CADENCE, every_records=20, rounds=rounds)
     values = values_of(1_000)
     shard = free_shard(MODEL, cadence, values[:60], MemorySettings(window_records=window))
-    published = 0
+    published, held = 0, 0
     for end in range(20, len(values) + 1, 20):
         done = shard.apply(values[end - 20 : end], 0.0)
         if done.publications:
@@ -29,15 +30,17 @@ def test_draws_are_made_up_before_a_publication(
             after = shard.state()["draws.after"]
             assert len(after) == DRAWS_KEPT
             assert (end - after <= 0.1 * held).all()
-            # Those that there were already are not made again.
-            assert done.n_rounds[0] <= DRAWS_KEPT
+            # Those that there were already are not made again. Of few there is one in several.
+            made, more = divmod(done.n_rounds[0], max(MOVED_BETWEEN_DRAWS // held, 1))
             kept = (after < end).sum()
-            assert done.n_rounds[0] == DRAWS_KEPT - kept or kept + rounds >= DRAWS_KEPT
+            assert made <= DRAWS_KEPT
+            assert more == 0
+            assert made == DRAWS_KEPT - kept or kept + rounds >= DRAWS_KEPT
         else:
             assert done.n_rounds == [rounds]
     assert published >= 4
     again = shard.go_on(0.0)
-    assert again.n_rounds[0] < DRAWS_KEPT
+    assert again.n_rounds[0] < DRAWS_KEPT * max(MOVED_BETWEEN_DRAWS // held, 1)
 
 
 def test_who_refines_nothing_makes_no_draws() -> None:

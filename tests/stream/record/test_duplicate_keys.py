@@ -22,6 +22,7 @@ from tests.stream.scenario import (
     values_of,
     write_lines,
 )
+from weald.mcmc.offline.resolution import moved
 from weald.stream.model.forgetting import REPLACED_RECORDS, Forgetting
 from weald.stream.settings import MemorySettings
 from weald.stream.warm_up.stored_family import family_of
@@ -104,10 +105,12 @@ def test_an_update_replaces_the_observation_before(tmp_path: Path, repeating: Pa
     assert gone.keys() == by.keys()
     assert len(gone) == N_REPEATED
     assert all(by[seq] <= gone[seq] < by[seq] + REPLACED_RECORDS for seq in gone)
-    family = family_of(store.spec(NAME))
+    spec = store.spec(NAME)
+    family = family_of(spec)
+    seen = moved(block.values, np.array(spec.resolution), np.arange(1, n + 1), spec.seed)
     rows = np.zeros((n, statistics_width(family)))
     for at in range(n):
-        observe(family, block.values, at, rows, at)
+        observe(family, seen, at, rows, at)
     live = np.array(sorted(last.values())) - 1
     shown = {each.cluster: each for each in store.clusters(NAME)}
     assert sum(each.n_observations for each in shown.values()) == N
