@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weald.mcmc.chain.chain import MixtureChain
 
-__all__ = ["compile_kernels"]
+__all__ = ["compile_kernels", "sample_for"]
 
 
 def compile_kernels(family: str) -> float:
@@ -41,16 +41,22 @@ def compile_kernels(family: str) -> float:
     return time.perf_counter() - start
 
 
-def _refined(family: str) -> tuple[MixtureChain, Any]:
-    """A chain on 24 observations in three places, after one refinement, and the observations."""
+def sample_for(family: str) -> Any:
+    """Return 24 observations (24, 2) in three places that the family can have."""
     import numpy as np
 
+    sample = np.random.default_rng(0).integers(0, 2, size=(24, 2)).astype(np.float64)
+    sample += np.arange(24)[:, None] % 3
+    return sample % 2.0 if family == "bernoulli" else sample
+
+
+def _refined(family: str) -> tuple[MixtureChain, Any]:
+    """A chain on a sample, after one refinement, and the sample."""
     from weald.mcmc.chain.chain import MixtureChain
     from weald.treecore.family import FAMILIES
     from weald.treecore.prior import build_prior
 
-    sample = np.random.default_rng(0).integers(0, 2, size=(24, 2)).astype(np.float64)
-    sample += np.arange(24)[:, None] % 3
+    sample = sample_for(family)
     chain = MixtureChain.start(FAMILIES[family].build({}, sample), build_prior("dp", {}), seed=0)
     chain.insert(sample)
     chain.refine()

@@ -1,25 +1,13 @@
-"""The process that compiles sweeps beside the one that compiles all else."""
+"""What ``weald warmup`` compiles the kernels with."""
 
-import subprocess
-import sys
+import pytest
 
-from weald.cli.service.kernels import _refined
-
-CHILD = """
-from weald.cli.service.kernels import _interpret_all_but, _refined, _sweeps
-_interpret_all_but(_sweeps())
-chain, _ = _refined("gaussian")
-from weald.mcmc.chain.arrival import arrive
-from weald.treecore.guide.guide import _raise_top
-assert all(each.overloads for each in _sweeps())
-assert not arrive.overloads and not _raise_top.overloads
-print(chain.labels.tolist())
-"""
+from weald.cli.service.kernels import sample_for
+from weald.treecore.family import FAMILIES
 
 
-def test_it_comes_to_the_same_and_compiles_nothing_else() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.strip() == str(_refined("gaussian")[0].labels.tolist())
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_family_takes_its_sample(family: str) -> None:
+    """It refused flags of 2, so that the kernels of all families were never compiled."""
+    sample, spec = sample_for(family), FAMILIES[family]
+    assert spec.validate(spec.build({}, sample), sample) is None
