@@ -94,17 +94,8 @@ def _sweeps_beside(family: str) -> Iterator[None]:
             other.terminate()
 
 
-def _interpret_all_but(kernels: list[Any]) -> None:
-    """Let Python run the source of every compiled function but these, where it calls them."""
-    from weald.treecore.compiled import compile as compiler
-
-    for module in list(sys.modules.values()):
-        if module.__name__.startswith(("weald.treecore", "weald.mcmc")):
-            for each in vars(module).values():
-                if type(each) is compiler._Shared and each not in kernels:  # noqa: SLF001 - nobody else asks
-                    each.__class__ = compiler._Inner  # noqa: SLF001 - as above
-
-
 if __name__ == "__main__":
-    _interpret_all_but(_sweeps())
+    from weald.treecore.compiled.compile import interpret_all_but
+
+    interpret_all_but(_sweeps())
     _refined(sys.argv[1])

@@ -17,7 +17,6 @@ from scipy.special import gammaln
 
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.parameter_draws import Drawn, divergence
-from weald.treecore.partition.partition import Model, make_atoms
 from weald.treecore.prior.base import Seating
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "draw_sides",
     "log_blocks_ratio",
     "log_coin",
-    "log_marginals",
     "log_sizes",
     "log_split_ratio",
     "processor_seconds",
@@ -80,11 +78,6 @@ def block_sums(rows: Matrix, labels: Labels, k: int) -> Matrix:
 
     member = coo_array((np.ones(n), (labels, np.arange(n))), shape=(k, n)).tocsr()
     return np.asarray(member @ rows)
-
-
-def log_marginals(model: Model, rows: Matrix) -> Matrix:
-    """Log marginal likelihood of each statistics row (k)."""
-    return make_atoms(model.family, rows, np.ones(rows.shape[0], np.int64), model.work).log_marginal
 
 
 def log_sizes(seating: Seating, sizes: NDArray[np.int64]) -> Matrix:

@@ -19,6 +19,7 @@ from weald.treecore.family.totals import (
     dense_rows,
     log_marginals,
     log_predictives,
+    single_rows,
     totals_of_groups,
 )
 from weald.treecore.statistics.observations import Observations
@@ -48,7 +49,7 @@ def left_out_densities(
     n = labels.size
     totals = totals_of_groups(family, values, labels, int(labels.max()) + 1)
     rows = np.linspace(0, n - 1, min(n, _MOST_ROWS)).astype(np.int64)
-    single = totals_of_groups(family, dense_rows(values, rows), np.arange(rows.size), rows.size)
+    single = single_rows(family, dense_rows(values, rows))
     return left_out_densities_of_rows(family, single, labels[rows], totals)
 
 

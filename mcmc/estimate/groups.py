@@ -19,7 +19,7 @@ from weald.treecore.family.totals import (
     dense_rows,
     empty_totals,
     log_marginals,
-    totals_of_groups,
+    single_rows,
 )
 from weald.treecore.prior.sequential import canonical_labels
 from weald.treecore.statistics.observations import Observations
@@ -79,8 +79,7 @@ def group_tree(family: Family, values: Observations, labels: NDArray[np.int64]) 
     """
     sizes = np.bincount(labels)
     members, owner = members_of(labels, np.arange(sizes.size), _MEMBERS)
-    observed = dense_rows(values, members)
-    rows = totals_of_groups(family, observed, np.arange(members.size), members.size)
+    rows = single_rows(family, dense_rows(values, members))
     return group_tree_of_rows(family, rows, owner, sizes)[0]
 
 

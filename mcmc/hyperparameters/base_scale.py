@@ -16,9 +16,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.treecore.errors import ParameterError
-from weald.treecore.family.interface.base import Family, spec_of, workspace
+from weald.treecore.family.interface.base import Family, spec_of
 from weald.treecore.family.same_kind import n_features_of
-from weald.treecore.partition.partition import make_atoms
+from weald.treecore.partition.partition import finite_log_marginals
 
 __all__ = ["SCALE", "BaseScale", "log_likelihood_under", "scaled", "step"]
 
@@ -46,8 +46,7 @@ def scaled(family: F, log_scale: float) -> F:
 
 def log_likelihood_under(family: Family, rows: NDArray[np.float64]) -> float:
     """Sum of the log marginal likelihoods of blocks with these statistics (k, m)."""
-    alike = np.ones(rows.shape[0], dtype=np.int64)
-    return float(make_atoms(family, rows, alike, workspace(family)).log_marginal.sum())
+    return float(finite_log_marginals(family, rows).sum())
 
 
 def step(

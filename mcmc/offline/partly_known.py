@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.interface.base import Family
-from weald.treecore.family.totals import log_predictives, totals_of_groups
+from weald.treecore.family.totals import log_predictives, single_rows, totals_of_groups
 from weald.treecore.prior.base import PartitionPrior
 
 __all__ = ["placed"]
@@ -53,12 +53,7 @@ def placed(
             told = _marginal(params, pattern) if name == "gaussian" else params
             there = np.ascontiguousarray(own[:, pattern])
             part = FAMILIES[name].build(told, there)
-            single = totals_of_groups(
-                part,
-                np.ascontiguousarray(asked[np.ix_(rows, pattern)]),
-                np.arange(rows.size),
-                rows.size,
-            )
+            single = single_rows(part, np.ascontiguousarray(asked[np.ix_(rows, pattern)]))
             joint[rows] += log_predictives(part, single, totals_of_groups(part, there, labels, k))
     found = joint.argmax(axis=1).astype(np.int64)
     return found, np.exp(joint.max(axis=1) - logsumexp(joint, axis=1))

@@ -23,13 +23,13 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.conditional.labels import log_coin, log_marginals
+from weald.mcmc.conditional.labels import log_coin
 from weald.mcmc.sub_cluster.launched_sides import log_launched_ratio
 from weald.mcmc.sub_cluster.near_anchors import CANDIDATES, gains_together
-from weald.treecore.family.interface.base import Family, workspace
+from weald.treecore.family.interface.base import Family
 from weald.treecore.family.parameter_draws import draw_parameters
-from weald.treecore.family.totals import totals_of_groups
-from weald.treecore.partition.partition import Model, make_atoms
+from weald.treecore.family.totals import single_rows
+from weald.treecore.partition.partition import Model, finite_log_marginals
 from weald.treecore.prior.base import Seating
 
 from .counter import RowKey, uniforms
@@ -43,7 +43,6 @@ __all__ = [
     "gains",
     "next_odds",
     "open_launches",
-    "statistics_of_rows",
 ]
 
 # Of the sides' weights while a launch runs; any constant is exact.
@@ -96,7 +95,7 @@ class LaunchedMove(NamedTuple):
     def log_ratio(self, model: Model, seating: Seating, k: int) -> float:
         """Log acceptance ratio, given k clusters now."""
         both = np.concatenate([self.sums, self.sums.sum(axis=0, keepdims=True)])
-        worth = log_marginals(model, both)
+        worth = finite_log_marginals(model.family, both)
         sizes = np.rint(both[:, 0]).astype(np.int64)
         return log_launched_ratio(seating, k, (worth, sizes), self.log_q, is_split=self.is_split)
 
@@ -123,16 +122,8 @@ def draw_pairs(key: RowKey, n: int, n_pairs: int) -> list[Counts]:
 
 def gains(family: Family, first: Matrix, others: Matrix) -> Matrix:
     """What each of some rows (r, d) gains by being in one cluster with the ``first`` (d)."""
-    alone = statistics_of_rows(family, np.vstack([first, others]))
-    size = np.ones(others.shape[0], dtype=np.int64)
-    atoms = make_atoms(family, alone[1:], size, workspace(family))
-    return gains_together(family, alone[0], atoms.rows, atoms.log_marginal)
-
-
-def statistics_of_rows(family: Family, values: Matrix) -> Matrix:
-    """Statistics (r, m) of single rows (r, d)."""
-    n = values.shape[0]
-    return np.asarray(totals_of_groups(family, values, np.arange(n), n))
+    rows = single_rows(family, np.vstack([first, others]))
+    return gains_together(family, rows[0], rows[1:], finite_log_marginals(family, rows[1:]))
 
 
 def open_launches(anchors: Counts, labels: Counts) -> tuple[Launches, Counts]:

@@ -25,6 +25,7 @@ from weald.mcmc.conditional.labels import draw_log_weights, within_reach
 from weald.mcmc.hyperparameters.learner import Learner
 from weald.treecore.family.interface.base import workspace
 from weald.treecore.family.parameter_draws import draw_parameters
+from weald.treecore.family.totals import single_rows
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior.base import PartitionPrior
 
@@ -37,7 +38,6 @@ from .launches import (
     first_odds,
     next_odds,
     open_launches,
-    statistics_of_rows,
 )
 from .passes import Counts, Matrix
 from .shard import Shards
@@ -270,7 +270,7 @@ def _launched(shards: Shards, state: ShardedState, plan: ShardedPlan) -> tuple[L
     anchors = np.array([[rows[0], rows[1 - at]] for rows, (_, at) in zip(drawn, best, strict=True)])
     launches, counting = open_launches(anchors, np.stack([labels, second_labels], axis=1))
     both = np.stack([values[counting], seconds[counting]], axis=1)
-    statistics = statistics_of_rows(state.family, both.reshape(-1, values.shape[1]))
+    statistics = single_rows(state.family, both.reshape(-1, values.shape[1]))
     return launches, statistics.reshape(counting.size, 2, -1)
 
 

@@ -15,9 +15,10 @@ from math import log
 import numpy as np
 from numpy.random import Generator
 
-from weald.mcmc.conditional.labels import block_sums, log_coin, log_marginals
+from weald.mcmc.conditional.labels import block_sums, log_coin
 from weald.mcmc.split_merge.dm import log_urn
 from weald.mcmc.state.atom_state import MERGE, NULL, SPLIT, Info
+from weald.treecore.partition.partition import finite_log_marginals
 
 from .summed_blocks import SummedBlocks
 
@@ -59,7 +60,7 @@ def _split(rng: Generator, blocks: SummedBlocks) -> Info:
         return Info(NULL, 0.0, 0)
     sums = block_sums(blocks.rows[inside], side, 2)
     sizes = np.bincount(side, weights=blocks.size[inside], minlength=2).astype(np.int64)
-    worth = log_marginals(blocks.model, sums)
+    worth = finite_log_marginals(blocks.model.family, sums)
     ratio = blocks.log_split_ratio(worth, sizes, float(blocks.worth[block]))
     ratio += blocks.log_one_more(k) + _LOG_ODDS - log(k + 1)
     ratio -= log_urn(_SHAPE, inside.shape[0] - n_second, n_second)

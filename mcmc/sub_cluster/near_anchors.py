@@ -7,8 +7,8 @@ the data decide, so that the choice is the same on the way back.
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.treecore.family.interface.base import Family, workspace
-from weald.treecore.partition.partition import make_atoms
+from weald.treecore.family.interface.base import Family
+from weald.treecore.partition.partition import finite_log_marginals
 
 __all__ = ["CANDIDATES", "gains_together"]
 
@@ -24,6 +24,4 @@ def gains_together(family: Family, first: Matrix, others: Matrix, alone: Matrix)
     ``first`` are statistics, of each (r, m) or of all (m); ``alone`` (r) are the others' log
     marginals.
     """
-    size = np.ones(others.shape[0], dtype=np.int64)
-    together = make_atoms(family, others + first, size, workspace(family)).log_marginal
-    return np.asarray(together - alone)
+    return np.asarray(finite_log_marginals(family, others + first) - alone)

@@ -38,7 +38,6 @@ from weald.mcmc.conditional.labels import (
     draw_labels,
     draw_log_weights,
     log_coin,
-    log_marginals,
     require_dense,
     within_reach,
 )
@@ -46,7 +45,7 @@ from weald.mcmc.contract import Entry, MixtureState
 from weald.mcmc.state.atom_state import MERGE, NULL, SPLIT, Info, make_tally, record
 from weald.mcmc.sweeps import Sampler, Tally, moves_of, sampler
 from weald.treecore.family.parameter_draws import Drawn, draw_parameters
-from weald.treecore.partition.partition import Atoms, Model
+from weald.treecore.partition.partition import Atoms, Model, finite_log_marginals
 
 from .allocation import AllocationPlan, Forced, allocated
 from .exchangeable import exchange
@@ -226,7 +225,7 @@ def _split(
     side, log_q = allocated(rng, blocks.model, (rows, size), plan)
     sums = block_sums(rows, side, 2)
     sizes = np.bincount(side, weights=size, minlength=2).astype(np.int64)
-    worth = log_marginals(blocks.model, sums)
+    worth = finite_log_marginals(blocks.model.family, sums)
     ratio = blocks.log_split_ratio(worth, sizes, float(blocks.worth[block]))
     ratio += blocks.log_one_more(blocks.k) - log_q
     ratio += log_choice(np.bincount(side, minlength=2))

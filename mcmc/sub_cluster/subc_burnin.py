@@ -27,7 +27,6 @@ from weald.mcmc.conditional.labels import (
     draw_sides,
     log_blocks_ratio,
     log_coin,
-    log_marginals,
     log_sizes,
     require_dense,
     super_clusters,
@@ -35,7 +34,7 @@ from weald.mcmc.conditional.labels import (
 from weald.mcmc.contract import Entry, MixtureState
 from weald.mcmc.sweeps import Sampler, Tally, sampler
 from weald.treecore.family.parameter_draws import draw_parameters
-from weald.treecore.partition.partition import Atoms, Model
+from weald.treecore.partition.partition import Atoms, Model, finite_log_marginals
 
 __all__ = [
     "SubClusters",
@@ -176,7 +175,7 @@ def _split_log_ratios(model: Model, sums: Matrix, counts: NDArray[np.int64]) -> 
     k = counts.shape[0]
     rows = np.concatenate([sums.reshape(2 * k, -1), sums.sum(axis=1)])
     sizes = np.concatenate([counts.reshape(-1), counts.sum(axis=1)])
-    weight = log_marginals(model, rows) + log_sizes(model.seating, sizes)
+    weight = finite_log_marginals(model.family, rows) + log_sizes(model.seating, sizes)
     one_more = log_blocks_ratio(model.seating, 1, 2)
     return np.asarray(weight[: 2 * k].reshape(k, 2).sum(axis=1) - weight[2 * k :] + one_more)
 

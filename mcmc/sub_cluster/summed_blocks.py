@@ -11,11 +11,10 @@ from weald.mcmc.conditional.labels import (
     Matrix,
     block_sums,
     log_blocks_ratio,
-    log_marginals,
     log_split_ratio,
     require_dense,
 )
-from weald.treecore.partition.partition import Atoms, Model
+from weald.treecore.partition.partition import Atoms, Model, finite_log_marginals
 
 __all__ = ["SummedBlocks"]
 
@@ -54,7 +53,7 @@ class SummedBlocks:
         sums = block_sums(rows, labels, k)
         sizes = np.bincount(labels, weights=atoms.size, minlength=k).astype(np.int64)
         members = np.bincount(labels, minlength=k).astype(np.int64)
-        worth = log_marginals(model, sums)
+        worth = finite_log_marginals(model.family, sums)
         return cls(rows, atoms.size, model, labels.copy(), sums, sizes, members, worth)
 
     @property
@@ -77,7 +76,7 @@ class SummedBlocks:
     def log_merge_ratio(self, one: int, other: int) -> float:
         """Log posterior with two blocks joined, over that of the present state."""
         pair = [one, other]
-        whole = log_marginals(self.model, self.sums[pair].sum(axis=0, keepdims=True))
+        whole = finite_log_marginals(self.model.family, self.sums[pair].sum(axis=0, keepdims=True))
         ratio = self.log_split_ratio(self.worth[pair], self.sizes[pair], float(whole[0]))
         return -ratio - self.log_one_more(self.k - 1)
 
@@ -85,7 +84,7 @@ class SummedBlocks:
         """Put the atoms of two blocks into one; the last block takes the place that is free."""
         for column in (self.sums, self.sizes, self.members):
             column[one] += column[other]
-        self.worth[one] = log_marginals(self.model, self.sums[[one]])[0]
+        self.worth[one] = finite_log_marginals(self.model.family, self.sums[[one]])[0]
         self.labels[self.labels == other] = one
         last = self.k - 1
         if other != last:

@@ -6,7 +6,8 @@ family; plain Python callers (and the exactness tests, which run with compilatio
 choose it while they run. Both execute the same source.
 """
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -22,7 +23,15 @@ from numpy.random import Generator
 
 from .code_library import keep_inner_functions_intermediate
 
-__all__ = ["allocating", "compiled", "generic", "generic_inner", "implements", "inner"]
+__all__ = [
+    "allocating",
+    "compiled",
+    "generic",
+    "generic_inner",
+    "implements",
+    "inner",
+    "interpret_all_but",
+]
 
 keep_inner_functions_intermediate()
 
@@ -98,6 +107,18 @@ def inner(function: F) -> F:
 def allocating(function: F) -> F:
     """Like :func:`inner`, for a function that allocates arrays or calls one that does."""
     return _without_entry(function)
+
+
+def interpret_all_but(kept: Collection[Callable[..., Any]]) -> None:
+    """Let Python run the source of every compiled function but these, where Python calls it.
+
+    It holds for the modules of treecore and mcmc that are loaded by now, and for good.
+    """
+    for module in list(sys.modules.values()):
+        if module.__name__.startswith(("weald.treecore", "weald.mcmc")):
+            for each in vars(module).values():
+                if type(each) is _Shared and each not in kept:
+                    each.__class__ = _Inner
 
 
 def _type_of(numba_type: Any) -> type | None:

@@ -30,6 +30,7 @@ __all__ = [
     "empty_totals",
     "log_marginals",
     "log_predictives",
+    "single_rows",
     "totals_of_groups",
 ]
 
@@ -93,6 +94,12 @@ def totals_of_groups(
     else:
         add_bags(sparse_values(values), groups, totals)
     return totals
+
+
+def single_rows(family: Family, values: Observations) -> Rows:
+    """Statistics rows (n, m) of observations (n, d), each by itself."""
+    n = values.shape[0]
+    return totals_of_groups(family, values, np.arange(n), n)
 
 
 def dense_rows(values: Observations, rows: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -24,6 +24,7 @@ from weald.treecore.family.interface.base import (
     statistics_width,
 )
 from weald.treecore.family.interface.batched_predictive import Abreast, show
+from weald.treecore.family.totals import log_marginals
 from weald.treecore.prior.base import Seating, log_growth, log_size
 from weald.treecore.statistics.rows import (
     Rows,
@@ -44,6 +45,7 @@ __all__ = [
     "close_last_blocks",
     "empty_partition",
     "end_of_slots",
+    "finite_log_marginals",
     "lift",
     "link",
     "log_join",
@@ -142,6 +144,13 @@ def require_finite(log_marginal: NDArray[np.float64]) -> None:
         f"observation {at}: its log density under the family is {log_marginal[at]}: "
         "scale the values, or give the family less extreme parameters"
     )
+
+
+def finite_log_marginals(family: Family, rows: Rows) -> NDArray[np.float64]:
+    """Log marginals (k) of blocks with these statistics (k, m); raises as :func:`make_atoms`."""
+    found = log_marginals(family, rows)
+    require_finite(found)
+    return found
 
 
 def make_atoms(family: Family, rows: Rows, size: NDArray[np.int64], work: Rows) -> Atoms:

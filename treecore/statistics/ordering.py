@@ -5,11 +5,11 @@ from numpy.typing import NDArray
 
 from weald.treecore.compiled.compile import allocating, inner
 
-__all__ = ["first_at_least", "in_order", "order_stably"]
+__all__ = ["first_at_least", "in_order"]
 
 
 @inner
-def order_stably(
+def _order_stably(
     values: NDArray[np.float64], order: NDArray[np.int64], spare: NDArray[np.int64]
 ) -> None:
     """Fill ``order`` (n) with the places of ``values`` (n, no NaN), rising, ties by place.
@@ -43,7 +43,7 @@ def in_order(ids: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.
     n = ids.shape[0]
     order = np.empty(n, dtype=np.int64)
     spare = np.empty(n, dtype=np.int64)
-    order_stably(values, order, spare)
+    _order_stably(values, order, spare)
     for at in range(n):
         spare[at] = ids[order[at]]
     return spare

@@ -16,16 +16,15 @@ from weald.mcmc.estimate.groups import agreement_of_groups, average_linkage, gro
 from weald.mcmc.estimate.valleys import valleys as valleys_of_rows
 from weald.mcmc.offline.fit import FitSettings, run_chain
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.totals import totals_of_groups
+from weald.treecore.family.totals import single_rows
 
 Values = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 
 def valleys(family: Any, values: Values, labels: Labels, k: int) -> Values:
-    n = len(values)
     order = np.argsort(labels, kind="stable")
-    rows = totals_of_groups(family, values[order], np.arange(n), n)
+    rows = single_rows(family, values[order])
     return valleys_of_rows(family, rows, labels[order], k)
 
 

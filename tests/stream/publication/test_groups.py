@@ -11,7 +11,7 @@ from weald.stream.model.model import free_shard
 from weald.stream.publication.groups import PublishedGroups
 from weald.stream.tables.atom_table import AtomTable
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.totals import totals_of_groups
+from weald.treecore.family.totals import single_rows
 
 Labels = NDArray[np.int64]
 
@@ -30,7 +30,7 @@ def published(
     moved: Labels | None = None,
 ) -> dict[int, int]:
     family = FAMILIES["gaussian"].build({}, values)
-    rows = totals_of_groups(family, values, np.arange(len(values)), len(values))
+    rows = single_rows(family, values)
     none = np.empty(0, dtype=np.int64)
     groups.publish(
         family, roster_of(clusters), lambda at: rows[at], none if moved is None else moved
@@ -72,7 +72,7 @@ def test_draws_that_part_other_kinds_are_told(rng: Generator) -> None:
     groups = PublishedGroups()
     published(groups, values, clusters)
     family = FAMILIES["gaussian"].build({}, values)
-    rows = totals_of_groups(family, values, np.arange(len(values)), len(values))
+    rows = single_rows(family, values)
 
     def agreement(*draws: Labels) -> float | None:
         atom_table = roster_of(clusters)
