@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from weald.treecore.family.gaussian.default_scale import sample_covariance
-from weald.treecore.family.gaussian.moments import moments_of, unpacked
+from weald.treecore.family.gaussian.moments import lower_triangle, moments_of, unpacked
 from weald.treecore.family.gaussian.normal_inverse_wishart import (
     NormalInverseWishart,
     normal_inverse_wishart,
@@ -60,8 +60,10 @@ class GaussianBase(NamedTuple):
         """One update given the blocks' statistics ``rows`` (k, m), which are left as they are."""
         d, k = self.centre.shape[0], rows.shape[0]
         phi = family.psi / (family.nu - d + 1.0)
-        family = _renewed(family, nu=_nu_step(rng, family, phi, rows), phi=phi)
-        freedom = family.nu - d + 1.0
+        nu = _nu_step(rng, family, phi, rows)
+        freedom = nu - d + 1.0
+        # Enough of a family to draw parameters from: the tables that kernels need come at the end.
+        family = family._replace(nu=nu, psi=phi * freedom)
         mean, precision = _means_and_precisions(family, rows, rng)
         total = precision.sum(axis=0)
         pulled = np.einsum("kij,kj->i", precision, mean)
@@ -132,7 +134,7 @@ def _means_and_precisions(
 ) -> tuple[Values, Values]:
     d = family.mean.shape[0]
     drawn = draw_parameters(family, rows, rng)
-    halved = np.where(np.equal(*np.tril_indices(d)), 0.5, 1.0)
+    halved = np.where(np.equal(*lower_triangle(d)), 0.5, 1.0)
     precision = unpacked(-drawn.natural[:, 2 + d :] / halved)
     return drawn.expected[:, 2 : 2 + d] + family.origin, precision
 

@@ -20,7 +20,7 @@ from .discrete.beta_bernoulli import BetaBernoulli
 from .discrete.dirichlet_categorical import DirichletCategorical
 from .discrete.dirichlet_multinomial import DirichletMultinomial
 from .discrete.gamma_poisson import GammaPoisson
-from .gaussian.moments import moments_of
+from .gaussian.moments import lower_triangle, moments_of
 from .gaussian.normal_inverse_gamma import NormalInverseGamma
 from .gaussian.normal_inverse_wishart import NormalInverseWishart
 from .product import Product
@@ -107,7 +107,7 @@ def _gaussian(family: NormalInverseWishart, rows: Matrix, rng: Generator) -> Dra
     natural[:, 1] = half_log_det - 0.5 * d * log(2.0 * pi) - 0.5 * (linear * mean).sum(axis=1)
     natural[:, 2 : 2 + d] = linear
     # The packed triangle holds an entry off the diagonal once; the quadratic form has it twice.
-    lower = np.tril_indices(d)
+    lower = lower_triangle(d)
     halved = np.where(lower[0] == lower[1], 0.5, 1.0)
     natural[:, 2 + d :] = -halved * precision[:, lower[0], lower[1]]
     second = inverse_root.transpose(0, 2, 1) @ inverse_root

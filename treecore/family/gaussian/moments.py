@@ -4,20 +4,29 @@ Row: [count, weight, s (d), Q (lower triangle by rows, d(d+1)/2)]; see
 :mod:`~weald.treecore.family.gaussian.normal_inverse_wishart`.
 """
 
+from functools import cache
 from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["moments_of", "unpacked"]
+__all__ = ["lower_triangle", "moments_of", "unpacked"]
 
 Values = NDArray[np.float64]
+
+
+@cache
+def lower_triangle(d: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns (d(d+1)/2) of what is packed of a (d, d) matrix; not to be changed."""
+    row, column = np.tril_indices(d)
+    row.flags.writeable = column.flags.writeable = False
+    return row, column
 
 
 def unpacked(packed: Values) -> Values:
     """Symmetric matrices (..., d, d) from lower triangles packed by rows (..., d(d+1)/2)."""
     d = isqrt(2 * packed.shape[-1])
-    row, column = np.tril_indices(d)
+    row, column = lower_triangle(d)
     full = np.empty((*packed.shape[:-1], d, d))
     full[..., row, column] = packed
     full[..., column, row] = packed

@@ -49,7 +49,7 @@ from weald.treecore.family.interface.defaults import register_abreast, register_
 from weald.treecore.statistics.rows import Rows, copy_row, is_single
 
 from .default_scale import sample_covariance, whitened, within_share
-from .moments import moments_of
+from .moments import lower_triangle, moments_of
 from .nearer_mean import nearer
 from .packed_cholesky import extend_inverse, factor_scatter, log_determinants, squared_distance
 from .robust_spread import without_extremes
@@ -131,7 +131,7 @@ def normal_inverse_wishart(
     constant = 0.5 * nu * log_det_psi - sum(lgamma((nu - i) / 2) for i in range(d))
     log_count = log_counts(np.arange(_TABLE, dtype=np.float64), d, kappa, nu) + constant
     log_count[0] = 0.5 * nu * log_det_psi
-    below = np.tril_indices(d)
+    below = lower_triangle(d)
     inverse = np.linalg.inv(factor) * sqrt(kappa / (kappa + 1.0))
     pull = kappa * (mean - origin)
     empty = np.concatenate(
