@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, floor, inf, log, log10
+from math import floor, inf, log, log10
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,10 +64,10 @@ class Sentence:
 
 
 class _Rule:
-    """A rule in words, and where it holds."""
+    """A rule in words, where it holds, and what it tells by itself."""
 
     def __init__(self, what: str, holds: Mask) -> None:
-        self.what, self.holds = what, holds
+        self.what, self.holds, self.information = what, holds, 0.0
 
 
 def explain(
@@ -91,19 +91,22 @@ def explain(
     weight = float(inside.mean()) if share is None else share
     best = [_best(column, inside, weight) for column in columns]
     found = [(column.name, rule) for column, rule in zip(columns, best, strict=True) if rule]
-    found = [each for each in found if _information(each[1].holds, inside, weight) > LEAST_ALONE]
+    found = [each for each in found if each[1].information > LEAST_ALONE]
     needed = _needed(len(inside), len(columns))
     chosen: list[Sentence] = []
     holds, known = np.ones(len(inside), dtype=bool), 0.0
     while found and len(chosen) < most:
-        gains = [_information(holds & rule.holds, inside, weight) for _, rule in found]
+        gains = [
+            _information(holds & rule.holds, inside, weight) if chosen else rule.information
+            for _, rule in found
+        ]
         at = int(np.argmax(gains))
         least = max(LEAST_ADDED, needed / _limit(weight)) if not chosen else LEAST_ADDED
         if gains[at] - known < least:
             break
         name, rule = found.pop(at)
         holds, known = holds & rule.holds, gains[at]
-        chosen.append(_sentence(name, rule, inside, weight))
+        chosen.append(_sentence(name, rule, inside))
     return chosen
 
 
@@ -111,7 +114,7 @@ def sentence_of(column: Original, inside: Mask, *, share: float | None = None) -
     """Return the most telling sentence that one column has; None where it has none."""
     weight = float(inside.mean()) if share is None else share
     rule = _best(column, inside, weight) if inside.any() and not inside.all() else None
-    return None if rule is None else _sentence(column.name, rule, inside, weight)
+    return None if rule is None else _sentence(column.name, rule, inside)
 
 
 def told(sentences: Sequence[Sentence]) -> str:
@@ -119,13 +122,13 @@ def told(sentences: Sequence[Sentence]) -> str:
     return "; ".join(map(str, sentences)) or "nothing sets it apart"
 
 
-def _sentence(name: str, rule: _Rule, inside: Mask, weight: float) -> Sentence:
+def _sentence(name: str, rule: _Rule, inside: Mask) -> Sentence:
     return Sentence(
         column=name,
         what=rule.what,
         inside=float(rule.holds[inside].mean()),
         elsewhere=float(rule.holds[~inside].mean()),
-        information=float(_information(rule.holds, inside, weight)),
+        information=rule.information,
     )
 
 
@@ -149,9 +152,8 @@ def _shared(
 ) -> NDArray[np.float64]:
     """Share of the entropy of belonging that rules tell, from the shares that they hold for."""
     total = weight * inside + (1.0 - weight) * elsewhere
-    nats = (
-        _entropy(total) - weight * _entropy(inside) - (1.0 - weight) * _entropy(elsewhere)
-    ) / _limit(weight)
+    of_all, of_inside, of_elsewhere = _entropy(np.stack([total, inside, elsewhere]))
+    nats = (of_all - weight * of_inside - (1.0 - weight) * of_elsewhere) / _limit(weight)
     # A rule says what is so of the rows, not what is not.
     told: NDArray[np.float64] = np.where((inside > elsewhere) & (inside >= LEAST_INSIDE), nats, 0.0)
     return told
@@ -167,8 +169,10 @@ def _entropy(share: NDArray[np.float64]) -> NDArray[np.float64]:
 def _best(column: Original, inside: Mask, weight: float) -> _Rule | None:
     rules = [_best_of(column, inside, weight), _missing(column)]
     found = [rule for rule in rules if rule is not None]
-    gains = [_information(rule.holds, inside, weight) for rule in found]
-    return found[int(np.argmax(gains))] if gains and max(gains) > 0.0 else None
+    for rule in found:
+        rule.information = _information(rule.holds, inside, weight)
+    best = max(found, key=lambda rule: rule.information, default=None)
+    return best if best is not None and best.information > 0.0 else None
 
 
 def _missing(column: Original) -> _Rule | None:
@@ -218,9 +222,10 @@ def _best_names(column: Original, inside: Mask, weight: float) -> _Rule | None:
 
 def _best_interval(column: Original, inside: Mask, weight: float) -> _Rule | None:
     values = column.values.astype(np.float64)
-    decimals = _decimals(values[inside & ~np.isnan(values)])
-    lows, highs = _ends(values[inside & ~np.isnan(values)], decimals)
-    low, high = _widest_gain(values, inside, weight, (lows, highs))
+    own = values[inside & ~np.isnan(values)]
+    quantiles = np.quantile(own, [0.1, 0.9, *np.linspace(0.0, 1.0, ENDS)])
+    decimals = _decimals(own, float(quantiles[0]), float(quantiles[1]))
+    low, high = _widest_gain(values, inside, weight, _ends(quantiles[2:], decimals))
     if low == -inf and high == inf:
         return None
     # Where there is nothing beyond, "at most 0" is 0.
@@ -289,23 +294,22 @@ def _below(
 
 
 def _ends(
-    values: NDArray[np.float64], decimals: int
+    inner: NDArray[np.float64], decimals: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Where intervals may begin and end: quantiles, rounded outwards to the digits shown."""
-    inner = np.quantile(values, np.linspace(0.0, 1.0, ENDS))
-    lows = [float(f"{floor(each * 10.0**decimals) / 10.0**decimals:.{max(decimals, 0)}f}")
-            for each in inner.tolist()]  # fmt: skip
-    highs = [float(f"{ceil(each * 10.0**decimals) / 10.0**decimals:.{max(decimals, 0)}f}")
-             for each in inner.tolist()]  # fmt: skip
-    return np.unique([-inf, *lows]), np.unique([inf, *highs])[::-1]
+    step = 10.0 ** abs(decimals)
+    if decimals < 0:
+        lows, highs = np.floor(inner / step) * step, np.ceil(inner / step) * step
+    else:
+        lows, highs = np.floor(inner * step) / step, np.ceil(inner * step) / step
+    return np.unique(np.append(-inf, lows)), np.unique(np.append(inf, highs))[::-1]
 
 
-def _decimals(values: NDArray[np.float64]) -> int:
-    """Digits after the point that tell the quarters of values apart; below 0 of large ones."""
-    quarters = np.quantile(values, (0.1, 0.9))
-    wide = float(quarters[1] - quarters[0])
+def _decimals(values: NDArray[np.float64], tenth: float, last_tenth: float) -> int:
+    """Digits after the point that tell most of values apart; below 0 of large ones."""
+    wide = last_tenth - tenth
     if wide <= 0.0:
-        wide = max(abs(float(quarters[0])) * 1e-3, 1e-9)
+        wide = max(abs(tenth) * 1e-3, 1e-9)
     if (values == np.floor(values)).all():
         return min(0, -floor(log10(max(wide, 1.0))) + 1)
     return min(-floor(log10(wide)) + 1, 9)

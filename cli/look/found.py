@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -49,7 +50,17 @@ def found_in(rows: FileRows, seen: Seen, result: FitResult, groups: NDArray[np.i
     """Describe the clusters of a fit of ``rows``, and the groups (k) that these make."""
     labels, probability = _of_all_rows(seen, result)
     cluster, group = _by_size(labels), _by_size(groups[labels])
-    cluster_sentences, group_sentences = _sentences(rows, cluster), _sentences(rows, group)
+    teller = teller_of(rows.texts, rows.schema)
+
+    @cache
+    def said(inside: bytes) -> Sequence[Sentence]:
+        # A group of one cluster is told once.
+        return explain_rows(rows.columns, teller, np.frombuffer(inside, dtype=np.bool_))
+
+    cluster_sentences, group_sentences = (
+        [said((parts == part).tobytes()) for part in range(1, int(parts.max()) + 1)]
+        for parts in (cluster, group)
+    )
     clusters = _described(probability, (cluster, cluster_sentences), "cluster")
     for row in clusters:
         row["group"] = int(group[cluster == row["cluster"]][0])
@@ -82,14 +93,6 @@ def _by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     rank[np.argsort(-sizes, kind="stable")] = np.arange(1, len(sizes) + 1)
     numbered: NDArray[np.int64] = rank[place]
     return numbered
-
-
-def _sentences(rows: FileRows, parts: NDArray[np.int64]) -> list[Sequence[Sentence]]:
-    """What sets each part apart, by its columns and by its texts."""
-    teller = teller_of(rows.texts, rows.schema)
-    return [
-        explain_rows(rows.columns, teller, parts == part) for part in range(1, int(parts.max()) + 1)
-    ]
 
 
 def _described(
