@@ -31,6 +31,8 @@ class Findings:
     ----------
     clusters : list of dict
         As ``weald clusters`` gives them, each with its ``place``.
+    group_places : dict of int to str
+        Of each group of clusters.
     values : float64[n, d]
     assigned : int64[n]
         Cluster of each observation.
@@ -42,6 +44,7 @@ class Findings:
     """
 
     clusters: list[dict[str, Any]]
+    group_places: dict[int, str]
     values: NDArray[np.float64]
     assigned: NDArray[np.int64]
     keys: list[str]
@@ -62,17 +65,20 @@ def find(state: StoredStream, stream: BundledStream) -> Findings:
     blocks = list(_blocks(state))
     assigned = np.concatenate([block.cluster for block in blocks])
     keys = [str(key) for block in blocks for key in block.key]
-    places = _places(stream, keys, assigned)
-    status = reader.status(name)
+    places = _places(stream, keys, assigned.tolist())
+    status, there = reader.status(name), reader.clusters(name)
     clusters = [
         {**cluster_record(state, row, status.n_inserted), "place": places[row.cluster]}
-        for row in reader.clusters(name)
+        for row in there
     ]
+    group = {row.cluster: row.group for row in there}
+    grouped = [group.get(each) for each in assigned.tolist()]
     moved: Counter[int] = Counter()
     for event in reader.lineage(name):
         moved[event.publication] += event.n_moved
     return Findings(
         clusters=clusters,
+        group_places=_places(stream, keys, grouped),
         values=np.concatenate([block.values for block in blocks]),
         assigned=assigned,
         keys=keys,
@@ -98,13 +104,14 @@ def _blocks(state: StoredStream) -> Iterable[ObservationBlock]:
 
 
 def _places(
-    stream: BundledStream, keys: Sequence[str], assigned: NDArray[np.int64]
+    stream: BundledStream, keys: Sequence[str], assigned: Sequence[int | None]
 ) -> dict[int, str]:
     known = {str(record["id"]): stream.places(record) for record in stream.records()}
     members: dict[int, list[tuple[str, ...]]] = {}
-    for key, cluster in zip(keys, assigned.tolist(), strict=True):
-        members.setdefault(cluster, []).append(known[key])
-    return {cluster: place_of(names) for cluster, names in members.items()}
+    for key, part in zip(keys, assigned, strict=True):
+        if part is not None:
+            members.setdefault(part, []).append(known[key])
+    return {part: place_of(names) for part, names in members.items()}
 
 
 def place_of(members: Sequence[tuple[str, ...]]) -> str:

@@ -92,6 +92,10 @@ def write_page(
     explored = exploration_of(subject, np.random.default_rng(0))
     places = {row["cluster"]: row["place"] for row in findings.clusters}
     parts = [replace(part, name=places.get(part.id, "")) for part in explored.parts]
+    groups = [
+        replace(each, name=findings.group_places.get(each.id, "")) for each in explored.groups
+    ]
+    explored = replace(explored, parts=parts, groups=groups)
     headed = replace(
         subject,
         title=f"{len(findings.clusters)} clusters in {len(findings.assigned)} observations",
@@ -109,7 +113,7 @@ def write_page(
         Section("What refinement gained", "", PUBLICATION_COLUMNS, findings.publications),
         Section("Next", "", [Column("type", "type")], [{"type": each} for each in commands]),
     ]
-    page = render(headed, [], sections, replace(explored, parts=parts), trust_in(subject))
+    page = render(headed, [], sections, explored, trust_in(subject))
     place.page.write_text(page, encoding="utf-8")
 
 

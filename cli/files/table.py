@@ -56,6 +56,16 @@ class Table:
     rows: NDArray[np.int64] | None = None
     slips: Sequence[tuple[int, str | None, RefusedRow]] = ()
 
+    def of_rows(self, kept: NDArray[np.bool_]) -> Table:
+        """Return the table of some of its rows (n), the slips left out."""
+        if kept.all():
+            return self
+        import numpy as np
+
+        places = np.arange(len(kept)) if self.rows is None else self.rows
+        truth = None if self.truth is None else self.truth[kept]
+        return replace(self, values=self.values[kept], truth=truth, rows=places[kept], slips=())
+
     def without(self, refused: Sequence[int]) -> Table:
         """All rows but these places."""
         import numpy as np

@@ -22,10 +22,12 @@ from .engines import EngineName
 
 if TYPE_CHECKING:
     from weald.cli.config.settings import Settings
-    from weald.mcmc.offline.fit import FitSettings
+    from weald.mcmc.offline.fit import FitResult, FitSettings
+    from weald.mcmc.offline.transformation import Transformation
     from weald.mcmc.settings import FeatureSettings
 
     from .columns import Columns
+    from .reading import Reading
 
 __all__ = ["add_to", "parse_parameters"]
 
@@ -300,9 +302,10 @@ def fit(
 
     The columns of a table are taken for what `weald init` would take them for, and it is said:
     numbers as they stand where there is nothing else, else numbers, counts, flags, categories,
-    times and texts together. Identifiers are left out, empty cells are gaps. With --config the
-    file is read as that stream would read it. A row with a value that cannot be read is refused
-    and told, with its line; the rest is fitted.
+    times and texts together. Identifiers are left out, empty cells are gaps: where at most a
+    twentieth of the rows have one in a number, these are put where what they have fits best, once
+    the others are clustered. With --config the file is read as that stream would read it. A row
+    with a value that cannot be read is refused and told, with its line; the rest is fitted.
 
     Without --iterations or --seconds each chain runs for 100 sweeps. Rows count from 0.
 
@@ -414,15 +417,18 @@ def _fit_rows(
     level: str,
     form: Form,
 ) -> None:
-    from weald.answers.diagnostics.fit_diagnostics import held_out_density
-    from weald.mcmc.offline.family_choice import FULL
-    from weald.mcmc.offline.fit import SPARSE_FAMILY
+    import numpy as np
+
+    from weald.cli.terminal.output import note
+    from weald.mcmc.offline.family_choice import INDEPENDENT
+    from weald.mcmc.offline.transformation import wants_components
     from weald.mcmc.settings import FeatureSettings
     from weald.treecore.family import spec_of
 
     from .columns import transformation_of
+    from .few_gaps import of_all_rows
     from .outputs import Fitted, groups_of, tell, write_assignments, write_trace
-    from .reading import read, read_again
+    from .reading import read
     from .sampling import sample, settled
 
     shown, valley = _level(level)
@@ -430,35 +436,75 @@ def _fit_rows(
     if configured is not None and asked == FeatureSettings():
         asked = configured.features
     reading = read(data, settings, columns, configured)
-    table = reading.table
+    table, whole = reading.table, reading.whole
     settings = replace(
         settings, family=reading.family, params={**reading.params, **settings.params}
     )
-    learned = transformation_of(table, settings.family, asked)
-    seen = table.values if learned is None else learned.seen(table.values)
-    settings, choice = settled(seen, settings, chains)
+    if wants_components(asked, settings.family, len(table.names)):
+        # A row without one number has no place along any of the axes.
+        whole = np.ones_like(whole)
+    learned = transformation_of(table.of_rows(whole), settings.family, asked)
+    values = table.values if learned is None else learned.seen(table.values)
+    settings, choice = settled(values if whole.all() else values[whole], settings, chains)
+    if settings.family == INDEPENDENT:
+        # Which takes gaps as they are.
+        whole = np.ones_like(whole)
+    if n_partly := int((~whole).sum()):
+        note(f"{n_partly} rows with gaps in numbers: put where what they have fits best")
+    seen = values if whole.all() else values[whole]
     result = sample(seen, settings)
     groups = groups_of(seen, result, valley)
+    everyone = of_all_rows(result, values, whole)
     with writing(out, trace):
         if out is not None:
-            write_assignments(out, result, groups, table.rows)
+            write_assignments(out, everyone, groups, table.rows)
         if trace is not None:
             params = spec_of(result.family).parameters(result.family)
             names, logs = reading.columns
             more = {"logs": logs, "manner": reading.manner and reading.manner._asdict()}
-            write_trace(trace, result, settings, names, params, learned, **more)
+            about = (names, params, more)
+            write_trace(trace, result, settings, about, learned, whole)
     held_out = None
     if test is not None:
-        missing = settings.family not in (SPARSE_FAMILY, FULL)
-        others = read_again(test, reading.manner, reading.columns, missing=missing).values
-        others = others if learned is None else learned.seen(others)
-        held_out = held_out_density(seen, others, result)
-    tell(
-        Fitted(table, seen, learned, settings, result, groups, valley, choice, reading.schema),
-        shown,
-        form,
-        held_out,
-    )
+        held_out = _held_out(test, reading, learned, (seen, result), partly=n_partly > 0)
+    fitted = Fitted(
+        table, seen, learned, settings, result, groups, valley, whole, everyone, choice,
+        reading.schema,
+    )  # fmt: skip
+    tell(fitted, shown, form, held_out)
+
+
+def _held_out(
+    test: Path,
+    reading: Reading,
+    learned: Transformation | None,
+    fitted: tuple[Any, FitResult],
+    *,
+    partly: bool,
+) -> dict[str, float]:
+    """How well the rows of another file are predicted; of such as the fit had put aside, none."""
+    import numpy as np
+
+    from weald.answers.diagnostics.fit_diagnostics import held_out_density
+    from weald.cli.terminal.output import note
+    from weald.mcmc.offline.family_choice import FULL
+    from weald.mcmc.offline.fit import SPARSE_FAMILY
+    from weald.treecore.family import spec_of
+
+    from .few_gaps import correlated_columns
+    from .reading import read_again
+
+    seen, result = fitted
+    missing = partly or spec_of(result.family).name not in (SPARSE_FAMILY, FULL)
+    others = read_again(test, reading.manner, reading.columns, missing=missing).values
+    if partly:
+        d = others.shape[1]
+        needed = range(d) if reading.schema is None else correlated_columns(reading.schema)
+        gaps = np.isnan(others[:, needed]).any(axis=1)
+        if gaps.any():
+            note(f"{test}: {int(gaps.sum())} rows with gaps in numbers are not predicted")
+        others = others[~gaps]
+    return held_out_density(seen, others if learned is None else learned.seen(others), result)
 
 
 def _refuse_unknown_family(name: str) -> None:
@@ -499,7 +545,7 @@ def _fit_network(
     if out is not None:
         write_vertices(out, result, names)
     if trace is not None:
-        write_trace(trace, result, settings, names, edge_numbers(result.family), None, **posed)
+        write_trace(trace, result, settings, (names, edge_numbers(result.family), posed))
 
 
 def _level(text: str) -> tuple[str, float]:

@@ -78,13 +78,17 @@ class Fitted(NamedTuple):
     table:
         In the units of the file.
     seen:
-        Values (n, q) that the family describes; of ``table`` itself, or as transformed.
+        Values (m, q) that the family describes; of ``table`` itself, or as transformed.
     transformation:
         What was learned of that, where it was.
     groups:
         Group of each cluster (k).
     valley:
         Of density; what is deeper parts groups.
+    whole:
+        Rows of the table (n) that were fitted (m of them).
+    everyone:
+        The result of these, with the others where they fit best.
     choice:
         The family with the reason for it, where it was chosen and not given.
     schema:
@@ -98,8 +102,15 @@ class Fitted(NamedTuple):
     result: FitResult
     groups: NDArray[np.int64]
     valley: float
+    whole: NDArray[np.bool_]
+    everyone: FitResult
     choice: Choice | None = None
     schema: Schema | None = None
+
+    @property
+    def values(self) -> Any:
+        """Values (m, d) of the rows that were fitted, in the units of the file."""
+        return self.table.of_rows(self.whole).values
 
     @property
     def names(self) -> Sequence[str]:
@@ -190,10 +201,9 @@ def write_trace(
     path: Path,
     result: FitResult,
     settings: FitSettings,
-    features: Sequence[str],
-    params: dict[str, Any],
+    told: tuple[Sequence[str], dict[str, Any], dict[str, Any]],
     transformation: Transformation | None = None,
-    **more: Any,
+    whole: NDArray[np.bool_] | None = None,
 ) -> None:
     """Write every iteration of every chain as ``.npz``.
 
@@ -202,9 +212,12 @@ def write_trace(
     how many it made. ``proposed``, ``accepted`` and ``mean_log_ratio`` have one column for each
     of ``moves``, and ``hyper`` one for each of ``hyper_names``. ``shown`` is the reported
     partition. ``about`` is JSON: family and prior with their parameters as they were learned, the
-    names of the features, and what ``more`` there is to say. ``seen.…`` are the arrays of the
-    transformation through which the family sees rows, where it does.
+    names of the features, and what more there is to say; ``told`` are these names, the family's
+    parameters, and that. ``seen.…`` are the arrays of the transformation through which the family
+    sees rows, where it does. ``whole`` says which rows of the file were fitted, where some were
+    not.
     """
+    features, params, more = told
     traces = result.traces
     moves = [(kernel.name, part) for kernel in result.kernels for part in kernel.parts]
     tallies = _padded([_tally(trace, result) for trace in traces], np.nan)
@@ -238,6 +251,8 @@ def write_trace(
     if transformation is not None:
         learned = transformation.arrays()
         arrays |= {f"{SEEN}{name}": array for name, array in learned.items()}
+    if whole is not None and not whole.all():
+        arrays["whole"] = whole
     # Untyped, because the stubs take every name for the flag that newer versions have.
     save: Any = np.savez_compressed
     with path.open("wb") as file:
@@ -285,6 +300,7 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
         fitted.result,
         fitted.groups,
     )
+    everyone = fitted.everyone
     params = spec_of(result.family).parameters(result.family)
     summary: dict[str, Any] = {
         "n_observations": table.values.shape[0],
@@ -293,25 +309,27 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
     if (learned := fitted.transformation) is not None and learned.axes is not None:
         summary["n_components"] = learned.width
         summary["variance_along_components"] = learned.share
-    summary |= summary_of_fit(settings, result, params, table.truth)
+    summary |= summary_of_fit(settings, everyone, params, table.truth)
     if fitted.choice is not None:
         summary["chosen_because"] = fitted.choice.reason
     summary["n_groups"] = int(groups.max()) + 1
     grouped = groups[result.labels]
     if table.truth is not None:
-        summary["adjusted_rand_index_of_groups"] = adjusted_rand_index(grouped, table.truth)
-    clusters = _rows(fitted, result.labels, "cluster")
+        of_all = groups[everyone.labels]
+        summary["adjusted_rand_index_of_groups"] = adjusted_rand_index(of_all, table.truth)
+    one_each = np.arange(len(groups))
+    clusters = _rows(fitted, one_each, "cluster")
     for row in clusters:
-        inside = result.labels == row["cluster"]
+        inside = everyone.labels == row["cluster"]
         row["group"] = int(groups[row["cluster"]])
-        row["probability"] = float(result.probability[inside].mean())
-        row["stability"] = float(result.stability[inside].mean())
-    told = _rows(fitted, grouped, "group")
+        row["probability"] = float(everyone.probability[inside].mean())
+        row["stability"] = float(everyone.stability[inside].mean())
+    told = _rows(fitted, groups, "group")
     for row in told:
         row["n_clusters"] = int((groups == row["group"]).sum())
     return {
         **summary,
-        **judged(fitted.seen, result, grouped, fitted.valley, (table.values, table.names)),
+        **judged(fitted.seen, result, grouped, fitted.valley, (fitted.values, table.names)),
         "kernels": kernel_rows(result),
         "diagnostics": diagnostics(result),
         "groups": told,
@@ -398,17 +416,17 @@ def kernel_row(name: str, move: str, claim: str, moved: Sequence[float]) -> dict
     }
 
 
-def _rows(fitted: Fitted, labels: NDArray[np.int64], name: str) -> list[dict[str, Any]]:
-    """One row for each cluster or group that observations (n) are in, largest first."""
-    family, table = fitted.result.family, fitted.table
+def _rows(fitted: Fitted, part: NDArray[np.int64], name: str) -> list[dict[str, Any]]:
+    """One row for each part that clusters (k) are in, largest first."""
+    family, table, values = fitted.result.family, fitted.table, fitted.values
     if fitted.transformation is not None:
         # In the units of the file, feature by feature: what it expects is not asked for.
-        family = FAMILIES["diagonal"].build({"kappa": 1.0, "rate": 1.0}, table.values)
+        family = FAMILIES["diagonal"].build({"kappa": 1.0, "rate": 1.0}, values)
     from weald.stream.record.fields.originals import original_summaries
 
     spec = spec_of(family)
-    sizes = np.bincount(labels)
-    totals = totals_of_groups(family, table.values, labels, sizes.size)
+    sizes = np.bincount(part[fitted.everyone.labels])
+    totals = totals_of_groups(family, values, part[fitted.result.labels], sizes.size)
     rows = []
     for each in np.argsort(-sizes, kind="stable").tolist():
         features = spec.describe(family, totals[each], table.names)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weald.cli.errors import UsageError
 from weald.cli.files.decimal_commas import has_comma, tell_decimal_commas
@@ -29,6 +30,7 @@ from weald.stream.errors import SchemaError
 from weald.stream.record.inference.proposal import SchemaProposal, proposed
 
 from .columns import Columns, chosen_columns, with_logs
+from .few_gaps import correlated_columns, whole_rows
 
 if TYPE_CHECKING:
     from weald.cli.config.settings import Settings
@@ -76,7 +78,8 @@ class Manner(NamedTuple):
 class Reading(NamedTuple):
     """Rows of a file, how they were read, and the family and its parameters that go with that.
 
-    ``columns`` are what the rows' features are called where another file is read alike.
+    ``columns`` are what the rows' features are called where another file is read alike, ``whole``
+    the rows (n) that the family takes where few have gaps in numbers of which it wants all.
     """
 
     table: Table
@@ -84,6 +87,7 @@ class Reading(NamedTuple):
     manner: Manner | None
     family: str
     params: Mapping[str, Any]
+    whole: NDArray[np.bool_]
 
     @property
     def schema(self) -> Schema | None:
@@ -135,7 +139,7 @@ def _configured(path: Path, settings: Settings, family: str) -> Reading:
     params: Mapping[str, Any] = {}
     if family == "auto":
         family, params = chosen_family(settings.model, settings.schema, settings.features)
-    return Reading(table, Columns(table.names, []), manner, family, params)
+    return Reading(table, Columns(table.names, []), manner, family, params, _all(table))
 
 
 def _of_numbers(
@@ -143,7 +147,14 @@ def _of_numbers(
 ) -> Reading:
     """Columns of numbers that tell something, with logarithms of some."""
     table, columns = chosen_columns(path, table, settings.family, logs)
-    return Reading(table, columns, manner, settings.family, {})
+    whole = _all(table)
+    if settings.family == "auto" and isinstance(table.values, np.ndarray):
+        whole = whole_rows(table.values, range(len(table.names)))
+    return Reading(table, columns, manner, settings.family, {}, whole)
+
+
+def _all(table: Table) -> NDArray[np.bool_]:
+    return np.ones(table.values.shape[0], dtype=np.bool_)
 
 
 def _numbers(path: Path, columns: Sequence[str] | None, family: str) -> Table:
@@ -188,8 +199,12 @@ def _proposed(path: Path, settings: FitSettings) -> Reading:
     fields = [_named(each) for each in proposal.fields]
     manner = Manner({"fields": fields}, strict=False, kinds=True)
     table = checked(path, _with_gaps(path, manner, records), missing=True)
-    family, params = family_of_rows(manner.compiled(), table.values, family)
-    return Reading(table, Columns(table.names, []), manner, family, params)
+    schema = manner.compiled()
+    whole = _all(table)
+    if family in ("auto", "mixed"):
+        whole = whole_rows(table.values, correlated_columns(schema))
+    family, params = family_of_rows(schema, table.values[whole], family)
+    return Reading(table, Columns(table.names, []), manner, family, params, whole)
 
 
 def read_again(path: Path, manner: Manner | None, columns: Columns, *, missing: bool) -> Table:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from weald.answers.description.sentences import Sentence, told
 from weald.answers.description.texts import explain_rows, teller_of
+from weald.cli.fit.few_gaps import of_all_rows
 
 if TYPE_CHECKING:
     from weald.answers.exploration import Exploration, Part
@@ -48,8 +49,9 @@ class Found(NamedTuple):
 
 def found_in(rows: FileRows, seen: Seen, result: FitResult, groups: NDArray[np.int64]) -> Found:
     """Describe the clusters of a fit of ``rows``, and the groups (k) that these make."""
-    labels, probability = _of_all_rows(seen, result)
-    cluster, group = _by_size(labels), _by_size(groups[labels])
+    everyone = of_all_rows(result, seen.values, seen.whole)
+    probability = everyone.probability
+    cluster, group = _by_size(everyone.labels), _by_size(groups[everyone.labels])
     teller = teller_of(rows.texts, rows.schema)
 
     @cache
@@ -68,22 +70,6 @@ def found_in(rows: FileRows, seen: Seen, result: FitResult, groups: NDArray[np.i
     for row in told_groups:
         row["n_clusters"] = len(np.unique(cluster[group == row["group"]]))
     return Found(cluster, group, clusters, told_groups, cluster_sentences, group_sentences)
-
-
-def _of_all_rows(seen: Seen, result: FitResult) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Cluster of each row (n), and how sure it is: of those that were fitted, and of the others."""
-    if seen.whole.all():
-        return result.labels, result.probability
-    from weald.mcmc.offline.partly_known import placed
-
-    labels = np.empty(len(seen.whole), dtype=np.int64)
-    probability = np.empty(len(seen.whole))
-    whole = seen.fitted, result.labels
-    labels[seen.whole], probability[seen.whole] = result.labels, result.probability
-    labels[~seen.whole], probability[~seen.whole] = placed(
-        result.family, result.prior, whole, seen.values[~seen.whole]
-    )
-    return labels, probability
 
 
 def _by_size(labels: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -19,8 +19,6 @@ __all__ = ["Seen", "seen_of"]
 
 # Share of a column's spread from which the step of its grid is coarse.
 COARSE = 0.1
-# Share of the rows that may have gaps in numbers which are clustered with all their covariance.
-FEW = 0.05
 
 
 class Seen(NamedTuple):
@@ -49,12 +47,13 @@ class Seen(NamedTuple):
 def seen_of(rows: FileRows, seed: int) -> Seen:
     """Return what a family sees of rows, and a family by kinds of columns and gaps.
 
-    Where few rows have gaps in numbers, the family may want all of these: the others say how the
-    numbers hang together. Where many have, numbers are independent inside a cluster.
+    Of few rows with gaps in numbers the family need not take any.
     """
+    from weald.cli.fit.few_gaps import correlated_columns, whole_rows
+
     rows = rows._replace(values=_whole_numbers_moved(rows.schema, rows.values))
     schema, values = _along_components(rows)
-    whole = _whole_where_few_are_not(schema, values)
+    whole = whole_rows(values, correlated_columns(schema))
     settings = _settings(schema, values[whole], seed)
     if settings.family == "auto" and schema is rows.schema:
         from weald.cli.files.table import Table
@@ -70,18 +69,6 @@ def seen_of(rows: FileRows, seed: int) -> Seen:
         elif learned is not None:
             values = learned.seen(values)
     return Seen(_as_finely_as_known(values, settings), whole, settings)
-
-
-def _whole_where_few_are_not(schema: Schema, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Rows (n) with all their numbers, where nearly all have them; all rows elsewhere."""
-    from weald.stream.warm_up.family_choice import choose_family
-
-    family, params = choose_family(schema)
-    parts = params.get("parts", [{"family": family, "columns": list(range(values.shape[1]))}])
-    correlated = [at for part in parts if part["family"] == "gaussian" for at in part["columns"]]
-    whole = ~np.isnan(values[:, correlated]).any(axis=1)
-    few = bool((~whole).mean() <= FEW)
-    return np.asarray(whole if few else np.ones(len(values), dtype=np.bool_))
 
 
 def _as_finely_as_known(seen: NDArray[np.float64], settings: FitSettings) -> NDArray[np.float64]:

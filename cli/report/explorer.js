@@ -11,7 +11,7 @@ const explore = (data) => {
   const $ = (id) => document.getElementById(id);
   const on = (target, what, heard) => target.addEventListener(what, heard, { signal });
   const n = data.cluster.length, rows = d3.range(n);
-  const FEW_ROWS = 25, MORE_ROWS = 200, FEW_SHAPES = 12, COLOURS = 10, NEAR = 14, MANY = 100;
+  const FEW_ROWS = 10, MORE_ROWS = 200, FEW_SHAPES = 12, COLOURS = 10, NEAR = 14, MANY = 100;
   const plural = (count) => `${count.toLocaleString("en")} ${count === 1 ? "row" : "rows"}`;
   const percent = (share) => share > 0 && share < .005 ? "<1 %" : share < 1 && share >= .995 ? ">99 %"
     : `${Math.round(100 * share)} %`;
@@ -152,22 +152,26 @@ const explore = (data) => {
     .on("zoom", (event) => { transform = event.transform; moved(); });
 
   const measure = () => {
-    width = plot.clientWidth; height = plot.clientHeight;
-    const dpr = window.devicePixelRatio || 1;
-    for (const [each, times] of [[canvas, 1], [picture, 2]]) {
-      each.width = width * times * dpr; each.height = height * times * dpr;
-      each.getContext("2d").setTransform(dpr, 0, 0, dpr, 0, 0);
-    }
-    const room = [width - MARGIN.left - MARGIN.right, height - MARGIN.top - MARGIN.bottom];
     const padded = (values) => {
       const [low, high] = d3.extent(values), pad = .03 * ((high - low) || 1);
       return [low - pad, high + pad];
     };
     let dx = padded(located.map((i) => data.x[i])), dy = padded(located.map((i) => data.y[i]));
+    width = plot.clientWidth;
+    const across = width - MARGIN.left - MARGIN.right, around = MARGIN.top + MARGIN.bottom;
+    // A map of the world is no higher than it needs to be.
+    plot.style.maxHeight = data.land ? `${Math.ceil(Math.max(180, across * (dy[1] - dy[0]) / (dx[1] - dx[0])) + around)}px` : "";
+    height = plot.clientHeight;
+    const dpr = window.devicePixelRatio || 1;
+    for (const [each, times] of [[canvas, 1], [picture, 2]]) {
+      each.width = width * times * dpr; each.height = height * times * dpr;
+      each.getContext("2d").setTransform(dpr, 0, 0, dpr, 0, 0);
+    }
+    const room = [across, height - around];
     if (data.land) {  // a degree is as wide as it is high
       const per = Math.max((dx[1] - dx[0]) / room[0], (dy[1] - dy[0]) / room[1]);
-      const around = ([a, b], pixels) => [(a + b - per * pixels) / 2, (a + b + per * pixels) / 2];
-      dx = around(dx, room[0]); dy = around(dy, room[1]);
+      const spread = ([a, b], pixels) => [(a + b - per * pixels) / 2, (a + b + per * pixels) / 2];
+      dx = spread(dx, room[0]); dy = spread(dy, room[1]);
     }
     baseX = d3.scaleLinear(dx, [MARGIN.left, width - MARGIN.right]);
     baseY = d3.scaleLinear(dy, [height - MARGIN.bottom, MARGIN.top]);
@@ -202,8 +206,10 @@ const explore = (data) => {
     drawnAt = transform;
     brush.clearRect(0, 0, 2 * width, 2 * height);
     if (data.land) {
-      const path = d3.geoPath(d3.geoTransform({ point(x, y) {
-        this.stream.point(transform.applyX(baseX(x)) + width / 2, transform.applyY(baseY(y)) + height / 2); } }), brush);
+      // Cut where it goes on at the other side, as a line across the map would show there.
+      const flat = d3.geoEquirectangular().scale(transform.k * (baseX(1) - baseX(0)) * 180 / Math.PI)
+        .translate([transform.applyX(baseX(0)) + width / 2, transform.applyY(baseY(0)) + height / 2]);
+      const path = d3.geoPath(flat, brush);
       brush.fillStyle = colours.land; brush.beginPath();
       path(topojson.feature(data.land, data.land.objects.land)); brush.fill();
     }
@@ -243,10 +249,13 @@ const explore = (data) => {
     clearTimeout(settling); settling = setTimeout(() => { labels(); paint(); }, 120);
   };
 
+  // There are no degrees beyond those of the world.
+  const ticked = (axis, scale, most) => axis.ticks(6).tickSizeOuter(0)
+    .tickValues(scale.ticks(6).filter((value) => !data.land || Math.abs(value) <= most));
   const axes = () => {
     const x = transform.rescaleX(baseX), y = transform.rescaleY(baseY);
-    over.select(".x").attr("transform", `translate(0,${height - MARGIN.bottom})`).call(d3.axisBottom(x).ticks(6).tickSizeOuter(0));
-    over.select(".y").attr("transform", `translate(${MARGIN.left},0)`).call(d3.axisLeft(y).ticks(6).tickSizeOuter(0));
+    over.select(".x").attr("transform", `translate(0,${height - MARGIN.bottom})`).call(ticked(d3.axisBottom(x), x, 180));
+    over.select(".y").attr("transform", `translate(${MARGIN.left},0)`).call(ticked(d3.axisLeft(y), y, 90));
     over.selectAll(".label").attr("transform", (d) => `translate(${transform.applyX(d.x)},${transform.applyY(d.y)})`);
     over.select(".area").attr("visibility", state.area ? "visible" : "hidden").each(function () {
       if (!state.area) return;
@@ -341,6 +350,17 @@ const explore = (data) => {
   const linkOf = ([kind, id]) => document.querySelector(`.part[data-kind=${kind}][data-id="${id}"]`)
     ?? document.querySelector(`.part[data-kind=group][data-id="${groupOf.get(id)}"]`);
 
+  const called = (part) => {  // what people call it
+    const link = linkOf(part);
+    return link.dataset.kind === part[0] ? link.querySelector(".name").lastChild.textContent.trim() : "";
+  };
+
+  // A box scrolls to what is in it, and the page stays where it is.
+  const within = (box, element) => {
+    const [inner, outer] = [element, box].map((each) => each.getBoundingClientRect());
+    if (inner.top < outer.top || inner.bottom > outer.bottom) box.scrollTop += inner.top - outer.top - outer.height / 3;
+  };
+
   // The tree follows: what is current, and how many rows of each part are inside.
   const follow = () => {
     const part = selected(), narrowed = state.q || state.filters.size || state.area;
@@ -349,7 +369,10 @@ const explore = (data) => {
     document.querySelectorAll(".part").forEach((link) => {
       const { kind } = link.dataset, id = Number(link.dataset.id), is = part && link === linkOf(part);
       link.removeAttribute("aria-current");
-      if (is) { link.setAttribute("aria-current", "true"); link.closest("details")?.setAttribute("open", ""); }
+      if (is) {
+        link.setAttribute("aria-current", "true"); link.closest("details")?.setAttribute("open", "");
+        within($("tree"), link);
+      }
       link.querySelector(".match").textContent = narrowed ? `${counts[kind].get(id) ?? 0} found` : "";
     });
   };
@@ -358,7 +381,7 @@ const explore = (data) => {
     const part = selected(), title = $("chosen-title"), facts = $("chosen-facts");
     const narrowed = [...state.filters.keys()].length + (state.q ? 1 : 0) + (state.area ? 1 : 0);
     title.innerHTML = part ? `${svgSign(part[1])} ` : "";
-    title.append(part ? titled(part) : "All rows");
+    title.append(part ? `${titled(part)} ${called(part)}`.trim() : "All rows");
     if (narrowed) title.append(", of these what was searched and filtered for");
     facts.replaceChildren();
     const line = document.createElement("p");
@@ -414,8 +437,7 @@ const explore = (data) => {
     }
     const first = scrolls && lines.find((line) => own.includes(Number(line.dataset.id)));
     if (!first || lives.contains(document.activeElement)) return;
-    const box = lives.closest(".wide"), [inner, outer] = [first, box].map((each) => each.getBoundingClientRect());
-    if (inner.top < outer.top || inner.bottom > outer.bottom) box.scrollTop += inner.top - outer.top - outer.height / 3;
+    within(lives.closest(".wide"), first);
   };
 
   // Distributions inside and outside of what is selected, the most different first.

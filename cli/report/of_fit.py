@@ -108,9 +108,11 @@ def _observations(
     learned = None
     if arrays := taken_from(saved, SEEN):
         learned = Transformation.of_arrays(arrays)
-    seen = table.values if learned is None else learned.seen(table.values)
     labels = saved["labels"]
-    _same_size(data, trace, labels.shape[2], len(table.values))
+    whole = saved.get("whole", np.ones(labels.shape[2], dtype=np.bool_))
+    _same_size(data, trace, len(whole), len(table.values))
+    table = table.of_rows(whole)
+    seen = table.values if learned is None else learned.seen(table.values)
     family = FAMILIES[about["family"]].build(about["params"], seen)
     ids, place, sizes = np.unique(saved["shown"], return_inverse=True, return_counts=True)
     rank = np.empty(len(ids), dtype=np.int64)
@@ -127,6 +129,7 @@ def _observations(
         subtitle=f"fit of {data.name}, family {about['family']}, prior {about['prior']}",
         facts={
             "observations": str(len(clusters)),
+            **({} if whole.all() else {"with gaps, not shown": str(int((~whole).sum()))}),
             "clusters": str(len(ids)),
             **_facts(saved),
         },

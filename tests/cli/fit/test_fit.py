@@ -179,11 +179,52 @@ def test_missing_values_of_files(weald: Command) -> None:
     assert refused.code == ExitCode.USAGE
     assert "row 5, column a" in refused.err
     assert "--family diagonal" in refused.err
+    # More rows than a few have gaps.
+    rows[::10] = [f",{row.partition(',')[2]}" for row in rows[::10]]
+    Path("t.csv").write_text("\n".join(["a,b,c", *rows]))
     answer = json.loads(weald("fit", "t.csv", *QUICK, "--output", "json").out)
     assert answer["family"] == "diagonal"
     assert "missing" in answer["chosen_because"]
     assert answer["n_observations"] == N
     assert answer["n_clusters"] == 2
+
+
+def test_a_few_gaps_leave_the_others_their_covariance(
+    clean: Path, weald: Command, rng: np.random.Generator
+) -> None:
+    """Two long kinds side by side, told apart by how their numbers hang together."""
+    n = 300
+    kind = rng.integers(0, 2, n)
+    x = rng.normal(0.0, 30.0, n)
+    y = x + 8.0 * kind + rng.normal(size=n)
+    rows = [f"{a:.3f},{b:.3f}" for a, b in zip(x, y, strict=True)]
+    whole = [*rows]
+    gaps = [3, 50, 51]
+    for at in gaps:
+        rows[at] = f"{x[at]:.3f},"
+    (clean / "long.csv").write_text("\n".join(["x,y", *rows]))
+    (clean / "other.csv").write_text("\n".join(["x,y", *whole[:40], "1.0,"]))
+    files = ("--out", "o.csv", "--trace", "t.npz", "--test", "other.csv")
+    result = weald("fit", "long.csv", *QUICK, "--output", "json", *files)
+    assert result.code == 0, result.err
+    assert "3 rows with gaps in numbers: put where what they have fits best" in result.err
+    assert "other.csv: 1 rows with gaps in numbers are not predicted" in result.err
+    answer = json.loads(result.out)
+    assert answer["family"] == "gaussian"
+    assert answer["n_observations"] == n
+    assert sum(row["size"] for row in answer["clusters"]) == n
+    assert sum(row["size"] for row in answer["groups"]) == n
+    assert answer["held_out"]["n"] == 40
+    assigned = list(csv.DictReader((clean / "o.csv").read_text().splitlines()))
+    assert [int(row["row"]) for row in assigned] == list(range(n))
+    found = np.array([int(row["group"]) for row in assigned])
+    known = np.delete(np.arange(n), gaps)
+    assert adjusted_rand_index(found[known], kind[known]) > 0.95
+    # What is known of them does not tell the two kinds apart.
+    assert {float(assigned[at]["probability"]) < 0.9 for at in gaps} == {True}
+    report = weald("report", "long.csv", "--trace", "t.npz")
+    assert report.code == 0, report.err
+    assert f"{n - len(gaps)} observations" in (clean / "weald-report.html").read_text()
 
 
 def test_semicolons_and_a_slip_in_a_column(weald: Command) -> None:

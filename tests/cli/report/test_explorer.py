@@ -334,8 +334,23 @@ def test_the_newest_group_is_told_and_leads_there(page: Page, found: Exploration
         about
         == f"3 groups, largest first. Newest: group {last.id}, since publication {last.since}."
     )
+    # A list that is too long for its room, as most are.
+    page.ask("document.querySelector('#tree').style.maxHeight = '9rem'")
     page.click(".tree .about a")
     page.until(f"document.querySelector('#chosen-title').innerText.trim() === 'Group {last.id}'")
+    inner, outer = page.ask(
+        "['.part[aria-current]', '#tree'].map((each) => { const box = "
+        "document.querySelector(each).getBoundingClientRect(); return [box.top, box.bottom]; })"
+    )
+    assert outer[0] <= inner[0] < inner[1] <= outer[1]
+
+
+def test_a_name_stands_beside_the_number(browsed: Page, found: Exploration, tmp_path: Path) -> None:
+    named = replace(found, groups=[replace(found.groups[0], name="Old Town"), *found.groups[1:]])
+    path = tmp_path / "page.html"
+    path.write_text(page_of(named), encoding="utf-8")
+    show(browsed, f"{path.as_uri()}#group=1")
+    assert text(browsed, "#chosen-title").strip() == "Group 1 Old Town"
 
 
 def test_nothing_is_newest_where_all_were_born_at_once(found: Exploration) -> None:
@@ -425,18 +440,29 @@ def test_of_very_many_rows_some_are_drawn_and_the_page_says_so(
 def test_places_lie_on_a_map_of_the_world(
     rng: np.random.Generator, browsed: Page, tmp_path: Path
 ) -> None:
+    found = exploration(rng, axes=("longitude", "latitude"))
+    # From one end of the world to the other.
+    wide = replace(found.plane, points=found.plane.points * [5.0, 1.8])
     path = tmp_path / "places.html"
-    path.write_text(page_of(exploration(rng, axes=("longitude", "latitude"))), encoding="utf-8")
+    path.write_text(page_of(replace(found, plane=wide)), encoding="utf-8")
     show(browsed, path.as_uri())
     assert browsed.console == []
     assert explorer(exploration(rng))[0].count('"land":') == 0
-    # Land is drawn: of the canvas more is covered than the points cover.
-    covered = browsed.ask(
+    covered, longest = browsed.ask(
         "(() => { const c = document.querySelector('#points'), p = c.getContext('2d').getImageData("
-        "0, 0, c.width, c.height).data; let k = 0;"
-        "for (let i = 3; i < p.length; i += 4) k += p[i] > 0; return k / (c.width * c.height); })()"
+        "0, 0, c.width, c.height).data, rows = d3.range(c.height).map((y) => "
+        "d3.sum(d3.range(c.width), (x) => p[4 * (y * c.width + x) + 3] > 0) / c.width);"
+        "return [d3.mean(rows), d3.max(rows)]; })()"
     )
+    # Land is drawn: of the canvas more is covered than the points cover. Where it goes on at the
+    # other side, no line leads there.
     assert covered > 0.2
+    assert longest < 0.9
+    degrees = browsed.ask(
+        "[...document.querySelectorAll('.y .tick text')].map((t) => t.textContent)"
+    )
+    assert degrees
+    assert all(abs(int(each.replace("\u2212", "-"))) <= 90 for each in degrees)
 
 
 def test_lines_of_text_have_members_and_no_columns(
