@@ -10,6 +10,8 @@ from datetime import datetime, time
 from math import isfinite
 from typing import Any, NamedTuple
 
+from weald.stream.record.fields.words import HEAD_TOKENS, line_tokens
+
 __all__ = ["MOST_EMPTY", "MOST_ODD", "FieldProposal", "as_category", "judged"]
 
 MOST_EMPTY = 0.1
@@ -21,6 +23,8 @@ MOST_LEVELS = 50
 LEAST_REPEATS = 3
 # A line of text has several words; fewer are a name.
 LEAST_WORDS = 3
+# Fewer texts do not show whether they share templates.
+LEAST_PASSAGES = 20
 # Where the largest number is so many times the median, its logarithm tells more.
 SKEWED = 50.0
 # Fewer that follow each other may do so by chance.
@@ -228,9 +232,24 @@ def _levels(counts: Counter[str]) -> FieldProposal:
     )
 
 
+def _are_passages(texts: Sequence[str]) -> bool:
+    """Whether texts are prose, of which few begin alike and are equally long.
+
+    Lines that programs write are of templates, each of which many share.
+    """
+    tokens = [line_tokens(text) for text in texts]
+    begun = Counter((len(each), *each[:HEAD_TOKENS]) for each in tokens)
+    return len(texts) >= LEAST_PASSAGES and 2 * len(begun) > len(texts)
+
+
 def _text(texts: Sequence[str]) -> FieldProposal:
     words = sum(len(text.split()) for text in texts) / len(texts)
     if words >= LEAST_WORDS:
+        if _are_passages(texts):
+            return FieldProposal(
+                {"kind": "text", "tokens": "words"},
+                f"a text: {words:.0f} words a record, as hashed counts of them in any order",
+            )
         return FieldProposal(
             {"kind": "text"}, f"a text: {words:.0f} words a record, as hashed counts"
         )

@@ -141,6 +141,13 @@ def test_lines_of_a_log_are_a_text(tmp_path: Path) -> None:
     assert proposal.fields == [{"path": "line", "kind": "text"}]
 
 
+def test_prose_is_words(tmp_path: Path) -> None:
+    words = "we like this box but the lid is loose and it came late again".split()
+    texts = [" ".join(words[i % 11 :] + words[: 3 + i % 7]) for i in range(30)]
+    proposal = propose(write_jsonl(tmp_path / "x.jsonl", [{"review": text} for text in texts]))
+    assert proposal.fields == [{"path": "review", "kind": "text", "tokens": "words"}]
+
+
 def test_a_time_that_no_run_could_read_is_not_proposed(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     rows = "".join(f"081109 2036{i:02},{1_700_000_000 + i},{i * 7 % 11}\n" for i in range(20))

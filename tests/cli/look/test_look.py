@@ -281,6 +281,30 @@ def test_a_folder_of_logs_is_one_set_of_lines(weald: Command, logs: Path, clean:
     )
 
 
+def test_reviews_are_told_apart_by_their_words(
+    weald: Command, clean: Path, rng: np.random.Generator
+) -> None:
+    """Prose shares no templates: as lines each of these texts would be a kind of its own."""
+    said = [
+        "parcel late courier delivery box damaged shipping driver arrived refund".split(),
+        "screen battery phone charger app crashes update camera software restart".split(),
+    ]
+    joined = "the a was very and it is not with my for this when so but".split()
+    kind = rng.integers(0, 2, N)
+    texts = [
+        " ".join(
+            rng.choice(joined if rng.random() < 0.5 else said[k])
+            for _ in range(rng.integers(8, 31))
+        )
+        for k in kind.tolist()
+    ]
+    write(clean / "reviews.csv", [{"review": text} for text in texts])
+    found = looked(weald, "reviews.csv", "--no-page")
+    sizes = [row["size"] for row in found["groups"] if row["size"] > 10]
+    assert sizes == pytest.approx(sorted(np.bincount(kind))[::-1], abs=3)
+    assert all(row["description"].startswith("says ") for row in found["groups"][:2])
+
+
 def test_a_broken_line_is_left_out_of_a_look(weald: Command, clean: Path) -> None:
     values = [0.1 * (at % 7) + 9.0 * (at % 2) for at in range(60)]
     lines = [json.dumps({"x": each, "y": each % 1.3}) for each in values]
