@@ -142,7 +142,8 @@ def test_lines_of_a_log_are_a_text(tmp_path: Path) -> None:
 
 
 def test_prose_is_words(tmp_path: Path) -> None:
-    words = "we like this box but the lid is loose and it came late again".split()
+    said = "we like this box but the lid is loose and it came late again"
+    words = said.split()
     texts = [" ".join(words[i % 11 :] + words[: 3 + i % 7]) for i in range(30)]
     proposal = propose(write_jsonl(tmp_path / "x.jsonl", [{"review": text} for text in texts]))
     assert proposal.fields == [{"path": "review", "kind": "text", "tokens": "words"}]

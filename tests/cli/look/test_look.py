@@ -285,16 +285,16 @@ def test_reviews_are_told_apart_by_their_words(
     weald: Command, clean: Path, rng: np.random.Generator
 ) -> None:
     """Prose shares no templates: as lines each of these texts would be a kind of its own."""
-    said = [
-        "parcel late courier delivery box damaged shipping driver arrived refund".split(),
-        "screen battery phone charger app crashes update camera software restart".split(),
-    ]
-    joined = "the a was very and it is not with my for this when so but".split()
+    said = (
+        "parcel late courier delivery box damaged shipping driver arrived refund",
+        "screen battery phone charger app crashes update camera software restart",
+        "the a was very and it is not with my for this when so but",
+    )
+    words = [each.split() for each in said]
     kind = rng.integers(0, 2, N)
     texts = [
         " ".join(
-            rng.choice(joined if rng.random() < 0.5 else said[k])
-            for _ in range(rng.integers(8, 31))
+            rng.choice(words[2 if rng.random() < 0.5 else k]) for _ in range(rng.integers(8, 31))
         )
         for k in kind.tolist()
     ]
