@@ -16,6 +16,12 @@ __all__ = ["Plane", "plane_of"]
 MAP = ("longitude", "latitude")
 # Clusters that are so much narrower than the whole are apart in any picture.
 LEAST_WITHIN = 0.1
+# Rounds in which a layout comes to rest, and the share of it that discs of clusters cover.
+ROUNDS, COVERED = 200, 0.3
+# Clusters of which each is held against each; more have a place in the plane of counts.
+MOST_LAID_OUT = 500
+# From one point of a spiral to the next, so that they lie evenly.
+GOLDEN = np.pi * (3.0 - np.sqrt(5.0))
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,8 @@ def plane_of(
 ) -> Plane:
     """Return the data's own coordinates where there are two, or the principal plane.
 
+    Texts that were hashed to counts have no such plane: their clusters are laid out by likeness.
+
     Parameters
     ----------
     values : float64[n, d]
@@ -57,6 +65,8 @@ def plane_of(
         return Plane(points, ("order", names[0]), "The one feature, in order of arrival.")
     if len(names) == 2:
         return Plane(values, (names[0], names[1]), "In the data's own coordinates.")
+    if all(map(BUCKET.search, names)) and len(np.unique(clusters)) <= MOST_LAID_OUT:
+        return _by_likeness(values, clusters)
     return _principal(values, clusters, _units(names))
 
 
@@ -92,3 +102,75 @@ def _principal(
     first, second = (f"principal axis {i + 1} ({share[i]:.0%})" for i in range(2))
     how = "Principal axes of the data, each feature scaled by its spread within clusters."
     return Plane(scaled @ axes[:2].T, (first, second), how)
+
+
+def _by_likeness(counts: NDArray[np.float64], clusters: NDArray[np.int64]) -> Plane:
+    """Lay clusters of texts out as discs, the nearer the more alike; no disc lies on another.
+
+    In a plane of counts all lines of a template have one place, and many templates, too.
+    """
+    _, place, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    roots = np.sqrt(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
+    means = np.zeros((len(sizes), counts.shape[1]))
+    np.add.at(means, place, roots)
+    means /= sizes[:, None]
+    # Discs of an area that is as their clusters are large.
+    radius = np.sqrt(COVERED * sizes / sizes.sum())
+    middle = _parted(_scaled(_apart(means)), radius)
+    from_mean = ((roots - means[place]) ** 2).sum(axis=1)
+    rank = np.empty(len(place), dtype=np.int64)
+    order = np.lexsort((from_mean, place))
+    rank[order] = np.arange(len(place)) - (np.cumsum(sizes) - sizes)[place[order]]
+    points = middle[place] + radius[place, None] * _spiral(rank, sizes[place])
+    how = (
+        "Clusters lie by how much alike their texts are; of each the most usual rows are inmost, "
+        "and how far these are apart says nothing."
+    )
+    return Plane(points, ("by likeness", "by likeness"), how)
+
+
+def _spiral(rank: NDArray[np.int64], of: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Points (n, 2) that fill a disc of radius 1 evenly, by their rank among so many."""
+    far, angle = np.sqrt((rank + 0.5) / of), GOLDEN * rank
+    return np.column_stack([far * np.cos(angle), far * np.sin(angle)])
+
+
+def _apart(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    squares = (points**2).sum(axis=1)
+    found: NDArray[np.float64] = np.sqrt(
+        np.maximum(squares[:, None] + squares - 2.0 * points @ points.T, 0.0)
+    )
+    return found
+
+
+def _scaled(apart: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Places (k, 2) as far from each other as is asked for (k, k), as near as a plane has them.
+
+    By majorisation of the stress (J. de Leeuw, Applications of convex analysis to multidimensional
+    scaling, 1977), from a spiral in the order of the clusters' ids, which stays from one time to
+    the next; scaled to a square of area 1.
+    """
+    k = len(apart)
+    found = _spiral(np.arange(k), np.full(k, k))
+    for _ in range(ROUNDS):
+        there = _apart(found)
+        ratio = np.divide(apart, there, out=np.zeros_like(apart), where=there > 0.0)
+        found = (ratio.sum(axis=1)[:, None] * found - ratio @ found) / k
+    centred = found - found.mean(axis=0)
+    wide = float(np.abs(centred).max())
+    scaled: NDArray[np.float64] = centred / (2.0 * wide) if wide > 0.0 else centred
+    return scaled
+
+
+def _parted(middle: NDArray[np.float64], radius: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same with discs moved until none lies on another."""
+    needed = radius[:, None] + radius
+    np.fill_diagonal(needed, 0.0)
+    for _ in range(ROUNDS):
+        there = _apart(middle)
+        short = np.maximum(needed - there, 0.0)
+        if not short.any():
+            break
+        share = np.divide(short, 2.0 * there, out=np.zeros_like(short), where=there > 0.0)
+        middle = middle + share.sum(axis=1)[:, None] * middle - share @ middle
+    return middle

@@ -68,10 +68,33 @@ def test_a_flow_loses_and_invents_nobody(rng: np.random.Generator) -> None:
 def test_the_counts_of_one_text_are_scaled_alike() -> None:
     """Else a word that came once would outweigh those that tell the kinds of lines apart."""
     clusters = np.repeat([0, 1], 50)
-    counts = np.column_stack([clusters == 0, clusters == 1, np.arange(100) == 7]).astype(float)
-    plane = plane_of(counts, clusters, ["line.0", "line.1", "line.2"])
+    told = [clusters == 0, clusters == 1, np.arange(100) == 7, np.arange(100) % 2]
+    values = np.column_stack(told).astype(float)
+    plane = plane_of(values, clusters, ["line.0", "line.1", "line.2", "x"])
     apart = abs(plane.points[clusters == 0, 0].mean() - plane.points[clusters == 1, 0].mean())
     assert apart > 5 * plane.points[clusters == 0, 0].std()
+
+
+def test_each_cluster_of_lines_has_a_place_of_its_own(rng: np.random.Generator) -> None:
+    """In a plane of their counts equal lines lie on each other, and whole clusters on others."""
+    sizes = [400, 200, 100, 50, 50, 20, 5, 1]
+    clusters = rng.permutation(np.repeat(np.arange(8), sizes))
+    counts = np.zeros((len(clusters), 40))
+    counts[np.arange(len(clusters)), 4 * clusters] = 40.0
+    # The last but one has half of what the first has: it lies nearest to that.
+    counts[clusters == 6, 0] = 40.0
+    points = plane_of(counts, clusters, [f"line.{at}" for at in range(40)]).points
+    assert len(np.unique(points.round(9), axis=0)) == len(points)
+    middles = np.array([points[clusters == each].mean(axis=0) for each in range(8)])
+    reach = [
+        np.linalg.norm(points[clusters == each] - middles[each], axis=1).max() for each in range(8)
+    ]
+    apart = np.linalg.norm(middles[:, None] - middles, axis=2)
+    gaps = apart - np.add.outer(reach, reach)
+    assert (gaps[~np.eye(8, dtype=bool)] > -0.02).all()
+    assert np.argmin(np.where(np.arange(8) == 6, np.inf, gaps[6])) == 0
+    # As large as they are.
+    assert reach[0] / reach[3] == pytest.approx(np.sqrt(8.0), rel=0.1)
 
 
 def test_the_plane_shows_what_separates_clusters(rng: np.random.Generator) -> None:
