@@ -37,8 +37,8 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class FeatureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How families ``gaussian`` and ``diagonal`` see plain numbers.
 
-    A stream learns it from its first ``model.warmup_records`` observations and keeps it. What
-    people are shown is in the values that came in.
+    A stream learns it from its first ``model.warmup_records`` observations and keeps it while the
+    columns that it leaves out say nothing. What people are shown is in the values that came in.
 
     Attributes
     ----------
@@ -101,7 +101,8 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         latest; 0 for by count alone.
     kernels:
         Comma-joined names of exact kernels, as of `weald fit --kernel`, that make a round, inline
-        and by workers. "auto" moves parts of trees, and then single observations.
+        and by workers. "auto" moves parts of trees, splits and merges clusters, and then moves
+        single observations.
     """
 
     every_records: int = 500

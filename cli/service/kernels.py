@@ -35,7 +35,7 @@ def compile_kernels(family: str) -> float:
     start = time.perf_counter()
     with _sweeps_beside(family):
         chain, sample = _refined(family)
-    lent = chain.lend(np.random.default_rng(0), [Budget("tgmcmc,gibbs", 1, 0)])
+    lent = chain.lend(np.random.default_rng(0), [Budget("auto", 1, 0)])
     chain.adopt([(each.atoms, work(each.lease).labels) for each in lent])
     chain.log_weights(sample[:2])
     return time.perf_counter() - start
@@ -66,9 +66,10 @@ def _refined(family: str) -> tuple[MixtureChain, Any]:
 def _sweeps() -> list[Any]:
     import weald.mcmc.chain.chain  # noqa: F401 - what runs the sweeps is loaded, too
     from weald.mcmc.gibbs import gibbs
+    from weald.mcmc.split_merge import sams
     from weald.mcmc.tree_guided import tgmcmc
 
-    return [tgmcmc.sweep, gibbs.sweep]
+    return [tgmcmc.sweep, sams.sweep, gibbs.sweep]
 
 
 def _is_kept(kernel: Any) -> bool:

@@ -1,7 +1,8 @@
 """Which kernels refine a stream, by the writer or by workers: resolved, and refused in a sentence.
 
 A stream shows what one chain draws, for ever: its kernels are exact, need no other chain, and reach
-every partition. A sweep of Gibbs sampling is of some atoms only, so that a round costs less.
+every partition. A sweep of Gibbs sampling is of some atoms only, so that a round costs less, and
+one of sequentially allocated splits and merges makes as many proposals as the atoms leave time for.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from weald.mcmc.contract import Kernel
 from weald.mcmc.gibbs.kernel import gibbs_on
+from weald.mcmc.split_merge.sams import sams_within
 from weald.treecore.errors import ParameterError
 from weald.treecore.prior import PartitionPrior
 
 from .kernels import KERNELS, NETWORK_KERNELS, Kernels, require_prior
-from .registry import ROLES, STREAM_SCHEDULES
+from .registry import ROLES, STREAM_SCHEDULES, entries
 
 if TYPE_CHECKING:
     from weald.mcmc.chain.position import Position
@@ -29,6 +31,8 @@ __all__ = [
 ]
 
 _GIBBS_ATOMS = 1000
+# Proposals a sweep, and the most atoms that these look at together where each is in one block.
+_SAMS_PROPOSALS, _SAMS_ATOMS = 20, 100_000
 
 S = TypeVar("S")
 
@@ -58,11 +62,14 @@ def stream_kernels(names: str, share: float = 0.0) -> tuple[Kernel[Position], ..
     """Kernels that refine a stream of a mixture, by a comma-joined list of names, in order.
 
     Gibbs sampling redraws a thousand atoms a sweep, or this share of them where that is more.
+    Sequentially allocated splits and merges are twenty a sweep, fewer of more than 5,000 atoms.
     Raises ParameterError for an unknown one, and for one that no stream can have.
     """
-    bounded = gibbs_on(_GIBBS_ATOMS, share)
-    found = _streamed(names, KERNELS)
-    return tuple(bounded if each.name == bounded.name else each for each in found)
+    bounded: dict[str, Kernel[Position]] = {
+        "gibbs": gibbs_on(_GIBBS_ATOMS, share),
+        "sams": sams_within(entries("mixture")["sams"], _SAMS_PROPOSALS, _SAMS_ATOMS),
+    }
+    return tuple(bounded.get(each.name, each) for each in _streamed(names, KERNELS))
 
 
 def kernels_of_networks(names: str) -> tuple[Kernel[VertexPosition], ...]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from weald.mcmc.contract import Entry, SweptState
 from weald.mcmc.state.atom_state import MERGE, Info, record
 from weald.mcmc.state.block_state import BlockState
-from weald.mcmc.sweeps import Sampler, proposals
+from weald.mcmc.sweeps import Sampler, Tally, proposals, sampler
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import coin, shuffle
 from weald.treecore.compiled.reference import by_reference
@@ -38,7 +38,7 @@ from .proposal import (
 )
 from .trial_split import allocate, block_of, join_side, log_split_ratio, open_sides
 
-__all__ = ["SamsPlan", "kernel", "step", "sweep"]
+__all__ = ["SamsPlan", "kernel", "sams_within", "step", "sweep"]
 
 # Most merges are refused early: a sweep of so many costs a few passes, as other kernels' do.
 _PROPOSALS = 20
@@ -102,3 +102,18 @@ def sweep(
 def kernel(entry: Entry) -> Sampler[SweptState[BlockState]]:
     """The kernel, as the registry names it."""
     return proposals(entry, sweep, SamsPlan(_PROPOSALS), SamsPlan())
+
+
+def sams_within(entry: Entry, most: int, limit: int) -> Sampler[SweptState[BlockState]]:
+    """The kernel with ``most`` proposals a sweep, or as many as look at ``limit`` atoms in all.
+
+    How many depends on the number of atoms alone. A split of a block that is everything looks at
+    each of them, and while there are few blocks most proposals are splits.
+    """
+
+    def run(rng: Generator, at: SweptState[BlockState]) -> Tally:
+        plan = SamsPlan(max(1, min(most, limit // max(at.n_atoms, 1))))
+        kernel: Sampler[SweptState[BlockState]] = proposals(entry, sweep, plan, plan)
+        return kernel.sweep(rng, at)
+
+    return sampler(entry, run)

@@ -240,6 +240,7 @@ def test_reports_name_every_move() -> None:
         "leaf-gibbs",
         "subtree-gather",
         "subtree-join",
+        "sams",
         "gibbs",
     ]
     assert all(report.flag == "exact" for report in done.kernels)

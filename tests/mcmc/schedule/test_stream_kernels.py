@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 
 from weald.mcmc.chain.chain import MixtureChain
+from weald.mcmc.chain.position import Position
+from weald.mcmc.estimate.agreement import adjusted_rand_index
+from weald.mcmc.offline.base_from_sample import base_from_sample
+from weald.mcmc.offline.start import atoms_of
 from weald.mcmc.schedule.kernels import KERNELS, require_every_partition
 from weald.mcmc.schedule.registry import ROLES
 from weald.mcmc.schedule.stream_kernels import (
@@ -15,11 +19,17 @@ from weald.mcmc.schedule.stream_kernels import (
 )
 from weald.treecore.errors import ParameterError
 from weald.treecore.family import FAMILIES
+from weald.treecore.guide.guide import Guide
+from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PRIORS, build_prior
 
 
-def test_auto_is_tree_guided_and_gibbs() -> None:
-    assert [each.name for each in stream_kernels("auto")] == ["tgmcmc", "gibbs"]
+def no_guide(_: Model) -> Guide:
+    raise AssertionError("these kernels ask for no guide")
+
+
+def test_auto_is_tree_guided_split_merge_and_gibbs() -> None:
+    assert [each.name for each in stream_kernels("auto")] == ["tgmcmc", "sams", "gibbs"]
     assert [each.name for each in kernels_of_networks("auto")] == ["sdds", "rgsm", "gibbs"]
 
 
@@ -90,3 +100,31 @@ def test_a_chain_is_refined_by_each(name: str) -> None:
     done = chain.refine(2, kernels=f"{name},gibbs")
     assert {each.name for each in done.kernels} & set(KERNELS[name].parts)
     assert done.log_joint_after == pytest.approx(chain.log_joint())
+
+
+def test_a_stream_finds_two_clusters_that_overlap_in_all_directions_but_one() -> None:
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 2, 2000)
+    values = rng.normal(size=(2000, 12))
+    values[:, 0] += np.where(truth, 2.0, -2.0)
+    family, prior = FAMILIES["diagonal"].build({}, values[:200]), build_prior("dp", {})
+    begun = base_from_sample(family, prior, values[:200])
+    found = {}
+    for kernels in ("tgmcmc,gibbs", "auto"):
+        chain = MixtureChain.start(begun.family, prior, seed=1, learner=begun.learner)
+        chain.insert(values)
+        chain.refine(40, kernels=kernels)
+        found[kernels] = adjusted_rand_index(chain.labels, truth)
+    assert found["tgmcmc,gibbs"] < 0.1
+    assert found["auto"] > 0.7
+
+
+@pytest.mark.parametrize(("n", "proposals"), [(50, 20), (10_000, 10), (150_000, 1)])
+def test_proposals_of_splits_are_fewer_of_more_atoms(n: int, proposals: int) -> None:
+    values = np.zeros((n, 1))
+    values[: n // 2] = 1.0
+    family = FAMILIES["bernoulli"].build({}, values)
+    labels = np.arange(n) * 2 // n
+    position = Position(family, atoms_of(family, values), labels, build_prior("dp", {}), no_guide)
+    sams = stream_kernels("sams")[0]
+    assert sams.sweep(np.random.default_rng(0), position)[:, 0].sum() == proposals
