@@ -128,10 +128,23 @@ class StoredStream:
 
         return None if self.spec.resolution is None else np.array(self.spec.resolution)
 
+    @cached_property
+    def _seen_anew(self) -> int:
+        """Number of the publication that was shown when the stream was seen anew; -1 if never."""
+        models = self.reader.models(self.stream)
+        return models[-1].publication if models else -1
+
     def describe(self, cluster: ClusterRow) -> list[FeatureSummary]:
-        """Return one summary for each of ``columns``, in the values that came in."""
+        """Return one summary for each of ``columns``, in the values that came in.
+
+        None of a cluster that had ended when the stream was seen anew: its statistics are of what
+        was seen before.
+        """
         from weald.stream.record.fields.originals import original_summaries
 
+        ended = cluster.retired_publication
+        if ended is not None and ended <= self._seen_anew:
+            return []
         family, row, names = self.family, cluster.statistics, self.features
         if self.transformation is not None:
             told = self.transformation.describe(family, row, names, self.resolution)

@@ -35,6 +35,14 @@ DECISION_COLUMNS = (
     Column("next_offset", "read from", "right"),
     Column("difference", "because"),
 )
+MODEL_COLUMNS = (
+    Column("decided_at", "decided"),
+    Column("seq", "after observation", "right"),
+    Column("family", "family"),
+    Column("seen_as", "seen as"),
+    Column("earlier_seen_as", "before", gives_way=1),
+    Column("reason", "because"),
+)
 ROUND_COLUMNS = (
     Column("kernel", "kernel"),
     Column("seq", "after observation", "right"),
@@ -90,6 +98,7 @@ def status(
     the last rounds by what became of them, where workers refine, and for each role what those that
     came back did: moves, processor time, and how far they moved what is slow in that time (squared
     changes of the sum of the clusters' squared shares). `weald watch` names the workers.
+    Where columns that said nothing at first have begun to, `models` says since when they are seen.
     Where a topic was another one than was read, the account of the earlier one stays under the name
     that the decision about it tells (`weald run --help`).
     """
@@ -100,12 +109,14 @@ def status(
     answer["partitions"] = [
         {**row, "updated_at": iso_time(row["updated_at"])} for row in told["partitions"]
     ]
-    answer["log_decisions"] = [
-        {**row, "decided_at": iso_time(row["decided_at"])} for row in told["log_decisions"]
-    ]
+    for journal in ("log_decisions", "models"):
+        answer[journal] = [
+            {**row, "decided_at": iso_time(row["decided_at"])} for row in told[journal]
+        ]
     tables = {
         "partitions": LEDGER_COLUMNS,
         "log_decisions": DECISION_COLUMNS,
+        "models": MODEL_COLUMNS,
         "last_refinement": ROUND_COLUMNS,
         "roles": ROLE_COLUMNS,
     }
@@ -149,6 +160,7 @@ def _in_full(config: Path | None, set_: list[str] | None, stream: str | None) ->
                 {name: value for name, value in asdict(row).items() if name != "mark"}
                 for row in state.reader.log_decisions(state.stream)
             ],
+            "models": [asdict(row) for row in state.reader.models(state.stream)],
             "last_refinement": [
                 asdict(row) for row in state.reader.rounds(state.stream, limit=ROUNDS_SHOWN)
             ],

@@ -40,6 +40,7 @@ from weald.treecore.guide.guide import Guide, freeze
 from weald.treecore.partition.partition import Atoms, Model, make_atoms, require_finite
 from weald.treecore.prior import PartitionPrior, build_prior
 from weald.treecore.prior.base import Seating
+from weald.treecore.prior.sequential import canonical_labels
 from weald.treecore.statistics.rows import Rows
 
 from .arrival import arrive, depart, joint_weights, log_alone, replace_block
@@ -313,6 +314,37 @@ class MixtureChain:
         self._give_back(ids)
         if self._lending is not None:
             self._lending.remove(ids)
+
+    def see_anew(
+        self,
+        family: Family,
+        learner: Hyperprior | None,
+        values: NDArray[np.float64],
+        labels: NDArray[np.int64],
+    ) -> None:
+        """Begin anew with the same observations, seen otherwise.
+
+        The random numbers go on, and so does what has been learned of the prior. The partition is
+        the one that is there, or that which the observations come to as they arrive anew, whichever
+        is more probable.
+
+        Parameters
+        ----------
+        family, learner
+            As for :meth:`start`.
+        values : ndarray of float64, shape (n, d)
+            All observations, in order: their atoms get the ids from 0 to n - 1.
+        labels : ndarray of int64, shape (n,)
+            The block that each is in.
+        """
+        prior = self.prior
+        vars(self).update(vars(type(self)(family, self._first_prior, self._rng, learner)))
+        self.prior = prior
+        self.insert(values)
+        arrived, log_joint = self.labels, self.log_joint()
+        self._settle(canonical_labels(labels))
+        if self.log_joint() < log_joint:
+            self._settle(arrived)
 
     # Making less of it: here no random number is drawn.
 

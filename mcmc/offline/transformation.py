@@ -43,6 +43,9 @@ _MOST_ROWS = 20_000
 _LIKE = 2.0
 # Where so many columns are no wider than the one before, they are scores of components.
 _FALLING = 0.8
+# A column that is left out is what was said of it within so large a share of the numbers that it is
+# said from: one of one value, and one that others say as far as rounding lets them.
+_EXACTLY, _NEARLY = 1e-9, 1e-4
 # Rows that are turned at a time: what comes between them stays in the processor's cache.
 _BLOCK = 1024
 
@@ -173,6 +176,25 @@ class Transformation(NamedTuple):
         off /= self.scale
         return off if self.axes is None else _along(off, self.axes)
 
+    @property
+    def left_out(self) -> NDArray[np.int64]:
+        """The columns (d - k) that are not seen, rising."""
+        return np.setdiff1d(np.arange(self.n_columns), self.kept)
+
+    def unlike(self, values: Values) -> NDArray[np.bool_]:
+        """Where columns that are left out (n, d - k) are not what was said of them.
+
+        Of observations (n, d), each by itself, to the last bit. What is missing is like it.
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            first = Transformation.plain(self.n_columns)._replace(logs=self.logs).seen(values)
+            kept, others = first[:, self.kept], first[:, self.left_out]
+            said = self.base + _along(kept, self.weights.T)
+            scale = np.abs(self.base) + np.abs(others)
+            scale += _along(np.abs(kept), np.abs(self.weights.T))
+            within = np.where(self.weights.any(axis=1), _NEARLY, _EXACTLY)
+            return np.asarray(np.abs(others - said) > within * scale)
+
     def unfit(self, values: Values) -> list[tuple[int, int]]:
         """Rows of values (n, d) that lack a logarithm, each with the first such column."""
         low = ~(values[:, self.logs] > 0.0)
@@ -207,7 +229,7 @@ class Transformation(NamedTuple):
         middle, square = np.empty(self.n_columns), np.empty(self.n_columns)
         middle[self.kept] = kept * self.scale + self.mean
         square[self.kept] = own * self.scale**2
-        others = np.setdiff1d(np.arange(self.n_columns), self.kept)
+        others = self.left_out
         middle[others] = self.base + self.weights @ middle[self.kept]
         weights = self.weights * self.scale
         through = weights if self.axes is None else weights @ self.axes

@@ -40,10 +40,12 @@ __all__ = [
     "Handover",
     "LeaseRow",
     "LineageRow",
+    "ModelRow",
     "ObservationBlock",
     "OffsetAdvance",
     "PublicationRow",
     "Reassignment",
+    "Revision",
     "Rewind",
     "RoundRow",
     "Snapshot",
@@ -59,7 +61,9 @@ STORED_BYTES = 65_536
 
 @dataclass(frozen=True)
 class StreamSpec:
-    """What a stream is: fixed when its first batch is committed, and never changed after.
+    """What a stream is: fixed when its first batch is committed.
+
+    Only a `Revision` changes it: how the family sees the observations, and what comes of that.
 
     Attributes
     ----------
@@ -300,6 +304,42 @@ class ClusterRow:
     group: int | None = None
 
 
+@dataclass(frozen=True)
+class ModelRow:
+    """When a stream was seen anew, as what, and why.
+
+    Attributes
+    ----------
+    seq, publication
+        The last observation that was there, and the number of the publication that was shown.
+    decided_at
+        Seconds since 1970.
+    family, seen_as
+        The family from then on, and the words for how it sees the values; None for as they are.
+    earlier_family, earlier_seen_as
+        What they were before.
+    reason
+        What speaks for it, in words and numbers.
+    """
+
+    seq: int
+    publication: int
+    decided_at: float
+    family: str
+    seen_as: str | None
+    earlier_family: str
+    earlier_seen_as: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A stream is seen anew: what it is from now on, and the row that tells it."""
+
+    spec: StreamSpec
+    row: ModelRow
+
+
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """An image of the engine after ``seq`` observations: named arrays and nothing else.
@@ -374,6 +414,8 @@ class BatchCommit:
         became of each is among the observations or the dead letters under the same offset.
     postponed
         Numbers of observations after which a refinement had its turn and was put off.
+    revisions
+        How the stream was seen anew; the commit has a snapshot then, and no replay comes across.
     reverts
         Whether its snapshot puts the model back: no older image may come after it.
     """
@@ -398,4 +440,5 @@ class BatchCommit:
     adoptions: Sequence[AdoptionRow] = ()
     postponed: Sequence[int] = ()
     replaced: Sequence[LogReplacement] = ()
+    revisions: Sequence[Revision] = ()
     reverts: bool = False

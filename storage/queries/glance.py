@@ -18,6 +18,7 @@ from .status_statements import (
     ID,
     LEASES,
     LEDGER,
+    MODELS,
     OF_JSON,
     REASONS,
     REVISION,
@@ -79,6 +80,7 @@ def _told(connection: sqlite3.Connection, stream: str, rounds: int) -> dict[str,
         told[name] = told[name] and json.loads(told[name])
     told["partitions"] = [dict(row) for row in connection.execute(LEDGER, given)]
     told["log_decisions"] = [dict(row) for row in connection.execute(DECISIONS, given)]
+    told["models"] = [dict(row) for row in connection.execute(MODELS, given)]
     newest = connection.execute(ROUNDS, given).fetchall()
     told["last_refinement"] = [dict(row) for row in reversed(newest)]
     return told

@@ -8,16 +8,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from weald.storage.commit.commit import ClusterRow
+from weald.storage.commit.commit import ClusterRow, ModelRow
 from weald.storage.commit.log_marks import LogReplacement
 from weald.storage.commit.refinement_rows import RoleRow
 from weald.storage.encoding.row_bytes import from_bytes
 from weald.storage.sql.schema import clusters
 
 from .answers import LedgerRow, StreamStatus
-from .status_statements import DECISIONS, LEDGER, OF_JSON, ROLES, status_of
+from .status_statements import DECISIONS, LEDGER, MODELS, OF_JSON, ROLES, status_of
 
-__all__ = ["cluster_rows", "ledger", "log_decisions", "role_rows", "status"]
+__all__ = ["cluster_rows", "ledger", "log_decisions", "model_rows", "role_rows", "status"]
 
 
 def status(connection: sa.Connection, stream_id: int) -> StreamStatus:
@@ -48,6 +48,12 @@ def log_decisions(connection: sa.Connection, stream_id: int) -> list[LogReplacem
     """Return what was decided about logs that others had taken the place of, oldest first."""
     rows = connection.execute(sa.text(DECISIONS), {"stream": stream_id})
     return [LogReplacement(**row) for row in rows.mappings()]
+
+
+def model_rows(connection: sa.Connection, stream_id: int) -> list[ModelRow]:
+    """Return when and why the stream was seen anew, oldest first."""
+    rows = connection.execute(sa.text(MODELS), {"stream": stream_id})
+    return [ModelRow(**row) for row in rows.mappings()]
 
 
 def role_rows(connection: sa.Connection, stream_id: int) -> list[RoleRow]:

@@ -16,6 +16,7 @@ from weald.storage.commit.commit import (
     DeadLetterRow,
     LeaseRow,
     LineageRow,
+    ModelRow,
     ObservationBlock,
     PublicationRow,
     RoundRow,
@@ -354,6 +355,11 @@ class SqlReader:
         """Return what was decided about logs that others had taken the place of, oldest first."""
         with self._of(stream) as (connection, stream_id):
             return overview.log_decisions(connection, stream_id)
+
+    def models(self, stream: str) -> list[ModelRow]:
+        """Return when and why the stream was seen anew, oldest first."""
+        with self._of(stream) as (connection, stream_id):
+            return overview.model_rows(connection, stream_id)
 
     def last_round(self, stream: str) -> int:
         """Return the number of the newest round of leases, 0 if there was none."""

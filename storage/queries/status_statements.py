@@ -12,6 +12,7 @@ __all__ = [
     "ID",
     "LEASES",
     "LEDGER",
+    "MODELS",
     "OF_JSON",
     "REASONS",
     "REVISION",
@@ -60,6 +61,9 @@ ROLES = """
 DECISIONS = """
     SELECT topic, partition, kept_as, next_offset, difference, decided_at
     FROM log_decisions WHERE stream_id = :stream ORDER BY id"""
+MODELS = """
+    SELECT seq, publication, decided_at, family, seen_as, earlier_family, earlier_seen_as, reason
+    FROM stream_models WHERE stream_id = :stream ORDER BY seq"""
 ROUNDS = """
     SELECT seq, kernel, proposed, accepted, log_joint_before, log_joint_after, seconds
     FROM rounds WHERE stream_id = :stream ORDER BY id DESC LIMIT :rounds"""

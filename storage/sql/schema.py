@@ -45,6 +45,7 @@ __all__ = [
     "rounds",
     "snapshot_pieces",
     "snapshots",
+    "stream_models",
     "streams",
 ]
 
@@ -91,6 +92,23 @@ streams = Table(
     # Under which the family's hyperparameters are learned on, and steps to which values are known.
     Column("hyperprior", JSON(none_as_null=True)),
     Column("resolution", JSON(none_as_null=True)),
+)
+
+# As what a stream was seen anew: its row says the rest. No replay crosses it.
+stream_models = Table(
+    "stream_models",
+    metadata,
+    _stream_id(),
+    # The last observation that was there, and the publication that was shown: statistics of
+    # clusters that had ended by then are of what was seen before.
+    Column("seq", BigInteger, primary_key=True),
+    Column("publication", BigInteger, nullable=False),
+    Column("decided_at", Double, nullable=False),
+    Column("family", Text, nullable=False),
+    Column("seen_as", Text),
+    Column("earlier_family", Text, nullable=False),
+    Column("earlier_seen_as", Text),
+    Column("reason", Text, nullable=False),
 )
 
 offsets = Table(

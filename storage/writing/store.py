@@ -6,12 +6,8 @@ thread may commit at a time, which the port demands anyway.
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -30,6 +26,7 @@ from weald.storage.sql.schema import snapshots, streams
 from . import fence
 from .retention import prune as retain
 from .rewind import rewind as back_to
+from .stream_rows import plain, row_of
 from .writer import write_batch, write_snapshot
 
 __all__ = ["SqlReader", "SqlStore"]
@@ -56,11 +53,11 @@ class SqlStore(SqlReader):
         StreamConflict
             If the stream exists and anything in its spec is different.
         """
-        wanted = _plain(spec)
+        wanted = plain(spec)
         with self._writing() as connection:
             insert = upsert(connection.dialect.name, streams)
             connection.execute(
-                insert.on_conflict_do_nothing(index_elements=["name"]), _row_of(wanted)
+                insert.on_conflict_do_nothing(index_elements=["name"]), row_of(wanted)
             )
             row = connection.execute(sa.select(streams).where(streams.c.name == spec.name)).one()
         stored = spec_of(row)
@@ -185,32 +182,3 @@ class SqlStore(SqlReader):
                     snapshots.c.stream_id == stream_id, snapshots.c.number.in_(numbers)
                 )
             )
-
-
-def _row_of(spec: StreamSpec) -> dict[str, Any]:
-    return {
-        "name": spec.name,
-        "family": spec.family,
-        "family_params": spec.family_params,
-        "prior": spec.prior,
-        "prior_params": spec.prior_params,
-        "record_schema": spec.schema,
-        "seed": spec.seed,
-        "transformation": spec.transformation,
-        "seen_as": spec.seen_as,
-        "hyperprior": spec.hyperprior,
-        "resolution": spec.resolution,
-        "created_at": time.time(),
-        "owner": "",
-        "generation": 0,
-        "epoch": 0,
-        "next_seq": 1,
-        "next_event": 1,
-    }
-
-
-def _plain(spec: StreamSpec) -> StreamSpec:
-    """Return the spec as JSON would give it back: tuples as lists, keys as text."""
-    names = ("family_params", "prior_params", "schema", "hyperprior", "resolution")
-    parts = {name: getattr(spec, name) for name in names}
-    return replace(spec, **json.loads(json.dumps(parts)))

@@ -25,6 +25,7 @@ from weald.stream.model.model import (
     Fitness,
     StreamConfig,
     new_shard,
+    revision_of,
     spec_from_sample,
     spec_on_record,
 )
@@ -162,8 +163,7 @@ class Writer:
         was = (shard.cadence, shard.forgetting.settings)
         self._due = snapshot is None or not agrees or was != settings
         shard.settle(*settings)
-        shard.archive = Archive(self._store, name)
-        self._shard = shard
+        self._equip(shard)
 
     def _known(self) -> StreamSpec | None:
         try:
@@ -243,9 +243,14 @@ class Writer:
             _log.info("stream %r: the family sees %s ([features])", spec.name, spec.seen_as)
         failpoint("begin.created")
         self.offsets, self.marks = offsets, marks
-        self._shard = new_shard(spec, self._plan.refinement, self._plan.memory)
-        self._shard.archive = Archive(self._store, self._plan.stream.name)
+        self._equip(new_shard(spec, self._plan.refinement, self._plan.memory))
         self._due = True
+
+    def _equip(self, shard: Shard) -> None:
+        """Take a model on, with what it may ask for while it is no replay."""
+        self._shard, spec = shard, self._spec
+        shard.archive = Archive(self._store, self._plan.stream.name)
+        shard.revise = None if spec is None else revision_of(self._plan, spec)
 
     def settle_repeats(self, held: Held) -> None:
         """Do with those of a key that has come before what the settings say.
@@ -329,6 +334,7 @@ class Writer:
             leases=applied.leases,
             adoptions=applied.adoptions,
             postponed=applied.postponed,
+            revisions=applied.revisions,
             replaced=self._replaced,
         )
 
@@ -341,8 +347,19 @@ class Writer:
         shard = self._model()
         if shard.archive is not None:
             shard.archive.committed()
+        for revision in commit.revisions:
+            self._spec, self._fitness = revision.spec, None
+            _log.info(
+                "stream %r: columns that said nothing have begun to: %s. From observation %d on "
+                "the %s family sees %s",
+                commit.stream,
+                revision.row.reason,
+                revision.row.seq + 1,
+                revision.spec.family,
+                revision.spec.seen_as or "the columns as they are",
+            )
         if commit.snapshot is not None:
-            shard.expanded = False
+            shard.uncrossable = False
             self._snapshots, self._snapshot_seq = commit.snapshot.number, commit.snapshot.seq
             self._due = False
             self._pruning = True
@@ -411,7 +428,7 @@ class Writer:
         since = shard.seq - self._snapshot_seq
         share = _SHARE_HURRIED if self.hurried else _SHARE
         rare = since < max(self._plan.stream.snapshot_records, shard.chain.n_atoms // share)
-        return self._due or shard.expanded or not rare
+        return self._due or shard.uncrossable or not rare
 
     def snapshot(self, now: float) -> Snapshot | None:
         """Image of the model as it is; None when the newest one is of this very moment."""

@@ -3,13 +3,14 @@
 - ``batch_outcome``: what happened while observations were applied to the model.
 - ``cadence``: the cadence of refinement and publication as a row of numbers, which a saved model
   holds.
-- ``compacted_atoms``: the observations behind a bundle: from SQL, and from what is not committed
-  yet.
+- ``compacted_atoms``: the observations behind atoms and bundles: from SQL, and from what is not
+  committed yet.
 - ``forgetting``: which observations leave the model, and how much those that stay still weigh.
 - ``leaf_budget``: keeping a stream's atoms within a budget: compaction, and the expansion of what
   looks torn.
 - ``pace``: whether a refinement is made in its turn.
 - ``lease_rounds``: which round of leases is out, and doing rounds again at a replay.
+- ``left_out``: whether columns that a stream leaves out have begun to say something.
 - ``mixture_shard``: the writer's state where a stream is a mixture: observations are atoms, alone
   or compacted.
 - ``model``: from settings and a first sample to a stream's model, and to the words that SQL keeps

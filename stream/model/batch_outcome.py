@@ -13,6 +13,7 @@ from weald.storage.commit.commit import (
     Handover,
     PublicationRow,
     Reassignment,
+    Revision,
     RoundRow,
     Unbundled,
 )
@@ -41,6 +42,8 @@ class BatchOutcome:
         Leases offered or closed, and the round that was taken back.
     postponed : list of int
         Numbers of observations after which a refinement had its turn and was put off.
+    revisions : list of Revision
+        How the stream was seen anew.
     passed : list of ndarray of int64
         Numbers of those that the model, which holds a sample, did not take in, in pieces.
     """
@@ -58,6 +61,7 @@ class BatchOutcome:
     leases: list[LeaseRow] = field(default_factory=list)
     adoptions: list[AdoptionRow] = field(default_factory=list)
     postponed: list[int] = field(default_factory=list)
+    revisions: list[Revision] = field(default_factory=list)
     passed: list[Ids] = field(default_factory=list)
 
     def refined(self, refinement: Refinement, n_rounds: int, seq: int, n_held: int) -> None:

@@ -1,7 +1,8 @@
-"""The observations behind a bundle: from SQL, and from what is not committed yet.
+"""The observations behind atoms and bundles: from SQL, and from what is not committed yet.
 
-In memory a bundle is its statistics and a number. Who is in it only SQL knows, up to the last
-commit; what happened since is kept here until the next.
+In memory an atom is its statistics and a number, and so is a bundle. What an observation's values
+were, and who is in a bundle, only SQL knows, up to the last commit; what happened since is kept
+here until the next.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _log = logging.getLogger("weald.stream")
 
 
 class Archive:
-    """What a shard asks when it expands a bundle.
+    """What a shard asks when it expands a bundle, or sees its observations otherwise.
 
     Parameters
     ----------
@@ -69,20 +70,39 @@ class Archive:
         """
         try:
             seqs = np.sort(self._members(bundle))
-            older = seqs[seqs < self._first_seq] if self._values else seqs
-            values, times = self._store.values_of(self._stream, older)
+            found = self._recalled(seqs)
         except StorageUnavailable as error:
             _log.warning("bundle %d is not expanded: %s", bundle, error)
             return None
-        if len(values) != len(older) or len(seqs) == 0:
+        if found is None:
             _log.info("bundle %d is not expanded: its observations are not all in SQL", bundle)
+            return None
+        return seqs, *found
+
+    def values_of(self, seqs: Ids) -> Values | None:
+        """Return values (n, d) of the observations with these numbers, rising.
+
+        None when a row is not in SQL any more, or SQL cannot be asked.
+        """
+        try:
+            found = self._recalled(seqs)
+        except StorageUnavailable as error:
+            _log.warning("observations are not seen anew: %s", error)
+            return None
+        return None if found is None else found[0]
+
+    def _recalled(self, seqs: Ids) -> tuple[Values, Values] | None:
+        """Values (n, d) and times (n) of observations, rising; None where one is missing."""
+        older = seqs[seqs < self._first_seq] if self._values else seqs
+        values, times = self._store.values_of(self._stream, older)
+        if len(values) != len(older) or len(seqs) == 0:
             return None
         if len(older) < len(seqs):
             newer = seqs[len(older) :] - self._first_seq
             held = np.concatenate(self._values)[newer]
             values = np.concatenate([values.reshape(len(older), held.shape[1]), held])
             times = np.concatenate([times, np.concatenate(self._times)[newer]])
-        return seqs, values, times
+        return values, times
 
     def _members(self, bundle: int) -> Ids:
         found = [self._store.bundled(self._stream, bundle)]

@@ -5,25 +5,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.chain.chain import MixtureChain
+from weald.mcmc.chain.growing import taken_from
+from weald.mcmc.hyperparameters.learner import learner_of_hyperprior
 from weald.mcmc.leases.leases import Budget
 from weald.mcmc.leases.outstanding import Lent
 from weald.mcmc.offline.resolution import moved
 from weald.mcmc.schedule.kernel_report import Refinement
-from weald.storage.commit.commit import Certainty, Departure
+from weald.mcmc.settings import RefinementSettings
+from weald.storage.commit.commit import Certainty, Departure, ModelRow, Revision, StreamSpec
+from weald.stream.publication.certainty import RecentDraws
 from weald.stream.publication.judgement import warnings_of
 from weald.stream.publication.publication import births
 from weald.stream.record.record import Batch
+from weald.stream.record.schema import Schema
+from weald.stream.settings import MemorySettings, SchemaSettings
+from weald.stream.tables.atom_table import AtomTable
 from weald.stream.telemetry.steps import Step
+from weald.stream.warm_up.stored_family import family_of
+from weald.stream.warm_up.stored_transformation import transformation_of
 from weald.treecore.family import spec_of
 from weald.treecore.family.interface.base import Family
 from weald.treecore.family.same_kind import with_parameters
 
 from .batch_outcome import BatchOutcome
+from .left_out import MOST_SEEN_ANEW, SAMPLE_RECORDS, LeftOut, begun_to_vary
 from .rows import IncomingRows
 from .shard import Arrays, Ids, Shard
 
@@ -31,7 +42,7 @@ __all__ = ["FEW_ATOMS", "MixtureShard"]
 
 Values = NDArray[np.float64]
 
-PUBLISHED_FAMILY = "published_family"
+PUBLISHED_FAMILY, LEFT_OUT = "published_family", "left_out."
 # Of so many atoms every refinement moves all.
 FEW_ATOMS = 5000
 
@@ -40,6 +51,16 @@ class MixtureShard(Shard):
     """One mixture's model in memory; see :class:`~weald.stream.model.shard.Shard`."""
 
     chain: MixtureChain
+
+    def __init__(
+        self,
+        chain: MixtureChain,
+        family: Family,
+        cadence: RefinementSettings,
+        memory: MemorySettings | None = None,
+    ) -> None:
+        super().__init__(chain, family, cadence, memory)
+        self.left_out = LeftOut()
 
     @property
     def first_family(self) -> Family:
@@ -50,6 +71,7 @@ class MixtureShard(Shard):
     def state(self) -> Arrays:
         """Named arrays from which `restore` continues, bit for bit."""
         arrays = super().state()
+        arrays |= {LEFT_OUT + name: array for name, array in self.left_out.state().items()}
         if self.chain.learner is not None:
             family = self.table.family
             words = json.dumps(spec_of(family).parameters(family)).encode()
@@ -60,6 +82,7 @@ class MixtureShard(Shard):
     def restore(cls, state: Arrays, family: Family) -> Self:
         """Undo `state`; cadence and memory are those under which it was saved, for the replay."""
         shard = super().restore(state, family)
+        shard.left_out = LeftOut.restore(taken_from(state, LEFT_OUT))
         if PUBLISHED_FAMILY in state:
             shard.show_under(json.loads(state[PUBLISHED_FAMILY].tobytes()))
         return shard
@@ -112,8 +135,12 @@ class MixtureShard(Shard):
     def _insert(self, rows: IncomingRows, now: float, applied: BatchOutcome) -> None:
         values, times, _ = rows
         seqs = self.seq + 1 + np.arange(len(values))
-        if self.archive is not None and self.forgetting.settings.bundle_budget is not None:
+        leaves_out = self.transformation is not None and self.transformation.base.size > 0
+        asked_for = leaves_out or self.forgetting.settings.bundle_budget is not None
+        if self.archive is not None and asked_for:
             self.archive.arrived(self.seq + 1, values, times)
+        if self.transformation is not None:
+            self.left_out.note(self.transformation, values)
         values = self._seen(values, seqs)
         if self.forgetting.settings.samples and self.sample.selects:
             applied.clusters.append(self._select(seqs, values, times, applied, now))
@@ -250,7 +277,77 @@ class MixtureShard(Shard):
         )
         self._draws.forget(atoms)
         applied.reassigned += ended
-        self.expanded |= len(ended) > 0
+        self.uncrossable |= len(ended) > 0
+
+    def _look_again(self, applied: BatchOutcome, now: float) -> None:
+        """See all observations anew, where what is left out of them has begun to say something.
+
+        The chain goes on from its partition, clusters and groups keep their names, and the
+        publication that comes next tells what becomes of them.
+        """
+        atoms, learned = self.atom_table.singles, self.transformation
+        due = self.left_out.take_due(self.atom_table.n_observations)
+        if not due or self.revise is None or self.spec is None or learned is None:
+            return
+        if self.archive is None or not self._plain(atoms):
+            return
+        seqs = self.atom_table.seq[atoms]
+        values = self.archive.values_of(seqs)
+        if values is None:
+            return
+        names = Schema.of(msgspec.convert(self.spec.schema, SchemaSettings)).features
+        if (reason := begun_to_vary(learned, values, names)) is None:
+            return
+        rows = np.linspace(0, len(values) - 1, min(len(values), SAMPLE_RECORDS)).astype(np.int64)
+        spec = self.revise(values[rows])
+        seen_by = transformation_of(spec)
+        if seen_by is not None and not np.setdiff1d(seen_by.kept, learned.kept).size:
+            return
+        earlier = self.spec
+        self.see_by(spec)
+        family = family_of(spec)
+        learner = learner_of_hyperprior(family, spec.hyperprior)
+        self._begin_anew(family, learner, self._seen(values, seqs), atoms)
+        row = ModelRow(
+            seq=self.seq,
+            publication=self.publication,
+            decided_at=now,
+            family=spec.family,
+            seen_as=spec.seen_as,
+            earlier_family=earlier.family,
+            earlier_seen_as=earlier.seen_as,
+            reason=reason,
+        )
+        applied.revisions.append(Revision(spec, row))
+        self.uncrossable = True
+
+    def _plain(self, atoms: Ids) -> bool:
+        """Whether the model is these atoms (n), each one whole observation, and not too many."""
+        whole = (self.chain.atom_rows(atoms)[:, 1] == 1.0).all()
+        held = len(atoms) == self.chain.n_atoms and not len(self.table.beside[0])
+        return bool(whole) and held and len(atoms) <= MOST_SEEN_ANEW
+
+    def _begin_anew(self, family: Family, learner: Any, values: Values, atoms: Ids) -> None:
+        """Put a chain of the same observations in the place of the one that there is.
+
+        ``values`` (n, q) are those that its family sees, of these atoms (n), in order of arrival.
+        """
+        before, labels = self.atom_table, self.chain.labels_of(atoms)
+        self.chain.see_anew(family, learner, values, labels)
+        ids, clusters = np.arange(len(atoms)), before.cluster[atoms]
+        self.atom_table = AtomTable()
+        self.atom_table.enter(ids, before.seq[atoms], before.time[atoms], clusters)
+        self.table.see_under(family, clusters, self.chain.atom_rows(ids))
+        self._draws = RecentDraws()
+        self.groups.look_again()
+        self.left_out = LeftOut()
+        self._arrivals = None
+
+    def see_by(self, spec: StreamSpec) -> None:
+        """Take observations as a stream's row says."""
+        self.spec, self.sample.seed = spec, spec.seed
+        self.transformation = transformation_of(spec)
+        self.resolution = None if spec.resolution is None else np.array(spec.resolution)
 
     def _base_measure(self) -> tuple[dict[str, float], dict[str, Any]]:
         """Let what is shown be told under what has been learned; returns words and all of it."""

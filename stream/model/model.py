@@ -37,6 +37,7 @@ from weald.treecore.errors import ParameterError
 from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
 from weald.treecore.relational.family import IRM
 
+from .left_out import Revise
 from .mixture_shard import MixtureShard
 from .network_shard import NetworkShard
 from .shard import Shard
@@ -50,6 +51,7 @@ __all__ = [
     "prior_of",
     "prior_parameters",
     "restored_shard",
+    "revision_of",
     "spec_from_sample",
     "spec_on_record",
 ]
@@ -176,6 +178,31 @@ def spec_on_record(plan: StreamConfig, stored: StreamSpec) -> StreamSpec:
     return replace(wanted, schema=stored.schema) if same else wanted
 
 
+def revision_of(plan: StreamConfig, stored: StreamSpec) -> Revise | None:
+    """What a stream is to be where columns that it leaves out begin to say something.
+
+    From a sample (n, d) of its records. None where it keeps what it is: where its parameters were
+    given, and where workers have its clusters or it holds a budget of leaves.
+    """
+    inline = plan.refinement.mode == "inline" and plan.memory.leaf_budget is None
+    if plan.model.params or not inline or stored.transformation is None:
+        return None
+
+    def revised(sample: NDArray[np.float64]) -> StreamSpec:
+        found = spec_from_sample(plan, sample)
+        return replace(
+            stored,
+            family=found.family,
+            family_params=found.family_params,
+            transformation=found.transformation,
+            seen_as=found.seen_as,
+            hyperprior=found.hyperprior,
+            resolution=found.resolution,
+        )
+
+    return revised
+
+
 def new_shard(
     spec: StreamSpec, cadence: RefinementSettings, memory: MemorySettings | None = None
 ) -> Shard:
@@ -187,22 +214,17 @@ def new_shard(
     learner = learner_of_hyperprior(family, spec.hyperprior)
     chain = MixtureChain.start(family, prior, seed=spec.seed, learner=learner)
     shard = MixtureShard(chain, family, cadence, memory)
-    _see_by(shard, spec)
+    shard.see_by(spec)
     return shard
 
 
 def restored_shard(spec: StreamSpec, arrays: Arrays) -> Shard:
     """Make the shard that a snapshot's arrays are of."""
-    kind: type[Shard] = NetworkShard if spec.family == IRM.name else MixtureShard
-    shard = kind.restore(arrays, family_of(spec))
-    _see_by(shard, spec)
+    if spec.family == IRM.name:
+        return NetworkShard.restore(arrays, family_of(spec))
+    shard = MixtureShard.restore(arrays, family_of(spec))
+    shard.see_by(spec)
     return shard
-
-
-def _see_by(shard: Shard, spec: StreamSpec) -> None:
-    """Let a shard take observations as its stream's row says."""
-    shard.transformation, shard.sample.seed = transformation_of(spec), spec.seed
-    shard.resolution = None if spec.resolution is None else np.array(spec.resolution)
 
 
 def free_shard(

@@ -26,7 +26,7 @@ from weald.mcmc.leases.outstanding import Lent
 from weald.mcmc.offline.transformation import Transformation
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.mcmc.settings import RefinementSettings
-from weald.storage.commit.commit import Certainty, Handover, PublicationRow
+from weald.storage.commit.commit import Certainty, Handover, PublicationRow, StreamSpec
 from weald.stream.publication.arrival_router import Arrivals
 from weald.stream.publication.certainty import RecentDraws
 from weald.stream.publication.groups import PublishedGroups
@@ -51,6 +51,7 @@ from .compacted_atoms import Archive
 from .forgetting import REPLACED_RECORDS, Forgetting
 from .leaf_budget import Bounding
 from .lease_rounds import LeaseRounds
+from .left_out import Revise
 from .pace import COUNTED, Pace
 from .rows import IncomingRows
 from .sample import Sample
@@ -121,13 +122,16 @@ class Shard(ABC):
         # which cluster is followed by those of one of which it holds none any more.
         self._resampled = False
         self._followed: dict[int, int] = {}
-        # Without one nothing is expanded, as in a replay: a commit that expands has a snapshot.
+        # Without them nothing is expanded or seen anew, as in a replay: a commit of either has a
+        # snapshot.
         self.archive: Archive | None = None
+        self.revise: Revise | None = None
+        self.spec: StreamSpec | None = None
         # Through which the family sees observations; None where as they are.
         self.transformation: Transformation | None = None
         # Steps to which the values that it sees are known, where the base measure is learned.
         self.resolution: NDArray[np.float64] | None = None
-        self.expanded = False
+        self.uncrossable = False
         self._draws = RecentDraws()
         self.groups = PublishedGroups()
         self.seq = 0
@@ -206,6 +210,8 @@ class Shard(ABC):
             if self._refinement_due:
                 with step("refine"):
                     self._forget(applied, now)
+                    if self._publication_due:
+                        self._look_again(applied, now)
                     if self.cadence.mode == "inline":
                         self._refine_in_turn(applied)
             if self._publication_due:
@@ -576,6 +582,10 @@ class Shard(ABC):
     def _base_measure(self) -> tuple[dict[str, float], dict[str, Any]]:
         """What has been learned of the family's base measure: in a few numbers, and all of it."""
         return {}, {}
+
+    def _look_again(self, _applied: BatchOutcome, _now: float) -> None:
+        """See all observations anew, where what is left out of them has begun to say something."""
+        return
 
     def _warnings(self) -> list[str] | None:
         """What speaks against the partition that is shown; None where nobody can say."""

@@ -122,6 +122,10 @@ class PublishedGroups:
             found.append(adjusted_rand_index(tree.cut()[place], shown))
         return float(np.mean(found)) if found else None
 
+    def look_again(self) -> None:
+        """Look for all valleys anew at the next publication; the groups keep their names."""
+        self._valleys = np.full_like(self._valleys, np.nan)
+
     def state(self) -> Arrays:
         """Arrays from which `restore` goes on."""
         return {

@@ -77,11 +77,18 @@ def usable(reader: SqlReader, stream: str, number: int) -> Shard:
     Raises
     ------
     SnapshotCorrupt
-        When it is damaged, another version's, or contradicts itself; the message says which.
+        When it is damaged, another version's, contradicts itself, or is from before the stream was
+        seen anew; the message says which.
     """
     snapshot = reader.snapshot(stream, number)
     if snapshot is None:
         raise SnapshotCorrupt(f"there is no snapshot {number}")
+    models = reader.models(stream)
+    if models and snapshot.seq < models[-1].seq:
+        raise SnapshotCorrupt(
+            f"the stream sees its observations otherwise since number {models[-1].seq} "
+            f"({models[-1].reason}), and nothing leads across from an earlier image"
+        )
     try:
         shard = restored_shard(reader.spec(stream), snapshot.payload)
     except (KeyError, ValueError, IndexError, TypeError) as error:

@@ -123,9 +123,12 @@ def create(store: SqlStore, stream: str, label: str | None, progress: Progress) 
     for _ in range(ATTEMPTS):
         oldest = _oldest(store, stream)
         # The image comes first: the writer may make a newer one at any moment.
-        shard, _ = restored(store, store.spec(stream), (RefinementSettings(), MemorySettings()))
+        spec = store.spec(stream)
+        shard, _ = restored(store, spec, (RefinementSettings(), MemorySettings()))
         first = shard.seq
         position, out = _standing(store, stream)
+        if store.spec(stream) != spec:
+            continue  # seen anew meanwhile: no replay comes across
         try:
             replay(store, stream, shard, position.next_seq - 1, progress, out)
             if not _has_forgotten(store, stream, first, oldest):

@@ -154,6 +154,17 @@ class ClusterTable:
             self.family = family
             self.touch_all()
 
+    def see_under(self, family: Any, clusters: Ids, rows: Rows) -> None:
+        """Sum the statistics (n, m) of all atoms anew, which are of another family now.
+
+        The clusters (n) that they are in stay those that are there, and all of them change.
+        """
+        self.family = family
+        self._totals, self._free = GrowingArray(empty_totals(family, 0)), []
+        born, self._slots, self._born = self._born, {}, {}
+        self.add(clusters, rows, 0)
+        self._born = {cluster: born[cluster] for cluster in self._slots}
+
     def touch_all(self) -> None:
         """Count every row as changed."""
         self._dirty = set(self._slots)
