@@ -163,14 +163,15 @@ def _scaled(apart: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _parted(middle: NDArray[np.float64], radius: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same with discs moved until none lies on another."""
+    """The same with discs moved until none lies on another; the smaller gives way to the larger."""
     needed = radius[:, None] + radius
     np.fill_diagonal(needed, 0.0)
+    gives = radius**2 / (radius[:, None] ** 2 + radius**2)
     for _ in range(ROUNDS):
         there = _apart(middle)
         short = np.maximum(needed - there, 0.0)
         if not short.any():
             break
-        share = np.divide(short, 2.0 * there, out=np.zeros_like(short), where=there > 0.0)
+        share = gives * np.divide(short, there, out=np.zeros_like(short), where=there > 0.0)
         middle = middle + share.sum(axis=1)[:, None] * middle - share @ middle
     return middle

@@ -25,6 +25,8 @@ LEAST_REPEATS = 3
 LEAST_WORDS = 3
 # Fewer texts do not show whether they share templates.
 LEAST_PASSAGES = 20
+# Share of the beginnings of lines that may differ: modules and users have names of their own.
+MOST_OF_TEMPLATES = 0.75
 # Where the largest number is so many times the median, its logarithm tells more.
 SKEWED = 50.0
 # Fewer that follow each other may do so by chance.
@@ -239,7 +241,7 @@ def _are_passages(texts: Sequence[str]) -> bool:
     """
     tokens = [line_tokens(text) for text in texts]
     begun = Counter((len(each), *each[:HEAD_TOKENS]) for each in tokens)
-    return len(texts) >= LEAST_PASSAGES and 2 * len(begun) > len(texts)
+    return len(texts) >= LEAST_PASSAGES and len(begun) > len(texts) * MOST_OF_TEMPLATES
 
 
 def _text(texts: Sequence[str]) -> FieldProposal:
