@@ -23,8 +23,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.conditional.labels import log_coin
-from weald.mcmc.sub_cluster.launched_sides import log_launched_ratio
+from weald.mcmc.conditional.labels import log_blocks_ratio, log_coin, log_split_ratio
 from weald.mcmc.sub_cluster.near_anchors import CANDIDATES, gains_together
 from weald.treecore.family.interface.base import Family
 from weald.treecore.family.parameter_draws import draw_parameters
@@ -97,7 +96,10 @@ class LaunchedMove(NamedTuple):
         both = np.concatenate([self.sums, self.sums.sum(axis=0, keepdims=True)])
         worth = finite_log_marginals(model.family, both)
         sizes = np.rint(both[:, 0]).astype(np.int64)
-        return log_launched_ratio(seating, k, (worth, sizes), self.log_q, is_split=self.is_split)
+        n_joined = k if self.is_split else k - 1
+        split_ratio = log_split_ratio(seating, worth, sizes)
+        split_ratio += log_blocks_ratio(seating, n_joined, n_joined + 1)
+        return split_ratio - self.log_q if self.is_split else self.log_q - split_ratio
 
     def is_accepted(self, rng: Generator, ratio: float) -> bool:
         """By a coin, which is tossed in any case."""

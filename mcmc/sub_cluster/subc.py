@@ -28,11 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from weald.mcmc.conditional.labels import (
     Labels,
-    Matrix,
     block_sums,
     compact,
     draw_labels,
@@ -44,7 +42,7 @@ from weald.mcmc.conditional.labels import (
 from weald.mcmc.contract import Entry, MixtureState
 from weald.mcmc.state.atom_state import MERGE, NULL, SPLIT, Info, make_tally, record
 from weald.mcmc.sweeps import Sampler, Tally, moves_of, sampler
-from weald.treecore.family.parameter_draws import Drawn, draw_parameters
+from weald.treecore.family.parameter_draws import draw_parameters
 from weald.treecore.partition.partition import Atoms, Model, finite_log_marginals
 
 from .allocation import AllocationPlan, Forced, allocated
@@ -57,7 +55,6 @@ __all__ = [
     "join_near",
     "kernel",
     "near_pairs",
-    "relabelled",
     "restricted_gibbs",
     "split_merge",
     "sweep",
@@ -115,23 +112,8 @@ def restricted_gibbs(rng: Generator, atoms: Atoms, labels: Labels, model: Model)
     counts = np.bincount(labels, weights=atoms.size, minlength=k).astype(np.int64)
     log_weights = draw_log_weights(rng, model.seating, counts)
     drawn = draw_parameters(model.family, block_sums(rows, labels, k), rng)
-    return relabelled(rng, (rows, atoms.size), labels, log_weights, drawn)
-
-
-def relabelled(
-    rng: Generator,
-    atoms: tuple[Matrix, NDArray[np.int64]],
-    labels: Labels,
-    log_weights: Matrix,
-    drawn: Drawn,
-) -> Labels:
-    """All labels (n) redrawn within super-clusters, given weights and parameters of k blocks.
-
-    ``atoms`` are their rows and sizes.
-    """
-    rows, size = atoms
     group = within_reach(rng, drawn)
-    held = _held(rng, labels, group.shape[0])
+    held = _held(rng, labels, k)
     moved = labels.copy()
     for g in np.flatnonzero(np.bincount(group) > 1):
         blocks = np.flatnonzero(group == g)
@@ -139,7 +121,7 @@ def relabelled(
         place = np.cumsum(group == g) - 1
         inside = np.flatnonzero(group[labels] == g)
         natural = drawn.natural[blocks]
-        chosen = draw_labels(rng, rows[inside], size[inside], log_weights[blocks], natural)
+        chosen = draw_labels(rng, rows[inside], atoms.size[inside], log_weights[blocks], natural)
         _hold(chosen, np.searchsorted(inside, held[blocks]))
         ratio = _log_share_kept(place[labels[inside]], chosen, blocks.size)
         if log_coin(rng) < ratio:
