@@ -75,10 +75,10 @@ def fit(
         typer.Option(
             "--family",
             metavar="NAME",
-            help="Likelihood of a cluster: gaussian, diagonal, bernoulli, categorical, poisson, "
-            "multinomial, mixed; irm for networks; auto goes by the kinds of columns, and for "
-            "numbers takes gaussian or diagonal, whichever predicts held-out rows better. All but "
-            "gaussian and multinomial take missing values.",
+            help="Likelihood of a cluster: gaussian, diagonal, gamma, bernoulli, categorical, "
+            "poisson, negative-binomial, multinomial, mixed; irm for networks; auto goes by the "
+            "kinds of columns, and for numbers takes gaussian or diagonal, whichever predicts "
+            "held-out rows better. All but gaussian and multinomial take missing values.",
         ),
     ] = "auto",
     param: Annotated[

@@ -47,7 +47,9 @@ def sample_for(family: str) -> Any:
 
     sample = np.random.default_rng(0).integers(0, 2, size=(24, 2)).astype(np.float64)
     sample += np.arange(24)[:, None] % 3
-    return sample % 2.0 if family == "bernoulli" else sample
+    if family == "bernoulli":
+        return sample % 2.0
+    return sample + 1.0 if family == "gamma" else sample
 
 
 def _refined(family: str) -> tuple[MixtureChain, Any]:

@@ -23,6 +23,7 @@ from scipy.spatial.distance import cdist
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.family import spec_of
 from weald.treecore.family.discrete.gamma_poisson import GammaPoisson
+from weald.treecore.family.gridded.negative_binomial import NegativeBinomial
 from weald.treecore.family.interface.base import Family
 from weald.treecore.family.product import Product
 from weald.treecore.family.totals import add_rows, empty_totals, log_predictives
@@ -88,15 +89,16 @@ def _parts(family: Family, rows: Values) -> Iterator[tuple[Family, Values, Value
 
 
 def _places(family: Family, rows: Values) -> Values | None:
-    if isinstance(family, GammaPoisson):
+    if isinstance(family, GammaPoisson | NegativeBinomial):
         return _roots(family, rows)
     find = spec_of(family).centres
     return None if find is None else find(family, rows)
 
 
-def _roots(family: GammaPoisson, rows: Values) -> Values:
-    """Twice the roots of counts, which vary by 1 whatever their rate; a gap is at the prior's."""
-    weight, total = np.moveaxis(rows[:, 3:].reshape(rows.shape[0], -1, 2), 2, 0)
+def _roots(family: GammaPoisson | NegativeBinomial, rows: Values) -> Values:
+    """Twice the roots of counts; a gap is at the prior's. Poisson ones vary by 1 at any rate."""
+    features = rows[:, 3:].reshape(rows.shape[0], family.shape.size, -1)
+    weight, total = features[:, :, 0], features[:, :, 1]
     n, d = weight.shape
     off = (np.arange(1, n * d + 1) * _GOLDEN % 1.0).reshape(n, d) - 0.5
     spread = total / np.maximum(weight, _TINY) + off

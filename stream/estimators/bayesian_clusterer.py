@@ -72,10 +72,10 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
     Parameters
     ----------
     family : str
-        Likelihood of a cluster: gaussian, diagonal, bernoulli, categorical, multinomial, poisson,
-        mixed; auto goes by the kinds of a frame's columns, and for numbers takes gaussian or
-        diagonal, whichever predicts held-out rows better. All but gaussian and multinomial take
-        missing values (NaN).
+        Likelihood of a cluster: gaussian, diagonal, gamma, bernoulli, categorical, multinomial,
+        poisson, negative-binomial, mixed; auto goes by the kinds of a frame's columns, and for
+        numbers takes gaussian or diagonal, whichever predicts held-out rows better. All but
+        gaussian and multinomial take missing values (NaN).
     params : dict, optional
         Its hyperparameters; what is not given comes from the data.
     prior : str

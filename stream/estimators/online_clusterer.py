@@ -47,10 +47,11 @@ class OnlineBayesianClusterer(base.Clusterer):
     Parameters
     ----------
     family
-        Likelihood of a cluster: diagonal, gaussian, bernoulli, categorical, multinomial, poisson,
-        mixed; auto goes by the kinds of a frame's columns, and is diagonal for numbers, any of
-        which may be missing later. All but gaussian and multinomial take missing values; where
-        numbers go together within clusters and none is missing, gaussian tells them better.
+        Likelihood of a cluster: diagonal, gaussian, gamma, bernoulli, categorical, multinomial,
+        poisson, negative-binomial, mixed; auto goes by the kinds of a frame's columns, and is
+        diagonal for numbers, any of which may be missing later. All but gaussian and multinomial
+        take missing values; where numbers go together within clusters and none is missing,
+        gaussian tells them better.
     params
         Its hyperparameters; what is not given comes from the first observations.
     prior

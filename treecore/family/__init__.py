@@ -1,4 +1,4 @@
-"""Conjugate likelihood families with their base measures, one file each.
+"""Likelihood families with their base measures, one file each.
 
 - ``parameter_draws``: drawn parameters of clusters, as rows against which statistics rows are
   simply multiplied.
@@ -18,6 +18,8 @@ from .discrete import sparse_multinomial as sparse_multinomial
 from .gaussian import normal_inverse_gamma as normal_inverse_gamma
 from .gaussian import normal_inverse_wishart as normal_inverse_wishart
 from .gaussian import predictive_bounds as predictive_bounds
+from .gridded import gamma as gamma
+from .gridded import negative_binomial as negative_binomial
 from .interface.base import FAMILIES, FamilySpec, FeatureSummary, spec_of
 
 __all__ = ["FAMILIES", "FamilySpec", "FeatureSummary", "spec_of"]

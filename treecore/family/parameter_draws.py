@@ -1,8 +1,9 @@
 """Drawn parameters of clusters, as rows against which statistics rows are simply multiplied.
 
-Every family here is an exponential family: the log likelihood of observations whose statistics are
-``row`` is the inner product of that row and a row of natural parameters. A sampler that draws
-parameters therefore needs one matrix product for the likelihoods of all atoms under all clusters.
+Given its parameters, every family here is an exponential family: the log likelihood of observations
+whose statistics are ``row`` is the inner product of that row and a row of natural parameters. A
+sampler that draws parameters therefore needs one matrix product for the likelihoods of all atoms
+under all clusters.
 """
 
 from functools import singledispatch
@@ -12,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.special import digamma, gammaln
 
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.interface.base import Family
@@ -23,6 +25,9 @@ from .discrete.gamma_poisson import GammaPoisson
 from .gaussian.moments import lower_triangle, moments_of
 from .gaussian.normal_inverse_gamma import NormalInverseGamma
 from .gaussian.normal_inverse_wishart import NormalInverseWishart
+from .gridded.gamma import GammaOfAnyShape
+from .gridded.grid import chosen_on_grid
+from .gridded.negative_binomial import NegativeBinomial
 from .product import Product
 
 __all__ = ["Drawn", "divergence", "draw_parameters", "joined", "log_gamma_draw"]
@@ -174,6 +179,47 @@ def _poisson(family: GammaPoisson, rows: Matrix, rng: Generator) -> Drawn:
     natural[:, 4::2] = log_rate
     expected[:, 4::2] = np.exp(log_rate)
     return Drawn(natural, expected)
+
+
+@draw_parameters.register
+def _gamma(family: GammaOfAnyShape, rows: Matrix, rng: Generator) -> Drawn:
+    s = family.grid[chosen_on_grid(family, rows, rng)[0]]
+    log_inverse_mean = log_gamma_draw(rng, family.shape + s * rows[:, 3::3])
+    log_rate = np.log(s) + log_inverse_mean - np.log(family.rate + s * rows[:, 4::3])
+    natural, expected = np.zeros_like(rows), np.ones_like(rows)
+    natural[:, 2] = 1.0
+    natural[:, 3::3] = s * log_rate - gammaln(s)
+    natural[:, 4::3] = -np.exp(log_rate)
+    natural[:, 5::3] = s
+    expected[:, 4::3] = s * np.exp(-log_rate)
+    expected[:, 5::3] = digamma(s) - log_rate
+    return Drawn(natural, expected)
+
+
+@draw_parameters.register
+def _negative_binomial(family: NegativeBinomial, rows: Matrix, rng: Generator) -> Drawn:
+    (k, d), grid = (rows.shape[0], family.shape.size), family.grid
+    place = chosen_on_grid(family, rows, rng)[0]
+    features = rows[:, 3:].reshape(k, d, -1)
+    log_odds = log_gamma_draw(rng, family.shape + features[:, :, 1])
+    log_odds -= log_gamma_draw(rng, 1.0 + grid[place] * (family.rate + features[:, :, 0]))
+    log_failure = -np.logaddexp(0.0, log_odds)
+    natural, expected = np.zeros_like(features), np.ones_like(features)
+    natural[:, :, 0] = grid[place] * log_failure
+    natural[:, :, 1] = log_odds + log_failure
+    np.put_along_axis(natural, 2 + place[:, :, None], 1.0, axis=2)
+    mean = grid[place] * np.exp(log_odds)
+    expected[:, :, 1] = mean
+    # What a log gamma is expected to be has no closed form: about the mean of it a spread away.
+    off = np.sqrt(mean * (1.0 + np.exp(log_odds)))
+    places = np.maximum(np.stack([mean - off, mean + off]), 0.0)[..., None]
+    ways = gammaln(grid + places) - gammaln(grid) - gammaln(1.0 + places)
+    expected[:, :, 2:] = ways.mean(axis=0)
+    start = np.zeros((k, 3))
+    return Drawn(
+        np.concatenate([start, natural.reshape(k, -1)], axis=1),
+        np.concatenate([start + 1.0, expected.reshape(k, -1)], axis=1),
+    )
 
 
 @draw_parameters.register

@@ -168,6 +168,8 @@ CASES = [
     ("slice", "poisson", "dp", True),
     ("slice", "gaussian", "nggp", False),
     ("gibbs-supc", "bernoulli", "dp", True),
+    ("subc", "gamma", "dp", True),
+    ("slice", "negative-binomial", "dp", True),
 ]
 
 

@@ -165,6 +165,7 @@ CASES = [
     ("gaussian", "dp", 4, ShardedPlan(3, 0)),
     ("bernoulli", "pitman-yor", 4, ShardedPlan(2, 2)),
     ("poisson", "emm-at-most-3", 4, ShardedPlan(2, 1)),
+    ("gamma", "dp", 4, ShardedPlan(2, 1)),
 ]
 
 

@@ -50,13 +50,16 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     },
 }
 COLUMNS = {"mixed": 5}
+# Added to the sample of a family that takes no zeros.
+LEAST = {"gamma": 1.0}
 NAMES = sorted(FAMILIES)
 
 
 def sample_of(name: str) -> Array:
     """Twenty observations that the family can take."""
     rng = np.random.default_rng(1)
-    return rng.integers(0, 2, size=(20, COLUMNS.get(name, 3))).astype(np.float64)
+    drawn = rng.integers(0, 2, size=(20, COLUMNS.get(name, 3)))
+    return drawn.astype(np.float64) + LEAST.get(name, 0.0)
 
 
 @cache

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.treecore.family.examples import marginal_of
+from tests.treecore.family.examples import marginal_of, sample_of
 from weald.treecore.errors import ParameterError
 from weald.treecore.family import FAMILIES
 
@@ -28,6 +28,10 @@ from weald.treecore.family import FAMILIES
         ("categorical", {"levels": 0}, "levels must be whole, from 1 to"),
         ("poisson", {"rate": 0.0}, "rate must be positive"),
         ("multinomial", {"beta": 0.0}, "beta must be positive"),
+        ("gamma", {"rate": -2.0}, "rate must be positive, got -2"),
+        ("gamma", {"grid": [2.0, 0.0]}, r"grid must have positive numbers, got \[2.0, 0.0\]"),
+        ("negative-binomial", {"grid": []}, r"grid must have positive numbers, got \[\]"),
+        ("negative-binomial", {"grid": "wide"}, "grid must be numeric"),
     ],
 )
 def test_impossible_hyperparameters_are_refused(
@@ -50,10 +54,13 @@ def test_impossible_hyperparameters_are_refused(
         ("poisson", -1.0, "a count is whole"),
         ("poisson", 1.5, "a count is whole"),
         ("multinomial", 1e12, "a count is whole"),
+        ("gamma", 0.0, "needs numbers above 0"),
+        ("gamma", np.inf, "needs numbers above 0"),
+        ("negative-binomial", 0.5, "a count is whole"),
     ],
 )
 def test_values_out_of_range_are_rejected(name: str, value: float, reason: str) -> None:
-    sample = np.random.default_rng(0).integers(0, 2, (20, 3)).astype(np.float64)
+    sample = sample_of(name)
     family = FAMILIES[name].build({}, sample)
     values = sample.copy()
     values[11, 2] = value
@@ -76,6 +83,15 @@ def test_defaults_follow_the_unit_of_the_data(name: str) -> None:
     jacobian = values.shape[0] * np.log(scale).sum()
     found = marginal_of(other, values * scale + shift)
     assert found == pytest.approx(marginal_of(family, values) - jacobian, rel=1e-9)
+
+
+def test_defaults_of_amounts_follow_their_unit() -> None:
+    values = np.random.default_rng(1).gamma(2.0, size=(60, 2)) * [1.0, 40.0]
+    scale = np.array([1e-6, 3600.0])
+    spec = FAMILIES["gamma"]
+    jacobian = values.shape[0] * np.log(scale).sum()
+    found = marginal_of(spec.build({}, values * scale), values * scale)
+    assert found == pytest.approx(marginal_of(spec.build({}, values), values) - jacobian, rel=1e-9)
 
 
 def test_defaults_of_discrete_families_come_from_the_sample() -> None:

@@ -49,6 +49,50 @@ def test_counts(values: list[float], weights: Array) -> None:
     assert found == pytest.approx(np.log(expected), abs=1e-7)
 
 
+@pytest.mark.parametrize("weights", [np.ones(3), WEIGHTS])
+@pytest.mark.parametrize("values", [[0.2, 0.9, 4.0], [1.4, GAP, 0.01]])
+def test_amounts(values: list[float], weights: Array) -> None:
+    grid = np.array([0.7, 5.0, 80.0])
+    family = FAMILIES["gamma"].build({"shape": 1.3, "rate": 0.4, "grid": grid}, np.ones((1, 1)))
+    column = np.array(values)
+
+    def integrand(log_mean: float, shape: float) -> float:
+        mean = np.exp(log_mean)
+        log_densities = stats.gamma.logpdf(column, shape, scale=mean / shape)
+        density = float(stats.invgamma.pdf(mean, 1.3, scale=0.4)) * mean
+        return float(density * weighted(np.nan_to_num(log_densities), column, weights))
+
+    each = [integrate.quad(integrand, -6.0, 9.0, (s,), epsabs=0.0, limit=200)[0] for s in grid]
+    found = marginal_of(family, column[:, None], weights)
+    assert found == pytest.approx(np.log(np.mean(each)), abs=1e-7)
+
+
+@pytest.mark.parametrize("weights", [np.ones(3), WEIGHTS])
+@pytest.mark.parametrize("values", [[3.0, 0.0, 31.0], [4.0, GAP, 1.0]])
+def test_spread_counts(values: list[float], weights: Array) -> None:
+    grid = np.array([0.3, 4.0, 90.0])
+    parameters = {"shape": 1.3, "rate": 0.4, "grid": grid}
+    family = FAMILIES["negative-binomial"].build(parameters, np.ones((1, 1)))
+    column = np.array(values)
+
+    def integrand(log_odds: float, r: float) -> float:
+        odds = np.exp(log_odds)
+        log_densities = stats.nbinom.logpmf(np.nan_to_num(column), r, 1.0 / (1.0 + odds))
+        density = float(stats.betaprime.pdf(odds, 1.3, 1.0 + 0.4 * r)) * odds
+        return float(density * weighted(log_densities, column, weights))
+
+    each = [integrate.quad(integrand, -25.0, 15.0, (r,), epsabs=0.0, limit=400)[0] for r in grid]
+    found = marginal_of(family, column[:, None], weights)
+    assert found == pytest.approx(np.log(np.mean(each)), abs=1e-7)
+
+
+def test_counts_without_dispersion_are_poisson() -> None:
+    values, parameters = np.array([[3.0], [0.0], [11.0]]), {"shape": 1.3, "rate": 0.4}
+    poisson = FAMILIES["poisson"].build(parameters, values)
+    spread = FAMILIES["negative-binomial"].build(parameters | {"grid": [1e7]}, values)
+    assert marginal_of(spread, values) == pytest.approx(marginal_of(poisson, values), abs=1e-4)
+
+
 def simplex_integral(beta: float, counts: Array) -> float:
     """Integral of a symmetric Dirichlet density times shares to the power of three counts."""
 

@@ -1,4 +1,4 @@
-"""What every conjugate family provides, as functions dispatched on the family's type.
+"""What every family provides, as functions dispatched on the family's type.
 
 A family is a ``NamedTuple`` of hyperparameters. Its compiled part works on statistics rows
 (:mod:`weald.treecore.statistics.rows`); its Python part (:class:`FamilySpec`) builds it from
