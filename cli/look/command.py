@@ -159,6 +159,8 @@ def _tell(rows: FileRows, found: Found, told: dict[str, Any], form: Form) -> Non
     facts = {**summary, "verdict": "believe it" if verdict["status"] == "ok" else "doubt it"}
     for at, reason in enumerate(verdict["reasons"]):
         facts[f"reason {at + 1}"] = reason
+    if facts["rows_looked_at"] == facts["rows"]:
+        del facts["rows_looked_at"]
     groups, clusters = (facts.pop(name) for name in ("groups", "clusters"))
     # One group says nothing that its clusters don't.
     if len(groups) > 1 or len(clusters) == 1:
