@@ -10,5 +10,7 @@
 - ``growing``: state for a stream: arrays with room to spare, enlarged between batches, saved as
   plain ones.
 - ``position``: where a chain stands: one partition, in the form that the next kernel needs.
+- ``tree_placement``: an arrival's block by its place in the forest: what arrived with it moves
+  together.
 - ``window``: rounds on a window of the atoms, at a cost that does not grow with the chain.
 """

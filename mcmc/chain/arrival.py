@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from weald.mcmc.gibbs import gibbs
 from weald.mcmc.state.atom_state import State
-from weald.treecore.compiled.compile import compiled
+from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.family.interface.base import log_marginal, observe
 from weald.treecore.forest.forest import Forest, add_leaf
@@ -15,7 +15,19 @@ from weald.treecore.partition.partition import Model, lift, link, log_join, unli
 from weald.treecore.prior.base import log_growth, log_new_block, log_size
 from weald.treecore.statistics.rows import clear_row
 
+from .tree_placement import place_by_tree
+
 __all__ = ["arrive", "depart", "joint_weights", "log_alone", "replace_block"]
+
+
+@inner
+def _likeliest(state: State, k: int) -> int:
+    """Slot of the greatest of k weights of open blocks and one of a new block, -1 for the last."""
+    best, slot = state.log_weights[k], -1
+    for at in range(k):
+        if state.log_weights[at] > best:
+            best, slot = state.log_weights[at], state.partition.slots[at]
+    return slot
 
 
 @compiled
@@ -27,8 +39,15 @@ def arrive(
     state: State,
     values: NDArray[np.float64],
     ids: NDArray[np.int64],
-) -> None:
-    """Insert observations (n, d) as the atoms ``ids`` (n) into forest and partition."""
+    likeliest: NDArray[np.int64],
+    by_trees: bool,
+) -> tuple[int, int, int, int]:
+    """Insert observations (n, d) as the atoms ``ids`` (n) into forest and partition.
+
+    ``likeliest`` (n) takes the slot of the block that was most probable for each when it came, -1
+    for a new one. With ``by_trees`` it stops after the first of them that moved others by its place
+    in the forest. Returns how many are in, and what :func:`place_by_tree` says of the last.
+    """
     forest_model, model, forest, state = (
         by_reference(forest_model),
         by_reference(model),
@@ -45,7 +64,14 @@ def arrive(
         # The forest's own is under the base measure of the beginning.
         atoms.log_marginal[i] = log_marginal(model.family, atoms.rows, i, model.work)
         insert_tree(forest_model, forest, leaf, PREDICTIVE)
-        gibbs.step(rng, state, model, i)
+        k = gibbs.seating_weights(state, model, i, gibbs.log_alone(state, model, i))
+        likeliest[r] = _likeliest(state, k)
+        gibbs.seat(rng, state, i, k)
+        if by_trees:
+            n_moved, before, after = place_by_tree(rng, state, model, forest, i)
+            if n_moved > 0:
+                return r + 1, n_moved, before, after
+    return values.shape[0], 0, -1, -1
 
 
 @compiled

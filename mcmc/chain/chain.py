@@ -62,7 +62,7 @@ from .growing import (
 from .position import Position
 from .window import Moved, WindowPosition
 
-__all__ = ["MixtureChain", "Note", "RefinementRun"]
+__all__ = ["Entered", "MixtureChain", "Note", "RefinementRun"]
 
 _FIRST_CAPACITY = 1024
 # Of all atoms, what Gibbs sampling redraws in a round. Draws between which few atoms were redrawn
@@ -74,6 +74,9 @@ _LEARNED_EACH_ROUND = 1000
 
 Arrays = dict[str, NDArray[Any]]
 P = TypeVar("P", bound=PartitionState[object])
+# What is told the atoms of arrivals, the block slot that each came into, and the one that was most
+# probable for it (-1 for a new block).
+Entered = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], None]
 # What is told each draw of a refinement.
 Note = Callable[[NDArray[np.int64]], None]
 
@@ -210,17 +213,20 @@ class MixtureChain:
             self._co_occurrence.wanderers(present) & (self._state.atoms.size[present] > 1)
         ]
 
-    def _model(self, n_more: int) -> Model:
-        """What places ``n_more`` observations beside those that are there."""
-        return Model(self.family, self._seating(self.prior, n_more), self._work)
+    def _model(self, n_more: int, n_opened: int = 0) -> Model:
+        """What places ``n_more`` observations beside those that are there.
+
+        So many blocks may be opened by others than these.
+        """
+        return Model(self.family, self._seating(self.prior, n_more, n_opened), self._work)
 
     def _first_model(self, n_more: int) -> Model:
         """The same as it was at the start: the forest knows nothing of what has been learned."""
         return Model(self.first_family, self._seating(self._first_prior, n_more), self._work)
 
-    def _seating(self, prior: PartitionPrior, n_more: int) -> Seating:
+    def _seating(self, prior: PartitionPrior, n_more: int, n_opened: int = 0) -> Seating:
         n = self.n_observations + n_more
-        return prior.seating(max(n, 1), self.n_blocks + n_more)
+        return prior.seating(max(n, 1), self.n_blocks + n_more + n_opened)
 
     def _use_family(self, family: Family) -> None:
         """Go on under the family with another base measure."""
@@ -259,11 +265,24 @@ class MixtureChain:
 
     # Observations come and go.
 
-    def insert(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def insert(
+        self,
+        values: NDArray[np.float64],
+        entered: Entered | None = None,
+        moved: Moved | None = None,
+        *,
+        by_trees: bool = False,
+    ) -> NDArray[np.int64]:
         """Insert observations (n, d) in order; returns their atoms' ids, valid until removed.
 
-        Each gets a leaf of the forest, and a block by one draw from its conditional. Raises
-        ObservationError, with nothing inserted, when the family cannot take one of them.
+        Each gets a leaf of the forest, and a block by one draw from its conditional. With
+        ``by_trees``, and unless leases are out, those that are in one tree and block with it may
+        then move as one (`tree_placement`): it makes up for refinement that does not come.
+        ``entered`` is told of arrivals, in order, with the blocks that they came into and those
+        that were most probable for them, and ``moved`` in between of older atoms that one of them
+        moved.
+
+        Raises ObservationError, with nothing inserted, when the family cannot take one of them.
         """
         values = np.ascontiguousarray(values, dtype=np.float64)
         # What is refused does not depend on what has been learned.
@@ -278,13 +297,37 @@ class MixtureChain:
         self._reserve(self._ids.end)
         # A prior that is no product weighs blocks by how many observations there are: each arrival
         # needs a table of its own, or its block would depend on how the stream was cut.
-        stride = n if forest_model.seating.is_product else 1
-        for at in range(0, n, max(stride, 1)):
-            part = slice(at, at + stride)
-            model = self._model(values[part].shape[0])
-            arrive(
-                self._rng, forest_model, model, self._forest, self._state, values[part], ids[part]
+        is_product = forest_model.seating.is_product
+        at, label = 0, self._state.partition.label
+        likeliest = np.empty(n, dtype=np.int64)
+        while at < n:
+            part = slice(at, n if is_product else at + 1)
+            # One that comes may open a block, and one may be opened by its tree.
+            model = self._model(ids[part].shape[0], n_opened=1)
+            done, n_moved, before, after = arrive(
+                self._rng,
+                forest_model,
+                model,
+                self._forest,
+                self._state,
+                values[part],
+                ids[part],
+                likeliest[part],
+                by_trees and self._lending is None,
             )
+            come, best, at = ids[at : at + done], likeliest[at : at + done], at + done
+            # The last of them moved these, and maybe itself; the others came before that.
+            older = self._state.members[:n_moved]
+            older = older[older != come[-1]]
+            if n_moved:
+                best[-1] = label[come[-1]]
+            if entered is not None:
+                slots = np.where(np.isin(come[:-1], older), before, label[come[:-1]])
+                entered(come[:-1], slots, best[:-1])
+            if moved is not None and older.shape[0]:
+                moved(older.copy(), np.full(older.shape, before), np.full(older.shape, after))
+            if entered is not None:
+                entered(come[-1:], label[come[-1:]], best[-1:])
         self._co_occurrence.arrive(ids)
         if self._lending is not None:
             self._lending.insert(ids)

@@ -44,7 +44,16 @@ from weald.treecore.prior.base import log_growth, log_new_block, log_size
 from weald.treecore.statistics.rows import Rows
 from weald.treecore.statistics.sparse_rows import SparseRows
 
-__all__ = ["log_alone", "scan", "seating_weights", "step", "sweep", "visit", "weights_by_words"]
+__all__ = [
+    "log_alone",
+    "scan",
+    "seat",
+    "seating_weights",
+    "step",
+    "sweep",
+    "visit",
+    "weights_by_words",
+]
 
 _CONDITIONAL = 3
 
@@ -86,7 +95,7 @@ def _log_alone(state: State, model: Model, i: int) -> float:
 
 
 @inner
-def _seat(rng: Generator, state: OfAtoms, i: int, k: int) -> int:
+def seat(rng: Generator, state: OfAtoms, i: int, k: int) -> int:
     """Put atom i, by ``state.log_weights``, into one of the k open blocks or a new one: which."""
     partition = state.partition
     chosen = choose(rng, state.log_weights, k + 1)
@@ -101,7 +110,7 @@ def step(rng: Generator, state: OfAtoms, model: Model, i: int) -> Info:
     if state.partition.label[i] >= 0:
         lift(state.atoms, state.partition, i)
     k = seating_weights(state, model, i, log_alone(state, model, i))
-    _seat(rng, state, i, k)
+    seat(rng, state, i, k)
     return Info(_CONDITIONAL, 0.0, 1)
 
 
@@ -177,7 +186,7 @@ def _visit_within(
             k = _weights_abreast(abreast, n, state, model, i, alone, left)
         else:
             k = seating_weights(state, model, i, alone)
-        entered = _seat(rng, state, i, k)
+        entered = seat(rng, state, i, k)
         n = max(n, entered + 1)
         at += 1
     return at
@@ -214,7 +223,7 @@ def _visit_sparse(
         if partition.label[i] >= 0:
             withdraw_row(index, lift(state.atoms, partition, i), rows, i)
         k = weights_by_words(index, state, model, i)
-        enter_row(index, _seat(rng, state, i, k), rows, i)
+        enter_row(index, seat(rng, state, i, k), rows, i)
 
 
 @allocating

@@ -168,14 +168,31 @@ class MixtureShard(Shard):
         self, seqs: Ids, values: Values, times: Values, applied: BatchOutcome, now: float
     ) -> Ids:
         """Insert observations (n, q) as the family sees them; returns their clusters (n)."""
-        arrivals = self._homes()
-        atoms = self.chain.insert(values)
-        clusters, born = arrivals.place(self.chain.labels_of(atoms))
-        applied.lineage += births(self.publication, seqs[born], clusters[born], now)
-        self._next_cluster += len(born)
-        self.atom_table.enter(atoms, seqs, times, clusters)
-        self.table.add(clusters, self.chain.atom_rows(atoms), self.publication)
-        return clusters
+        arrivals, at = self._homes(), 0
+        shown = np.empty(len(values), dtype=np.int64)
+
+        def entered(atoms: Ids, slots: Ids, likeliest: Ids) -> None:
+            nonlocal at
+            part = slice(at, at + len(atoms))
+            shown[part], born = arrivals.place(slots, likeliest)
+            applied.lineage += births(self.publication, seqs[part][born], shown[part][born], now)
+            self._next_cluster += len(born)
+            self.atom_table.enter(atoms, seqs[part], times[part], shown[part])
+            at += len(atoms)
+
+        atoms = self.chain.insert(values, entered, self._moved, by_trees=self._unrefined)
+        self.table.add(shown, self.chain.atom_rows(atoms), self.publication)
+        return shown
+
+    @property
+    def _unrefined(self) -> bool:
+        """Whether refinement is put off, or nobody refines."""
+        return self.owed > 0 or self.cadence.rounds == 0
+
+    def _moved(self, atoms: Ids, before: Ids, after: Ids) -> None:
+        """Let arrivals follow these atoms from slot to slot."""
+        table = self.atom_table
+        self._homes().moved((before, after), table.cluster[atoms], table.size[atoms])
 
     def _seen(self, values: Values, seqs: Ids) -> Values:
         """Observations (n, d) of these numbers (n) as the family sees them (n, q)."""
@@ -245,14 +262,10 @@ class MixtureShard(Shard):
 
     def _refine_in_between(self, applied: BatchOutcome) -> None:
         """Refine in windows; arrivals follow the blocks of what they moved."""
-        homes, atom_table, rounds = self._homes(), self.atom_table, self.cadence.rounds
-        refinement = self.chain.refine_in_windows(
-            rounds,
-            lambda atoms, before, after: homes.moved(
-                (before, after), atom_table.cluster[atoms], atom_table.size[atoms]
-            ),
-        )
-        applied.refined(refinement, rounds, self.seq, atom_table.n_observations)
+        rounds = self.cadence.rounds
+        self._homes()  # as they are before anything moves
+        refinement = self.chain.refine_in_windows(rounds, self._moved)
+        applied.refined(refinement, rounds, self.seq, self.atom_table.n_observations)
 
     def _compact(self, applied: BatchOutcome) -> None:
         """Make room for the observations until the next refinement."""

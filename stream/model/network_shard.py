@@ -175,7 +175,8 @@ class NetworkShard(Shard):
         atoms = self.chain.insert(rows.values, seqs, rows.times)
         at = np.flatnonzero(atoms >= 0)
         vertices = atoms[at]
-        placed, born = arrivals.place(self.chain.labels[vertices])
+        slots = self.chain.labels[vertices]
+        placed, born = arrivals.place(slots, slots)
         applied.lineage += births(self.publication, seqs[at[born]], placed[born], now)
         clusters = np.full(len(atoms), NO_CLUSTER, dtype=np.int64)
         clusters[at] = placed

@@ -101,7 +101,8 @@ class Shard(ABC):
     pace : Pace
         Whether refinements are made in their turn; by default all are.
     owed : int
-        Refinements of all atoms that were put off and not made up for.
+        Refinements of all atoms that were put off and not made up for; until then trees place
+        arrivals.
     """
 
     def __init__(

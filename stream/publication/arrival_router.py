@@ -1,9 +1,10 @@
 """Which published cluster an observation joins between two publications.
 
-It joins the cluster that most members of its block have, or a new one when the block is new. The
-answer for a block is settled when the interval begins, and when a refinement has moved some of its
-members: arrivals can only confirm a majority, so it does not matter where the stream is cut, or
-whether it was restarted in between.
+Its block is a draw: what is shown is the cluster of the block that was most probable for it. The
+cluster of a block is the one that most of its members are shown in; an observation that opens a
+block begins a cluster as well, and shows what is new at once. All of this follows from blocks and
+clusters as they are, so it does not matter where the stream is cut, or whether it was restarted in
+between.
 """
 
 import numpy as np
@@ -63,13 +64,15 @@ class Arrivals:
             slots[present], atom_table.cluster[present], next_cluster, atom_table.size[present]
         )
 
-    def place(self, slots: NDArray[np.integer]) -> tuple[Ids, list[int]]:
+    def place(self, slots: Ids, likeliest: Ids) -> tuple[Ids, list[int]]:
         """Assign arrivals, in order.
 
         Parameters
         ----------
-        slots : ndarray of int, shape (n,)
+        slots : ndarray of int64, shape (n,)
             Block slot that each was drawn into.
+        likeliest : ndarray of int64, shape (n,)
+            Slot of the block that was most probable for each, -1 for a new one.
 
         Returns
         -------
@@ -79,15 +82,18 @@ class Arrivals:
         """
         clusters = np.empty(len(slots), dtype=np.int64)
         born: list[int] = []
-        for i, slot in enumerate(slots.tolist()):
+        for i, (slot, best) in enumerate(zip(slots.tolist(), likeliest.tolist(), strict=True)):
             if slot not in self.homes:
-                self.homes[slot] = self._next_cluster
-                self._members[slot] = {self._next_cluster: 0}
+                self.homes[slot] = cluster = self._next_cluster
                 self._next_cluster += 1
                 born.append(i)
-            home = self.homes[slot]
-            self._members[slot][home] += 1
-            clusters[i] = home
+            else:
+                cluster = self.homes.get(best, self.homes[slot])
+            members = self._members.setdefault(slot, {})
+            members[cluster] = members.get(cluster, 0) + 1
+            if cluster != self.homes[slot]:
+                self.homes[slot] = _home(members)
+            clusters[i] = cluster
         return clusters, born
 
     def moved(self, moves: tuple[Ids, Ids], clusters: Ids, sizes: Ids) -> None:

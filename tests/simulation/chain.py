@@ -18,6 +18,8 @@ from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.chain.atom_ids import AtomIds
+from weald.mcmc.chain.chain import Entered
+from weald.mcmc.chain.window import Moved
 from weald.mcmc.leases.lease_work import Returned
 from weald.mcmc.leases.leases import Budget, Lease, coin_groups
 from weald.mcmc.leases.outstanding import Lent, OutstandingLeases, merged_labels
@@ -81,7 +83,9 @@ class CoinChain:
     def atom_rows(self, atoms: Ids) -> NDArray[np.float64]:
         return self._rows[atoms]
 
-    def insert(self, values: NDArray[np.float64]) -> Ids:
+    def insert(
+        self, values: NDArray[np.float64], entered: Entered, moved: Moved, *, by_trees: bool
+    ) -> Ids:
         ids = self._ids.take(len(values))
         room = self._ids.end - len(self._label)
         self._label = np.pad(self._label, (0, room), constant_values=-1)
@@ -89,7 +93,18 @@ class CoinChain:
         rows = np.ones((len(values), self._rows.shape[1]))
         rows[:, 2::2], rows[:, 3::2] = values, 1.0 - values
         self._rows[ids] = rows
-        self._place(ids)
+        for one in np.split(ids, len(ids)):
+            self._place(one)
+            likeliest, move = self._rng.random(2)
+            slots, present = self._label[one], self._label[self._label >= 0]
+            entered(one, slots, present[[int(likeliest * len(present))]])
+            if by_trees and self._lending is None and move < _MOVED:
+                # Half of its block, of which there may be one, moves as one.
+                atoms = np.flatnonzero(self._label == slots[0])
+                atoms = atoms[len(atoms) // 2 :]
+                after = np.full(len(atoms), self._label.max() + 1)
+                moved(atoms, self._label[atoms], after)
+                self._label[atoms] = after
         if self._lending is not None:
             self._lending.insert(ids)
         return ids

@@ -26,7 +26,8 @@ def run(chain: MixtureChain, values: np.ndarray, cut_at: list[int], first: int =
     """Insert the observations from ``first`` on, in batches that end at the cuts."""
     n = values.shape[0]
     for end in (end for end in sorted({*cut_at, *REFINED, n}) if first < end <= n):
-        chain.insert(values[first:end])
+        # What trees move is as much the same as the rest.
+        chain.insert(values[first:end], by_trees=True)
         if end in REFINED:
             chain.refine()
         first = end

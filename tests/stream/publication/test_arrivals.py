@@ -1,4 +1,4 @@
-"""Between publications an arrival joins the cluster of its block."""
+"""Between publications an arrival joins the cluster of its most probable block."""
 
 import numpy as np
 import pytest
@@ -15,25 +15,46 @@ LETTER = DeadLetter("events", 0, 1, None, b"", "empty", "the record is empty", 0
 def test_the_majority_of_a_block_decides_and_ties_go_to_the_older_cluster() -> None:
     slots = np.array([0, 0, 0, 5, 5, 9, 9])
     clusters = np.array([4, 4, 7, 8, 3, 2, 2])
-    placed, born = Arrivals(slots, clusters, 20).place(np.array([9, 5, 0, 3, 3, 1, 3]))
+    drawn = np.array([9, 5, 0, 3, 3, 1, 3])
+    placed, born = Arrivals(slots, clusters, 20).place(drawn, drawn)
     assert placed.tolist() == [2, 3, 4, 20, 20, 21, 20]
     assert born == [3, 5]
 
 
 def test_nothing_was_there_before() -> None:
     nothing = np.empty(0, dtype=np.int64)
-    placed, born = Arrivals(nothing, nothing, 1).place(np.array([6, 6, 2]))
+    drawn = np.array([6, 6, 2])
+    placed, born = Arrivals(nothing, nothing, 1).place(drawn, drawn)
     assert (placed.tolist(), born) == ([1, 1, 2], [0, 2])
 
 
+def test_what_is_most_probable_is_shown_and_what_opens_a_block_is_new() -> None:
+    arrivals = Arrivals(np.array([0, 0, 5]), np.array([4, 4, 8]), 20)
+    # Drawn into one block and likelier in another; into one though a new one was likelier; the
+    # first of a new block, and the next that was drawn there; the one that it is likeliest for.
+    placed, born = arrivals.place(np.array([0, 5, 3, 3, 0]), np.array([5, -1, 0, 0, 3]))
+    assert placed.tolist() == [8, 8, 20, 4, 4]
+    assert born == [2]
+    # Of slot 3 both clusters have one member: the older one is shown.
+    assert arrivals.homes == {0: 4, 5: 8, 3: 4}
+
+
 def test_it_does_not_matter_where_the_interval_is_cut(rng: np.random.Generator) -> None:
-    slots = rng.integers(0, 6, size=60)
+    slots, likeliest = rng.integers(0, 6, size=90), rng.integers(-1, 6, size=90)
     clusters = rng.integers(1, 5, size=30)
-    whole, _ = Arrivals(slots[:30], clusters, 9).place(slots[30:])
-    first, born = Arrivals(slots[:30], clusters, 9).place(slots[30:41])
-    known = np.concatenate([clusters, first])
-    second, _ = Arrivals(slots[:41], known, 9 + len(born)).place(slots[41:])
-    np.testing.assert_array_equal(np.concatenate([first, second]), whole)
+    slots[:30] %= 4  # later ones open blocks
+    # Likeliest are blocks that are open by then.
+    late = np.array([not set(likeliest[[i]]) <= {-1, *slots[:i]} for i in range(90)])
+    likeliest[late] = -1
+    whole, _ = Arrivals(slots[:30], clusters, 9).place(slots[30:], likeliest[30:])
+    for cut in (31, 41, 60, 89):
+        arrivals = Arrivals(slots[:30], clusters, 9)
+        first, born = arrivals.place(slots[30:cut], likeliest[30:cut])
+        known = np.concatenate([clusters, first])
+        again = Arrivals(slots[:cut], known, 9 + len(born))
+        assert again.homes == arrivals.homes
+        second, _ = again.place(slots[cut:], likeliest[cut:])
+        np.testing.assert_array_equal(np.concatenate([first, second]), whole)
 
 
 def test_atoms_that_move_take_their_votes_with_them(rng: np.random.Generator) -> None:
