@@ -251,6 +251,8 @@ class MixtureShard(Shard):
         stay = np.setdiff1d(self.atom_table.present, leaving)
         left = np.unique(self.atom_table.cluster[stay])
         gone = np.setdiff1d(clusters, left)
+        if len(gone) == 0:
+            return set()
         rows = self.table.totals(gone), self.table.totals(left)
         heirs = self.sample.heirs(self.chain.family, self.chain.prior, *rows)
         self._followed |= dict(zip(gone.tolist(), left[heirs].tolist(), strict=True))
