@@ -93,7 +93,7 @@ def page(rows: Sequence[Row]) -> str:
         "`weald run` and `weald export` on a file, without a setting. Adjusted Rand index with the",
         "labels, and the number of clusters, when the file has ended; what fits show of the same",
         "tables, beside peers, is on [another page](real-tables.md). Weald's rules were set on the",
-        "tables with a star.",
+        "tables with a star. Seconds are wall time, on a machine with other work.",
         "",
         "| table | records | clusters | groups | seconds |",
         "|---|---|---|---|---|",
