@@ -1,8 +1,10 @@
-"""Build a wheel that holds its kernels compiled, for processors of the level x86-64-v3.
+"""Build a wheel that holds its kernels compiled, for processors of the level x86-64-v3, and try it.
 
-It runs what users run, with an empty cache for the level and not for this processor, and gives the
-cache to the wheel. Whoever installs it on such a processor, with the numba and the Python that it
-was built with, waits for no compiler.
+What users run is run, with a cache for the level and not for this processor, and the wheel gets
+the cache. Whoever installs it on such a processor, with the numba and the Python that it was built
+with, waits for no compiler: the wheel is installed into an environment of its own and runs the same
+there, where nothing may be compiled. What was compiled for an earlier wheel of the same sources is
+taken again.
 """
 
 import argparse
@@ -15,37 +17,61 @@ import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
-
-from weald.treecore.compiled.packaged import MANIFEST, made_by, settings_of_the_level
+from weald.treecore.compiled.kernel_cache import cache_directory
+from weald.treecore.compiled.packaged import LEVEL, MANIFEST, made_by, settings_of_the_level
+from weald.treecore.compiled.source_stamps import EVERYTHING, stamps, state_of_sources
 
 ROOT = Path(__file__).resolve().parents[1]
-SCRIPTS = Path(sys.executable).parent
+UV = Path(sys.executable).with_name("uv")
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "weald")
+USES = ROOT / "docker" / "what_users_run.py"
+
+# In the environment where the wheel is tried: names of our functions that are compiled after all.
+WATCH = """
+import os
+from numba.core import event
+
+class Compilations(event.Listener):
+    def on_start(self, compilation):
+        function = compilation.data["dispatcher"]
+        if type(function).__module__.startswith("weald."):
+            with open(os.environ["COMPILED"], "a") as file:
+                print(function.py_func.__module__, function.py_func.__qualname__, file=file)
+
+    def on_end(self, compilation):
+        pass
+
+event.register("numba:compile", Compilations())
+"""
+PROBE = """
+from weald.treecore.compiled.compile import compiled
+
+compiled(lambda x: x + 1)(1)
+"""
 
 
-def compile_kernels(kernels: Path, families: list[str], place: Path) -> None:
-    """Run what users run, and keep what is compiled for the level."""
-    environment = os.environ | settings_of_the_level() | {"WEALD_KERNEL_CACHE": str(kernels)}
-    table = place / "table.csv"
-    values = np.random.default_rng(0).normal(size=(90, 4)) + np.arange(90)[:, None] % 3 * 4
-    np.savetxt(table, values, delimiter=",", header="a,b,c,d", comments="")
+def run(*command: str | Path, **environment: str) -> None:
+    """Run a command of ours, with these variables."""
+    subprocess.run(command, env=os.environ | environment, check=True)  # noqa: S603 - our own
 
-    def weald(*arguments: str) -> None:
-        subprocess.run([SCRIPTS / "weald", *arguments], env=environment, cwd=place, check=True)  # noqa: S603
 
-    weald("warmup", *(part for name in families for part in ("--family", name)))
-    for name in families or ("auto", "gaussian", "diagonal"):
-        weald("fit", str(table), "--family", name)
-    (kernels / "lock").unlink(missing_ok=True)
+def compile_kernels(kernels: Path, families: list[str]) -> None:
+    """Run what users run, and copy what it takes of what was compiled for the level."""
+    kept = cache_directory().with_name(f"kernels-{LEVEL}")
+    run(sys.executable, USES, *families, WEALD_KERNEL_CACHE=str(kept), **settings_of_the_level())
+    for source, stamp in stamps().items():
+        if source != EVERYTHING:
+            place = Path(source).with_suffix("") / stamp
+            if (kept / place).is_dir():
+                shutil.copytree(kept / place, kernels / place)
+    shutil.copy(kept / f"stamps-{state_of_sources()}.json", kernels)
     (kernels / MANIFEST).write_text(json.dumps(made_by(), indent=2))
 
 
-def build(families: list[str], out: Path) -> None:
+def build(families: list[str], out: Path) -> Path:
     """Build the wheel from a copy of the sources, so that the checkout gets no kernels."""
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        copy = place / "source"
+        copy = Path(folder, "source")
         copy.mkdir()
         ignored = shutil.ignore_patterns("__pycache__", "kernels")
         for part in PARTS:
@@ -53,31 +79,50 @@ def build(families: list[str], out: Path) -> None:
                 shutil.copytree(ROOT / part, copy / part, ignore=ignored)
             else:
                 shutil.copy(ROOT / part, copy)
-        kernels = copy / "weald" / "treecore" / "compiled" / "kernels"
-        compile_kernels(kernels, families, place)
+        compile_kernels(copy / "weald" / "treecore" / "compiled" / "kernels", families)
         python = f"cp{sys.version_info.major}{sys.version_info.minor}"
         tag = f"--plat-name={sys.platform}_{platform.machine()} --python-tag={python}"
         option = f"--config-setting=--build-option={tag}"
-        command = [
-            SCRIPTS / "uv",
-            "build",
-            "--quiet",
-            "--wheel",
-            "--out-dir",
-            out.resolve(),
-            option,
-            copy,
-        ]
-        subprocess.run(command, check=True)  # noqa: S603
+        run(UV, "build", "--quiet", "--wheel", "--out-dir", folder, option, copy)
+        (built,) = Path(folder).glob("*.whl")
+        out.mkdir(parents=True, exist_ok=True)
+        return Path(shutil.move(built, out / built.name))
+
+
+def try_it(wheel: Path, families: list[str]) -> list[str]:
+    """Run what users run with the wheel and an empty home; return what was compiled."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        python = place / "environment" / "bin" / "python"
+        run(UV, "venv", "--quiet", "--python", sys.executable, place / "environment")
+        wanted = f"weald[embedded,notebook,plots] @ {wheel.resolve().as_uri()}"
+        constraints = ("--constraint", ROOT / "constraints.txt")
+        run(UV, "pip", "install", "--quiet", "--python", python, *constraints, wanted)
+        (packages,) = (place / "environment" / "lib").glob("python*/site-packages")
+        (packages / "sitecustomize.py").write_text(WATCH)
+        compiled = place / "compiled"
+        empty = {"HOME": folder, "WEALD_KERNEL_CACHE": str(place / "kernels")}
+        empty["COMPILED"] = str(compiled)
+        (place / "probe.py").write_text(PROBE)
+        run(python, "-P", place / "probe.py", **empty)
+        if "<lambda>" not in compiled.read_text():
+            sys.exit("nobody sees what is compiled")
+        compiled.write_text("")
+        run(python, "-P", USES, *families, **empty)
+        return sorted(set(compiled.read_text().splitlines()))
 
 
 def main() -> None:
-    """Read the arguments, and build."""
+    """Read the arguments, build, and try."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--family", action="append", default=[], help="only this one; repeatable")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     arguments = parser.parse_args()
-    build(arguments.family, arguments.out)
+    wheel = build(arguments.family, arguments.out)
+    compiled = try_it(wheel, arguments.family)
+    if compiled:
+        sys.exit("the wheel lacks what users run:\n" + "\n".join(compiled))
+    sys.stderr.write(f"{wheel}\n")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -142,3 +143,21 @@ def test_small_fit(installed: Path, tmp_path: Path, rng: np.random.Generator) ->
     by_centre = [set(found[start : start + 40]) for start in (0, 40, 80)]
     assert all(len(names) == 1 for names in by_centre)
     assert len(set.union(*by_centre)) == 3
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the level is one of x86-64")
+def test_a_wheel_with_kernels_has_all_that_users_run(tmp_path: Path) -> None:
+    """Its maker installs it, runs the demo, fits, streams and the rest, and sees compilations."""
+    maker: list[str | Path] = [
+        sys.executable,
+        ROOT / "docker" / "build_wheel.py",
+        "--family",
+        "gaussian",
+    ]
+    done = subprocess.run(
+        [*maker, "--out", tmp_path], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    packed = zipfile.ZipFile(wheel).namelist()
+    assert any("kernels/mcmc/gibbs/gibbs/" in name for name in packed)
