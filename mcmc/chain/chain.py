@@ -358,14 +358,14 @@ class MixtureChain:
         if self._lending is not None:
             self._lending.remove(ids)
 
-    def see_anew(
+    def seen_anew(
         self,
         family: Family,
         learner: Hyperprior | None,
         values: NDArray[np.float64],
         labels: NDArray[np.int64],
-    ) -> None:
-        """Begin anew with the same observations, seen otherwise.
+    ) -> Self:
+        """Return the chain that goes on with the same observations, seen otherwise.
 
         The random numbers go on, and so does what has been learned of the prior. The partition is
         the one that is there, or that which the observations come to as they arrive anew, whichever
@@ -380,14 +380,18 @@ class MixtureChain:
         labels : ndarray of int64, shape (n,)
             The block that each is in.
         """
-        prior = self.prior
-        vars(self).update(vars(type(self)(family, self._first_prior, self._rng, learner)))
-        self.prior = prior
-        self.insert(values)
-        arrived, log_joint = self.labels, self.log_joint()
-        self._settle(canonical_labels(labels))
+        chain = type(self)(family, self._first_prior, self._rng, learner)
+        chain.prior = self.prior
+        chain.insert(values)
+        chain.prefer(canonical_labels(labels))
+        return chain
+
+    def prefer(self, labels: NDArray[np.int64]) -> None:
+        """Go on from these canonical labels (n) by atom id where they are at least as probable."""
+        here, log_joint = self.labels, self.log_joint()
+        self._settle(labels)
         if self.log_joint() < log_joint:
-            self._settle(arrived)
+            self._settle(here)
 
     # Making less of it: here no random number is drawn.
 

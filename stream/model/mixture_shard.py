@@ -348,7 +348,7 @@ class MixtureShard(Shard):
         ``values`` (n, q) are those that its family sees, of these atoms (n), in order of arrival.
         """
         before, labels = self.atom_table, self.chain.labels_of(atoms)
-        self.chain.see_anew(family, learner, values, labels)
+        self.chain = self.chain.seen_anew(family, learner, values, labels)
         ids, clusters = np.arange(len(atoms)), before.cluster[atoms]
         self.atom_table = AtomTable()
         self.atom_table.enter(ids, before.seq[atoms], before.time[atoms], clusters)
