@@ -177,7 +177,11 @@ def random_state(family: str, prior: str, n: int, rng: Generator) -> tuple[State
     fractional = (values != np.floor(values)).any(axis=0)
     owner = np.repeat(np.arange(n), rng.integers(1, 4, n))
     values = values[rng.integers(0, values.shape[0], owner.shape[0])]
-    values[:, fractional] += rng.normal(size=values.shape)[:, fractional]
+    moves = rng.normal(size=values.shape)[:, fractional]
+    if family == "gamma":  # of numbers above 0
+        values[:, fractional] *= np.exp(moves)
+    else:
+        values[:, fractional] += moves
     built, atoms, model = _build(family, prior, values, owner)
     return make_state(built, atoms, rng.integers(0, 4, n).astype(np.int64)), model
 

@@ -65,9 +65,9 @@ def test_publications_and_status_carry_it(undisturbed: SqlStore) -> None:
     assert undisturbed.status(NAME).base_measure == found[-1]
 
 
-def test_rounded_values_do_not_draw_widths_to_nothing() -> None:
-    """Whole numbers, most of them 1: clusters of single values would be all that counts."""
-    rng = np.random.default_rng(0)
+def index_of_rounded(seed: int) -> float:
+    """Index of the groups of a stream of whole numbers of two kinds, most of them 1."""
+    rng = np.random.default_rng(seed)
     kind = rng.random(800) < 0.35
     low = np.minimum(rng.geometric(0.7, size=(800, 6)), 10)
     high = np.clip(np.rint(rng.normal(6.0, 2.5, size=(800, 6))), 1, 10)
@@ -77,8 +77,13 @@ def test_rounded_values_do_not_draw_widths_to_nothing() -> None:
     shard.apply(values, 0.0)
     group = dict(zip(shard.groups.cluster.tolist(), shard.groups.group.tolist(), strict=True))
     shown = np.array([group[cluster] for cluster in shard.clusters.tolist()])
-    # With values as they are the index is .13 to .35 with three seeds, moved .79 to .99.
-    assert adjusted_rand_index(kind.astype(np.int64), shown) > 0.7
+    return adjusted_rand_index(kind.astype(np.int64), shown)
+
+
+def test_rounded_values_do_not_draw_widths_to_nothing() -> None:
+    """Clusters of single values would be all that counts."""
+    # With values as they are the index is .13 to .35 with three seeds, moved .63 to .99 with nine.
+    assert np.median([index_of_rounded(seed) for seed in range(5)]) > 0.8
 
 
 def test_clusters_are_told_under_that_of_the_newest_publication(undisturbed: SqlStore) -> None:
