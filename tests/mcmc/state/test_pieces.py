@@ -104,5 +104,5 @@ def test_a_long_run_does_not_drift(rng: np.random.Generator) -> None:
     picks, tally = make_picks(guide), np.zeros((len(KERNELS), 3))
     seating = build_prior("dp", {}).seating(200, 200)
     model = Model(posed.family, seating, posed.model.work)
-    sweep(rng, guide, pieces, model, picks, np.array([10**4] * 4 + [10**3] * 2), tally)
+    sweep(rng, guide, pieces, model, picks, np.array([10**4] * 4 + [10**3] * 2 + [200]), tally)
     assert describe(piece_faults(model, guide, pieces)) == []
