@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from weald.stream.record.fields.originals import Original, phase_text
 
-__all__ = ["Sentence", "explain", "sentence_of", "told"]
+__all__ = ["Sentence", "entropy_of", "explain", "nats_told", "sentence_of", "told"]
 
 # A rule is about most of the rows that it describes.
 LEAST_INSIDE = 0.5
@@ -151,18 +151,27 @@ def _shared(
     inside: NDArray[np.float64], elsewhere: NDArray[np.float64], weight: float
 ) -> NDArray[np.float64]:
     """Share of the entropy of belonging that rules tell, from the shares that they hold for."""
-    total = weight * inside + (1.0 - weight) * elsewhere
-    of_all, of_inside, of_elsewhere = _entropy(np.stack([total, inside, elsewhere]))
-    nats = (of_all - weight * of_inside - (1.0 - weight) * of_elsewhere) / _limit(weight)
+    nats = nats_told(inside, elsewhere, weight) / _limit(weight)
     # A rule says what is so of the rows, not what is not.
     told: NDArray[np.float64] = np.where((inside > elsewhere) & (inside >= LEAST_INSIDE), nats, 0.0)
     return told
 
 
-def _entropy(share: NDArray[np.float64]) -> NDArray[np.float64]:
+def nats_told(
+    inside: NDArray[np.float64], elsewhere: NDArray[np.float64], weight: float
+) -> NDArray[np.float64]:
+    """What rules tell of belonging, from the shares that they hold for; ``weight`` belong."""
+    total = weight * inside + (1.0 - weight) * elsewhere
+    of_all, of_inside, of_elsewhere = entropy_of(np.stack([total, inside, elsewhere]))
+    told: NDArray[np.float64] = of_all - weight * of_inside - (1.0 - weight) * of_elsewhere
+    return told
+
+
+def entropy_of(share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Nats that it takes to say of a row whether it is in a share of all."""
     from scipy.special import entr
 
-    found: NDArray[np.float64] = entr(share) + entr(1.0 - share)
+    found: NDArray[np.float64] = entr(share) + entr(np.maximum(1.0 - share, 0.0))
     return found
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from weald.stream.record.fields.words import MASK, line_tokens, template, words_of
 
-from .sentences import Sentence, explain
+from .sentences import Sentence, entropy_of, explain, nats_told
 
 if TYPE_CHECKING:
     from weald.stream.record.fields.originals import Original
@@ -96,8 +96,8 @@ class Templates:
         holds = np.array([of[tokens] for tokens in self._tokens], dtype=bool)
         share, rest = holds[inside].mean(), holds[~inside].mean()
         weight = inside.mean()
-        nats = _nats(share, rest, weight)
-        told = Sentence("line", common, float(share), float(rest), float(nats / _entropy(weight)))
+        nats = nats_told(share, rest, weight)
+        told = Sentence("line", common, float(share), float(rest), float(nats / entropy_of(weight)))
         return told, holds
 
 
@@ -141,9 +141,9 @@ class Vocabulary:
             return []
         own = self._has.T @ inside.astype(np.float64)
         share, rest = own / n_inside, (self._in_all - own) / (n - n_inside)
-        weight = np.array(n_inside / n)
-        limit = float(_entropy(weight))
-        nats = _nats(share, rest, weight)
+        weight = n_inside / n
+        limit = float(entropy_of(np.array(weight)))
+        nats = nats_told(share, rest, weight)
         needed = (log(n) + log(len(self._words)) + 2.0) / n
         good = (self._in_all >= _FEWEST) & (share >= _LEAST_INSIDE) & (share >= _TIMES * rest)
         chosen = np.flatnonzero(good & (nats >= needed))
@@ -158,18 +158,3 @@ class Vocabulary:
             )
             for at in chosen.tolist()
         ]
-
-
-def _nats(
-    share: NDArray[np.float64], rest: NDArray[np.float64], weight: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """What rules tell of belonging, by their shares inside and elsewhere."""
-    total = weight * share + (1.0 - weight) * rest
-    return _entropy(total) - weight * _entropy(share) - (1.0 - weight) * _entropy(rest)
-
-
-def _entropy(share: NDArray[np.float64]) -> NDArray[np.float64]:
-    from scipy.special import entr
-
-    found: NDArray[np.float64] = entr(share) + entr(np.maximum(1.0 - share, 0.0))
-    return found
