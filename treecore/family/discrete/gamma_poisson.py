@@ -29,11 +29,9 @@ from weald.treecore.family.interface.base import (
     workspace,
 )
 from weald.treecore.family.interface.checks import (
-    feature_fault,
-    first_true,
+    count_fault,
     positive,
     refuse_unknown,
-    shape_fault,
 )
 from weald.treecore.family.interface.defaults import register_dense
 from weald.treecore.statistics.log_gamma import SMALL, log_gamma, log_rising, rising, rising_table
@@ -175,14 +173,7 @@ def _parameters(family: GammaPoisson) -> dict[str, object]:
 
 
 def _validate(family: GammaPoisson, values: NDArray[np.float64]) -> tuple[int, str] | None:
-    fault = shape_fault(values, family.shape.size)
-    if fault is not None:
-        return fault
-    counts = (values == np.floor(values)) & (values >= 0.0) & (values <= _LARGEST_COUNT)
-    at = first_true(~(counts | np.isnan(values)))
-    if at is None:
-        return None
-    return feature_fault(at, values, f"a count is whole, from 0 to {_LARGEST_COUNT:g}")
+    return count_fault(values, family.shape.size, _LARGEST_COUNT)
 
 
 def _describe(

@@ -34,6 +34,7 @@ from weald.treecore.statistics.log_gamma import log_gamma
 from weald.treecore.statistics.rows import Rows
 
 from .grid import (
+    PARAMETERS,
     chosen_on_grid,
     geometric,
     grid_of,
@@ -42,13 +43,13 @@ from .grid import (
     log_predictive_at,
     n_sums,
     observe_feature,
+    parameters_of,
     prepare_at,
     register_gridded,
 )
 
 __all__ = ["GammaOfAnyShape", "gamma_of_any_shape"]
 
-_PARAMETERS = ("shape", "rate", "grid")
 _SMALLEST, _LARGEST = 1e-100, 1e100
 # Of the logs of cluster means, by default: no narrower and no wider.
 _VARIANCES = (0.25, 10.0)
@@ -152,7 +153,7 @@ register_gridded(GammaOfAnyShape)
 
 def _build(parameters: Mapping[str, object], sample: NDArray[np.float64]) -> GammaOfAnyShape:
     """What is not given comes from the sample: cluster means lie where its values do."""
-    refuse_unknown("gamma", parameters, _PARAMETERS)
+    refuse_unknown("gamma", parameters, PARAMETERS)
     d = sample.shape[1]
     middle, variance = np.zeros(d), np.ones(d)
     for c in range(d):
@@ -164,10 +165,6 @@ def _build(parameters: Mapping[str, object], sample: NDArray[np.float64]) -> Gam
     shape = positive("shape", parameters.get("shape", own), d)
     rate = positive("rate", parameters.get("rate", np.exp(middle + digamma(shape))), d)
     return gamma_of_any_shape(rate, shape, parameters.get("grid", _GRID))
-
-
-def _parameters(family: GammaOfAnyShape) -> dict[str, object]:
-    return {name: getattr(family, name).tolist() for name in _PARAMETERS}
 
 
 def _validate(family: GammaOfAnyShape, values: NDArray[np.float64]) -> tuple[int, str] | None:
@@ -217,7 +214,7 @@ FAMILIES["gamma"] = FamilySpec(
     name="gamma",
     family=GammaOfAnyShape,
     build=_build,
-    parameters=_parameters,
+    parameters=parameters_of,
     validate=_validate,
     describe=_describe,
     draw=_draw,

@@ -35,6 +35,7 @@ from weald.treecore.family.interface.defaults import register_dense
 from weald.treecore.statistics.rows import Rows
 
 __all__ = [
+    "PARAMETERS",
     "chosen_on_grid",
     "geometric",
     "grid_of",
@@ -43,10 +44,13 @@ __all__ = [
     "log_predictive_at",
     "n_sums",
     "observe_feature",
+    "parameters_of",
     "prepare_at",
     "register_gridded",
 ]
 
+# What people may give: a prior of means, and the grid.
+PARAMETERS = ("shape", "rate", "grid")
 # Numbers of a predictive table for each number of the grid: a bound, and what is prepared.
 _PREPARED = 5
 # Terms so many nats below the largest are less than a sum's rounding.
@@ -103,6 +107,11 @@ def grid_of(grid: object) -> NDArray[np.float64]:
     if not (found.size and (found > 0.0).all()):
         raise ParameterError(f"grid must have positive numbers, got {grid!r}")
     return found.copy()
+
+
+def parameters_of(family: Any) -> dict[str, object]:
+    """What people may give, as the family has it."""
+    return {name: getattr(family, name).tolist() for name in PARAMETERS}
 
 
 def geometric(first: float, last: float, n: int) -> NDArray[np.float64]:

@@ -26,16 +26,15 @@ from weald.treecore.family.interface.base import (
     n_observed,
 )
 from weald.treecore.family.interface.checks import (
-    feature_fault,
-    first_true,
+    count_fault,
     positive,
     refuse_unknown,
-    shape_fault,
 )
 from weald.treecore.statistics.log_gamma import SMALL, log_gamma, rising
 from weald.treecore.statistics.rows import Rows
 
 from .grid import (
+    PARAMETERS,
     chosen_on_grid,
     geometric,
     grid_of,
@@ -44,13 +43,13 @@ from .grid import (
     log_predictive_at,
     n_sums,
     observe_feature,
+    parameters_of,
     prepare_at,
     register_gridded,
 )
 
 __all__ = ["NegativeBinomial", "negative_binomial"]
 
-_PARAMETERS = ("shape", "rate", "grid")
 _LARGEST_COUNT = 1e9
 # From most values 0 and few large to nearly Poisson, three to a doubling: each is a column.
 _GRID = geometric(0.25, 128.0, 28)
@@ -159,7 +158,7 @@ register_gridded(NegativeBinomial)
 
 def _build(parameters: Mapping[str, object], sample: NDArray[np.float64]) -> NegativeBinomial:
     """What is not given comes from the sample: exponential means around its own."""
-    refuse_unknown("negative-binomial", parameters, _PARAMETERS)
+    refuse_unknown("negative-binomial", parameters, PARAMETERS)
     d = sample.shape[1]
     seen = np.isfinite(sample)
     total = np.where(seen, sample, 0.0).sum(axis=0)
@@ -169,19 +168,8 @@ def _build(parameters: Mapping[str, object], sample: NDArray[np.float64]) -> Neg
     return negative_binomial(rate, shape, parameters.get("grid", _GRID))
 
 
-def _parameters(family: NegativeBinomial) -> dict[str, object]:
-    return {name: getattr(family, name).tolist() for name in _PARAMETERS}
-
-
 def _validate(family: NegativeBinomial, values: NDArray[np.float64]) -> tuple[int, str] | None:
-    fault = shape_fault(values, family.shape.size)
-    if fault is not None:
-        return fault
-    counts = (values == np.floor(values)) & (values >= 0.0) & (values <= _LARGEST_COUNT)
-    at = first_true(~(counts | np.isnan(values)))
-    if at is None:
-        return None
-    return feature_fault(at, values, f"a count is whole, from 0 to {_LARGEST_COUNT:g}")
+    return count_fault(values, family.shape.size, _LARGEST_COUNT)
 
 
 def _sums(family: NegativeBinomial, rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
@@ -222,7 +210,7 @@ FAMILIES["negative-binomial"] = FamilySpec(
     name="negative-binomial",
     family=NegativeBinomial,
     build=_build,
-    parameters=_parameters,
+    parameters=parameters_of,
     validate=_validate,
     describe=_describe,
     draw=_draw,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from weald.treecore.errors import ParameterError
 
 __all__ = [
+    "count_fault",
     "feature_fault",
     "first_true",
     "numbers",
@@ -69,6 +70,18 @@ def shape_fault(values: Vector, d: int) -> tuple[int, str] | None:
 def feature_fault(at: tuple[int, int], values: Vector, reason: str) -> tuple[int, str]:
     """Row and reason for the entry of ``values`` that a family cannot take."""
     return at[0], f"feature {at[1]} is {values[at]:g}: {reason}"
+
+
+def count_fault(values: Vector, d: int, largest: float) -> tuple[int, str] | None:
+    """Row and reason where ``values`` are not n x d counts, with NaN for a missing one."""
+    fault = shape_fault(values, d)
+    if fault is not None:
+        return fault
+    counts = (values == np.floor(values)) & (values >= 0.0) & (values <= largest)
+    at = first_true(~(counts | np.isnan(values)))
+    if at is None:
+        return None
+    return feature_fault(at, values, f"a count is whole, from 0 to {largest:g}")
 
 
 def renumbered(reason: str, columns: NDArray[np.int64]) -> str:
