@@ -316,11 +316,14 @@ class MixtureChain:
                 by_trees and self._lending is None,
             )
             come, best, at = ids[at : at + done], likeliest[at : at + done], at + done
+            if n_moved == 0:
+                if entered is not None:
+                    entered(come, label[come], best)
+                continue
             # The last of them moved these, and maybe itself; the others came before that.
             older = self._state.members[:n_moved]
             older = older[older != come[-1]]
-            if n_moved:
-                best[-1] = label[come[-1]]
+            best[-1] = label[come[-1]]
             if entered is not None:
                 slots = np.where(np.isin(come[:-1], older), before, label[come[:-1]])
                 entered(come[:-1], slots, best[:-1])
