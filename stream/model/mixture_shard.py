@@ -354,7 +354,7 @@ class MixtureShard(Shard):
         self.atom_table.enter(ids, before.seq[atoms], before.time[atoms], clusters)
         self.table.see_under(family, clusters, self.chain.atom_rows(ids))
         self._draws = RecentDraws()
-        self.groups.look_again()
+        self.groups.forget_valleys()
         self.left_out = LeftOut()
         self._arrivals = None
 

@@ -122,7 +122,7 @@ class PublishedGroups:
             found.append(adjusted_rand_index(tree.cut()[place], shown))
         return float(np.mean(found)) if found else None
 
-    def look_again(self) -> None:
+    def forget_valleys(self) -> None:
         """Look for all valleys anew at the next publication; the groups keep their names."""
         self._valleys = np.full_like(self._valleys, np.nan)
 

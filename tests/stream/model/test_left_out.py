@@ -56,7 +56,7 @@ def plan_of(folder: Path, values: Values, **stream: object) -> StreamConfig:
         json.dumps({"id": f"k{i}", **dict(zip("xyzw", row, strict=True))})
         for i, row in enumerate(values.tolist())
     ]
-    plan = plan_for(write_lines(folder / "records.jsonl", lines), **stream)  # type: ignore[arg-type]
+    plan = plan_for(write_lines(folder / "records.jsonl", lines), **stream)  # type: ignore[arg-type]  # of the stream
     return replace(plan, schema=SCHEMA)
 
 

@@ -62,7 +62,7 @@ def plan_of(
 ) -> StreamConfig:
     folder.mkdir(exist_ok=True)
     lines = [json.dumps({"id": f"k{i}", "x": row}) for i, row in enumerate(values.tolist())]
-    plan = plan_for(write_lines(folder / "records.jsonl", lines), **stream)  # type: ignore[arg-type]
+    plan = plan_for(write_lines(folder / "records.jsonl", lines), **stream)  # type: ignore[arg-type]  # of the stream
     return replace(plan, schema=WIDE, features=features or FeatureSettings())
 
 
