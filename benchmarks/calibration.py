@@ -24,8 +24,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.estimate.consensus import membership
-from weald.mcmc.estimate.groups import group_tree
 from weald.mcmc.offline.fit import FitSettings, combine, run_chain
+from weald.mcmc.offline.fit_groups import groups_of_fit
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import free_shard
@@ -90,7 +90,7 @@ def offline(values: Values, seed: int) -> Answer:
     settings = FitSettings(seed=seed)
     result = combine(settings, [run_chain(values, settings, 0, time.perf_counter)], values)
     labels = result.labels.astype(np.int64)
-    groups = group_tree(result.family, values, labels).cut()[labels]
+    groups = groups_of_fit(result, values).group[labels]
     return Answer(labels, result.probability, groups, list(result.traces[0].draws))
 
 

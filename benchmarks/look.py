@@ -35,8 +35,8 @@ from benchmarks.look_sentences import false_sentences, frame_of
 from weald.cli.fit.sampling import sample, settled
 from weald.cli.look.rows import read_rows
 from weald.cli.look.seen import seen_of
-from weald.mcmc.estimate.groups import group_tree
 from weald.mcmc.offline.fit import FitSettings
+from weald.mcmc.offline.fit_groups import groups_of_fit
 
 # Seconds of sampling that another setting gets, and the cuts at which its groups are looked at.
 SECONDS, CUTS = 4.0, (0.5, 0.65, 0.8)
@@ -109,9 +109,9 @@ def best_of_others(path: Path, kinds: Sequence[Any]) -> tuple[float, str]:
         with redirect_stderr(StringIO()):
             chosen, _ = settled(seen, other, 1)
             result = sample(seen, replace(chosen, seconds=SECONDS, iterations=None))
-        tree = group_tree(result.family, seen, result.labels)
         levels = {"clusters": result.labels} | {
-            f"groups at {cut}": tree.cut(cut)[result.labels] for cut in CUTS
+            f"groups at {cut}": groups_of_fit(result, seen, cut).group[result.labels]
+            for cut in CUTS
         }
         for level, labels in levels.items():
             best = max(best, (float(adjusted_rand_score(known, labels)), f"{name}, {level}"))

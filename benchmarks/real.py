@@ -31,10 +31,11 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from benchmarks.labelled_tables import TABLES, TUNED_ON, load
 from weald.answers.diagnostics.fit_diagnostics import held_out_density
 from weald.cli.fit.outputs import judged
-from weald.mcmc.estimate.groups import CUT, group_tree
+from weald.mcmc.estimate.groups import CUT
 from weald.mcmc.offline.chains import chains_for
 from weald.mcmc.offline.family_choice import choose_family
 from weald.mcmc.offline.fit import FitSettings, combine, run_chain
+from weald.mcmc.offline.fit_groups import groups_of_fit
 from weald.mcmc.offline.preparation import informative_columns
 from weald.mcmc.offline.transformation import Transformation
 from weald.mcmc.settings import FeatureSettings
@@ -93,10 +94,11 @@ def weald(seen: Values, others: Values, _: int) -> list[tuple[str, Found]]:
     result = combine(settings, traces, seen)
     told = held_out_density(seen, others, result)
     labels = result.labels.astype(np.int64)
-    groups = group_tree(result.family, seen, labels).cut()[labels]
+    found = groups_of_fit(result, seen)
+    groups = found.group[labels]
     density = told["mean_log_density"], told["standard_error"]
     table = seen, [f"x{column}" for column in range(seen.shape[1])]
-    doubted = judged(seen, result, groups, CUT, table)["verdict"]["status"] == "warn"
+    doubted = judged(seen, result, found, CUT, table)["verdict"]["status"] == "warn"
     return [
         (LEVELS[0], Found(labels, *density, doubted)),
         (LEVELS[1], Found(groups, doubted=doubted)),

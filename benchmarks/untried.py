@@ -29,9 +29,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from benchmarks.labelled_tables import TABLES, TUNED_ON
 from benchmarks.real import prepared
-from weald.mcmc.estimate.groups import group_tree
 from weald.mcmc.offline.chains import chains_for
 from weald.mcmc.offline.fit import FitSettings, combine, run_chain
+from weald.mcmc.offline.fit_groups import groups_of_fit
 from weald.mcmc.offline.held_out import held_out_densities
 from weald.mcmc.offline.resolution import within_resolution
 from weald.treecore.compiled.compile import compiled
@@ -198,7 +198,7 @@ def of_priors(name: str, values: Values, others: Values, digits: NDArray[np.int6
         ]
         result = combine(settings, traces, values)
         clusters = result.labels.astype(np.int64)
-        groups = group_tree(result.family, values, clusters).cut()[clusters]
+        groups = groups_of_fit(result, values).group[clusters]
         density = held_out_densities(values, others, [traces[at] for at in result.trusted])
         levels = [f"{adjusted_rand_score(digits, each):.2f}" for each in (clusters, groups)]
         told.append(f"{prior} {gain} (fit {density.mean():.2f}, index {' '.join(levels)})")

@@ -12,7 +12,8 @@ from weald.answers.errors import UnsuitableError
 from weald.answers.report_data import Chains
 from weald.mcmc.estimate.agreement import share_alike
 from weald.mcmc.estimate.consensus import consensus_partition
-from weald.mcmc.estimate.groups import group_tree
+from weald.mcmc.estimate.groups import groups_of_draws, shared_groups
+from weald.mcmc.offline.fit_groups import draws_of
 from weald.mcmc.offline.held_out import held_out_densities
 from weald.treecore.prior.sequential import canonical_labels
 
@@ -79,7 +80,7 @@ def shares_alone(
     matched to those that are shown, one to one. Empty where there are too few draws.
     """
     traces = [result.traces[at] for at in result.trusted]
-    runs = [list(zip(trace.draw_families, trace.draws, strict=True)) for trace in traces]
+    runs = [draws_of(trace) for trace in traces]
     if len(runs) == 1:
         middle = len(runs[0]) // 2
         runs = [runs[0][:middle], runs[0][middle:]]
@@ -89,10 +90,10 @@ def shares_alone(
     rows = np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(np.int64)
     seen, found = values[rows], []
     for run in runs:
-        drawn = np.stack([canonical_labels(labels[rows]) for _, labels in run])
-        alone = consensus_partition(drawn, "vi")
-        own = group_tree(run[-1][0], seen, alone).cut(valley)[alone]
-        found.append(share_alike(own, grouped[rows]))
+        drawn = [(family, canonical_labels(labels[rows])) for family, labels in run]
+        alone = consensus_partition(np.stack([labels for _, labels in drawn]), "vi")
+        own, _ = shared_groups(alone, groups_of_draws(drawn, seen, valley))
+        found.append(share_alike(own[alone], grouped[rows]))
     return found
 
 

@@ -421,13 +421,14 @@ def _fit_rows(
 
     from weald.cli.terminal.output import note
     from weald.mcmc.offline.family_choice import INDEPENDENT
+    from weald.mcmc.offline.fit_groups import groups_of_fit
     from weald.mcmc.offline.transformation import wants_components
     from weald.mcmc.settings import FeatureSettings
     from weald.treecore.family import spec_of
 
     from .columns import transformation_of
     from .few_gaps import of_all_rows
-    from .outputs import Fitted, groups_of, tell, write_assignments, write_trace
+    from .outputs import Fitted, tell, write_assignments, write_trace
     from .reading import read
     from .sampling import sample, settled
 
@@ -453,11 +454,11 @@ def _fit_rows(
         note(f"{n_partly} rows with gaps in numbers: put where what they have fits best")
     seen = values if whole.all() else values[whole]
     result = sample(seen, settings)
-    groups = groups_of(seen, result, valley)
+    groups = groups_of_fit(result, seen, valley)
     everyone = of_all_rows(result, values, whole)
     with writing(out, trace):
         if out is not None:
-            write_assignments(out, everyone, groups, table.rows)
+            write_assignments(out, everyone, groups.group, table.rows)
         if trace is not None:
             params = spec_of(result.family).parameters(result.family)
             names, logs = reading.columns

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from weald.cli.files.table import Table
     from weald.mcmc.offline.family_choice import Choice
     from weald.mcmc.offline.fit import ChainTrace, FitResult, FitSettings
+    from weald.mcmc.offline.fit_groups import FitGroups
     from weald.mcmc.offline.transformation import Transformation
     from weald.stream.record.schema import Schema
 
@@ -34,7 +35,6 @@ __all__ = [
     "KERNEL_COLUMNS",
     "SEEN",
     "Fitted",
-    "groups_of",
     "judged",
     "kernel_row",
     "kernel_rows",
@@ -82,7 +82,7 @@ class Fitted(NamedTuple):
     transformation:
         What was learned of that, where it was.
     groups:
-        Group of each cluster (k).
+        Of its clusters.
     valley:
         Of density; what is deeper parts groups.
     whole:
@@ -100,7 +100,7 @@ class Fitted(NamedTuple):
     transformation: Transformation | None
     settings: FitSettings
     result: FitResult
-    groups: NDArray[np.int64]
+    groups: FitGroups
     valley: float
     whole: NDArray[np.bool_]
     everyone: FitResult
@@ -118,13 +118,6 @@ class Fitted(NamedTuple):
         from weald.stream.record.fields.originals import original_names
 
         return self.table.names if self.schema is None else original_names(self.schema)
-
-
-def groups_of(seen: Any, result: FitResult, valley: float) -> NDArray[np.int64]:
-    """Group of each cluster (k), parted by valleys of density below ``valley``."""
-    from weald.mcmc.estimate.groups import group_tree
-
-    return group_tree(result.family, seen, result.labels).cut(valley)
 
 
 def tell(fitted: Fitted, level: str, form: Form, held_out: dict[str, float] | None = None) -> None:
@@ -298,7 +291,7 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
         fitted.table,
         fitted.settings,
         fitted.result,
-        fitted.groups,
+        fitted.groups.group,
     )
     everyone = fitted.everyone
     params = spec_of(result.family).parameters(result.family)
@@ -313,7 +306,6 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
     if fitted.choice is not None:
         summary["chosen_because"] = fitted.choice.reason
     summary["n_groups"] = int(groups.max()) + 1
-    grouped = groups[result.labels]
     if table.truth is not None:
         of_all = groups[everyone.labels]
         summary["adjusted_rand_index_of_groups"] = adjusted_rand_index(of_all, table.truth)
@@ -329,7 +321,7 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
         row["n_clusters"] = int((groups == row["group"]).sum())
     return {
         **summary,
-        **judged(fitted.seen, result, grouped, fitted.valley, (fitted.values, table.names)),
+        **judged(fitted.seen, result, fitted.groups, fitted.valley, (fitted.values, table.names)),
         "kernels": kernel_rows(result),
         "diagnostics": diagnostics(result),
         "groups": told,
@@ -340,27 +332,23 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
 def judged(
     seen: Any,
     result: FitResult,
-    grouped: NDArray[np.int64],
+    found: FitGroups,
     valley: float,
     table: tuple[Any, Sequence[str]],
 ) -> dict[str, Any]:
-    """What the rows (n, q) say for clusters and groups (n), and whether to believe either.
+    """What the rows (n, q) say for clusters and groups, and whether to believe either.
 
     ``valley`` of density is what the groups were parted by; ``table`` are the values (n, d) that
     the family may have seen otherwise, and the names of their columns.
     """
-    from weald.mcmc.estimate.groups import agreement_of_groups
-
+    grouped = found.group[result.labels]
     levels = (result.labels, grouped, np.zeros_like(grouped))
     clusters, groups, one = (left_out_densities(result.family, seen, each) for each in levels)
     gain, over_groups = gain_in_density(clusters, one), gain_in_density(clusters, groups)
     trusted = [result.traces[at] for at in result.trusted]
     chains = [trace.draws[-1] for trace in trusted if trace.draws]
-    drawn = [
-        each for trace in trusted for each in zip(trace.draw_families, trace.draws, strict=True)
-    ]
     about = Grouped(
-        agreement_of_groups(drawn, seen, grouped, valley) if drawn else None,
+        found.agree,
         float(np.bincount(grouped).max()) / grouped.size,
         over_groups,
         _parted_by(grouped, *table),

@@ -88,10 +88,11 @@ def look(
     # What is loaded on the way counts, too: people wait for it.
     began = time.monotonic()
     from weald.answers.diagnostics.fit_diagnostics import diagnostics
-    from weald.cli.fit.outputs import groups_of, judged
+    from weald.cli.fit.outputs import judged
     from weald.cli.report.page import Trust
     from weald.cli.terminal.progress import step
     from weald.mcmc.estimate.groups import CUT
+    from weald.mcmc.offline.fit_groups import groups_of_fit
 
     from .found import found_in
     from .rows import read_rows
@@ -100,10 +101,10 @@ def look(
         rows = read_rows(data, seed)
     seen, result = _fitted(rows, began, seconds, seed)
     with step("telling groups apart"):
-        groups = groups_of(seen.fitted, result, CUT)
-        found = found_in(rows, seen, result, groups)
+        groups = groups_of_fit(result, seen.fitted)
+        found = found_in(rows, seen, result, groups.group)
         table = rows.values[seen.whole], rows.schema.features
-        told = judged(seen.fitted, result, groups[result.labels], CUT, table)
+        told = judged(seen.fitted, result, groups, CUT, table)
     _tell(rows, found, {**told, "diagnostics": diagnostics(result)}, output)
     if page:
         verdict = told["verdict"]

@@ -31,10 +31,11 @@ __all__ = [
     "CUT",
     "FEWEST",
     "GroupTree",
-    "agreement_of_groups",
     "average_linkage",
     "group_tree",
     "group_tree_of_rows",
+    "groups_of_draws",
+    "shared_groups",
 ]
 
 # Fixed on twelve tables and judged on others, see ``benchmarks/real.py``: between .55 and .7 the
@@ -44,8 +45,9 @@ CUT = 0.65
 FEWEST = 5
 # Members of a cluster that are looked at, in two halves.
 _MEMBERS = 400
-# Draws whose groups are compared with those that are shown.
+# Draws whose groups are asked, and the share of them that have apart what is shown apart.
 _DRAWS = 8
+_MOST_APART = 0.5
 
 
 class GroupTree(NamedTuple):
@@ -83,24 +85,52 @@ def group_tree(family: Family, values: Observations, labels: NDArray[np.int64]) 
     return group_tree_of_rows(family, rows, owner, sizes)[0]
 
 
-def agreement_of_groups(
-    drawn: Sequence[tuple[Family, NDArray[np.int64]]],
-    values: Observations,
-    grouped: NDArray[np.int64],
-    valley: float = CUT,
-) -> float:
-    """Mean adjusted Rand index of the groups (n) that are shown and those that draws make.
+def groups_of_draws(
+    drawn: Sequence[tuple[Family, NDArray[np.int64]]], values: Observations, valley: float = CUT
+) -> NDArray[np.int64]:
+    """Groups (t, n) that draws make by themselves, of eight of them at most, evenly chosen.
 
-    ``drawn`` are family and partition (n) of draws of observations ``values`` (n, d): eight of
-    them, evenly chosen, are grouped by the same rule. Clusters of which each draw has others still
-    make the same groups where the data part these.
+    ``drawn`` are family and partition (n) of draws of observations ``values`` (n, d). Each is
+    grouped by its own tree.
     """
     chosen = np.unique(np.linspace(0, len(drawn) - 1, _DRAWS).astype(int))
-    found = []
-    for family, labels in (drawn[at] for at in chosen.tolist()):
-        own = group_tree(family, values, labels).cut(valley)[labels]
-        found.append(adjusted_rand_index(own, grouped))
-    return float(np.mean(found))
+    return np.stack(
+        [
+            group_tree(family, values, labels).cut(valley)[labels]
+            for family, labels in (drawn[at] for at in chosen.tolist())
+        ]
+    )
+
+
+def shared_groups(
+    labels: NDArray[np.int64], grouped: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], float]:
+    """Group of each cluster (k): those whose observations most draws have in one group.
+
+    One partition's valleys are those of clusters that were drawn once: the border of a cluster may
+    hide a valley or make one. Draws have other borders, so that what they agree on is what the data
+    say. ``labels`` (n) are clusters from 0 on, ``grouped`` (t, n) the groups of draws. Clusters are
+    joined by average linkage of the share of pairs, one observation of each, that draws have apart,
+    up to a half. Also returns the mean adjusted Rand index of these groups and those of the draws:
+    low where the data do not part them.
+    """
+    sizes = np.bincount(labels)
+    together = np.zeros((sizes.size, sizes.size))
+    for groups in grouped:
+        share = np.zeros((sizes.size, int(groups.max(initial=0)) + 1))
+        np.add.at(share, (labels, groups), 1.0)
+        share /= sizes[:, None]
+        together += share @ share.T / len(grouped)
+    large, small = np.flatnonzero(sizes >= FEWEST), np.flatnonzero(sizes < FEWEST)
+    found = np.arange(sizes.size)
+    if large.size > 1:
+        joins = average_linkage(1.0 - together[np.ix_(large, large)], sizes[large])
+        found[large] = fcluster(joins, _MOST_APART, criterion="distance")
+    if large.size > 0:
+        found[small] = found[large[together[np.ix_(small, large)].argmax(axis=1)]]
+    group = canonical_labels(found)
+    shown = group[labels]
+    return group, float(np.mean([adjusted_rand_index(each, shown) for each in grouped]))
 
 
 def group_tree_of_rows(

@@ -6,6 +6,7 @@
 - ``family_choice``: which family suits rows of numbers: the one that predicts other rows better.
 - ``fit``: A batch of observations clustered offline: chains, their traces, and one reported
   partition.
+- ``fit_groups``: groups of the clusters that a fit shows: those that its draws agree on.
 - ``held_out``: how probable rows are to a fit that has not seen them.
 - ``offline_guide``: the guide of an offline chain: a tree of nearest neighbours where
   observations have distances.

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from weald.mcmc.estimate.groups import group_tree
 from weald.mcmc.estimate.predictive import Predictive
 from weald.mcmc.offline.chains import chains_for
 from weald.mcmc.offline.family_choice import choose_family
@@ -28,6 +27,7 @@ from weald.mcmc.offline.fit import (
     family_for,
     run_chain,
 )
+from weald.mcmc.offline.fit_groups import groups_of_fit
 from weald.mcmc.schedule.kernels import KERNELS
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.model import free_shard
@@ -216,8 +216,8 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
         self.labels_: NDArray[np.int64] = result.labels
         self.probabilities_ = result.probability
         self.stability_ = result.stability
-        groups = group_tree(result.family, values, result.labels).cut()
-        self.groups_: NDArray[np.int64] = groups[result.labels]
+        groups = groups_of_fit(result, values)
+        self.groups_: NDArray[np.int64] = groups.group[result.labels]
         totals = totals_of_groups(result.family, values, result.labels, result.n_clusters)
         ids = np.arange(result.n_clusters, dtype=np.int64)
         self._show(Predictive.of(result.family, result.prior, ids, totals))

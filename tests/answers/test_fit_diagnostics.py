@@ -99,13 +99,15 @@ def test_groups_have_settled_where_each_run_alone_shows_them(rng: np.random.Gene
     assert shares_alone(result, values, kind, 0.65) == [1.0, 1.0]
     elsewhere = np.where(kind == 2, 1, kind)
     for trace in result.traces[1:]:
-        trace.draws[:] = [elsewhere for _ in trace.draws]
+        assert trace.relabelled is not None
+        trace.relabelled[:] = elsewhere
     assert shares_alone(result, values, kind, 0.65) == [1.0, pytest.approx(5 / 6)]
     lone = replace(result, traces=result.traces[:1], trusted=(0,))
-    half = len(lone.traces[0].draws) // 2
-    lone.traces[0].draws[half:] = [elsewhere for _ in lone.traces[0].draws[half:]]
+    relabelled = lone.traces[0].relabelled
+    assert relabelled is not None
+    relabelled[len(relabelled) // 2 :] = elsewhere
     assert shares_alone(lone, values, kind, 0.65) == [1.0, pytest.approx(5 / 6)]
-    del lone.traces[0].draws[6:], lone.traces[0].draw_families[6:]
+    lone.traces[0].relabelled = relabelled[:6]
     assert shares_alone(lone, values, kind, 0.65) == []
 
 

@@ -12,7 +12,12 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.distance import pdist, squareform
 
 from weald.mcmc.estimate.agreement import adjusted_rand_index
-from weald.mcmc.estimate.groups import agreement_of_groups, average_linkage, group_tree
+from weald.mcmc.estimate.groups import (
+    average_linkage,
+    group_tree,
+    groups_of_draws,
+    shared_groups,
+)
 from weald.mcmc.estimate.valleys import valleys as valleys_of_rows
 from weald.mcmc.offline.fit import FitSettings, run_chain
 from weald.treecore.family import FAMILIES
@@ -229,13 +234,34 @@ def test_draws_that_cut_a_cloud_anywhere_make_other_groups_than_those_shown(rng:
     values, sides = two(rng, 12.0, 400)
     family = FAMILIES["gaussian"].build({}, values)
     kinds = [2 * sides + (values[:, 1] > cut) for cut in rng.normal(size=8)]
-    assert agreement_of_groups([(family, each) for each in kinds], values, sides) == 1.0
+    found = groups_of_draws([(family, each) for each in kinds], values)
+    group, agree = shared_groups(kinds[0], found)
+    assert adjusted_rand_index(group[kinds[0]], sides) == 1.0
+    assert agree == 1.0
     plain = np.random.default_rng(0).normal(size=(400, 2)) ** 3
     family = FAMILIES["gaussian"].build({}, plain)
     cut_anywhere = [
         np.unique(np.floor(plain @ line).astype(np.int64), return_inverse=True)[1]
         for line in rng.normal(size=(9, 2))
     ]
-    shown = group_tree(family, plain, cut_anywhere[0]).cut(0.95)[cut_anywhere[0]]
     drawn = [(family, each) for each in cut_anywhere[1:]]
-    assert agreement_of_groups(drawn, plain, shown, 0.95) < 0.75
+    assert shared_groups(cut_anywhere[0], groups_of_draws(drawn, plain, 0.95))[1] < 0.75
+
+
+def test_clusters_are_one_group_where_most_draws_have_them_in_one() -> None:
+    """Whatever the tree of the shown clusters says; and few rows go where draws have them."""
+    shown = np.repeat([0, 1, 2, 3], [20, 20, 20, 3])
+    one, other, third = shown // 2, np.array([0, 0, 0, 1])[shown], np.array([0, 1, 1, 0])[shown]
+    group, agree = shared_groups(shown, np.stack([one, one, other]))
+    assert group.tolist() == [0, 0, 1, 1]
+    index = [adjusted_rand_index(each, one) for each in (one, one, other)]
+    assert agree == pytest.approx(np.mean(index))
+    # Half of the draws is not most of them, and the rows of a cluster may be in several groups.
+    halved = np.where(np.arange(63) % 2 == 0, one, third)
+    assert shared_groups(shown, np.stack([one, third]))[0].tolist() == [0, 0, 1, 0]
+    assert shared_groups(shown, halved[None])[0].max() > 0
+
+
+def test_groups_of_only_small_clusters_are_these() -> None:
+    found, agree = shared_groups(np.arange(4), np.arange(4)[None])
+    assert (found.tolist(), agree) == ([0, 1, 2, 3], 1.0)
