@@ -116,10 +116,12 @@ def place_by_tree(
     partition, atoms, seating = state.partition, state.atoms, model.seating
     root = _root_of(forest, i)
     n_leaves = forest.n_leaves[root]
+    # At doublings only: redraws visit each leaf of a tree about twice in all.
     if n_leaves < FEWEST or n_leaves > _MOST or n_leaves & (n_leaves - 1) != 0:
         return 0, _NONE, _NONE
     own, n_blocks = partition.label[i], partition.n_blocks[0]
     n, k = _gather(forest, state, root, own)
+    # Without a rest, to stay and to become a new block are one outcome, which counts once.
     has_rest = n < partition.n_members[own]
 
     # Two spare blocks, of no atoms, hold the sums of the part and of what its block is without it.
@@ -131,7 +133,8 @@ def place_by_tree(
     subtract_row(partition.rows, rest, partition.rows, part)
     partition.size[rest] = partition.size[own] - partition.size[part]
 
-    # Candidates stand in this order: the blocks listed, a new one (k), the own block (k + 1).
+    # Full conditional of the part's block (section 6.1): what the prior and the likelihood of a
+    # block grow by with it. In this order: the blocks listed, a new one (k), the own one (k + 1).
     weights = state.log_weights
     for at in range(k):
         weights[at] = _log_join(model, partition, part, state.order[at])

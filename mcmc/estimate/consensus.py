@@ -138,9 +138,11 @@ def _move_items(search: _Search, order: NDArray[np.int64], most: int) -> bool:
     for at in range(order.shape[0]):
         i = order[at]
         old = search.label[i]
+        # Taken out first, so that going back is weighed as any other place is.
         _count(search, i, old, -search.weight[i])
         n_open -= search.size[old] == 0
         best, least = old, _change(search, i, old)
+        # Empty clusters are all alike: one is tried, where another is allowed.
         tried_empty = search.size[old] == 0 or n_open >= most
         for c in range(search.size.shape[0]):
             if search.size[c] == 0:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.mcmc.state.atom_state import Info, State
+from weald.mcmc.state.atom_state import CONDITIONAL, Info, State
 from weald.mcmc.state.block_state import BlockState
 from weald.mcmc.state.entity_state import EntityState
 from weald.treecore.compiled.compile import (
@@ -54,8 +54,6 @@ __all__ = [
     "visit",
     "weights_by_words",
 ]
-
-_CONDITIONAL = 3
 
 OfAtoms = State | EntityState
 
@@ -111,7 +109,7 @@ def step(rng: Generator, state: OfAtoms, model: Model, i: int) -> Info:
         lift(state.atoms, state.partition, i)
     k = seating_weights(state, model, i, log_alone(state, model, i))
     seat(rng, state, i, k)
-    return Info(_CONDITIONAL, 0.0, 1)
+    return Info(CONDITIONAL, 0.0, 1)
 
 
 @generic

@@ -27,6 +27,8 @@ from weald.treecore.family.gaussian.normal_inverse_gamma import (
 )
 from weald.treecore.family.gaussian.robust_spread import without_extremes
 
+from .freedom import redraw_log_freedom
+
 __all__ = ["DiagonalBase", "diagonal_base"]
 
 Values = NDArray[np.float64]
@@ -34,9 +36,6 @@ Values = NDArray[np.float64]
 _WITHIN = 0.25
 _KAPPA_SHAPE, _KAPPA_RATE = 0.5, 0.5
 _PHI_SHAPE = 1.5
-_LOG_FREEDOM_MEAN, _LOG_FREEDOM_SPREAD = 2.0, 1.5
-_FREEDOM_STEP = 0.5
-_FREEDOM_STEPS = 3
 
 
 class DiagonalBase(NamedTuple):
@@ -100,19 +99,10 @@ def _shape_step(
     """
     ratio = 0.5 * scatter / phi
 
-    def log_target(log_freedom: float) -> float:
+    def log_likelihood(log_freedom: float) -> float:
         a = 0.5 * exp(log_freedom)
         gammas = gammaln(a + 0.5 * weight) - gammaln(a)
         grown = (a + 0.5 * weight) * np.log1p(ratio / a)
-        likelihood = float((gammas - grown).sum()) - 0.5 * float(weight.sum()) * log(a)
-        off = (log_freedom - _LOG_FREEDOM_MEAN) / _LOG_FREEDOM_SPREAD
-        return likelihood - 0.5 * off * off
+        return float((gammas - grown).sum()) - 0.5 * float(weight.sum()) * log(a)
 
-    present = log(2.0 * shape)
-    reached = log_target(present)
-    for _ in range(_FREEDOM_STEPS):
-        proposed = present + _FREEDOM_STEP * float(rng.standard_normal())
-        found = log_target(proposed)
-        if log(1.0 - rng.random()) < found - reached:
-            present, reached = proposed, found
-    return 0.5 * exp(present)
+    return 0.5 * exp(redraw_log_freedom(rng, log(2.0 * shape), log_likelihood))

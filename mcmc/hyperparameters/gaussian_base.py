@@ -31,15 +31,14 @@ from weald.treecore.family.gaussian.normal_inverse_wishart import (
 from weald.treecore.family.gaussian.robust_spread import without_extremes
 from weald.treecore.family.parameter_draws import draw_parameters
 
+from .freedom import redraw_log_freedom
+
 __all__ = ["GaussianBase", "gaussian_base"]
 
 Values = NDArray[np.float64]
 
 _WITHIN = 0.25
 _KAPPA_SHAPE, _KAPPA_RATE = 0.5, 0.5
-_LOG_FREEDOM_MEAN, _LOG_FREEDOM_SPREAD = 2.0, 1.5
-_FREEDOM_STEP = 0.5
-_FREEDOM_STEPS = 3
 
 
 class GaussianBase(NamedTuple):
@@ -151,23 +150,15 @@ def _nu_step(rng: Generator, family: NormalInverseWishart, phi: Values, rows: Va
     eigenvalues = np.maximum(np.linalg.eigvalsh(root @ scatter @ root.T), 0.0)
     i = np.arange(d)
 
-    def log_target(log_freedom: float) -> float:
+    def log_likelihood(log_freedom: float) -> float:
         freedom = exp(log_freedom)
         nu = d - 1.0 + freedom
         gammas = gammaln(0.5 * (nu + weight[:, None] - i)) - gammaln(0.5 * (nu - i))
         grown = 0.5 * (nu + weight) * np.log1p(eigenvalues / freedom).sum(axis=1)
-        likelihood = gammas.sum() - grown.sum() - 0.5 * d * log_freedom * weight.sum()
-        off = (log_freedom - _LOG_FREEDOM_MEAN) / _LOG_FREEDOM_SPREAD
-        return float(likelihood - 0.5 * off * off)
+        return float(gammas.sum() - grown.sum() - 0.5 * d * log_freedom * weight.sum())
 
     present = log(family.nu - d + 1.0)
-    reached = log_target(present)
-    for _ in range(_FREEDOM_STEPS):
-        proposed = present + _FREEDOM_STEP * float(rng.standard_normal())
-        found = log_target(proposed)
-        if log(1.0 - rng.random()) < found - reached:
-            present, reached = proposed, found
-    return d - 1.0 + exp(present)
+    return d - 1.0 + exp(redraw_log_freedom(rng, present, log_likelihood))
 
 
 def _wishart(rng: Generator, degrees: float, rate: Values) -> Values:

@@ -33,6 +33,7 @@ __all__ = [
     "make_state",
     "make_tally",
     "record",
+    "record_as",
     "set_labels",
 ]
 
@@ -118,7 +119,13 @@ def make_tally() -> NDArray[np.float64]:
 @inner
 def record(tally: NDArray[np.float64], info: Info) -> None:
     """Add a step to the tally."""
-    tally[info.move, 0] += 1.0
-    tally[info.move, 1] += info.accepted
+    record_as(tally, info.move, info)
+
+
+@inner
+def record_as(tally: NDArray[np.float64], part: int, info: Info) -> None:
+    """Add a step to a row of a tally that has one for each of a kernel's parts."""
+    tally[part, 0] += 1.0
+    tally[part, 1] += info.accepted
     # A proposal that the prior forbids has a log ratio of minus infinity: it would hide the others.
-    tally[info.move, 2] += max(info.log_ratio, _LOWEST_RATIO)
+    tally[part, 2] += max(info.log_ratio, _LOWEST_RATIO)

@@ -18,7 +18,7 @@ from typing import Final
 
 from numpy.random import Generator
 
-from weald.mcmc.state.atom_state import Info
+from weald.mcmc.state.atom_state import MERGE, NULL, SPLIT, Info
 from weald.mcmc.state.pieces import Pieces, coalesce, move_part, new_epoch, next_piece, set_block
 from weald.treecore.compiled.compile import inner
 from weald.treecore.compiled.draw import below, coin
@@ -37,7 +37,6 @@ from weald.treecore.statistics.rows import add_row, clear_row, copy_row, subtrac
 __all__ = ["LOG_SCATTERS", "SCATTERS", "step"]
 
 _NONE = -1
-_NULL, _SPLIT, _MERGE = 0, 1, 2
 # Of the tries, of K5 and of K2 by atoms too; any constant is exact.
 SCATTERS: Final = 0.02
 LOG_SCATTERS = log(SCATTERS / (1.0 - SCATTERS))
@@ -181,14 +180,14 @@ def _gather(rng: Generator, guide: Guide, pieces: Pieces, model: Model, v: int) 
     ratio += _log_scattered(pieces, n, n_outside, guide.n_leaves[v]) + LOG_SCATTERS
     if not coin(rng, exp(min(ratio, 0.0))):
         _clear_rows(pieces, n)
-        return Info(_MERGE, ratio, 0)
+        return Info(MERGE, ratio, 0)
     target = open_block(partition)
     move_part(guide, pieces, v, stamp, target)
     coalesce(guide, pieces, v)
     set_block(pieces, target, guide.rows, v, guide.size[v], guide.log_marginal[v])
     _set_blocks(pieces, n)
     _clear_rows(pieces, n)
-    return Info(_MERGE, ratio, 1)
+    return Info(MERGE, ratio, 1)
 
 
 @inner
@@ -204,7 +203,7 @@ def _scatter(rng: Generator, guide: Guide, pieces: Pieces, model: Model, v: int)
     if stays or not coin(rng, exp(min(ratio, 0.0))):
         close_last_blocks(partition, n_new)
         _clear_rows(pieces, n)
-        return Info(_NULL, 0.0, 0) if stays else Info(_SPLIT, ratio, 0)
+        return Info(NULL, 0.0, 0) if stays else Info(SPLIT, ratio, 0)
     stamp = new_epoch(pieces)
     pieces.marked[own] = stamp
     for i in range(guide.n_leaves[v]):
@@ -214,7 +213,7 @@ def _scatter(rng: Generator, guide: Guide, pieces: Pieces, model: Model, v: int)
     _set_blocks(pieces, n)
     _clear_rows(pieces, n)
     close_block(partition, own)
-    return Info(_SPLIT, ratio, 1)
+    return Info(SPLIT, ratio, 1)
 
 
 @inner
@@ -224,7 +223,7 @@ def step(rng: Generator, guide: Guide, pieces: Pieces, model: Model, v: int) -> 
     k = pieces.pure[v]
     is_gathered = k != _NONE and pieces.partition.size[k] == guide.size[v]
     if is_gathered != is_scatter:
-        return Info(_NULL, 0.0, 0)
+        return Info(NULL, 0.0, 0)
     if is_scatter:
         return _scatter(rng, guide, pieces, model, v)
     return _gather(rng, guide, pieces, model, v)

@@ -10,7 +10,7 @@ section 6.1). Cost: the pieces under w, and one evaluation a candidate block.
 
 from numpy.random import Generator
 
-from weald.mcmc.state.atom_state import Info
+from weald.mcmc.state.atom_state import CONDITIONAL, NULL, Info
 from weald.mcmc.state.pieces import Pieces, coalesce, move_part, new_epoch, next_piece, set_block
 from weald.treecore.compiled.compile import inner
 from weald.treecore.compiled.draw import choose
@@ -31,7 +31,6 @@ from weald.treecore.statistics.rows import add_row, clear_row, copy_row, subtrac
 __all__ = ["PART", "REST", "carry_part", "step"]
 
 _NONE = -1
-_NULL, _CONDITIONAL = 0, 3
 # The two scratch rows used here: the part that moves, and what is left of its block.
 PART, REST = 0, 1
 
@@ -75,6 +74,7 @@ def _candidates(guide: Guide, pieces: Pieces, v: int, w: int, c: int) -> tuple[i
     _stamp_blocks(guide, pieces, v, inside)
     partition = pieces.partition
     n = 0
+    # Under the root is every block, and what is left of c, without a walk over the pieces.
     if w == 0:
         for at in range(partition.n_blocks[0]):
             k = partition.slots[at]
@@ -89,10 +89,13 @@ def _candidates(guide: Guide, pieces: Pieces, v: int, w: int, c: int) -> tuple[i
         block = _NONE if u == v else pieces.pure[u]
         if block == c:
             rest_in_window = True
+        # Without either stamp a block has no atom under v and is not listed yet.
         elif block != _NONE and pieces.marked[block] < inside:
             pieces.marked[block] = listed
             pieces.order[n] = block
             n += 1
+        # Into mixed nodes, past pieces, and past v, whose atoms are the part itself or of others
+        # that may not be candidates.
         u += 1 if block == _NONE and u != v else guide.n_nodes[u]
     return n, rest_in_window
 
@@ -153,7 +156,7 @@ def step(
     # What is left of the block has no atom in the window, so that it would be no candidate for the
     # way back: such an index moves nothing.
     if has_rest and not rest_in_window:
-        return Info(_NULL, 0.0, 0)
+        return Info(NULL, 0.0, 0)
 
     # Candidates stand in this order: the blocks listed, a new one (n), the own block (n + 1).
     weights = pieces.log_weights
@@ -177,7 +180,7 @@ def step(
 
     chosen = choose(rng, weights, n + 2 if has_rest else n + 1)
     if chosen == n + 1 or (chosen == n and not has_rest):
-        return Info(_CONDITIONAL, 0.0, 1)
+        return Info(CONDITIONAL, 0.0, 1)
     # A draw from the full conditional: accepted as it is.
     target = open_block(partition) if chosen == n else pieces.order[chosen]
     carry_part(guide, pieces, v, c, target, count)
@@ -185,4 +188,4 @@ def step(
         set_block(pieces, c, pieces.part_rows, REST, total - count, rest)
     else:
         close_block(partition, c)
-    return Info(_CONDITIONAL, 0.0, 1)
+    return Info(CONDITIONAL, 0.0, 1)

@@ -20,7 +20,7 @@ from math import exp, inf, log
 
 from numpy.random import Generator
 
-from weald.mcmc.state.atom_state import Info
+from weald.mcmc.state.atom_state import MERGE, NULL, SPLIT, Info
 from weald.mcmc.state.pieces import (
     Pieces,
     coalesce,
@@ -52,7 +52,6 @@ from .subtree_repartition import stamp_inner_blocks
 __all__ = ["step"]
 
 _NONE = -1
-_NULL, _SPLIT, _MERGE = 0, 1, 2
 _UNION = 0
 
 
@@ -187,13 +186,13 @@ def _join(
     gain += log_size(seating, count) + marginal
     # The first piece of the acceptance coin, before anything is allocated.
     if not coin(rng, exp(min(gain, 0.0))):
-        return Info(_MERGE, gain, 0)
+        return Info(MERGE, gain, 0)
     n_leaves = _list_leaves(guide, pieces, v, stamp)
     log_q, n_new, survives = _allocate(rng, guide, pieces, model, n_leaves, n_blocks - n, gain)
     # The allocation was a rehearsal of the reverse move: its blocks go.
     close_last_blocks(partition, n_new)
     if not survives:
-        return Info(_MERGE, gain + log_q, 0)
+        return Info(MERGE, gain + log_q, 0)
     target = open_block(partition)
     pieces.marked[target] = 0
     move_part(guide, pieces, v, stamp, target)
@@ -201,7 +200,7 @@ def _join(
     set_block(pieces, target, pieces.part_rows, _UNION, count, marginal)
     for at in range(n):
         close_block(partition, pieces.order[at])
-    return Info(_MERGE, gain + log_q, 1)
+    return Info(MERGE, gain + log_q, 1)
 
 
 @inner
@@ -236,7 +235,7 @@ def _scatter(
     changes = n_new > 1 and _is_allowed(pieces, n_leaves, n_new, leaf, most)
     if not changes or not coin(rng, exp(min(ratio, 0.0))):
         close_last_blocks(partition, n_new)
-        return Info(_SPLIT, ratio, 0) if changes else Info(_NULL, 0.0, 0)
+        return Info(SPLIT, ratio, 0) if changes else Info(NULL, 0.0, 0)
     # Only now are pieces of the guide changed: up to here the blocks stood beside the old one.
     stamp = new_epoch(pieces)
     pieces.marked[own] = stamp
@@ -244,7 +243,7 @@ def _scatter(
         move_part(guide, pieces, pieces.found[at], stamp, pieces.part_label[at])
     coalesce(guide, pieces, v)
     close_block(partition, own)
-    return Info(_SPLIT, ratio, 1)
+    return Info(SPLIT, ratio, 1)
 
 
 @inner
@@ -260,10 +259,10 @@ def step(
     node = guide.node[leaf]
     own = pieces.pure[node]
     if n_inside == 0 or pieces.marked[own] != stamp:
-        return Info(_NULL, 0.0, 0)
+        return Info(NULL, 0.0, 0)
     n = _list_blocks(pieces, stamp, own, most)
     if (n == 1) != is_scatter:
-        return Info(_NULL, 0.0, 0)
+        return Info(NULL, 0.0, 0)
     if is_scatter:
         return _scatter(rng, guide, pieces, model, v, node, most)
     return _join(rng, guide, pieces, model, v, n, stamp)

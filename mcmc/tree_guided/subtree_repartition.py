@@ -12,7 +12,7 @@ from math import exp, log1p
 
 from numpy.random import Generator
 
-from weald.mcmc.state.atom_state import Info
+from weald.mcmc.state.atom_state import CONDITIONAL, NULL, Info
 from weald.mcmc.state.pieces import Pieces, coalesce, move_part, new_epoch, next_piece, set_block
 from weald.treecore.compiled.compile import inner
 from weald.treecore.compiled.draw import coin
@@ -26,7 +26,6 @@ __all__ = ["stamp_inner_blocks", "step"]
 
 _NONE = -1
 _EMPTY, _SEVERAL = -2, -1
-_NULL, _CONDITIONAL = 0, 3
 
 
 @inner
@@ -222,7 +221,7 @@ def step(rng: Generator, guide: Guide, pieces: Pieces, model: Model, v: int) -> 
     seating, partition = model.seating, pieces.partition
     n_inner, inner = stamp_inner_blocks(guide, pieces, v)
     if n_inner == 0 or _restrict(guide, pieces, model, v, inner) < n_inner:
-        return Info(_NULL, 0.0, 0)
+        return Info(NULL, 0.0, 0)
     n_drawn = _redraw(rng, guide, pieces, v)
     ratio = 0.0
     if not seating.is_product:
@@ -231,6 +230,6 @@ def step(rng: Generator, guide: Guide, pieces: Pieces, model: Model, v: int) -> 
         ratio = seating.log_blocks[after] - seating.log_blocks[before]
         ratio -= seating.slope * (after - before)
         if not coin(rng, exp(min(ratio, 0.0))):
-            return Info(_CONDITIONAL, ratio, 0)
+            return Info(CONDITIONAL, ratio, 0)
     _apply(guide, pieces, n_drawn, inner)
-    return Info(_CONDITIONAL, ratio, 1)
+    return Info(CONDITIONAL, ratio, 1)

@@ -17,7 +17,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.contract import Entry, PartitionState
-from weald.mcmc.state.atom_state import Info, State
+from weald.mcmc.state.atom_state import NULL, Info, State, record_as
 from weald.mcmc.state.pieces import Pieces
 from weald.mcmc.sweeps import Sampler, sampler
 from weald.treecore.compiled.compile import compiled, inner
@@ -76,8 +76,6 @@ _LEAST_CLUSTER = 1e-3
 _BY_ATOMS = 0.5
 # Small blocks have at most 2, 4, 8 or 16 observations.
 _SMALL_SIZES = 4
-# A proposal that the prior forbids has a log ratio of minus infinity: it would hide the others.
-_LOWEST_RATIO = -1000.0
 
 
 def moves_of_sweep(n_atoms: int) -> NDArray[np.int64]:
@@ -232,10 +230,8 @@ def join_step(rng: Generator, guide: Guide, pieces: Pieces, model: Model, picks:
 
 @inner
 def _count(tally: NDArray[np.float64], kernel: int, info: Info) -> None:
-    if info.move != 0:
-        tally[kernel, 0] += 1.0
-        tally[kernel, 1] += info.accepted
-        tally[kernel, 2] += max(info.log_ratio, _LOWEST_RATIO)
+    if info.move != NULL:
+        record_as(tally, kernel, info)
 
 
 @compiled

@@ -19,7 +19,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.contract import Entry, MixtureState
-from weald.mcmc.state.atom_state import MERGE, NULL, SPLIT, Info
+from weald.mcmc.state.atom_state import MERGE, NULL, SPLIT, Info, record_as
 from weald.mcmc.sweeps import Sampler, sampler
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.draw import below, choose, coin
@@ -57,7 +57,6 @@ __all__ = ["PARTS", "PLAN", "PublishedTgmcmcPlan", "kernel", "sweep"]
 
 PARTS = ("global", "local")
 _NONE = -1
-_LOWEST_RATIO = -1000.0
 
 
 class PublishedTgmcmcPlan(NamedTuple):
@@ -335,9 +334,7 @@ def sweep(
     for _ in range(plan.moves):
         info = global_step(rng, model, trees)
         if info.move != NULL:
-            tally[0, 0] += 1.0
-            tally[0, 1] += info.accepted
-            tally[0, 2] += max(info.log_ratio, _LOWEST_RATIO)
+            record_as(tally, 0, info)
     if plan.depth >= 0:
         local_sweep(rng, model, trees, plan.depth, tally)
 

@@ -19,7 +19,7 @@ from math import exp, inf, log1p
 
 from numpy.random import Generator
 
-from weald.mcmc.state.atom_state import Info
+from weald.mcmc.state.atom_state import MERGE, NULL, SPLIT, Info
 from weald.mcmc.state.pieces import (
     Pieces,
     coalesce,
@@ -42,7 +42,6 @@ from .subtree_gather import LOG_SCATTERS, SCATTERS
 __all__ = ["step"]
 
 _NONE = -1
-_NULL, _SPLIT, _MERGE = 0, 1, 2
 _LEAST_CLOSED = 0.9
 # Scratch rows: the two sides; parts of mixed nodes follow from _FIRST_PART on.
 _SIDE_I, _SIDE_J, _FIRST_PART = 0, 1, 2
@@ -307,12 +306,12 @@ def _split(
     ratio += log_size(seating, size_i) + log_size(seating, size_j)
     ratio += marginal_i + marginal_j - block_log_marginal(model, partition, a) - log_q
     if not coin(rng, exp(min(ratio, 0.0))):
-        return Info(_SPLIT, ratio, 0)
+        return Info(SPLIT, ratio, 0)
     target = open_block(partition)
     _move_side(guide, pieces, n, 2, target, pieces.marked[a])
     set_block(pieces, a, pieces.part_rows, _SIDE_I, size_i, marginal_i)
     set_block(pieces, target, pieces.part_rows, _SIDE_J, size_j, marginal_j)
-    return Info(_SPLIT, ratio, 1)
+    return Info(SPLIT, ratio, 1)
 
 
 @inner
@@ -328,7 +327,7 @@ def step(
     a, b = pieces.pure[node_i], pieces.pure[node_j]
     by_atoms = cap == 0
     if by_atoms and coin(rng, SCATTERS) != (a == b):
-        return Info(_NULL, 0.0, 0)
+        return Info(NULL, 0.0, 0)
     favour = LOG_SCATTERS if by_atoms else 0.0
     gain, union = inf, 0.0
     if a != b:
@@ -336,7 +335,7 @@ def step(
         gain, union = _merge_gain(pieces, model, a, b)
         gain += favour
         if not coin(rng, exp(min(gain, 0.0))):
-            return Info(_MERGE, gain, 0)
+            return Info(MERGE, gain, 0)
     # One stamp for both blocks: from here on the move sees their union, as its reverse does.
     stamp = new_epoch(pieces)
     pieces.marked[a] = stamp
@@ -346,7 +345,7 @@ def step(
         _stamp_ancestors(guide, pieces, b, stamp)
     n = _frontier(rng, guide, pieces, node_i, node_j, cap, stamp)
     if not _gather_parts(guide, pieces, n, stamp):
-        return Info(_NULL, 0.0, 0)
+        return Info(NULL, 0.0, 0)
     side_of = pieces.tally
     for at in range(n):
         v = pieces.order[at]
@@ -363,7 +362,7 @@ def step(
         sides = ((size_i, marginal_i), (size_j, marginal_j))
         return _split(rng, guide, pieces, model, n, a, sides, log_q + favour)
     if not survives:
-        return Info(_MERGE, gain + log_q, 0)
+        return Info(MERGE, gain + log_q, 0)
     copy_row(pieces.part_rows, _SIDE_I, partition.rows, a)
     add_row(pieces.part_rows, _SIDE_I, partition.rows, b)
     # Block a stays and takes side j: its own pieces, without the stamp, are not moved.
@@ -371,4 +370,4 @@ def step(
     _move_side(guide, pieces, n, 2, a, stamp)
     set_block(pieces, a, pieces.part_rows, _SIDE_I, size_i + size_j, union)
     close_block(partition, b)
-    return Info(_MERGE, gain + log_q, 1)
+    return Info(MERGE, gain + log_q, 1)

@@ -28,6 +28,7 @@ from .refinement_rows import AdoptionRow, LeaseRow, RoundRow
 
 __all__ = [
     "CERTAINTY_CHUNK",
+    "REVISED",
     "STORED_BYTES",
     "AdoptionRow",
     "BatchCommit",
@@ -98,6 +99,9 @@ class StreamSpec:
     hyperprior: dict[str, Any] | None = None
     resolution: list[float] | None = None
 
+
+# Of a `StreamSpec`, what a `Revision` changes.
+REVISED = ("family", "family_params", "transformation", "seen_as", "hyperprior", "resolution")
 
 _NO_MARK = LogMark()
 

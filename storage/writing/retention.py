@@ -137,17 +137,21 @@ class _Shedding:
 
     def beyond(self, key: sa.Column[Any], kept: int) -> int:
         """Delete rows from the lowest key on, but never the newest `kept`; 0 keeps all."""
+        oldest = self.oldest_kept(key, kept)
+        return 0 if oldest is None else self.prefix(key, key < oldest)
+
+    def oldest_kept(self, key: sa.Column[Any], kept: int) -> int | None:
+        """Return the lowest key of the newest `kept` rows; None where none may go: 0 keeps all."""
         if not kept:
-            return 0
-        table = key.table
-        oldest_kept = self.connection.execute(
+            return None
+        found: int | None = self.connection.execute(
             sa.select(key)
-            .where(table.c.stream_id == self.stream_id)
+            .where(key.table.c.stream_id == self.stream_id)
             .order_by(key.desc())
             .offset(kept - 1)
             .limit(1)
         ).scalar_one_or_none()
-        return 0 if oldest_kept is None else self.prefix(key, key < oldest_kept)
+        return found
 
     def up_to(self, key: sa.Column[Any], end: int, among: sa.ColumnElement[bool] = _EVERY) -> int:
         """Delete every row up to that key."""
@@ -208,15 +212,7 @@ def _dead_letters(shedding: _Shedding, kept: int, before: float) -> int:
     )
     free = number < shedding.connection.execute(waiting).scalar_one()
     gone = shedding.prefix(number, sa.and_(free, dead_letters.c.received_at < before))
-    if not kept:
+    oldest = shedding.oldest_kept(number, kept)
+    if oldest is None:
         return gone
-    oldest_kept = shedding.connection.execute(
-        sa.select(number)
-        .where(dead_letters.c.stream_id == shedding.stream_id)
-        .order_by(number.desc())
-        .offset(kept - 1)
-        .limit(1)
-    ).scalar_one_or_none()
-    if oldest_kept is None:
-        return gone
-    return gone + shedding.prefix(number, sa.and_(free, number < oldest_kept))
+    return gone + shedding.prefix(number, sa.and_(free, number < oldest))

@@ -10,13 +10,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from weald.storage.commit.commit import Revision, StreamSpec
+from weald.storage.commit.commit import REVISED, Revision, StreamSpec
 from weald.storage.sql.schema import stream_models, streams
 
 __all__ = ["plain", "row_of", "write_revisions"]
-
-# Of a stream's row, what a revision changes.
-_REVISED = ("family", "family_params", "transformation", "seen_as", "hyperprior", "resolution")
 
 
 def row_of(spec: StreamSpec) -> dict[str, Any]:
@@ -48,7 +45,7 @@ def write_revisions(
     connection.execute(
         sa.update(streams)
         .where(streams.c.id == stream_id)
-        .values({name: now[name] for name in _REVISED})
+        .values({name: now[name] for name in REVISED})
     )
     told = [asdict(each.row) | {"stream_id": stream_id} for each in revisions]
     connection.execute(sa.insert(stream_models), told)

@@ -18,7 +18,7 @@ from weald.mcmc.offline.transformation import FULL, NUMERIC
 from weald.mcmc.relational.chain import NetworkChain
 from weald.mcmc.schedule.stream_kernels import kernels_of_networks, require_runnable
 from weald.mcmc.settings import FeatureSettings, FitSettings, ModelSettings, RefinementSettings
-from weald.storage.commit.commit import Arrays, StreamSpec
+from weald.storage.commit.commit import REVISED, Arrays, StreamSpec
 from weald.storage.errors import StreamConflict
 from weald.storage.settings import RetentionSettings
 from weald.stream.record.schema import Schema
@@ -190,15 +190,7 @@ def revision_of(plan: StreamConfig, stored: StreamSpec) -> Revise | None:
 
     def revised(sample: NDArray[np.float64]) -> StreamSpec:
         found = spec_from_sample(plan, sample)
-        return replace(
-            stored,
-            family=found.family,
-            family_params=found.family_params,
-            transformation=found.transformation,
-            seen_as=found.seen_as,
-            hyperprior=found.hyperprior,
-            resolution=found.resolution,
-        )
+        return replace(stored, **{name: getattr(found, name) for name in REVISED})
 
     return revised
 

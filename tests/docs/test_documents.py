@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from weald import BayesianClusterer, OnlineBayesianClusterer
 from weald.cli.config.settings import load
 from weald.cli.main import app, main
 from weald.mcmc.schedule.kernels import KERNELS, NETWORK_KERNELS
+from weald.treecore.family import FAMILIES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -109,6 +111,25 @@ def test_commands_that_are_mentioned_exist(page: Path) -> None:
         known |= {name for parameter in command.params for name in parameter.secondary_opts}
         options = {word.partition("=")[0] for word in words if word.startswith("--")}
         assert options <= known | {"--help", "--version"}, f"{page}: weald {command.name} {words}"
+
+
+def test_families_are_named_where_people_choose_one() -> None:
+    """A command's help may not load them to make the list itself."""
+    fit: Any = get_command(app).commands["fit"]  # type: ignore[attr-defined]  # it is a group
+    (option,) = (each for each in fit.params if "--family" in each.opts)
+    places = {
+        "weald fit --help": option.help,
+        "BayesianClusterer": BayesianClusterer.__doc__,
+        "OnlineBayesianClusterer": OnlineBayesianClusterer.__doc__,
+        "choosing.md": (DOCS / "choosing.md").read_text(),
+    }
+    faults = [
+        f"{place}: {name}"
+        for place, text in places.items()
+        for name in FAMILIES
+        if not re.search(rf"(?<![\w-]){name}(?![\w-])", text or "")
+    ]
+    assert not faults
 
 
 def test_every_kernel_has_a_figure() -> None:

@@ -1,13 +1,14 @@
 """A small stream with known clusters, and the engine run over it: what several tests begin with."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from weald.mcmc.settings import ModelSettings, RefinementSettings
@@ -106,6 +107,16 @@ def plan_for(path: Path | None, *, batch_records: int = 64, **stream: object) ->
     return StreamConfig(msgspec.structs.replace(settings, **stream), SCHEMA, MODEL, CADENCE)
 
 
+def plan_of_rows(
+    folder: Path, schema: SchemaSettings, rows: Iterable[dict[str, object]], **stream: object
+) -> StreamConfig:
+    """A plan over a file of these rows, whose keys tell their numbers."""
+    folder.mkdir(exist_ok=True)
+    lines = [json.dumps({"id": f"k{i}", **row}) for i, row in enumerate(rows)]
+    plan = plan_for(write_lines(folder / "records.jsonl", lines), **stream)  # type: ignore[arg-type]  # of the stream
+    return replace(plan, schema=schema)
+
+
 def new_store(folder: Path, name: str = "weald", *, snapshots_kept: int = 3) -> SqlStore:
     """A store over a fresh SQLite file, or the same one again."""
     url = f"sqlite:///{folder / name}.db"
@@ -183,6 +194,26 @@ def assert_exactly_once(store: SqlStore, n: int, stream: str = NAME) -> None:
     live = [row for row in found.rows if row[5] is None]
     sizes = {row[0]: row[1] for row in live}
     assert sizes == {cluster: found.clusters.count(cluster) for cluster in set(found.clusters)}
+
+
+def run_to_its_end(folder: Path, plan: StreamConfig) -> tuple[SqlStore, Outcome]:
+    """A stream in a store of its own, and what it came to."""
+    store = new_store(folder)
+    run(plan, store)
+    return store, outcome(store)
+
+
+def assert_a_kill_changes_nothing(
+    folder: Path, plan: StreamConfig, undisturbed: Outcome, kill: tuple[str, int]
+) -> SqlStore:
+    """Kill a stream before a labelled step comes for the n-th time, and start it again."""
+    with pytest.raises(KilledError):
+        run(plan, new_store(folder), killer(*kill))
+    store = new_store(folder)
+    run(plan, store)
+    assert_exactly_once(store, len(undisturbed.keys))
+    assert outcome(store) == undisturbed
+    return store
 
 
 def shard_of(engine: Engine) -> MixtureShard:

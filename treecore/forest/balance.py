@@ -82,6 +82,8 @@ def _divide(model: Model, forest: Forest, items: NDArray[np.int64], sides: Rows)
     tables = make_predictive(model.family, 2, sides)
     base = np.zeros(2)
     score = np.empty(n)
+    # Two-means, with predictive densities for distances. It begins far apart: with what an
+    # arbitrary item predicts worst, and what that one does.
     first = _worst_predicted(model, forest, items, items[0])
     second = _worst_predicted(model, forest, items, first)
     for side in range(2):
@@ -94,12 +96,14 @@ def _divide(model: Model, forest: Forest, items: NDArray[np.int64], sides: Rows)
         for at in range(n):
             score[at] = _score(model, forest, items[at], sides, tables, base)
             n_first += score[at] > 0.0
+        # All on one side: there is nothing to part, and the scores of now have to do.
         if n_first == 0 or n_first == n:  # noqa: PLR1714 - a tuple would have to be compiled
             break
         clear_row(sides, 0)
         clear_row(sides, 1)
         for at in range(n):
             add_row(sides, 0 if score[at] > 0.0 else 1, forest.rows, items[at])
+    # A quarter on each side keeps the tree shallow; who changes sides for it is the least decided.
     fewest = max(1, n // _SMALLEST_SHARE)
     n_first = min(max(n_first, fewest), n - fewest)
     # A stable order makes the result a function of the data and the order of the items alone.

@@ -120,6 +120,7 @@ def _number(model: Model, forest: Forest, top: int, guide: Guide) -> None:
     n = forest.n_leaves[top]
     pending = np.empty(n, dtype=np.int64)
     above = np.empty(n, dtype=np.int64)
+    # A stack in place of recursion; the left child lies on top, so it gets the next number, v + 1.
     pending[0], above[0] = top, _NONE
     n_pending, v, leaf = 1, 0, 0
     while n_pending > 0:

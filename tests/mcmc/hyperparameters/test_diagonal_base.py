@@ -116,7 +116,7 @@ def test_data_drawn_anew_leave_the_hyperprior(
     learned = "weald.mcmc.hyperparameters.diagonal_base."
     monkeypatch.setattr(learned + "_KAPPA_SHAPE", 4.0)
     monkeypatch.setattr(learned + "_KAPPA_RATE", 4.0)
-    monkeypatch.setattr(learned + "_LOG_FREEDOM_SPREAD", 0.5)
+    monkeypatch.setattr("weald.mcmc.hyperparameters.freedom._SPREAD", 0.5)
     base = DiagonalBase(np.array([6.0, 2.0]))
     family, found = begin(2), []
     for _ in range(8_000):

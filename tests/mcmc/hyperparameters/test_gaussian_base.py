@@ -147,7 +147,7 @@ def test_data_drawn_anew_leave_the_hyperprior(
     learned = "weald.mcmc.hyperparameters.gaussian_base."
     monkeypatch.setattr(learned + "_KAPPA_SHAPE", 4.0)
     monkeypatch.setattr(learned + "_KAPPA_RATE", 4.0)
-    monkeypatch.setattr(learned + "_LOG_FREEDOM_SPREAD", 0.5)
+    monkeypatch.setattr("weald.mcmc.hyperparameters.freedom._SPREAD", 0.5)
     base = gaussian_base(rng.normal(size=(30, 2)) * [1.0, 3.0])
     family, found = begin(base), []
     sizes = (1, 1, 3, 12)

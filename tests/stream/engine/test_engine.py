@@ -17,6 +17,7 @@ from tests.stream.scenario import (
     Hook,
     KilledError,
     Outcome,
+    assert_a_kill_changes_nothing,
     assert_exactly_once,
     killer,
     line_of,
@@ -94,12 +95,7 @@ def test_killed_at_any_step_and_started_again(
     tmp_path: Path, undisturbed: Outcome, step: str, count: int
 ) -> None:
     plan = plan_for(records_file(tmp_path, N), snapshot_records=150)
-    with pytest.raises(KilledError):
-        run(plan, new_store(tmp_path), killer(step, count))
-    store = new_store(tmp_path)
-    run(plan, store)
-    assert_exactly_once(store, N)
-    assert outcome(store) == undisturbed
+    assert_a_kill_changes_nothing(tmp_path, plan, undisturbed, (step, count))
 
 
 def test_killed_again_and_again(tmp_path: Path, undisturbed: Outcome) -> None:

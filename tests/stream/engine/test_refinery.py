@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import redis
 
@@ -22,6 +23,7 @@ from tests.stream.scenario import (
     plan_for,
     records_file,
     values_of,
+    write_lines,
 )
 from weald.mcmc.schedule.registry import ROLES
 from weald.mcmc.settings import FeatureSettings
@@ -37,9 +39,11 @@ from weald.stream.recovery import snapshots
 from weald.stream.recovery.recovery import usable
 from weald.stream.settings import MemorySettings, StreamSettings
 from weald.stream.source.file_source import FileSource
+from weald.stream.warm_up.stored_family import family_of
 from weald.stream.worker.settings import WorkersSettings
 from weald.stream.worker.worker import Done, Worker
 from weald.treecore.errors import ParameterError
+from weald.treecore.family.interface.base import statistics_width
 
 N = 650
 SETTINGS = WorkersSettings(
@@ -79,6 +83,7 @@ class Plane:
         source_of: Callable[[StreamSettings], FileSource] = FileSource,
         quiet_seconds: float = 0.0,
         features: FeatureSettings | None = None,
+        family: str = "auto",
     ) -> Engine:
         def hook(name: str, count: int) -> None:
             before(name, count)
@@ -90,7 +95,8 @@ class Plane:
         plan = plan_for(self.path, batch_records=40, snapshot_records=300, diverged="stop")
         mode = msgspec.structs.replace(plan.refinement, mode="workers", quiet_seconds=quiet_seconds)
         plan = replace(plan, refinement=mode, memory=memory or MemorySettings())
-        plan = replace(plan, features=features or FeatureSettings())
+        model = msgspec.structs.replace(plan.model, family=family)
+        plan = replace(plan, features=features or FeatureSettings(), model=model)
         telemetry = Hook(hook)
         source = source_of(plan.stream)
         engine = Engine(plan, source, self.store, telemetry=telemetry)
@@ -249,6 +255,25 @@ def test_workers_refine_what_the_family_sees(plane: Plane) -> None:
     assert_exactly_once(plane.store, N)
     assert plane.outcomes()["adopted"] > 4
     assert {row.statistics.size for row in plane.store.clusters(NAME)} == {4}
+
+
+@pytest.mark.parametrize("family", ["gamma", "negative-binomial"])
+def test_workers_refine_families_without_a_conjugate_prior(plane: Plane, family: str) -> None:
+    """Amounts or counts of five kinds; a killed writer replays what came back."""
+    values = values_of(N)
+    values = np.exp(values / 5.0) if family == "gamma" else np.round(np.maximum(values, 0.0)) * 20.0
+    write_lines(plane.path, [line_of(i, row) for i, row in enumerate(values)])
+
+    with pytest.raises(KilledError):
+        plane.run(before=killer("commit", 9), family=family)
+    plane.run(family=family)
+    assert_exactly_once(plane.store, N)
+    assert plane.outcomes()["adopted"] > 4
+    assert plane.store.spec(NAME).family == family
+    # A lease names its family and takes its parameters along.
+    assert {row.statistics.size for row in plane.store.clusters(NAME)} == {
+        statistics_width(family_of(plane.store.spec(NAME)))
+    }
 
 
 def test_again_from_the_beginning(plane: Plane) -> None:

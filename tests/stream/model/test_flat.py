@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from tests.stream.scenario import (
     CADENCE,
     MODEL,
-    KilledError,
-    killer,
+    assert_a_kill_changes_nothing,
     new_store,
     outcome,
     plan_for,
@@ -112,11 +111,7 @@ def test_windows_are_replayed_after_a_kill(tmp_path: Path) -> None:
     plan = plan_for(records_file(tmp_path, N), snapshot_records=10_000)
     run(plan, quiet)
 
-    with pytest.raises(KilledError):
-        run(plan, new_store(tmp_path), killer("commit", 13))
-    store = new_store(tmp_path)
-    run(plan, store)
-    assert outcome(store) == outcome(quiet)
+    store = assert_a_kill_changes_nothing(tmp_path, plan, outcome(quiet), ("commit", 13))
     at = [row.seq for row in store.publications("stream")]
     assert at != list(range(200, N, 200))
 

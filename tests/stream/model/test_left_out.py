@@ -1,6 +1,5 @@
 """Columns that said nothing when a stream began, and have begun to since."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,15 +10,13 @@ from numpy.typing import NDArray
 
 from tests.stream.scenario import (
     NAME,
-    KilledError,
     Outcome,
-    assert_exactly_once,
-    killer,
+    assert_a_kill_changes_nothing,
     new_store,
     outcome,
-    plan_for,
+    plan_of_rows,
     run,
-    write_lines,
+    run_to_its_end,
 )
 from weald.answers.stored_stream import StoredStream
 from weald.mcmc.estimate.agreement import adjusted_rand_index
@@ -51,21 +48,14 @@ def rows(n: int = N) -> tuple[Values, NDArray[np.int64]]:
 
 
 def plan_of(folder: Path, values: Values, **stream: object) -> StreamConfig:
-    folder.mkdir(exist_ok=True)
-    lines = [
-        json.dumps({"id": f"k{i}", **dict(zip("xyzw", row, strict=True))})
-        for i, row in enumerate(values.tolist())
-    ]
-    plan = plan_for(write_lines(folder / "records.jsonl", lines), **stream)  # type: ignore[arg-type]  # of the stream
-    return replace(plan, schema=SCHEMA)
+    named = (dict(zip("xyzw", row, strict=True)) for row in values.tolist())
+    return plan_of_rows(folder, SCHEMA, named, **stream)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[SqlStore, Outcome]:
     folder = tmp_path_factory.mktemp("undisturbed")
-    store = new_store(folder)
-    run(plan_of(folder, rows()[0]), store)
-    return store, outcome(store)
+    return run_to_its_end(folder, plan_of(folder, rows()[0]))
 
 
 def test_a_column_that_begins_to_vary_joins_and_the_journal_says_so(
@@ -110,9 +100,8 @@ def test_clusters_keep_their_ids(undisturbed: tuple[SqlStore, Outcome]) -> None:
 def test_the_cut_into_batches_does_not_matter(
     tmp_path: Path, undisturbed: tuple[SqlStore, Outcome]
 ) -> None:
-    store = new_store(tmp_path)
-    run(plan_of(tmp_path, rows()[0], batch_records=7), store)
-    assert outcome(store) == undisturbed[1]
+    _, again = run_to_its_end(tmp_path, plan_of(tmp_path, rows()[0], batch_records=7))
+    assert again == undisturbed[1]
 
 
 @pytest.mark.parametrize(
@@ -122,12 +111,7 @@ def test_killed_and_started_again(
     tmp_path: Path, undisturbed: tuple[SqlStore, Outcome], step: str, count: int
 ) -> None:
     plan = plan_of(tmp_path, rows()[0], snapshot_records=150)
-    with pytest.raises(KilledError):
-        run(plan, new_store(tmp_path), killer(step, count))
-    store = new_store(tmp_path)
-    run(plan, store)
-    assert_exactly_once(store, N)
-    assert outcome(store) == undisturbed[1]
+    store = assert_a_kill_changes_nothing(tmp_path, plan, undisturbed[1], (step, count))
     assert [(row.seq, row.reason) for row in store.models(NAME)] == [(400, "z in 100 of 400")]
 
 

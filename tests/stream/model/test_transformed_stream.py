@@ -1,6 +1,5 @@
 """Streams whose family sees the columns through what the first observations taught."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,21 +13,24 @@ from sklearn.datasets import load_digits
 from tests.mcmc.chains import chain_faults
 from tests.stream.scenario import (
     NAME,
+    SCHEMA,
     KilledError,
     Outcome,
+    assert_a_kill_changes_nothing,
     assert_exactly_once,
     killer,
     new_store,
     outcome,
     plan_for,
+    plan_of_rows,
     run,
+    run_to_its_end,
     shard_of,
     values_of,
-    write_lines,
 )
 from weald.answers.prediction import PublishedPredictive
 from weald.answers.stored_stream import StoredStream
-from weald.mcmc.chain import co_occurrence as company
+from weald.mcmc.chain import co_occurrence
 from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.settings import FeatureSettings, ModelSettings, RefinementSettings
@@ -60,18 +62,14 @@ def plan_of(
     features: FeatureSettings | None = None,
     **stream: object,
 ) -> StreamConfig:
-    folder.mkdir(exist_ok=True)
-    lines = [json.dumps({"id": f"k{i}", "x": row}) for i, row in enumerate(values.tolist())]
-    plan = plan_for(write_lines(folder / "records.jsonl", lines), **stream)  # type: ignore[arg-type]  # of the stream
-    return replace(plan, schema=WIDE, features=features or FeatureSettings())
+    plan = plan_of_rows(folder, WIDE, ({"x": row} for row in values.tolist()), **stream)
+    return replace(plan, features=features or FeatureSettings())
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[SqlStore, Outcome]:
     folder = tmp_path_factory.mktemp("undisturbed")
-    store = new_store(folder)
-    run(plan_of(folder, wide(N)), store)
-    return store, outcome(store)
+    return run_to_its_end(folder, plan_of(folder, wide(N)))
 
 
 def test_digits_have_groups_along_components(tmp_path: Path) -> None:
@@ -122,9 +120,8 @@ def test_what_is_shown_has_the_units_that_came_in(undisturbed: tuple[SqlStore, O
 def test_the_cut_into_batches_does_not_matter(
     tmp_path: Path, undisturbed: tuple[SqlStore, Outcome]
 ) -> None:
-    store = new_store(tmp_path)
-    run(plan_of(tmp_path, wide(N), batch_records=7), store)
-    assert outcome(store) == undisturbed[1]
+    _, again = run_to_its_end(tmp_path, plan_of(tmp_path, wide(N), batch_records=7))
+    assert again == undisturbed[1]
 
 
 @pytest.mark.parametrize(("step", "count"), [("commit", 1), ("commit", 6), ("refine", 5)])
@@ -132,12 +129,7 @@ def test_killed_and_started_again(
     tmp_path: Path, undisturbed: tuple[SqlStore, Outcome], step: str, count: int
 ) -> None:
     plan = plan_of(tmp_path, wide(N), snapshot_records=150)
-    with pytest.raises(KilledError):
-        run(plan, new_store(tmp_path), killer(step, count))
-    store = new_store(tmp_path)
-    run(plan, store)
-    assert_exactly_once(store, N)
-    assert outcome(store) == undisturbed[1]
+    assert_a_kill_changes_nothing(tmp_path, plan, undisturbed[1], (step, count))
 
 
 def test_replayed_from_nothing(tmp_path: Path) -> None:
@@ -154,7 +146,7 @@ def test_bundles_are_expanded_into_what_the_family_sees(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Told that every bundle is torn, a stream takes some apart, and the same after a kill."""
-    monkeypatch.setattr(company, "SPELL", 2)
+    monkeypatch.setattr(co_occurrence, "SPELL", 2)
     monkeypatch.setattr(MixtureChain, "torn", lambda chain: np.flatnonzero(chain.atom_sizes > 1))
     values = wide(1500)
 
@@ -214,10 +206,8 @@ def test_a_damaged_transformation_is_no_transformation(tmp_path: Path) -> None:
 
 
 def amounts(folder: Path, values: Values, features: FeatureSettings) -> StreamConfig:
-    lines = [
-        json.dumps({"id": f"k{i}", "x": x, "y": y}) for i, (x, y) in enumerate(values.tolist())
-    ]
-    return replace(plan_for(write_lines(folder / "records.jsonl", lines)), features=features)
+    rows = ({"x": x, "y": y} for x, y in values.tolist())
+    return replace(plan_of_rows(folder, SCHEMA, rows), features=features)
 
 
 def test_what_has_no_logarithm_becomes_a_dead_letter(tmp_path: Path) -> None:

@@ -22,18 +22,14 @@ from weald.treecore.family.interface.base import (
     fill_predictive,
     log_marginal,
     log_predictive,
-    n_observed,
     observe,
     predictive_width,
     statistics_width,
     workspace,
 )
-from weald.treecore.family.interface.checks import (
-    count_fault,
-    positive,
-    refuse_unknown,
-)
+from weald.treecore.family.interface.checks import count_fault, positive, refuse_unknown
 from weald.treecore.family.interface.defaults import register_dense
+from weald.treecore.family.interface.means import prior_of_counts, summaries_of_means
 from weald.treecore.statistics.log_gamma import SMALL, log_gamma, log_rising, rising, rising_table
 from weald.treecore.statistics.rows import Rows
 
@@ -160,12 +156,7 @@ register_dense(GammaPoisson)
 def _build(parameters: Mapping[str, object], sample: NDArray[np.float64]) -> GammaPoisson:
     """What is not given comes from the sample: exponential rates around its means."""
     refuse_unknown("poisson", parameters, _PARAMETERS)
-    d = sample.shape[1]
-    seen = np.isfinite(sample)
-    total = np.where(seen, sample, 0.0).sum(axis=0)
-    shape = positive("shape", parameters.get("shape", 1.0), d)
-    rate = shape * (seen.sum(axis=0) + 1.0) / (total + 1.0)
-    return gamma_poisson(shape, positive("rate", parameters.get("rate", rate), d))
+    return gamma_poisson(*prior_of_counts(parameters, sample))
 
 
 def _parameters(family: GammaPoisson) -> dict[str, object]:
@@ -179,15 +170,9 @@ def _validate(family: GammaPoisson, values: NDArray[np.float64]) -> tuple[int, s
 def _describe(
     family: GammaPoisson, row: NDArray[np.float64], names: Sequence[str]
 ) -> list[FeatureSummary]:
-    summaries = []
-    prior = family.shape / family.rate
-    for name, weight, count, expected in zip(names, row[3::2], row[4::2], prior, strict=True):
-        n = n_observed(row, weight)
-        centre = float(count / weight) if n else float(expected)
-        # A Poisson cluster spreads by the square root of its mean.
-        spread = float(np.sqrt(centre)) if n else None
-        summaries.append(FeatureSummary(name, "count", centre, spread, n))
-    return summaries
+    sums, prior = (row[3::2], row[4::2]), family.shape / family.rate
+    # A Poisson cluster spreads by the square root of its mean.
+    return summaries_of_means(row, names, "count", sums, prior, np.sqrt)
 
 
 def _draw(

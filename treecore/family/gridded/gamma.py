@@ -17,12 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, polygamma
 
 from weald.treecore.compiled.compile import implements
-from weald.treecore.family.interface.base import (
-    FAMILIES,
-    FamilySpec,
-    FeatureSummary,
-    n_observed,
-)
+from weald.treecore.family.interface.base import FAMILIES, FamilySpec, FeatureSummary
 from weald.treecore.family.interface.checks import (
     feature_fault,
     first_true,
@@ -30,6 +25,7 @@ from weald.treecore.family.interface.checks import (
     refuse_unknown,
     shape_fault,
 )
+from weald.treecore.family.interface.means import summaries_of_means
 from weald.treecore.statistics.log_gamma import log_gamma
 from weald.treecore.statistics.rows import Rows
 
@@ -181,18 +177,12 @@ def _validate(family: GammaOfAnyShape, values: NDArray[np.float64]) -> tuple[int
 def _describe(
     family: GammaOfAnyShape, row: NDArray[np.float64], names: Sequence[str]
 ) -> list[FeatureSummary]:
-    summaries = []
     # The variance of a gamma is its mean's square over its shape.
     squares = grid_weights(family, row[None])[0] @ (1.0 / family.grid)
-    prior = family.rate / family.shape
-    for name, weight, total, square, expected in zip(
-        names, row[3::3], row[4::3], squares, prior, strict=True
-    ):
-        n = n_observed(row, weight)
-        centre = float(total / weight) if n else float(expected)
-        spread = centre * float(np.sqrt(square)) if n else None
-        summaries.append(FeatureSummary(name, "number", centre, spread, n))
-    return summaries
+    sums, prior = (row[3::3], row[4::3]), family.rate / family.shape
+    return summaries_of_means(
+        row, names, "number", sums, prior, lambda mean: mean * np.sqrt(squares)
+    )
 
 
 def _draw(

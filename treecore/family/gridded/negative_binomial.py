@@ -19,17 +19,9 @@ from numpy.typing import NDArray
 from scipy.special import betaln, gammaln
 
 from weald.treecore.compiled.compile import implements
-from weald.treecore.family.interface.base import (
-    FAMILIES,
-    FamilySpec,
-    FeatureSummary,
-    n_observed,
-)
-from weald.treecore.family.interface.checks import (
-    count_fault,
-    positive,
-    refuse_unknown,
-)
+from weald.treecore.family.interface.base import FAMILIES, FamilySpec, FeatureSummary
+from weald.treecore.family.interface.checks import count_fault, positive, refuse_unknown
+from weald.treecore.family.interface.means import prior_of_counts, summaries_of_means
 from weald.treecore.statistics.log_gamma import SMALL, log_gamma, rising
 from weald.treecore.statistics.rows import Rows
 
@@ -159,12 +151,7 @@ register_gridded(NegativeBinomial)
 def _build(parameters: Mapping[str, object], sample: NDArray[np.float64]) -> NegativeBinomial:
     """What is not given comes from the sample: exponential means around its own."""
     refuse_unknown("negative-binomial", parameters, PARAMETERS)
-    d = sample.shape[1]
-    seen = np.isfinite(sample)
-    total = np.where(seen, sample, 0.0).sum(axis=0)
-    shape = positive("shape", parameters.get("shape", 1.0), d)
-    rate = shape * (seen.sum(axis=0) + 1.0) / (total + 1.0)
-    rate = positive("rate", parameters.get("rate", rate), d)
+    shape, rate = prior_of_counts(parameters, sample)
     return negative_binomial(rate, shape, parameters.get("grid", _GRID))
 
 
@@ -172,33 +159,32 @@ def _validate(family: NegativeBinomial, values: NDArray[np.float64]) -> tuple[in
     return count_fault(values, family.shape.size, _LARGEST_COUNT)
 
 
-def _sums(family: NegativeBinomial, rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """Weights and sums of counts, (k, d) each."""
-    features = rows[:, 3:].reshape(rows.shape[0], family.shape.size, -1)
-    return features[:, :, 0], features[:, :, 1]
+def _sums(
+    family: NegativeBinomial, row: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weights and sums of counts (d each)."""
+    features = row[3:].reshape(family.shape.size, -1)
+    return features[:, 0], features[:, 1]
 
 
 def _describe(
     family: NegativeBinomial, row: NDArray[np.float64], names: Sequence[str]
 ) -> list[FeatureSummary]:
-    summaries = []
     squares = grid_weights(family, row[None])[0] @ (1.0 / family.grid)
-    prior = family.shape / family.rate
-    weights, totals = (each[0] for each in _sums(family, row[None]))
-    for name, weight, total, square, expected in zip(
-        names, weights, totals, squares, prior, strict=True
-    ):
-        n = n_observed(row, weight)
-        centre = float(total / weight) if n else float(expected)
-        spread = float(np.sqrt(centre + square * centre**2)) if n else None
-        summaries.append(FeatureSummary(name, "count", centre, spread, n))
-    return summaries
+    return summaries_of_means(
+        row,
+        names,
+        "count",
+        _sums(family, row),
+        family.shape / family.rate,
+        lambda mean: np.sqrt(mean + squares * mean**2),
+    )
 
 
 def _draw(
     family: NegativeBinomial, row: NDArray[np.float64], rng: Generator, size: int
 ) -> NDArray[np.float64]:
-    weight, total = (each[0] for each in _sums(family, row[None]))
+    weight, total = _sums(family, row)
     r = family.grid[chosen_on_grid(family, row[None], rng, size)[:, 0]]
     odds = rng.gamma(family.shape + total, size=r.shape) / rng.gamma(
         1.0 + r * (family.rate + weight)

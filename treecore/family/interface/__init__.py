@@ -6,4 +6,5 @@
 - ``checks``: checks of what people give to a family: hyperparameters and observations.
 - ``defaults``: what a family has that implements the least: the other generic functions, by those
   it has.
+- ``means``: families whose features have a mean of their own, above 0: counts and amounts.
 """
