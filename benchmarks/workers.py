@@ -110,7 +110,7 @@ def _write(run: Run, ready: Any) -> None:
     from weald.storage.redis.lease_queue import LeaseQueue
     from weald.storage.sql.migrate import upgrade
     from weald.storage.writing.store import SqlStore
-    from weald.stream.engine.coordinator import Refinery
+    from weald.stream.engine.coordinator import RefinementCoordinator
     from weald.stream.engine.engine import Engine
     from weald.stream.model.model import StreamConfig
     from weald.stream.source.kafka_source import KafkaSource
@@ -156,7 +156,7 @@ def _write(run: Run, ready: Any) -> None:
         engine = Engine(plan, source, store, telemetry=telemetry)
         if run.mode == "workers":
             queue = LeaseQueue(settings["redis"], run.topic)
-            engine.refine_by(Refinery(settings["workers"], queue, store, telemetry))
+            engine.refine_by(RefinementCoordinator(settings["workers"], queue, store, telemetry))
         threading.Thread(target=give_up, daemon=True).start()
         engine.run()
     told = {"log_joints": log_joints, "latencies": latencies}

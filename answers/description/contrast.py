@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from weald.storage.queries.base import ClusterRow, ObservationRow
     from weald.stream.record.fields.originals import Original
 
-__all__ = ["Portraits"]
+__all__ = ["ClusterContrast"]
 
 # Observations of a cluster, and of the whole stream, that are looked at.
 LOOKED_AT, REFERENCE = 20, 400
@@ -46,7 +46,7 @@ class Compared(NamedTuple):
     share: float
 
 
-class Portraits:
+class ClusterContrast:
     """Clusters against the whole of their stream.
 
     Parameters

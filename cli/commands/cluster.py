@@ -79,7 +79,7 @@ def cluster(
             )
         answer = _answer(state, found, members)
         if found.retired_publication is None:
-            answer |= _portrait(state, cluster_id, typical)
+            answer |= _contrast(state, cluster_id, typical)
         tables = _tables(state)
     write_record(_for_table(answer) if output is Form.table else answer, output, tables=tables)
 
@@ -108,16 +108,16 @@ def _member(state: StoredStream, member: Any) -> dict[str, Any]:
     return row | state.values(member.values[None])[0]
 
 
-def _portrait(state: StoredStream, cluster_id: int, typical: int) -> dict[str, Any]:
-    from weald.answers.description.contrast import Portraits
+def _contrast(state: StoredStream, cluster_id: int, typical: int) -> dict[str, Any]:
+    from weald.answers.description.contrast import ClusterContrast
     from weald.answers.subtree import parts_of
 
-    portraits = Portraits(state, state.reader.clusters(state.stream))
+    contrasts = ClusterContrast(state, state.reader.clusters(state.stream))
     newest = state.reader.members(state.stream, cluster_id, limit=LOOKED_AT)
-    told = portraits.told(cluster_id, newest) if typical else []
+    told = contrasts.told(cluster_id, newest) if typical else []
     return {
-        "description": portraits.description(cluster_id),
-        "contrast": portraits.contrast(cluster_id),
+        "description": contrasts.description(cluster_id),
+        "contrast": contrasts.contrast(cluster_id),
         "typical_members": told[:typical],
         "borderline_members": told[::-1][: min(typical, max(len(told) - typical, 0))],
         "parts": parts_of(state, cluster_id, PARTS),

@@ -17,7 +17,7 @@ from weald.cli.terminal.options import Config, Limit, Output, Set, StreamName, W
 from weald.cli.terminal.output import Column, Form, note, write_rows
 
 if TYPE_CHECKING:
-    from weald.answers.description.contrast import Portraits
+    from weald.answers.description.contrast import ClusterContrast
     from weald.answers.stored_stream import StoredStream
 
 __all__ = ["add_to"]
@@ -125,7 +125,7 @@ def clusters(
     The ids are stable: a cluster or group keeps its id for as long as it lives, and an id is never
     used again.
     """
-    from weald.answers.description.contrast import Portraits
+    from weald.answers.description.contrast import ClusterContrast
     from weald.cli.terminal.describe import flattened
     from weald.cli.terminal.opened import reading
 
@@ -139,21 +139,21 @@ def clusters(
     with reading(config, set_, stream) as state:
         everything = state.reader.clusters(state.stream, include_retired=retired)
         live = [each for each in everything if each.retired_publication is None]
-        portraits = Portraits(state, live)
+        contrasts = ClusterContrast(state, live)
         rows = [
             row
             for row in _rows(state, everything)
             if row["size"] >= min_size and (born_after is None or (row["born"] or 0) >= born_after)
         ]
         if sort is Sort.anomaly:
-            _paint(rows, portraits, "anomaly")
+            _paint(rows, contrasts, "anomaly")
         if containing is not None:
-            _paint(rows, portraits, "description")
+            _paint(rows, contrasts, "description")
             rows = [row for row in rows if containing.lower() in row["description"].lower()]
         rows.sort(key=lambda row: (_ORDER[sort](row), row["cluster"]))
         page = _page(rows, cursor, limit)
-        _paint(page, portraits, "anomaly")
-        _paint(page, portraits, "description")
+        _paint(page, contrasts, "anomaly")
+        _paint(page, contrasts, "description")
         columns = _columns(state)
     shown = [row | {"born": _iso(row["born"])} for row in page]
     if retired:
@@ -218,9 +218,9 @@ def _page(rows: list[Row], cursor: int | None, limit: int) -> list[Row]:
     return rows[ids.index(cursor) + 1 :][:limit]
 
 
-def _paint(rows: list[Row], portraits: Portraits, what: str) -> None:
+def _paint(rows: list[Row], contrasts: ClusterContrast, what: str) -> None:
     """Add what takes a look at the clusters' observations, where it is not there yet."""
-    tell = {"anomaly": portraits.anomaly, "description": portraits.description}[what]
+    tell = {"anomaly": contrasts.anomaly, "description": contrasts.description}[what]
     for row in rows:
         if what not in row:
             ended = row["retired_publication"] is not None

@@ -132,7 +132,7 @@ def _assignments(state: StoredStream) -> Iterator[Rows]:
     after = 0
     while (block := reader.observations(stream, after, BLOCK)) is not None:
         seqs = block.seq.tolist()
-        sure = reader.sureness(stream, seqs)
+        sure = reader.certainty(stream, seqs)
         columns = zip(
             seqs,
             block.partition.tolist(),

@@ -52,8 +52,6 @@ __all__ = [
     "stream_of",
 ]
 
-NEWEST_SHOWN = 10
-
 
 def epoch_of(state: StoredStream) -> int:
     """Number of the last commit: an answer can only change when this does."""

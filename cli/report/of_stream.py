@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.description.contrast import Portraits
+from weald.answers.description.contrast import ClusterContrast
 from weald.answers.exploration import Exploration, Part, exploration_of
 from weald.answers.prediction import PublishedPredictive
 from weald.answers.projection import Plane
@@ -224,8 +224,8 @@ def _stayed(events: Sequence[LineageRow], status: StreamStatus) -> float:
 def _descriptions(
     state: StoredStream, there: Sequence[ClusterRow], largest: Sequence[int]
 ) -> dict[int, str]:
-    portraits = Portraits(state, there)
-    return {cluster: portraits.description(cluster) for cluster in largest[:DESCRIBED]}
+    contrasts = ClusterContrast(state, there)
+    return {cluster: contrasts.description(cluster) for cluster in largest[:DESCRIBED]}
 
 
 def _texts(blocks: Sequence[ObservationBlock]) -> list[str]:

@@ -30,7 +30,7 @@ from weald.storage.settings import redacted
 from weald.storage.sql import migrate
 from weald.storage.writing.store import SqlReader, SqlStore
 from weald.stream.dead_letters.kafka_topic import KafkaDeadLetters
-from weald.stream.engine.coordinator import Refinery
+from weald.stream.engine.coordinator import RefinementCoordinator
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.sinks import Sinks
 from weald.stream.model.model import StreamConfig, prior_of
@@ -232,7 +232,7 @@ def _let_workers_refine(
     queue = open_things.enter_context(
         LeaseQueue(settings.redis, settings.stream.name, tuple(ROLES))
     )
-    engine.refine_by(Refinery(settings.workers, queue, store, telemetry))
+    engine.refine_by(RefinementCoordinator(settings.workers, queue, store, telemetry))
 
 
 def _exporter(

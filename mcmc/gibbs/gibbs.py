@@ -29,8 +29,12 @@ from weald.treecore.family.discrete.word_index import (
     make_index,
     withdraw_row,
 )
-from weald.treecore.family.interface.base import log_predictive, make_abreast, weigh
-from weald.treecore.family.interface.batched_predictive import NEGLIGIBLE, Abreast, OneByOne
+from weald.treecore.family.interface.base import log_predictive, make_batched, weigh
+from weald.treecore.family.interface.batched_predictive import (
+    NEGLIGIBLE,
+    BatchedPredictives,
+    OneByOne,
+)
 from weald.treecore.partition.partition import (
     Model,
     end_of_slots,
@@ -124,13 +128,13 @@ def _visit(
 def _visit_dense(
     _rows: Rows, rng: Generator, state: OfAtoms, model: Model, visited: NDArray[np.int64]
 ) -> None:
-    room = make_abreast(model.family, 2 * end_of_slots(state.partition))
+    room = make_batched(model.family, 2 * end_of_slots(state.partition))
     _visit_blocks(room, rng, state, model, visited)
 
 
 @generic
 def _visit_blocks(
-    abreast: OneByOne | Abreast,
+    batched: OneByOne | BatchedPredictives,
     rng: Generator,
     state: OfAtoms,
     model: Model,
@@ -142,25 +146,29 @@ def _visit_blocks(
 
 @implements(_visit_blocks, OneByOne)
 def _visit_one_by_one(
-    _abreast: OneByOne, rng: Generator, state: OfAtoms, model: Model, visited: NDArray[np.int64]
+    _batched: OneByOne, rng: Generator, state: OfAtoms, model: Model, visited: NDArray[np.int64]
 ) -> None:
     for at in range(visited.shape[0]):
         step(rng, state, model, visited[at])
 
 
-@implements(_visit_blocks, Abreast)
-def _visit_abreast(
-    abreast: Abreast, rng: Generator, state: OfAtoms, model: Model, visited: NDArray[np.int64]
+@implements(_visit_blocks, BatchedPredictives)
+def _visit_batched(
+    batched: BatchedPredictives,
+    rng: Generator,
+    state: OfAtoms,
+    model: Model,
+    visited: NDArray[np.int64],
 ) -> None:
-    at = _visit_within(abreast, rng, state, model, visited, 0)
+    at = _visit_within(batched, rng, state, model, visited, 0)
     while at < visited.shape[0]:
-        abreast = make_abreast(model.family, 2 * end_of_slots(state.partition))
-        at = _visit_within(abreast, rng, state, model, visited, at)
+        batched = make_batched(model.family, 2 * end_of_slots(state.partition))
+        at = _visit_within(batched, rng, state, model, visited, at)
 
 
 @inner
 def _visit_within(
-    abreast: Abreast,
+    batched: BatchedPredictives,
     rng: Generator,
     state: OfAtoms,
     model: Model,
@@ -168,20 +176,20 @@ def _visit_within(
     at: int,
 ) -> int:
     """Steps from ``visited[at]`` on while there is room; returns where to go on."""
-    abreast, partition = by_reference(abreast), state.partition
+    batched, partition = by_reference(batched), state.partition
     n, entered = end_of_slots(partition), -1
     for block in range(partition.n_blocks[0]):
-        show_block(abreast, model, partition, partition.slots[block])
-    while at < visited.shape[0] and n <= abreast.found.shape[0]:
+        show_block(batched, model, partition, partition.slots[block])
+    while at < visited.shape[0] and n <= batched.found.shape[0]:
         i = visited[at]
         left = lift(state.atoms, partition, i) if partition.label[i] >= 0 else -1
         # Not before now: the block that was entered last may be the next to be left.
         if entered != left:
-            show_block(abreast, model, partition, entered)
-        show_block(abreast, model, partition, left)
+            show_block(batched, model, partition, entered)
+        show_block(batched, model, partition, left)
         alone = log_alone(state, model, i)
         if state.atoms.single[i]:
-            k = _weights_abreast(abreast, n, state, model, i, alone, left)
+            k = _weights_batched(batched, n, state, model, i, alone, left)
         else:
             k = seating_weights(state, model, i, alone)
         entered = seat(rng, state, i, k)
@@ -191,8 +199,14 @@ def _visit_within(
 
 
 @inner
-def _weights_abreast(
-    abreast: Abreast, n: int, state: OfAtoms, model: Model, i: int, alone: float, left: int
+def _weights_batched(
+    batched: BatchedPredictives,
+    n: int,
+    state: OfAtoms,
+    model: Model,
+    i: int,
+    alone: float,
+    left: int,
 ) -> int:
     """:func:`seating_weights` of a single observation, by tables that are right below slot n.
 
@@ -203,10 +217,10 @@ def _weights_abreast(
     k, largest = partition.n_blocks[0], alone
     weights[k] = alone
     if left >= 0 and partition.n_members[left] > 0:
-        there = abreast.prior[left]
+        there = batched.prior[left]
         there += log_predictive(model.family, partition.predictive, left, rows, i)
         largest = max(largest, there)
-    weigh(model.family, abreast, n, partition.slots[:k], rows, i, largest, weights)
+    weigh(model.family, batched, n, partition.slots[:k], rows, i, largest, weights)
     return k
 
 

@@ -8,7 +8,10 @@ __all__ = ["KernelReport", "Refinement", "added"]
 
 @dataclass(frozen=True)
 class KernelReport:
-    """What one move did: sums over its proposals, nats and seconds."""
+    """What one move did: sums over its proposals, nats and seconds.
+
+    Merges that were refused early count with a bound of their log ratio.
+    """
 
     name: str
     flag: str
@@ -17,11 +20,6 @@ class KernelReport:
     sum_log_ratio: float
     log_joint_gain: float
     seconds: float
-
-    @property
-    def mean_log_ratio(self) -> float:
-        """Of its proposals; merges refused early count with a bound. NaN where there are none."""
-        return self.sum_log_ratio / self.proposed if self.proposed else float("nan")
 
     def __add__(self, other: "KernelReport") -> "KernelReport":
         """Both together, of the same move."""

@@ -21,10 +21,10 @@ from weald.treecore.compiled.reference import by_reference
 from weald.treecore.family.interface.base import (
     fill_predictive,
     log_predictive,
-    make_abreast,
+    make_batched,
     weigh,
 )
-from weald.treecore.family.interface.batched_predictive import Abreast, OneByOne
+from weald.treecore.family.interface.batched_predictive import BatchedPredictives, OneByOne
 from weald.treecore.guide.guide import Guide
 from weald.treecore.partition.partition import (
     Model,
@@ -45,7 +45,13 @@ __all__ = ["scan"]
 
 @inner
 def _weigh(
-    abreast: Abreast, end: int, guide: Guide, pieces: Pieces, model: Model, v: int, c: int
+    batched: BatchedPredictives,
+    end: int,
+    guide: Guide,
+    pieces: Pieces,
+    model: Model,
+    v: int,
+    c: int,
 ) -> int:
     """Log weights of leaf v, of block c, in the open blocks and in a new one; their number.
 
@@ -70,10 +76,10 @@ def _weigh(
         there += log_predictive(model.family, table, spare, guide.rows, v)
         largest = max(largest, there)
     # What c's column says is with v in it.
-    with_it = abreast.prior[c]
-    abreast.prior[c] = -np.inf
-    weigh(model.family, abreast, end, partition.slots[:k], guide.rows, v, largest, weights)
-    abreast.prior[c] = with_it
+    with_it = batched.prior[c]
+    batched.prior[c] = -np.inf
+    weigh(model.family, batched, end, partition.slots[:k], guide.rows, v, largest, weights)
+    batched.prior[c] = with_it
     weights[partition.position[c]] = there
     return k + 1
 
@@ -94,7 +100,7 @@ def _move(guide: Guide, pieces: Pieces, v: int, c: int, target: int) -> None:
 
 @inner
 def _visit(
-    abreast: Abreast,
+    batched: BatchedPredictives,
     end: int,
     rng: Generator,
     guide: Guide,
@@ -107,7 +113,7 @@ def _visit(
     v = guide.node[leaf]
     c = pieces.pure[v]
     if pieces.nodes.single[v] == 1:
-        new = _weigh(abreast, end, guide, pieces, model, v, c) - 1
+        new = _weigh(batched, end, guide, pieces, model, v, c) - 1
         chosen = choose(rng, pieces.log_weights, new + 1)
         stays = (
             partition.size[c] == guide.size[v] if chosen == new else partition.slots[chosen] == c
@@ -119,15 +125,15 @@ def _visit(
     else:
         subtree_gibbs.step(rng, guide, pieces, model, v, 0, leaf)
     target = pieces.pure[v]
-    if target < abreast.found.shape[0]:
-        show_block(abreast, model, partition, c)
-        show_block(abreast, model, partition, target)
+    if target < batched.found.shape[0]:
+        show_block(batched, model, partition, c)
+        show_block(batched, model, partition, target)
     return max(end, target + 1)
 
 
 @inner
 def _visit_within(
-    abreast: Abreast,
+    batched: BatchedPredictives,
     rng: Generator,
     guide: Guide,
     pieces: Pieces,
@@ -138,13 +144,13 @@ def _visit_within(
 
     Returns the next leaf and how many are left.
     """
-    abreast, partition = by_reference(abreast), pieces.partition
+    batched, partition = by_reference(batched), pieces.partition
     leaf, stride, left = walk
     end = end_of_slots(partition)
     for at in range(partition.n_blocks[0]):
-        show_block(abreast, model, partition, partition.slots[at])
-    while left > 0 and end <= abreast.found.shape[0]:
-        end = _visit(abreast, end, rng, guide, pieces, model, leaf)
+        show_block(batched, model, partition, partition.slots[at])
+    while left > 0 and end <= batched.found.shape[0]:
+        end = _visit(batched, end, rng, guide, pieces, model, leaf)
         leaf = (leaf + stride) % guide.n_leaves[0]
         left -= 1
     return leaf, left
@@ -152,7 +158,12 @@ def _visit_within(
 
 @generic
 def _scan_blocks(
-    abreast: OneByOne | Abreast, rng: Generator, guide: Guide, pieces: Pieces, model: Model, n: int
+    batched: OneByOne | BatchedPredictives,
+    rng: Generator,
+    guide: Guide,
+    pieces: Pieces,
+    model: Model,
+    n: int,
 ) -> int:
     """Visit n leaves, asking the blocks as the family's tables stand; returns how many were."""
     raise NotImplementedError
@@ -160,26 +171,26 @@ def _scan_blocks(
 
 @implements(_scan_blocks, OneByOne)
 def _scan_none(
-    _abreast: OneByOne, _rng: Generator, _guide: Guide, _pieces: Pieces, _model: Model, _n: int
+    _batched: OneByOne, _rng: Generator, _guide: Guide, _pieces: Pieces, _model: Model, _n: int
 ) -> int:
     return 0
 
 
-@implements(_scan_blocks, Abreast)
-def _scan_abreast(
-    abreast: Abreast, rng: Generator, guide: Guide, pieces: Pieces, model: Model, n: int
+@implements(_scan_blocks, BatchedPredictives)
+def _scan_batched(
+    batched: BatchedPredictives, rng: Generator, guide: Guide, pieces: Pieces, model: Model, n: int
 ) -> int:
     stride, left = wide_stride(guide.n_leaves[0]), n
     leaf = below(rng, guide.n_leaves[0])
-    leaf, left = _visit_within(abreast, rng, guide, pieces, model, (leaf, stride, left))
+    leaf, left = _visit_within(batched, rng, guide, pieces, model, (leaf, stride, left))
     while left > 0:
-        abreast = make_abreast(model.family, 2 * end_of_slots(pieces.partition))
-        leaf, left = _visit_within(abreast, rng, guide, pieces, model, (leaf, stride, left))
+        batched = make_batched(model.family, 2 * end_of_slots(pieces.partition))
+        leaf, left = _visit_within(batched, rng, guide, pieces, model, (leaf, stride, left))
     return n
 
 
 @allocating
 def scan(rng: Generator, guide: Guide, pieces: Pieces, model: Model, n: int) -> int:
     """Redraw the blocks of ``n`` leaves, or of none; returns how many were visited."""
-    room = make_abreast(model.family, 2 * end_of_slots(pieces.partition))
+    room = make_batched(model.family, 2 * end_of_slots(pieces.partition))
     return _scan_blocks(room, rng, guide, pieces, model, n)

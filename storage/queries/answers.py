@@ -12,12 +12,12 @@ from weald.storage.commit.log_marks import LogMark
 
 __all__ = [
     "LedgerRow",
+    "MembershipCertainty",
     "ObservationRow",
     "Shown",
     "SnapshotInfo",
     "StreamPosition",
     "StreamStatus",
-    "Sureness",
 ]
 
 
@@ -152,7 +152,7 @@ class StreamStatus:
     base_measure: dict[str, float] | None = None
 
 
-class Sureness(NamedTuple):
+class MembershipCertainty(NamedTuple):
     """Membership probability and stability of one observation, between 0 and 1."""
 
     probability: float

@@ -25,9 +25,9 @@ from weald.storage.sql.schema import (
     publications,
 )
 
-from .answers import ObservationRow, Shown, Sureness
+from .answers import MembershipCertainty, ObservationRow, Shown
 from .base import AsOf
-from .certainty import sureness_of
+from .certainty import certainty_of
 
 __all__ = [
     "assignments",
@@ -62,7 +62,7 @@ def _observation_select(stream_id: int) -> sa.Select[Any]:
     )
 
 
-def _observation_row(row: Any, cluster: int, sure: Sureness | None) -> ObservationRow:
+def _observation_row(row: Any, cluster: int, sure: MembershipCertainty | None) -> ObservationRow:
     return ObservationRow(
         seq=row.seq,
         topic=row.topic,
@@ -96,7 +96,7 @@ def members(
     """Return the newest observations in the model that the cluster has now."""
     statement = _observation_select(stream_id).where(is_member(stream_id, cluster)).limit(limit)
     rows = connection.execute(statement).all()
-    sure = sureness_of(connection, stream_id, (row.seq for row in rows))
+    sure = certainty_of(connection, stream_id, (row.seq for row in rows))
     return [_observation_row(row, row.shown, sure.get(row.seq)) for row in rows]
 
 
@@ -137,7 +137,7 @@ def observed(
     for start in range(0, len(seqs), _CHUNK):
         chosen = observations.c.seq.in_(seqs[start : start + _CHUNK])
         rows += connection.execute(_observation_select(stream_id).where(chosen)).all()
-    sure = sureness_of(connection, stream_id, seqs)
+    sure = certainty_of(connection, stream_id, seqs)
     return sorted(
         (_observation_row(row, row.shown, sure.get(row.seq)) for row in rows),
         key=lambda row: row.seq,
@@ -148,7 +148,7 @@ def newest(connection: sa.Connection, stream_id: int, limit: int) -> list[Observ
     """Return the newest observations that are in a cluster, newest first."""
     clustered = _observation_select(stream_id).where(observations.c.cluster > 0)
     rows = connection.execute(clustered.limit(limit)).all()
-    sure = sureness_of(connection, stream_id, (row.seq for row in rows))
+    sure = certainty_of(connection, stream_id, (row.seq for row in rows))
     return [_observation_row(row, row.shown, sure.get(row.seq)) for row in rows]
 
 
@@ -175,7 +175,7 @@ def assignments(
     if publication is not None:
         then = _clusters_at(connection, stream_id, rows, publication)
     # Certainties are those of the newest publication; they say nothing of the past.
-    sure = sureness_of(connection, stream_id, () if as_of else (row.seq for row in rows))
+    sure = certainty_of(connection, stream_id, () if as_of else (row.seq for row in rows))
     return [_observation_row(row, then.get(row.seq, row.shown), sure.get(row.seq)) for row in rows]
 
 

@@ -15,9 +15,9 @@ from weald.storage.commit.commit import CERTAINTY_CHUNK, Certainty
 from weald.storage.sql.bulk import upsert
 from weald.storage.sql.schema import certainties, clusters
 
-from .answers import Sureness
+from .answers import MembershipCertainty
 
-__all__ = ["sureness_of", "write_certainty"]
+__all__ = ["certainty_of", "write_certainty"]
 
 PERCENT = 100.0
 # Of an observation between others that are told of, but of which nothing was said yet.
@@ -92,18 +92,18 @@ def _stored(connection: sa.Connection, stream_id: int, number: int) -> NDArray[n
     return np.stack([np.frombuffer(each, dtype=np.uint8) for each in pair])
 
 
-def sureness_of(
+def certainty_of(
     connection: sa.Connection, stream_id: int, seqs: Iterable[int]
-) -> dict[int, Sureness]:
+) -> dict[int, MembershipCertainty]:
     """Return what the newest publication says of these observations; newer ones are left out."""
     wanted: dict[int, list[int]] = {}
     for seq in seqs:
         wanted.setdefault((seq - 1) // CERTAINTY_CHUNK, []).append(seq)
-    found: dict[int, Sureness] = {}
+    found: dict[int, MembershipCertainty] = {}
     for number, members in wanted.items():
         told = _stored(connection, stream_id, number)
         for seq in members:
             place = (seq - 1) % CERTAINTY_CHUNK
             if place < told.shape[1] and told[0, place] != _UNTOLD:
-                found[seq] = Sureness(*(told[:, place] / PERCENT).tolist())
+                found[seq] = MembershipCertainty(*(told[:, place] / PERCENT).tolist())
     return found

@@ -36,15 +36,15 @@ from weald.storage.writing import fence, leases
 from . import assignments, dead_letters, history, overview, replay, trends
 from .answers import (
     LedgerRow,
+    MembershipCertainty,
     ObservationRow,
     Shown,
     SnapshotInfo,
     StreamPosition,
     StreamStatus,
-    Sureness,
 )
 from .base import AsOf, Letters
-from .certainty import sureness_of
+from .certainty import certainty_of
 
 __all__ = ["SqlReader", "spec_of"]
 
@@ -253,10 +253,10 @@ class SqlReader:
         with self._of(stream) as (connection, stream_id):
             return assignments.observed(connection, stream_id, seqs)
 
-    def sureness(self, stream: str, seqs: Iterable[int]) -> dict[int, Sureness]:
+    def certainty(self, stream: str, seqs: Iterable[int]) -> dict[int, MembershipCertainty]:
         """Return how sure the newest publication is of these observations, by number."""
         with self._of(stream) as (connection, stream_id):
-            return sureness_of(connection, stream_id, seqs)
+            return certainty_of(connection, stream_id, seqs)
 
     def member_seqs(self, stream: str, cluster: int) -> list[int]:
         """Return the numbers of all observations that the cluster has now, in order."""

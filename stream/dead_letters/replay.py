@@ -21,13 +21,13 @@ from weald.stream.record.schema import Schema
 if TYPE_CHECKING:
     from weald.storage.writing.store import SqlStore
 
-__all__ = ["SecondChances"]
+__all__ = ["DeadLetterReplay"]
 
 # How often SQL is asked whether somebody wants a replay.
 SECONDS = 2.0
 
 
-class SecondChances:
+class DeadLetterReplay:
     """Finds what is to be replayed.
 
     Parameters

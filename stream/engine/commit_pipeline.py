@@ -17,10 +17,10 @@ from .writer import Writer
 if TYPE_CHECKING:
     from weald.storage.writing.store import SqlStore
 
-__all__ = ["Delivery"]
+__all__ = ["CommitPipeline"]
 
 
-class Delivery:
+class CommitPipeline:
     """Commits; then tells Redis, Kafka and the metrics, in this order.
 
     Parameters

@@ -45,7 +45,7 @@ from .writer import Writer
 if TYPE_CHECKING:
     from weald.storage.writing.store import SqlStore
 
-__all__ = ["Refinery"]
+__all__ = ["RefinementCoordinator"]
 
 _log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class _Out:
         return [key for key in self.leases if key not in self.returned | self.given_up]
 
 
-class Refinery:
+class RefinementCoordinator:
     """Rounds of leases for whoever writes the stream.
 
     Parameters

@@ -14,7 +14,7 @@ from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
 from weald.storage.errors import Fenced
 from weald.stream.dead_letters.dead_letter import DeadLetterLimit, too_many
-from weald.stream.dead_letters.replay import SecondChances
+from weald.stream.dead_letters.replay import DeadLetterReplay
 from weald.stream.errors import Rebalanced
 from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.model import StreamConfig
@@ -28,8 +28,8 @@ from weald.stream.source.retry import RetryPolicy
 from weald.stream.source.source import Source
 from weald.stream.telemetry.telemetry import Telemetry
 
-from .commit_pipeline import Delivery
-from .coordinator import Refinery
+from .commit_pipeline import CommitPipeline
+from .coordinator import RefinementCoordinator
 from .overdue import Overdue
 from .ownership import Ownership
 from .quiet import Quiet
@@ -82,18 +82,20 @@ class Engine:
         self._limit = DeadLetterLimit(plan.stream.dead_letter_share, plan.stream.dead_letter_window)
         self._retry = RetryPolicy(source, self._telemetry, lambda: self._stopping)
         self._ownership = Ownership(plan, source, store, self._retry, self._telemetry)
-        self._delivery = Delivery(source, store, sinks or Sinks(), self._retry, self._telemetry)
-        self._chances = SecondChances(plan, self._schema, store)
+        self._delivery = CommitPipeline(
+            source, store, sinks or Sinks(), self._retry, self._telemetry
+        )
+        self._replay = DeadLetterReplay(plan, self._schema, store)
         self._held = Held()
-        self._refinery: Refinery | None = None
+        self._coordinator: RefinementCoordinator | None = None
         self._quiet = Quiet(plan.refinement.quiet_seconds)
         self._overdue = Overdue(plan.refinement.publish_every_seconds)
         self._yielding = Yielding() if _yields(plan) else None
         self._stopping = False
 
-    def refine_by(self, refinery: Refinery) -> None:
+    def refine_by(self, coordinator: RefinementCoordinator) -> None:
         """Give the partition out to workers between two batches."""
-        self._refinery = refinery
+        self._coordinator = coordinator
 
     def go_on_with(self, decision: Decision) -> None:
         """Accept a log that is another one than was read, as a person has decided."""
@@ -139,7 +141,7 @@ class Engine:
                 if len(self._held) or not messages:
                     self._telemetry.waiting(self._source.lag(), len(self._held))
                 ended = not messages and self._source.exhausted
-                again = (ended or self._chances.due) and self._reconsider(writer)
+                again = (ended or self._replay.due) and self._reconsider(writer)
                 if ended and not again:
                     self._await_workers(writer)
                     self._finish(writer)
@@ -152,9 +154,9 @@ class Engine:
 
     def _poll_seconds(self) -> float:
         wait = self._plan.stream.poll_seconds
-        if self._refinery is not None:
+        if self._coordinator is not None:
             # In a silence it is the workers who refine, if there are any.
-            return self._refinery.poll_seconds(wait)
+            return self._coordinator.poll_seconds(wait)
         writer = self._ownership.writer
         if writer is None or writer.shard is None:
             return wait
@@ -162,35 +164,35 @@ class Engine:
 
     def _refine_by_workers(self, writer: Writer, messages: list[Message]) -> None:
         """Take back leases and give out others; what that changes is committed at once."""
-        if self._refinery is None or len(self._held):
+        if self._coordinator is None or len(self._held):
             return
         stamps = [each.timestamp_ms for each in messages if each.timestamp_ms >= 0]
         late = time.time() - min(stamps) / 1000.0 if stamps else 0.0
-        behind, quiet = late > self._refinery.behind_seconds, self._quiet
+        behind, quiet = late > self._coordinator.behind_seconds, self._quiet
         silent = quiet.silent and not messages
         show = self._overdue.due or (silent and quiet.due)
-        refinery, begin = self._refinery, not silent or quiet.due
+        coordinator, begin = self._coordinator, not silent or quiet.due
         applied = self._retry.until_done(
-            "sql", lambda: refinery.turn(writer, behind=behind, show=show, begin=begin)
+            "sql", lambda: coordinator.turn(writer, behind=behind, show=show, begin=begin)
         )
         if applied is not None:
             if silent and applied.refinements:
                 quiet.refined(applied.refinements[-1].log_joint_after)
             self._delivery.deliver(writer, Held(), applied)
-            self._refinery.committed()
+            self._coordinator.committed()
 
     def _await_workers(self, writer: Writer) -> None:
         """Take back the round that is out when a source ends, if it comes back soon."""
-        if self._refinery is None or len(self._held):
+        if self._coordinator is None or len(self._held):
             return
-        give_up = time.monotonic() + self._refinery.longest_wait
-        while self._refinery.waits and not self._stopping and time.monotonic() < give_up:
+        give_up = time.monotonic() + self._coordinator.longest_wait
+        while self._coordinator.waits and not self._stopping and time.monotonic() < give_up:
             with self._telemetry.step("await"):
-                applied = self._refinery.turn(writer, begin=False)
+                applied = self._coordinator.turn(writer, begin=False)
             if applied is not None:
                 self._delivery.deliver(writer, Held(), applied)
                 return
-            time.sleep(self._refinery.poll_seconds(_LOOK_AGAIN_SECONDS))
+            time.sleep(self._coordinator.poll_seconds(_LOOK_AGAIN_SECONDS))
 
     def _go_on(self, writer: Writer, messages: list[Message]) -> None:
         """Refine and publish out of turn: what has waited, or while nothing comes."""
@@ -252,7 +254,7 @@ class Engine:
         if writer.shard is None:
             return False
         self._retry.until_done("sql", writer.confirm)
-        held = self._retry.until_done("sql", lambda: self._chances.take(writer.offsets))
+        held = self._retry.until_done("sql", lambda: self._replay.take(writer.offsets))
         if held is not None:
             # They say nothing about the records that come in: no limit on their share.
             writer.unfit(held)

@@ -297,12 +297,12 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
 
         check_is_fitted(self)
         columns = {"group": "groups_", "probability": "probabilities_", "stability": "stability_"}
-        surety = {
+        certainty = {
             name: getattr(self, attribute)
             for name, attribute in columns.items()
             if hasattr(self, attribute)
         }
-        return assignment_frame(self.labels_, surety)
+        return assignment_frame(self.labels_, certainty)
 
     def clusters(self) -> pd.DataFrame:
         """One row a cluster, largest first: size, share, and what is typical of each feature.

@@ -19,10 +19,10 @@ __all__ = ["assignment_frame", "cluster_frame", "lineage_frame", "trace_frame"]
 
 
 def assignment_frame(
-    labels: NDArray[np.int64], surety: Mapping[str, NDArray[np.float64]]
+    labels: NDArray[np.int64], certainty: Mapping[str, NDArray[np.float64]]
 ) -> pd.DataFrame:
-    """One row an observation, in order: its cluster, then the columns of ``surety``."""
-    frame = pd.DataFrame({"cluster": labels, **surety})
+    """One row an observation, in order: its cluster, then the columns of ``certainty``."""
+    frame = pd.DataFrame({"cluster": labels, **certainty})
     return frame.rename_axis("row")
 
 

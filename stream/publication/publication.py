@@ -168,7 +168,7 @@ def publish(
     published = Published(
         previous.number + 1, clusters, previous.next_cluster + len(unmatched), heirs_beside
     )
-    events = _Teller(flow, ids, new_ids, heirs, published.number, moment).events()
+    events = _EventBuilder(flow, ids, new_ids, heirs, published.number, moment).events()
     return published, events, np.flatnonzero(clusters != previous.clusters)
 
 
@@ -199,7 +199,7 @@ def match(flow: Overlaps) -> Ids:
 
 
 @dataclass(frozen=True)
-class _Teller:
+class _EventBuilder:
     flow: Overlaps
     ids: Ids
     new_ids: Ids

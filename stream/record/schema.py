@@ -194,11 +194,6 @@ class Schema:
         return bool(self.texts)
 
     @cached_property
-    def has_only_text(self) -> bool:
-        """Whether records have nothing but texts to be described by."""
-        return len(self.texts) == len(self.fields)
-
-    @cached_property
     def texts(self) -> tuple[int, ...]:
         """Places of the fields that are texts."""
         return tuple(i for i, field in enumerate(self.fields) if field.kind == "text")

@@ -49,7 +49,7 @@ from weald.storage.redis.lease_queue import LeaseQueue, Taken
 from weald.storage.settings import RedisSettings, StorageSettings
 from weald.storage.sql.failpoints import PLANE_LABELS, arm
 from weald.storage.writing.store import SqlStore
-from weald.stream.engine.coordinator import Refinery
+from weald.stream.engine.coordinator import RefinementCoordinator
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.writer import Claim, Writer
 from weald.stream.model.mixture_shard import MixtureShard
@@ -165,7 +165,7 @@ class Scene:
         with self.store() as store:
             engine = Engine(self.plan, FileSource(self.plan.stream), store, telemetry=telemetry)
             queue = LeaseQueue(self._settings(), NAME)
-            engine.refine_by(Refinery(SETTINGS, queue, store, telemetry))
+            engine.refine_by(RefinementCoordinator(SETTINGS, queue, store, telemetry))
             engine.run()
 
     def run(self) -> None:

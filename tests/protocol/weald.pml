@@ -148,11 +148,11 @@ typedef Writer {
     byte epoch;    /* of the last commit that it knows of */
     byte last;     /* observations at the claim */
     byte off;
-    bool fresh;    /* Refinery._take_over is to come */
+    bool fresh;    /* RefinementCoordinator._take_over is to come */
     Model m;
     byte seq;      /* what SQL had before the batch in hand */
     int hist;
-    /* Refinery._out */
+    /* RefinementCoordinator._out */
     byte round;
     byte token;
     byte back;     /* leases that came back, were given up, or came back of another round */
@@ -573,7 +573,7 @@ inline write_batch(a, me) {
     look()
 }
 
-/* Refinery._begin, into the batch. */
+/* RefinementCoordinator._begin, into the batch. */
 inline lend(a) {
     find_offered();
     begin_round(a.m, newest + 1);
@@ -581,7 +581,7 @@ inline lend(a) {
     a.round = newest + 1; a.token = a.epoch + 1; a.begins = newest + 1
 }
 
-/* Refinery._adopt, into the batch. */
+/* RefinementCoordinator._adopt, into the batch. */
 inline adopt(a) {
     a.adopts = a.round; a.mask = a.back; a.atoken = a.token; a.aalien = a.alien;
     a.bseq = a.m.oseq; a.bpub = a.m.opub; a.apub = a.m.pub;
@@ -596,7 +596,7 @@ inline adopt(a) {
     fi
 }
 
-/* Refinery._collect: whoever looks takes all that is there. */
+/* RefinementCoordinator._collect: whoever looks takes all that is there. */
 inline collect(a) {
     i = 1;
     do
@@ -691,7 +691,7 @@ inline load(a, me, under, diverges) {
         printf("writer %d loads, and the replay diverges\n", me);                                  \
                                                                                                    \
         renew(x); load(a, me, 0, true) }                                                           \
-    /* Refinery._take_over: what the writer before left open is closed */                          \
+    /* RefinementCoordinator._take_over: what the writer before left open is closed */                          \
     :: d_step { a.pc == RUNS && a.fresh ->                                                         \
         printf("writer %d takes over\n", me);                                                      \
                                                                                                    \
@@ -708,7 +708,7 @@ inline load(a, me, under, diverges) {
         printf("writer %d takes two records in\n", me);                                            \
                                                                                                    \
         insert(a.m); insert(a.m); a.off = a.off + 2; a.pc = PREPARED }                             \
-    /* Refinery.turn: take back, show it, begin another */                                         \
+    /* RefinementCoordinator.turn: take back, show it, begin another */                                         \
     :: d_step { a.pc == RUNS && !a.fresh && a.round == 0 && a.m.seq > 0 && room_for_a_round ->     \
         printf("writer %d begins a round\n", me);                                                  \
                                                                                                    \
@@ -787,7 +787,7 @@ inline load(a, me, under, diverges) {
     :: d_step { a.pc == RUNS && owner != me + 1 && !is(NEVER_ASKS_IN_A_SILENCE) ->                 \
         printf("writer %d sees that SQL names another\n", me);                                     \
         drop(a) }                                                                                  \
-    /* Refinery._send, _collect, _look */                                                          \
+    /* RefinementCoordinator._send, _collect, _look */                                                          \
     :: d_step { a.pc == RUNS && a.round > 0 && !a.sent ->                                          \
         printf("writer %d sends\n", me);                                                           \
                                                                                                    \

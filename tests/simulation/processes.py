@@ -17,7 +17,7 @@ from weald.storage.redis.lease_queue import LeaseItem, LeaseQueue
 from weald.storage.redis.statistics import RedisStatistics
 from weald.storage.settings import RedisSettings, RetentionSettings
 from weald.storage.writing.store import SqlStore
-from weald.stream.engine.coordinator import Refinery
+from weald.stream.engine.coordinator import RefinementCoordinator
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.sinks import Sinks
 from weald.stream.errors import LogReplaced, ReplayDiverged, SourceUnavailable
@@ -215,7 +215,7 @@ class Fleet:
             engine = Engine(plan, source, store, Sinks(statistics), telemetry)
             if plan.refinement.mode == "workers":
                 queue = _Queue(world, tuple(ROLES))
-                engine.refine_by(Refinery(_WORKERS, queue, store, telemetry))
+                engine.refine_by(RefinementCoordinator(_WORKERS, queue, store, telemetry))
             if decided:
                 engine.go_on_with(Decision())
             self._engines[process] = engine

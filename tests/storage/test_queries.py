@@ -190,6 +190,6 @@ def test_trends_are_counted(store: SqlStore, reader: SqlReader) -> None:
     assert reader.keys_like(STREAM, "key-1", limit=5) == ["key-1", "key-10"]
     assert [row.seq for row in reader.newest(STREAM, limit=2)] == [10, 9]
     assert reader.newest(STREAM, limit=2)[1].text == "text 9"
-    assert {seq: sure.probability for seq, sure in reader.sureness(STREAM, [2, 99]).items()} == {
+    assert {seq: sure.probability for seq, sure in reader.certainty(STREAM, [2, 99]).items()} == {
         2: 0.01
     }

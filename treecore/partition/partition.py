@@ -23,7 +23,7 @@ from weald.treecore.family.interface.base import (
     make_predictive,
     statistics_width,
 )
-from weald.treecore.family.interface.batched_predictive import Abreast, show
+from weald.treecore.family.interface.batched_predictive import BatchedPredictives, show
 from weald.treecore.family.totals import log_marginals
 from weald.treecore.prior.base import Seating, log_growth, log_size
 from weald.treecore.statistics.rows import (
@@ -331,11 +331,11 @@ def refresh_predictive(model: Model, partition: Partition, k: int) -> None:
 
 
 @inner
-def show_block(abreast: Abreast, model: Model, partition: Partition, k: int) -> None:
+def show_block(batched: BatchedPredictives, model: Model, partition: Partition, k: int) -> None:
     """Bring the column of block k up to date; of none where it is closed, or -1."""
     if k >= 0 and partition.position[k] < partition.n_blocks[0]:
         refresh_predictive(model, partition, k)
-        show(abreast, k, partition.predictive, log_growth(model.seating, partition.size[k], 1))
+        show(batched, k, partition.predictive, log_growth(model.seating, partition.size[k], 1))
 
 
 @inner

@@ -27,7 +27,7 @@ from weald.treecore.family.interface.base import (
     weigh,
     workspace,
 )
-from weald.treecore.family.interface.batched_predictive import Abreast, weigh_products
+from weald.treecore.family.interface.batched_predictive import BatchedPredictives, weigh_products
 from weald.treecore.family.interface.checks import (
     feature_fault,
     first_true,
@@ -35,7 +35,7 @@ from weald.treecore.family.interface.checks import (
     refuse_unknown,
     shape_fault,
 )
-from weald.treecore.family.interface.defaults import register_abreast, register_dense
+from weald.treecore.family.interface.defaults import register_batched, register_dense
 from weald.treecore.statistics.log_gamma import log_rising, rising_table
 from weald.treecore.statistics.rows import Rows
 
@@ -154,7 +154,7 @@ register_dense(BetaBernoulli)
 @implements(weigh, BetaBernoulli)
 def _weigh(
     _family: BetaBernoulli,
-    abreast: Abreast,
+    batched: BatchedPredictives,
     n: int,
     slots: NDArray[np.int64],
     rows: Rows,
@@ -162,10 +162,10 @@ def _weigh(
     _largest: float,
     weights: NDArray[np.float64],
 ) -> None:
-    weigh_products(abreast, n, slots, rows, i, weights)
+    weigh_products(batched, n, slots, rows, i, weights)
 
 
-register_abreast(BetaBernoulli)
+register_batched(BetaBernoulli)
 
 
 def _build(parameters: Mapping[str, object], sample: NDArray[np.float64]) -> BetaBernoulli:

@@ -35,7 +35,7 @@ from weald.treecore.family.interface.base import (
     weigh,
     workspace,
 )
-from weald.treecore.family.interface.batched_predictive import Abreast, weigh_students
+from weald.treecore.family.interface.batched_predictive import BatchedPredictives, weigh_students
 from weald.treecore.family.interface.checks import (
     feature_fault,
     first_true,
@@ -45,7 +45,7 @@ from weald.treecore.family.interface.checks import (
     refuse_unknown,
     shape_fault,
 )
-from weald.treecore.family.interface.defaults import register_abreast, register_dense
+from weald.treecore.family.interface.defaults import register_batched, register_dense
 from weald.treecore.statistics.rows import Rows, copy_row, is_single
 
 from .default_scale import sample_covariance, whitened, within_share
@@ -319,7 +319,7 @@ def _extend_predictive(  # noqa: PLR0913 - two arrays and five places in them
 @implements(weigh, NormalInverseWishart)
 def _weigh(  # noqa: PLR0913 - tables, a row, and where its weights go
     family: NormalInverseWishart,
-    abreast: Abreast,
+    batched: BatchedPredictives,
     n: int,
     slots: NDArray[np.int64],
     rows: Rows,
@@ -327,10 +327,10 @@ def _weigh(  # noqa: PLR0913 - tables, a row, and where its weights go
     largest: float,
     weights: NDArray[np.float64],
 ) -> None:
-    weigh_students(abreast, n, slots, rows, i, family.mean.shape[0], largest, weights)
+    weigh_students(batched, n, slots, rows, i, family.mean.shape[0], largest, weights)
 
 
-register_abreast(NormalInverseWishart)
+register_batched(NormalInverseWishart)
 
 
 def _build(parameters: Mapping[str, object], sample: NDArray[np.float64]) -> NormalInverseWishart:

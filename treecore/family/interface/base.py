@@ -17,7 +17,7 @@ from weald.treecore.compiled.compile import generic
 from weald.treecore.errors import ParameterError
 from weald.treecore.statistics.rows import Rows
 
-from .batched_predictive import Abreast
+from .batched_predictive import BatchedPredictives
 
 __all__ = [
     "FAMILIES",
@@ -32,7 +32,7 @@ __all__ = [
     "log_marginal_sums",
     "log_predictive",
     "log_predictive_above",
-    "make_abreast",
+    "make_batched",
     "make_predictive",
     "make_rows",
     "n_observed",
@@ -215,7 +215,7 @@ def outline_bounds(  # noqa: PLR0913 - two arrays and the places in them
 
 
 @generic
-def make_abreast(family: Family, width: int) -> Any:
+def make_batched(family: Family, width: int) -> Any:
     """Room for the predictive tables of blocks in slots below ``width``, side by side.
 
     ``OneByOne`` for a family that asks blocks one after another.
@@ -226,7 +226,7 @@ def make_abreast(family: Family, width: int) -> Any:
 @generic
 def weigh(  # noqa: PLR0913 - tables, a row, and where its weights go
     family: Family,
-    abreast: Abreast,
+    batched: BatchedPredictives,
     n: int,
     slots: NDArray[np.int64],
     rows: Rows,
@@ -238,7 +238,7 @@ def weigh(  # noqa: PLR0913 - tables, a row, and where its weights go
 
     These are ``slots``, all below n, and the log density is :func:`log_predictive`. Minus infinity
     may stand for what falls ``NEGLIGIBLE`` below another weight or ``largest``, which is some
-    weight that is known. Only families whose tables stand abreast are asked.
+    weight that is known. Only families whose tables are side by side are asked.
     """
     raise NotImplementedError
 

@@ -1,8 +1,9 @@
 """Predictive tables side by side: the density of one observation under all blocks at once.
 
-Block by block, the terms of a density wait for one another. Abreast, one term of all the blocks is
-a run over neighbouring numbers, which the processor takes four or eight at a time; each block's own
-sum keeps its order. (``log_predictive`` remains for the few blocks of a split or a window.)
+Block by block, the terms of a density wait for one another. Side by side, one term of all the
+blocks is a run over neighbouring numbers, which the processor takes four or eight at a time; each
+block's own sum keeps its order. (``log_predictive`` remains for the few blocks of a split or a
+window.)
 """
 
 from math import log1p
@@ -15,7 +16,14 @@ from weald.treecore.compiled.compile import inner
 from weald.treecore.compiled.reference import held_by_reference
 from weald.treecore.statistics.rows import Rows
 
-__all__ = ["NEGLIGIBLE", "Abreast", "OneByOne", "show", "weigh_products", "weigh_students"]
+__all__ = [
+    "NEGLIGIBLE",
+    "BatchedPredictives",
+    "OneByOne",
+    "show",
+    "weigh_products",
+    "weigh_students",
+]
 
 # A weight that is this much smaller than another, in nats, changes no bit of their sum, nor do a
 # thousand of them: a double has 53 bits, which are 37 nats.
@@ -23,7 +31,7 @@ NEGLIGIBLE = 44.0
 
 
 @held_by_reference
-class Abreast(NamedTuple):
+class BatchedPredictives(NamedTuple):
     """Room for blocks in slots below the width.
 
     Attributes
@@ -49,22 +57,22 @@ class OneByOne(NamedTuple):
 
 
 @inner
-def show(abreast: Abreast, k: int, predictive: Rows, prior: float) -> None:
+def show(batched: BatchedPredictives, k: int, predictive: Rows, prior: float) -> None:
     """Write the table of block k, row k of ``predictive``, into its column."""
-    table = abreast.table
+    table = batched.table
     for c in range(table.shape[0]):
         table[c, k] = predictive[k, c]
-    abreast.prior[k] = prior
+    batched.prior[k] = prior
 
 
 @inner
-def _squared_distances(abreast: Abreast, n: int, rows: Rows, i: int, d: int) -> None:
+def _squared_distances(batched: BatchedPredictives, n: int, rows: Rows, i: int, d: int) -> None:
     """Lengths squared of F (x - location) under blocks 0 to n - 1, into ``found``.
 
     ``rows[i]`` holds x (d) from column 2 on; the table the location (d) from row 2 on and then F,
     a lower triangle packed by rows.
     """
-    table, found, term = abreast.table, abreast.found, abreast.term
+    table, found, term = batched.table, batched.found, batched.term
     at = 2 + d
     for a in range(d):
         first = rows[i, 2]
@@ -85,7 +93,7 @@ def _squared_distances(abreast: Abreast, n: int, rows: Rows, i: int, d: int) -> 
 
 @inner
 def weigh_students(  # noqa: PLR0913 - tables, a row, and where its weights go
-    abreast: Abreast,
+    batched: BatchedPredictives,
     n: int,
     slots: NDArray[np.int64],
     rows: Rows,
@@ -98,8 +106,8 @@ def weigh_students(  # noqa: PLR0913 - tables, a row, and where its weights go
 
     The table holds the constant, the exponent, and what :func:`_squared_distances` reads.
     """
-    _squared_distances(abreast, n, rows, i, d)
-    table, prior, found, most = abreast.table, abreast.prior, abreast.found, abreast.term
+    _squared_distances(batched, n, rows, i, d)
+    table, prior, found, most = batched.table, batched.prior, batched.found, batched.term
     for k in range(n):
         # log1p(z) >= 2 z / (2 + z), which is worked out for several blocks at a time.
         below = 2.0 * found[k] / (2.0 + found[k])
@@ -115,7 +123,7 @@ def weigh_students(  # noqa: PLR0913 - tables, a row, and where its weights go
 
 @inner
 def weigh_products(
-    abreast: Abreast,
+    batched: BatchedPredictives,
     n: int,
     slots: NDArray[np.int64],
     rows: Rows,
@@ -123,7 +131,7 @@ def weigh_products(
     weights: NDArray[np.float64],
 ) -> None:
     """Weights where the log density is the product of the table and the row from column 2 on."""
-    table, prior, found = abreast.table, abreast.prior, abreast.found
+    table, prior, found = batched.table, batched.prior, batched.found
     for k in range(n):
         found[k] = prior[k]
     for c in range(table.shape[0]):

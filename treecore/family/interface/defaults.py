@@ -16,7 +16,7 @@ from .base import (
     log_marginal_sums,
     log_predictive,
     log_predictive_above,
-    make_abreast,
+    make_batched,
     make_predictive,
     make_rows,
     nearer_centre,
@@ -26,9 +26,9 @@ from .base import (
     predictive_width,
     statistics_width,
 )
-from .batched_predictive import Abreast, OneByOne
+from .batched_predictive import BatchedPredictives, OneByOne
 
-__all__ = ["register_abreast", "register_dense", "register_filling"]
+__all__ = ["register_batched", "register_dense", "register_filling"]
 
 
 def _whole_log_predictive_above(
@@ -94,21 +94,21 @@ def _one_by_one(_family: Family, width: int) -> OneByOne:
     return OneByOne(width)
 
 
-def _abreast(family: Family, width: int) -> Abreast:
+def _batched(family: Family, width: int) -> BatchedPredictives:
     # Zeros, because columns that no block has been in are computed with.
     table = np.zeros((predictive_width(family), width))
-    return Abreast(table, np.zeros(width), np.empty(width), np.empty(width))
+    return BatchedPredictives(table, np.zeros(width), np.empty(width), np.empty(width))
 
 
-def register_abreast(*families: type) -> None:
+def register_batched(*families: type) -> None:
     """Give families that implement :func:`weigh` their room."""
-    implements(make_abreast, *families)(_abreast)
+    implements(make_batched, *families)(_batched)
 
 
 def register_filling(*families: type) -> None:
     """Let families fill a table anew with each observation, and ask their blocks one by one."""
     implements(log_marginal_sums, *families)(_sums_one_by_one)
-    implements(make_abreast, *families)(_one_by_one)
+    implements(make_batched, *families)(_one_by_one)
     implements(outline_width, *families)(_no_width)
     implements(outline, *families)(_no_outline)
     implements(outline_bounds, *families)(_no_bounds)

@@ -8,7 +8,7 @@ from weald.treecore.family import FAMILIES
 from weald.treecore.family.interface.base import (
     fill_predictive,
     log_predictive,
-    make_abreast,
+    make_batched,
     observe,
     predictive_width,
     statistics_width,
@@ -18,23 +18,23 @@ from weald.treecore.family.interface.base import (
 from weald.treecore.family.interface.batched_predictive import NEGLIGIBLE, OneByOne, show
 
 N_SLOTS, N_ATOMS = 9, 30
-ABREAST = [name for name in NAMES if not isinstance(make_abreast(example(name), 1), OneByOne)]
+BATCHED = [name for name in NAMES if not isinstance(make_batched(example(name), 1), OneByOne)]
 
 
 def test_the_families_with_many_features_have_them() -> None:
-    assert {"gaussian", "bernoulli"} <= set(ABREAST) <= set(FAMILIES)
+    assert {"gaussian", "bernoulli"} <= set(BATCHED) <= set(FAMILIES)
 
 
-@pytest.mark.parametrize("name", ABREAST)
+@pytest.mark.parametrize("name", BATCHED)
 def test_weights_are_those_of_the_blocks_one_by_one(name: str) -> None:
     family, rng = example(name), np.random.default_rng(11)
     work, table = workspace(family), np.zeros((N_SLOTS, predictive_width(family)))
-    abreast = make_abreast(family, N_SLOTS + 2)
+    batched = make_batched(family, N_SLOTS + 2)
     prior = rng.normal(size=N_SLOTS)
     for k in range(N_SLOTS):
         block = row_of(family, observations(name, int(rng.integers(1, 40)), k))
         fill_predictive(family, block[None, :], 0, table, k, work)
-        show(abreast, k, table, float(prior[k]))
+        show(batched, k, table, float(prior[k]))
     atoms = np.zeros((1, statistics_width(family)))
     slots = rng.permutation(N_SLOTS)[:-2]
     left_out = 0
@@ -44,7 +44,7 @@ def test_weights_are_those_of_the_blocks_one_by_one(name: str) -> None:
         # As if a weight were known that makes the lower half of these negligible.
         for largest in (-np.inf, float(np.median(whole)) + NEGLIGIBLE):
             weights = np.full(slots.size + 1, np.nan)
-            weigh(family, abreast, N_SLOTS, slots, atoms, 0, largest, weights)
+            weigh(family, batched, N_SLOTS, slots, atoms, 0, largest, weights)
             kept = weights[:-1] > -np.inf
             np.testing.assert_allclose(weights[:-1][kept], np.array(whole)[kept], atol=1e-12)
             assert np.isnan(weights[-1])

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from weald.mcmc.gibbs import gibbs
 from weald.mcmc.state.atom_state import State, make_state
 from weald.treecore.family import FAMILIES
-from weald.treecore.family.interface.base import make_abreast, make_rows, observe, workspace
-from weald.treecore.family.interface.batched_predictive import Abreast
+from weald.treecore.family.interface.base import make_batched, make_rows, observe, workspace
+from weald.treecore.family.interface.batched_predictive import BatchedPredictives
 from weald.treecore.partition.partition import Model, make_atoms
 from weald.treecore.prior import build_prior
 from weald.treecore.statistics.rows import add_row
@@ -39,7 +39,7 @@ def started(name: str) -> tuple[State, Model]:
     if name == "bernoulli":
         values = (values > 0.0).astype(np.float64)
     family = FAMILIES[name].build({}, values)
-    assert isinstance(make_abreast(family, 1), Abreast)
+    assert isinstance(make_batched(family, 1), BatchedPredictives)
     atoms = atoms_with_pairs(family, values)
     n = atoms.size.shape[0]
     seating = build_prior("dp", {"alpha": 30.0}).seating(N, n)
