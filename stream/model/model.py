@@ -24,7 +24,7 @@ from weald.storage.settings import RetentionSettings
 from weald.stream.record.schema import Schema
 from weald.stream.settings import MemorySettings, SchemaSettings, StreamSettings
 from weald.stream.warm_up.family_choice import choose_family
-from weald.stream.warm_up.stored_family import family_named, family_of
+from weald.stream.warm_up.stored_family import family_named, family_of, parameters_over
 from weald.stream.warm_up.stored_transformation import (
     learned_from,
     packed,
@@ -163,7 +163,7 @@ def spec_on_record(plan: StreamConfig, stored: StreamSpec) -> StreamSpec:
     if name != stored.family:
         return _spec(plan, name, params)
     family = family_named(name)
-    merged = {**stored.family_params, **plan.model.params}
+    merged = parameters_over(stored.family_params, plan.model.params)
     width = Schema.of(plan.schema).dimension if learned is None else learned.width
     wanted = _spec(plan, name, family.parameters(family.build(merged, np.empty((0, width)))))
     wanted = replace(
