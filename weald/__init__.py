@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from weald.stream.estimators.bayesian_clusterer import BayesianClusterer
     from weald.stream.estimators.online_clusterer import OnlineBayesianClusterer
 
+    __version__: str
+
 __all__ = [
     "BayesianClusterer",
     "FitResult",

@@ -21,10 +21,10 @@ from weald.treecore.compiled.compile import compiled
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.partition.partition import Model
 
-__all__ = ["Plan", "kernel", "sweep"]
+__all__ = ["MergeOnlyPlan", "kernel", "sweep"]
 
 
-class Plan(NamedTuple):
+class MergeOnlyPlan(NamedTuple):
     """``proposals``: steps a sweep."""
 
     proposals: int = 1
@@ -35,7 +35,7 @@ def sweep(
     rng: Generator,
     state: BlockState,
     model: Model,
-    plan: Plan,
+    plan: MergeOnlyPlan,
     live: NDArray[np.int64],  # noqa: ARG001 - the signature of all proposals
     tally: NDArray[np.float64],
 ) -> None:
@@ -51,4 +51,4 @@ def sweep(
 
 def kernel(entry: Entry) -> Sampler[PartitionState[BlockState]]:
     """The kernel, as the registry names it."""
-    return proposals(entry, sweep, Plan(5), Plan())
+    return proposals(entry, sweep, MergeOnlyPlan(5), MergeOnlyPlan())
