@@ -170,6 +170,33 @@ def test_a_cached_kernel_can_be_called_by_a_new_one(tmp_path: Path) -> None:
     assert lines()[0] == "compiled _membership"
 
 
+# Compiles something, and then needs a kernel of a module that nobody knew of; tells whether the
+# cache had that one.
+AFTERWARDS = """
+import numpy as np
+from weald.mcmc.estimate.consensus import membership
+membership(np.zeros((3, 4), dtype=np.int64), np.zeros(4, dtype=np.int64))
+from tests.treecore.entries import place_of
+place_of(np.arange(3.0), 1.0)
+print(len(place_of.stats.cache_hits))
+"""
+
+
+def test_whoever_imports_numba_first_keeps_kernels_where_others_look(tmp_path: Path) -> None:
+    """Numba reads its settings anew in a process whose environment was changed meanwhile."""
+    environment = os.environ | {"WEALD_KERNEL_CACHE": str(tmp_path / "kernels")}
+    for before, hits in (("import numba", "0"), ("", "1")):
+        done = subprocess.run(
+            [sys.executable, "-c", before + AFTERWARDS],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=ROOT,
+        )
+        assert done.stdout.split() == [hits]
+
+
 def bare(tree: ast.Module) -> str:
     """A module without its docstrings."""
     for node in ast.walk(tree):

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from .packaged import packaged_kernels, settings_of_the_level
 from .source_stamps import EVERYTHING, ROOMS, stamps, state_of_sources
@@ -50,7 +50,9 @@ from numba.core.caching import (  # noqa: E402 - as above
     CompileResultCacheImpl,
     FunctionCache,
     IndexDataCacheFile,
+    InTreeCacheLocator,
     UserProvidedCacheLocator,
+    UserWideCacheLocator,
 )
 
 # Somebody else's compilation of one function is waited for so long; then it is compiled here, too.
@@ -119,15 +121,6 @@ if packaged_kernels():
     # Somebody may have imported numba before.
     numba.config.CPU_NAME = os.environ["NUMBA_CPU_NAME"]  # type: ignore[attr-defined]  # as above
     numba.config.CPU_FEATURES = os.environ["NUMBA_CPU_FEATURES"]  # type: ignore[attr-defined]  # as above
-# The last two are what numba falls back to where the folder cannot be written.
-numba.config.CACHE_LOCATOR_CLASSES = ",".join(  # type: ignore[attr-defined]  # as above
-    (
-        f"{__name__}.{SharedCacheLocator.__name__}",
-        UserProvidedCacheLocator.__name__,
-        "InTreeCacheLocator",
-        "UserWideCacheLocator",
-    )
-)
 
 
 @cache
@@ -178,10 +171,27 @@ def _release(place: int) -> None:
             fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
 
 
+class _SharedFiles(CompileResultCacheImpl):
+    """Files of a function, in the first of these places that will have it.
+
+    Numba has a setting for the places, and forgets it: a compiler that finds the environment
+    changed since numba was imported, as by this module where somebody else imported numba first,
+    reads all settings from there again.
+    """
+
+    # The last two are what numba falls back to where the folder cannot be written.
+    _locator_classes: ClassVar[list[type]] = [
+        SharedCacheLocator,
+        UserProvidedCacheLocator,
+        InTreeCacheLocator,
+        UserWideCacheLocator,
+    ]
+
+
 class KernelCache(FunctionCache):
     """One function's compiled forms on disk, shared by processes."""
 
-    _impl_class = CompileResultCacheImpl
+    _impl_class = _SharedFiles
 
     def __init__(self, py_func: Callable[..., Any]) -> None:
         super().__init__(py_func)
