@@ -8,6 +8,7 @@ choose it while they run. Both execute the same source.
 
 import sys
 from collections.abc import Callable, Collection
+from functools import cached_property
 from typing import Any, TypeVar
 
 # Names the folder of the cache before numba reads it.
@@ -52,7 +53,10 @@ class _Shared(CPUDispatcher):
         named = {name: types.unliteral(each) for name, each in kws.items()}
         return super().get_call_template(variables, named)
 
-    _cache: KernelCache
+    # Made for what a process calls, which is a small part of what it imports.
+    @cached_property
+    def _cache(self) -> KernelCache:
+        return KernelCache(self.py_func)
 
     def compile(self, sig: Any) -> Any:
         try:
@@ -71,9 +75,9 @@ class _Inner(_Shared):
 def _dispatcher(function: F, kind: type[_Shared], **options: Any) -> F:
     dispatcher = numba.njit(**_OPTIONS, **options)(function)
     if isinstance(dispatcher, CPUDispatcher):
-        # Numba has no door for either.
+        # Numba has no door for either. Its own cache, which keeps nothing, hides that of the class.
         dispatcher.__class__ = kind
-        dispatcher._cache = KernelCache(function)  # type: ignore[attr-defined]  # noqa: SLF001 - as said
+        del dispatcher._cache  # type: ignore[attr-defined]  # noqa: SLF001 - as said
     return dispatcher
 
 

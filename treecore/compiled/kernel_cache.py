@@ -54,6 +54,7 @@ from numba.core.caching import (  # noqa: E402 - as above
     UserProvidedCacheLocator,
     UserWideCacheLocator,
 )
+from numba.core.runtime.nrt import rtsys  # noqa: E402 - as above
 
 # Somebody else's compilation of one function is waited for so long; then it is compiled here, too.
 _LONGEST_WAIT_SECONDS = 30.0
@@ -180,7 +181,7 @@ class _SharedFiles(CompileResultCacheImpl):
     """
 
     # The last two are what numba falls back to where the folder cannot be written.
-    _locator_classes: ClassVar[list[type]] = [
+    _locator_classes: ClassVar[list[type[Any]]] = [  # type: ignore[misc]  # numba has it so, too
         SharedCacheLocator,
         UserProvidedCacheLocator,
         InTreeCacheLocator,
@@ -211,14 +212,19 @@ class KernelCache(FunctionCache):
         return super()._load_overload(sig, target_context)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load the compiled form; where there is none, return nothing and hold its lock."""
-        found = super().load_overload(sig, target_context)
+        """Load the compiled form; where there is none, return nothing and hold its lock.
+
+        Numba would first load everything that it can compile with, a fifth of a second. Machine
+        code needs the runtime alone.
+        """
+        rtsys.initialize(target_context)
+        found = self._load_overload(sig, target_context)
         if found is not None or sig in self._locked:
             return found
         place = _place_of(f"{self._function}{sig}")
         _acquire(place)
         self._locked[sig] = place
-        found = super().load_overload(sig, target_context)
+        found = self._load_overload(sig, target_context)
         if found is not None:
             self.release(sig)
         return found
