@@ -61,7 +61,7 @@ class _CodeLibrary(codegen.JITCodeLibrary):
             if environment is not None:
                 _set_environment(self._codegen, variable.name, environment)
 
-    def get_pointer_to_function(self, name: str) -> Any:
+    def get_pointer_to_function(self, name: str) -> int:
         """Address of a function's machine code, which is made now if need be; 0 if it is absent."""
         self._ensure_finalized()
         if self._is_intermediate and self._defines(name):
@@ -73,13 +73,13 @@ class _CodeLibrary(codegen.JITCodeLibrary):
     def _optimize_all(self) -> None:
         super()._optimize_final_module()
 
-    def _get_module_for_linking(self) -> Any:
+    def _get_module_for_linking(self) -> binding.ModuleRef:
         if self._unread is not None:
             self._shared_module = binding.parse_bitcode(self._unread)
             self._unread = None
         return super()._get_module_for_linking()
 
-    def serialize_using_object_code(self) -> Any:
+    def serialize_using_object_code(self) -> tuple[object, ...]:
         """What the cache keeps: machine code only where there is any, and what it defines."""
         if self._is_intermediate:
             return self.serialize_using_bitcode()
