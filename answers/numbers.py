@@ -49,7 +49,8 @@ def spread_text(feature: dict[str, Any] | None) -> str:
     if feature is None:
         return ""
     centre, spread = feature["centre"], feature["spread"]
-    if not isinstance(centre, float) or spread is None:
+    # What does not vary supports all digits that a number is told with.
+    if not isinstance(centre, float) or not spread:
         return number(centre)
     decimals = _decimals(spread)
     return f"{centre:.{decimals}f} ± {spread:.{decimals}f}"

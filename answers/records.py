@@ -56,11 +56,17 @@ def group_records(stored: StoredStream) -> list[dict[str, Any]]:
         size = sum(each.n_observations for each in clusters)
         statistics = sum((each.statistics for each in clusters[1:]), start=clusters[0].statistics)
         described = stored.describe(replace(clusters[0], statistics=statistics))
+        sure = [(each.probability, each.n_observations) for each in clusters]
+        known = [(each, n) for each, n in sure if each is not None]
         rows.append(
             {
                 "group": group,
                 "size": size,
                 "share": size / total if total else 0.0,
+                "probability": sum(each * n for each, n in known) / sum(n for _, n in known)
+                if known
+                else None,
+                "born_publication": min(each.born_publication for each in clusters),
                 "clusters": [each.cluster for each in clusters],
                 "features": {each.name: _feature(each) for each in described},
             }

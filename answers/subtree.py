@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import NoAnswerYetError
-from .numbers import number
 
 if TYPE_CHECKING:
     from .stored_stream import StoredStream
 
-__all__ = ["SnapshotForest", "TreePart", "parts_of"]
+__all__ = ["SnapshotForest", "TreePart", "part_records", "parts_of"]
 
 Ids = NDArray[np.int64]
-LOOKED_AT = 20
-FEATURES_TOLD = 4
+# Of a part, and of the others of its cluster.
+LOOKED_AT = 200
+_NOBODY = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -181,30 +181,40 @@ def parts_of(state: StoredStream, cluster: int, n_parts: int) -> list[dict[str, 
     except NoAnswerYetError:
         return []
     members = state.reader.member_seqs(state.stream, cluster)
-    parts = [part for part in forest.parts(members, n_parts) if part.leaf]
-    told = [part_record(state, part) for part in parts]
-    return sorted(told, key=lambda row: -row["size"])
+    told = part_records(state, forest.parts(members, n_parts))
+    return sorted((row for row in told if row["leaf"]), key=lambda row: -row["size"])
 
 
-def part_record(state: StoredStream, part: TreePart) -> dict[str, Any]:
-    """Return one part as a row: how many it has, and what its newest observations are like."""
-    newest = part.members[-LOOKED_AT:].tolist()
-    observed = state.reader.observed(state.stream, newest)
+def part_records(state: StoredStream, parts: Sequence[TreePart]) -> list[dict[str, Any]]:
+    """Return the parts of a cluster as rows: how many each has, and what sets it apart."""
+    everyone = np.concatenate([part.members for part in parts if part.leaf] or [_NOBODY])
+    return [_record(state, part, np.setdiff1d(everyone, part.members)) for part in parts]
+
+
+def _record(state: StoredStream, part: TreePart, others: Ids) -> dict[str, Any]:
+    """One part beside the ``others`` of its cluster, by the newest observations of either."""
+    own = state.reader.observed(state.stream, part.members[-LOOKED_AT:].tolist())
+    rest = state.reader.observed(state.stream, others[-LOOKED_AT:].tolist())
+    share = len(part.members) / (len(part.members) + len(others))
     return {
         "depth": part.depth,
         "size": len(part.members),
-        "description": _told(state, observed),
-        "keys": [row.key or f"#{row.seq}" for row in observed[-3:]],
+        "leaf": part.leaf,
+        "description": _told(state, own, rest, share),
+        "keys": [row.key or f"#{row.seq}" for row in own[-3:]],
     }
 
 
-def _told(state: StoredStream, observed: Sequence[Any]) -> str:
-    if state.schema.has_text:
-        from weald.stream.record.fields.words import line_tokens, template
-
-        return template([line_tokens(row.text) for row in observed if row.text is not None])
+def _told(state: StoredStream, own: Sequence[Any], rest: Sequence[Any], share: float) -> str:
+    if not rest:
+        return "all of them"
     from weald.stream.record.fields.originals import originals_of
 
-    columns = originals_of(state.schema, np.stack([row.values for row in observed]))
-    told = (f"{each.name} {number(each.typical()[0])}" for each in columns[:FEATURES_TOLD])
-    return ", ".join(told)
+    from .description.sentences import told
+    from .description.texts import explain_rows, teller_of
+
+    rows = [*own, *rest]
+    columns = originals_of(state.schema, np.stack([row.values for row in rows]))
+    texts = [row.text or "" for row in rows] if state.schema.has_text else []
+    inside = np.arange(len(rows)) < len(own)
+    return told(explain_rows(columns, teller_of(texts, state.schema), inside, share=share))

@@ -26,7 +26,7 @@ SAMPLE, LEAST_SEEN = 5000, 200
 
 
 class Compared(NamedTuple):
-    """Some of a cluster's observations among others.
+    """Some of the observations of a cluster, or of several, among others.
 
     Attributes
     ----------
@@ -35,9 +35,9 @@ class Compared(NamedTuple):
     texts:
         Of each, where they have texts; else empty.
     inside:
-        Which of them are the cluster's.
+        Which of them are theirs.
     share:
-        Of the cluster in the whole stream.
+        Of theirs in the whole stream.
     """
 
     columns: list[Original]
@@ -65,19 +65,21 @@ class ClusterContrast:
         """The stream's newest observations."""
         return self._state.reader.newest(self._state.stream, limit=SAMPLE)
 
-    def _compared(self, cluster: int) -> Compared | None:
-        """Observations of the cluster beside others, as they came in; None where there are none."""
+    def _compared(self, clusters: Sequence[int]) -> Compared | None:
+        """Observations of clusters beside all others, as they came in; None if there are none."""
         import numpy as np
 
         from weald.stream.record.fields.originals import originals_of
 
         if self._state.network:
             return None
-        own = [each for each in self._sample if each.cluster == cluster]
-        others = [each for each in self._sample if each.cluster != cluster]
-        size, total = self._sizes.get(cluster, 0), sum(self._sizes.values())
+        own = [each for each in self._sample if each.cluster in clusters]
+        others = [each for each in self._sample if each.cluster not in clusters]
+        size = sum(self._sizes.get(each, 0) for each in clusters)
+        total = sum(self._sizes.values())
         if len(own) < min(size, LEAST_SEEN):
-            own = list(self._state.reader.members(self._state.stream, cluster, limit=LEAST_SEEN))
+            members, name = self._state.reader.members, self._state.stream
+            own = [row for each in clusters for row in members(name, each, limit=LEAST_SEEN)]
         if not own or not others or size >= total:
             return None
         rows = [*others, *own]
@@ -98,7 +100,7 @@ class ClusterContrast:
         """
         from .sentences import sentence_of
 
-        found = self._compared(cluster)
+        found = self._compared([cluster])
         if found is None:
             return []
         rows = []
@@ -119,12 +121,12 @@ class ClusterContrast:
             )
         return sorted(rows, key=lambda row: -row["information"])
 
-    def description(self, cluster: int) -> str:
-        """Say what sets the cluster apart: what is so in it, and less so elsewhere."""
+    def description(self, *clusters: int) -> str:
+        """Say what sets a cluster, or some together, apart: what is so inside, less elsewhere."""
         from .sentences import told
         from .texts import explain_rows, teller_of
 
-        found = self._compared(cluster)
+        found = self._compared(clusters)
         if found is None:
             return told([])
         teller = teller_of(found.texts, self._state.schema)

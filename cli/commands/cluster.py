@@ -64,9 +64,10 @@ def cluster(
 
     `description` says what sets it apart, with the share of its observations that each sentence is
     true of and the share elsewhere; `tells` is how much the best such sentence on one column tells
-    of who is in the cluster, from 0 to 1. Both look at the newest 5,000 observations. Typical and
-    borderline members are chosen from the newest 200 by their density under the cluster. A cluster
-    that has ended still answers, with its history.
+    of who is in the cluster, from 0 to 1. Both look at the newest 5,000 observations. `parts` are
+    told apart from each other in the same way (`weald tree` cuts finer). Typical and borderline
+    members are chosen from the newest 200 by their density under the cluster. A cluster that has
+    ended still answers, with its history.
     """
     from weald.cli.terminal.opened import reading
 
@@ -129,7 +130,8 @@ def _for_table(answer: dict[str, Any]) -> dict[str, Any]:
     from weald.answers.description.contrast import contrast_text
 
     told = ("contrast", "parts", "typical_members", "borderline_members")
-    hidden = ("version", "features", "lineage", "members", *told)
+    named = ("probability", "stability", "description")
+    hidden = ("version", "features", "log_marginal", "lineage", "members", *named, *told)
     shown = {key: value for key, value in answer.items() if key not in hidden}
     contrast = []
     for row in answer.get("contrast", [])[:FEATURES_SHOWN]:
@@ -144,8 +146,9 @@ def _for_table(answer: dict[str, Any]) -> dict[str, Any]:
     return {
         **{key: value for key, value in shown.items() if value is not None},
         "share": f"{answer['share']:.1%}",
-        "probability": share_text(answer["probability"]),
+        "how sure": share_text(answer["probability"]),
         "stability": share_text(answer["stability"]),
+        **({"what sets it apart": answer["description"]} if "description" in answer else {}),
         **{key: rows for key, rows in tables.items() if rows},
     }
 
@@ -157,9 +160,8 @@ def _tables(state: StoredStream) -> dict[str, list[Column]]:
     shown = [Column(name, name, "right", _seven, gives_way=1) for name in state.columns]
     fits = [
         Column("key", "key"),
-        Column("seq", "observation", "right", gives_way=2),
-        Column("log_density", "log density", "right", _tenths, gives_way=1),
-        Column("membership", "membership", "right", share_text),
+        Column("seq", "observation", "right", gives_way=1),
+        Column("membership", "how sure", "right", share_text),
         *text,
     ]
     return {
@@ -173,7 +175,7 @@ def _tables(state: StoredStream) -> dict[str, list[Column]]:
         "borderline_members": fits,
         "parts": [
             Column("size", "size", "right"),
-            Column("description", "description"),
+            Column("description", "what sets it apart"),
         ],
         "lineage": list(LINEAGE_COLUMNS),
         "members": [Column("key", "key"), Column("time", "time", gives_way=2), *text, *shown],
@@ -182,7 +184,3 @@ def _tables(state: StoredStream) -> dict[str, list[Column]]:
 
 def _seven(value: object) -> str:
     return f"{value:.7g}" if isinstance(value, float) else number(value)
-
-
-def _tenths(value: float) -> str:
-    return f"{value:.1f}"

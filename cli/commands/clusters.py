@@ -120,7 +120,8 @@ def clusters(
     chain's recent draws; `anomaly` the share of recent observations that are less surprising.
 
     One kind is often several clusters, as its shape is not the family's. Those without a valley of
-    density between them are one `group`; --level groups lists groups with their clusters.
+    density between them are one `group`; --level groups lists groups with their clusters, how sure
+    it is of their members, the publication `since` which each is there, and what sets it apart.
 
     The ids are stable: a cluster or group keeps its id for as long as it lives, and an id is never
     used again.
@@ -165,16 +166,24 @@ def clusters(
 
 
 def _tell_groups(state: StoredStream, min_size: int, limit: int, output: Form) -> None:
+    from weald.answers.description.contrast import ClusterContrast
+    from weald.answers.numbers import share_text
     from weald.answers.records import group_records
-    from weald.cli.terminal.describe import cluster_columns, flattened
+    from weald.cli.terminal.describe import flattened
 
     rows = [row for row in group_records(state) if row["size"] >= min_size]
-    features = () if "text" in state.schema.kinds or len(state.columns) > 6 else _told(state)
+    contrasts = ClusterContrast(state, state.reader.clusters(state.stream))
+    shown = [row | {"description": contrasts.description(*row["clusters"])} for row in rows[:limit]]
     columns = [
-        each for each in cluster_columns(features) if each.key not in ("cluster", "stability")
+        Column("group", "group", "right"),
+        Column("size", "size", "right"),
+        Column("share", "share", "right", lambda share: f"{share:.1%}", gives_way=3),
+        Column("probability", "how sure", "right", share_text, gives_way=2),
+        Column("born_publication", "since", "right", gives_way=1),
+        Column("clusters", "clusters", show=_listed, gives_way=4),
+        Column("description", "what sets it apart"),
     ]
-    columns.insert(3, Column("clusters", "clusters", show=_listed))
-    write_rows(flattened(rows[:limit], output), columns, output)
+    write_rows(flattened(shown, output), columns, output)
     if len(rows) > limit:
         note(f"{limit} of {len(rows)} groups; --limit {len(rows)} shows all")
 
@@ -220,11 +229,16 @@ def _page(rows: list[Row], cursor: int | None, limit: int) -> list[Row]:
 
 def _paint(rows: list[Row], contrasts: ClusterContrast, what: str) -> None:
     """Add what takes a look at the clusters' observations, where it is not there yet."""
-    tell = {"anomaly": contrasts.anomaly, "description": contrasts.description}[what]
+    ways: dict[str, Callable[[int], Any]] = {
+        "anomaly": contrasts.anomaly,
+        "description": contrasts.description,
+    }
     for row in rows:
         if what not in row:
             ended = row["retired_publication"] is not None
-            row[what] = ("" if what == "description" else None) if ended else tell(row["cluster"])
+            row[what] = (
+                ("" if what == "description" else None) if ended else ways[what](row["cluster"])
+            )
 
 
 def _columns(state: StoredStream) -> list[Column]:

@@ -21,10 +21,10 @@ ROUNDS_SHOWN = 3
 LEDGER_COLUMNS = (
     Column("topic", "topic"),
     Column("partition", "partition", "right"),
-    Column("next_offset", "next offset", "right", gives_way=1),
+    Column("next_offset", "next offset", "right", gives_way=3),
     Column("n_received", "received", "right"),
-    Column("n_inserted", "inserted", "right"),
-    Column("n_duplicate", "duplicate", "right"),
+    Column("n_inserted", "inserted", "right", gives_way=1),
+    Column("n_duplicate", "duplicate", "right", gives_way=2),
     Column("n_dead", "dead letters", "right"),
 )
 DECISION_COLUMNS = (
@@ -172,6 +172,11 @@ def _shown(key: str, value: Any) -> Any:
 
 
 def _brief(answer: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what only programs ask for."""
-    bookkeeping = ("epoch", "generation", "log_joint_before", "seed")
-    return {k: v for k, v in answer.items() if k not in bookkeeping and v not in (None, {}, [])}
+    """Leave out what only programs ask for, and say whether to believe what is shown."""
+    bookkeeping = ("epoch", "generation", "log_joint_before", "seed", "warnings")
+    told = {k: v for k, v in answer.items() if k not in bookkeeping and v not in (None, {}, [])}
+    reasons = answer["warnings"]
+    if reasons is None:
+        return told
+    first = {"name": told["name"], "verdict": "doubt it" if reasons else "believe it"}
+    return first | {f"reason {at}": each for at, each in enumerate(reasons, start=1)} | told

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,7 +15,7 @@ __all__ = ["add_to"]
 
 COLUMNS = (
     Column("branch", "size"),
-    Column("description", "description"),
+    Column("description", "what sets it apart"),
     Column("keys", "newest"),
 )
 
@@ -46,11 +46,12 @@ def tree(
     """Show how a cluster's observations hang together: its tree, cut where it is largest.
 
     The tree is the guide of the sampler, as of the newest snapshot; nodes that hold nothing else of
-    the cluster on one side are passed over. A stream of edges has none: which block a vertex is in
-    depends on all other blocks, so that no tree of vertices could guide anything. Of a network
+    the cluster on one side are passed over. What sets a part apart from the rest of its cluster is
+    counted among the newest 200 observations of either. A stream of edges has no tree: which block
+    a vertex is in depends on all other blocks, so that none could guide anything. Of a network
     `weald cluster ID` shows who is in a block, and `weald predict` how probable edges are.
     """
-    from weald.answers.subtree import SnapshotForest, part_record
+    from weald.answers.subtree import SnapshotForest, part_records
     from weald.cli.terminal.opened import reading
 
     with reading(config, set_, stream) as state:
@@ -61,9 +62,7 @@ def tree(
                 next_step="weald clusters    lists those it has",
             )
         forest = SnapshotForest.of(state)
-        rows: list[dict[str, Any]] = [
-            {**part_record(state, part), "leaf": part.leaf} for part in forest.parts(members, parts)
-        ]
+        rows = part_records(state, forest.parts(members, parts))
     late = sum(seq > forest.last_seq for seq in members)
     if output is Form.table:
         rows = [{**row, "branch": "  " * row["depth"] + str(row["size"])} for row in rows]

@@ -157,7 +157,7 @@ def _drawn(look: dict[str, Any]) -> RenderableType:
         facts.add_row(words, number(look[key]))
     parts: list[RenderableType] = [facts]
     if look["kernels"]:
-        kernels = Table("kernel", "acceptance", "nats per second", box=box.SIMPLE)
+        kernels = Table("kernel", "acceptance", "log joint per second", box=box.SIMPLE)
         for name, row in look["kernels"].items():
             kernels.add_row(name, number(row["acceptance"]), number(row["nats_per_second"]))
         parts.append(kernels)

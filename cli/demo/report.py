@@ -98,12 +98,13 @@ def write_page(
     explored = replace(explored, parts=parts, groups=groups)
     headed = replace(
         subject,
-        title=f"{len(findings.clusters)} clusters in {len(findings.assigned)} observations",
+        title=f"{len(findings.clusters)} clusters of {len(findings.assigned):,} observations",
         subtitle=bundled.title,
         facts={
             "records received": str(findings.n_received),
             "observations": str(len(findings.assigned)),
             "dead letters": str(findings.n_dead),
+            "groups": str(len(explored.groups)),
             "clusters": str(len(findings.clusters)),
             "moved by refinement": str(sum(row["n_moved"] for row in findings.publications)),
         },

@@ -276,7 +276,7 @@ def _tell(summary: dict[str, Any], form: Form) -> None:
     columns = [
         Column("cluster", "block", "right"),
         Column("size", "vertices", "right"),
-        Column("probability", "probability", "right"),
+        Column("probability", "how sure", "right"),
         Column("stability", "stability", "right"),
         Column("within", "edge within", "right"),
         Column("closest", "closest block", "right"),

@@ -17,7 +17,7 @@ from weald.answers.numbers import share_text, spread_text
 from weald.cli.terminal.output import Column, Form, write_record
 from weald.mcmc.entities.number import number_of_entities
 from weald.mcmc.estimate.agreement import adjusted_rand_index
-from weald.mcmc.estimate.evidence import Gain, gain_in_density, left_out_densities
+from weald.mcmc.estimate.evidence import gain_in_density, left_out_densities
 from weald.mcmc.estimate.verdict import Grouped, told_by_groups, verdict_of
 from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.totals import totals_of_groups
@@ -46,6 +46,8 @@ __all__ = [
 ]
 
 CLUSTERS_SHOWN = 20
+# What leads the summary, beside the reasons to doubt it.
+FIRST = ("n_observations", "n_features", "n_groups", "n_clusters", "verdict", "settled")
 # Arrays of a trace that are a transformation's.
 SEEN = "seen."
 ASSIGNMENT_COLUMNS = ("row", "cluster", "group", "probability", "stability")
@@ -56,7 +58,6 @@ KERNEL_COLUMNS = (
     Column("claim", "claim", gives_way=2),
     Column("proposed", "proposed", "right"),
     Column("accepted", "accepted", "right"),
-    Column("mean_log_ratio", "mean log ratio", "right", gives_way=1),
 )
 
 
@@ -154,7 +155,12 @@ def tell_summary(summary: dict[str, Any], names: Sequence[str], level: str, form
             for row in summary[name][:CLUSTERS_SHOWN]
         ]
         shown[name] = rows if level in (name, "both") else None
-    shown = {name: value for name, value in shown.items() if value is not None}
+    # First what is asked first, and last how it was sampled.
+    first = [name for name in FIRST if name in shown]
+    first += [name for name in shown if name.startswith("reason ")]
+    last = [name for name in ("kernels", "diagnostics") if name in shown]
+    between = [name for name in shown if name not in (*first, *last)]
+    shown = {name: shown[name] for name in (*first, *between, *last) if shown[name] is not None}
     sizes = [Column("group", "group", "right"), Column("size", "size", "right")]
     tables = {
         "groups": [*sizes, Column("n_clusters", "clusters", "right"), *features],
@@ -355,8 +361,8 @@ def judged(
     )
     verdict = verdict_of(np.bincount(result.labels), gain, chains, about)
     return {
-        "clusters_over_one": _nats(gain),
-        "clusters_over_groups": _nats(over_groups),
+        "clusters_over_one": f"they make a row {gain}",
+        "clusters_over_groups": f"they make a row {over_groups}",
         "supported_level": "clusters" if over_groups.is_clear else "groups",
         "groups_agree": about.agree,
         "verdict": {"status": verdict.status, "reasons": verdict.reasons},
@@ -372,10 +378,6 @@ def _parted_by(groups: NDArray[np.int64], values: Any, names: Sequence[str]) -> 
         return []
     apart = values_apart(values)
     return [names[c] for c, value in apart.items() if told_by_groups(values[:, c] == value, groups)]
-
-
-def _nats(gain: Gain) -> str:
-    return f"{gain.nats:+.3f} +- {gain.standard_error:.3f} nats a row"
 
 
 def kernel_rows(result: FitResult) -> list[dict[str, Any]]:

@@ -63,11 +63,16 @@ class Clusters(msgspec.Struct):
 
 
 class Group(msgspec.Struct):
-    """Clusters without a valley of density between them; its id is stable, as a cluster's is."""
+    """Clusters without a valley of density between them; its id is stable, as a cluster's is.
+
+    It was born with its oldest cluster.
+    """
 
     group: int
     size: int
     share: float
+    probability: float | None
+    born_publication: int
     clusters: list[int]
     features: dict[str, Feature]
 

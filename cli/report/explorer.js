@@ -32,7 +32,7 @@ const explore = (data) => {
   };
   const ranked = data.density.some((each) => each !== null);
   const typical = new Int32Array(n);
-  d3.sort(rows, (i) => -(data.density[i] ?? -Infinity)).forEach((i, rank) => { typical[i] = rank + 1; });
+  const byDensity = d3.sort(rows, (i) => -(data.density[i] ?? -Infinity));
 
   // Values as people write them.
   const two = (value) => String(value).padStart(2, "0");
@@ -135,6 +135,7 @@ const explore = (data) => {
         && filters.every(([bins, chosen]) => chosen.has(bins[i]));
     }
     members = rows.filter((i) => inside[i]);
+    byDensity.filter((i) => inside[i]).forEach((i, rank) => { typical[i] = rank + 1; });
   };
 
   // The map: points on a canvas, drawn once for a place; while it moves, its picture moves.
@@ -278,6 +279,9 @@ const explore = (data) => {
     const placed = [];
     for (const [id, own] of d3.sort(byPart, (d) => -d[1].length)) {
       const spot = { x: d3.median(own, (i) => px[i]), y: d3.median(own, (i) => py[i]) };
+      // The middle of few pixels would be hidden by its label, which stands above them.
+      const above = d3.quantile(own, .02, (i) => py[i]);
+      if ((spot.y - above) * transform.k < 12) spot.y = above - 12 / transform.k;
       const { name } = parts[colourBy].get(id);
       spot.text = name && placed.length < 8 && name.length < Math.min(40, width / 16) ? `${id} ${name}` : String(id);
       const wide = 3.6 * spot.text.length + 8, high = transform.applyY(spot.y);
@@ -623,11 +627,19 @@ const explore = (data) => {
       else if (kind === "group") trace(data.clusters.filter((each) => each.group === id).map((each) => each.id));
       else trace([id]);
     };
+    let rested = "", peeked = "";
+    on(window, "mousemove", (event) => { rested = [event.clientX, event.clientY].join(); });
     const peek = (event) => {
-      const link = event.type === "mouseleave" ? null : event.target.closest(".part");
+      // What the list scrolls to under a mouse that rests is not what a person looks at.
+      const moved = rested !== [event.clientX, event.clientY].join();
+      const link = event.type === "mouseleave" || !moved ? null : event.target.closest(".part");
+      const part = link ? `${link.dataset.kind} ${link.dataset.id}` : "";
+      if (part === peeked) return;
+      peeked = part;
       look(link?.dataset.kind, Number(link?.dataset.id));
     };
     on($("tree"), "mouseover", peek);
+    on($("tree"), "mousemove", peek);
     on($("tree"), "mouseleave", peek);
     const follows = (event) => {
       const line = ["mouseleave", "focusout"].includes(event.type) ? null : event.target.closest(".line");

@@ -47,6 +47,8 @@ MOST_COLUMNS = 64
 DIGITS, FEWER = 10, 6
 # Moments of birth from which on one is the newest, and how many that share it are named.
 FEWEST_BIRTHS, MOST_NEWEST = 2, 3
+# What is said of a number beside every part.
+SURE = "<q>How sure</q> is the mean probability that its rows belong there; 1 is certain."
 # The colours of signs, as the style sheet has them.
 COLOURS = 10
 # Paths of 16 by 16 around the middle, for the tree and the map.
@@ -213,11 +215,14 @@ def _timeline(found: Exploration) -> str:
 def _tree(found: Exploration) -> str:
     kind, parts = ("group", found.groups) if found.groups else ("cluster", found.parts)
     many = f"{len(parts)} {kind}s, largest first. " if len(parts) > 1 else ""
-    return f'<p class="about">{many}{_newest(kind, parts)}</p>{_list_of(found)}'
+    published = found.timeline.publications[-1].number if found.timeline else 0
+    newest = _newest(kind, parts, published)
+    sure = "" if all(part.sure is None for part in parts) else SURE
+    return f'<p class="about">{many}{newest}{sure}</p>{_list_of(found)}'
 
 
-def _newest(kind: str, parts: Sequence[Part]) -> str:
-    """Links to what was born last, where not all were born at once."""
+def _newest(kind: str, parts: Sequence[Part], published: int) -> str:
+    """Links to what was born last of so many publications, where not all were born at once."""
     since = [part.since for part in parts if part.since is not None]
     if len(set(since)) < FEWEST_BIRTHS:
         return ""
@@ -226,7 +231,8 @@ def _newest(kind: str, parts: Sequence[Part]) -> str:
         f'<a href="#{kind}={part.id}">{kind} {part.id}</a>' for part in parts if part.since == last
     ]
     more = "" if len(links) <= MOST_NEWEST else f" and {len(links) - MOST_NEWEST} more"
-    return f"Newest: {', '.join(links[:MOST_NEWEST])}{more}, since publication {last}."
+    of_all = f" of {published}" if published else ""
+    return f"Newest: {', '.join(links[:MOST_NEWEST])}{more}, since publication {last}{of_all}. "
 
 
 def _list_of(found: Exploration) -> str:
@@ -274,7 +280,8 @@ def _part(kind: str, part: Part, inside: Sequence[Part] = (), *, unfolded: bool 
 
 
 def _sentence(sentence: Sentence) -> str:
-    what, _, shares = str(sentence).rpartition(": ")
+    # A number and its per cent stay on one line.
+    what, _, shares = str(sentence).replace(" %", "\N{NO-BREAK SPACE}%").rpartition(": ")
     return (
         f"<li>{escape(what)}: <b>{escape(shares.partition(',')[0])}</b>"
         f'<span class="quiet">,{escape(shares.partition(",")[2])}</span></li>'

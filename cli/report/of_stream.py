@@ -180,7 +180,8 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
         subtitle=f"stream {stream}, family {state.spec.family}, prior {state.spec.prior}",
         facts={
             "observations": str(status.n_inserted),
-            "drawn here": str(len(seq)),
+            **({} if len(seq) == status.n_inserted else {"drawn here": str(len(seq))}),
+            "groups": str(status.n_groups),
             "clusters": str(status.n_clusters),
             **_to_date(status),
         },

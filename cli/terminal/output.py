@@ -114,18 +114,21 @@ def write_record(
 
 def _write_facts(record: Row, tables: Mapping[str, Sequence[Column]]) -> None:
     inner = {key: value for key, value in record.items() if _is_rows(value)}
-    facts = {key: value for key, value in record.items() if key not in inner}
-    width = max((len(key) for key in facts), default=0)
-    for key, value in facts.items():
-        sys.stdout.write(
-            f"{key.replace('_', ' '):<{width}}  {printable(number(value))}".rstrip() + "\n"
-        )
+    facts = {_called(key): value for key, value in record.items() if key not in inner}
+    width = max((len(name) for name in facts), default=0)
+    for name, value in facts.items():
+        sys.stdout.write(f"{name:<{width}}  {printable(number(value))}".rstrip() + "\n")
     hidden: dict[str, None] = {}
     for key, rows in inner.items():
         sys.stdout.write(f"\n{key.replace('_', ' ')}\n")
         columns = tables.get(key) or [Column(name, name.replace("_", " ")) for name in rows[0]]
         hidden |= dict.fromkeys(write_table(rows, columns))
     _tell_hidden(list(hidden))
+
+
+def _called(key: str) -> str:
+    """What a fact is called: that a number is a count is seen."""
+    return key.removeprefix("n_").replace("_", " ")
 
 
 def _tell_hidden(titles: Sequence[str]) -> None:

@@ -100,6 +100,8 @@ def _write_rich(cells: Sequence[Sequence[str]], columns: Sequence[Column]) -> li
         for width, column in zip(widths, columns, strict=True)
     ]
     shown = _fitting(least, columns, console.width)
+    # Where those that stay find no room the terminal wraps their lines, and cuts no number.
+    console.width = max(console.width, sum(least[at] + GAP for at in shown))
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold")
     for at in shown:
         # Numbers are never cut short: a truncated number is a wrong number.

@@ -8,6 +8,7 @@ support: parting what is one blob costs density, joining what is two costs more.
 
 from __future__ import annotations
 
+from math import exp, log
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +29,8 @@ __all__ = ["Gain", "gain_in_density", "left_out_densities", "left_out_densities_
 
 # Rows that are asked: more change a mean by less than its standard error.
 _MOST_ROWS = 2000
+# Times as probable, beyond which more digits say no more.
+_MANY = 1000
 
 
 class Gain(NamedTuple):
@@ -40,6 +43,18 @@ class Gain(NamedTuple):
     def is_clear(self) -> bool:
         """Whether it is over two standard errors above zero."""
         return self.nats > 2.0 * self.standard_error
+
+    def __str__(self) -> str:
+        """Say how many times as probable an observation is, and up to two standard errors off."""
+        low, high = (_times(self.nats + off * self.standard_error) for off in (-2.0, 2.0))
+        between = "" if low == high else f" ({low} to {high})"
+        return f"{_times(self.nats)} times as probable{between}"
+
+
+def _times(nats: float) -> str:
+    if nats > log(_MANY):
+        return f"over {_MANY}"
+    return f"{exp(nats):.3g}" if nats > -log(_MANY) else "almost 0"
 
 
 def left_out_densities(

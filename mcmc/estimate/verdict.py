@@ -23,6 +23,8 @@ _CHAINS_AGREE = 0.5
 _GROUPS_AGREE = 0.75
 _TOLD = 0.9
 _FEWEST_ROWS = 20
+# What an adjusted Rand index of two partitions is a number of.
+_OF = "where 1 is the same and 0 is chance"
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,8 @@ def verdict_of(
         )
     if sizes.size > 1 and gain_over_one is not None and not gain_over_one.is_clear:
         found.append(
-            "the clusters predict rows no better than one cluster does "
-            f"({gain_over_one.nats:+.2f} +- {gain_over_one.standard_error:.2f} nats a row): there "
-            "may be no clusters in these columns"
+            "the clusters predict rows no better than one cluster does (they make a row "
+            f"{gain_over_one}): there may be no clusters in these columns"
         )
     if chains is not None and len(chains) > 1:
         worst = min(
@@ -100,8 +101,7 @@ def verdict_of(
         )
         if worst < _CHAINS_AGREE:
             found.append(
-                f"chains disagree (adjusted Rand index {worst:.2f} of two of them): give more "
-                "--iterations"
+                f"chains disagree (two of them agree to {worst:.2f}, {_OF}): let them run longer"
             )
     return Verdict(found if grouped is None else found + _of_groups(grouped))
 
@@ -110,14 +110,14 @@ def _of_groups(grouped: Grouped) -> list[str]:
     found = []
     if grouped.agree is not None and grouped.agree < _GROUPS_AGREE:
         found.append(
-            f"groups differ from draw to draw (adjusted Rand index {grouped.agree:.2f}): there are "
-            "no clear gaps between kinds; give more rows, or columns that tell kinds apart"
+            f"groups differ from draw to draw (they agree to {grouped.agree:.2f}, {_OF}): there "
+            "are no clear gaps between kinds; give more rows, or columns that tell kinds apart"
         )
     if grouped.largest > _ALMOST_ALL and grouped.gain is not None and grouped.gain.is_clear:
         found.append(
-            f"one group holds {grouped.largest:.0%} of the rows, though clusters predict each "
-            f"better by {grouped.gain.nats:.2f} nats: either kinds lie around one another, and "
-            "clusters tell them, or there is one kind of another shape than the family's"
+            f"one group holds {grouped.largest:.0%} of the rows, though its clusters make each "
+            f"{grouped.gain}: either kinds lie around one another, and clusters tell them, or "
+            "there is one kind of a shape that takes several clusters"
         )
     if grouped.parted_by:
         found.append(

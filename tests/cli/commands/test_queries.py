@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,8 +54,14 @@ def test_groups_are_listed_with_their_clusters(weald: Command) -> None:
         inside = [each for each in clusters if each["group"] == row["group"]]
         assert row["clusters"] == [each["cluster"] for each in inside]
         assert row["features"] == inside[0]["features"]
+        assert row["probability"] == inside[0]["probability"]
+        assert row["born_publication"] == inside[0]["born_publication"]
+        side = "least" if row["features"]["x"]["centre"] > 0 else "most"
+        assert row["description"].startswith(f"x at {side} ")
     table = weald("clusters", "--level", "groups").out.splitlines()
-    assert table[0].split() == ["group", "size", "share", "clusters", "x", "y"]
+    assert re.split(" {2,}", table[0].strip()) == [
+        "group", "size", "share", "how sure", "since", "clusters", "what sets it apart",
+    ]  # fmt: skip
     assert "1 of 2 groups" in weald("clusters", "--level", "groups", "--limit", "1").err
     assert weald("clusters", "--level", "groups", "--retired").code == ExitCode.USAGE
 
@@ -215,6 +222,9 @@ def test_status_accounts_for_every_record(form: str, weald: Command) -> None:
         assert (answer["n_dead"], answer["n_duplicate"]) == (N_BAD, 0)
         assert sum(answer["dead_letter_reasons"].values()) == N_BAD
         assert answer["partitions"][0]["next_offset"] == N_GOOD + N_BAD
+    if form == "table":
+        name, verdict, *_ = result.out.splitlines()
+        assert (name.split(), verdict.split()) == (["name", "pairs"], ["verdict", "believe", "it"])
 
 
 @pytest.mark.usefixtures("weald")

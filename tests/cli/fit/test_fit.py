@@ -46,8 +46,14 @@ def test_the_summary_tells_model_kernels_and_clusters(points: Path, weald: Comma
 
 def test_the_table_reads_well(points: Path, weald: Command) -> None:
     out = weald("fit", str(points), *QUICK).out
-    assert "n clusters" in out
     assert " ± " in out
+    lines = out.splitlines()
+    # What was found comes before how it was sampled.
+    assert lines.index("groups") < lines.index("clusters") < lines.index("kernels")
+    names = [line.partition("  ")[0].strip() for line in lines]
+    assert names.index("verdict") < names.index("family")
+    for word in ("nats", "log ratio"):
+        assert word not in out
 
 
 def test_out_has_a_line_for_each_row(points: Path, weald: Command) -> None:

@@ -103,7 +103,7 @@ def test_a_number_that_json_cannot_say_becomes_null(capsys: pytest.CaptureFixtur
 def test_a_record_shows_its_inner_rows_as_tables(capsys: pytest.CaptureFixture[str]) -> None:
     write_record({"n_received": 3, "parts": [{"part": 0, "n": 3}]}, Form.table)
     assert capsys.readouterr().out.splitlines() == [
-        "n received  3",
+        "received  3",
         "",
         "parts",
         "part  n",
@@ -213,6 +213,12 @@ def test_wide_shows_every_column() -> None:
     text = "\n".join(without_codes(shown_on_a_terminal({"COLUMNS": "80"}, WIDE, "--wide")))
     assert all(str(123456789 + i) in text for i in range(9))
     assert "left out" not in text
+
+
+def test_a_number_is_not_cut_where_nothing_can_leave() -> None:
+    program = WIDE.replace("gives_way=i % 3 + 1", "gives_way=0")
+    drawn = "\n".join(without_codes(shown_on_a_terminal({"COLUMNS": "40"}, program)))
+    assert all(str(123456789 + i) in drawn for i in range(9))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from numpy.random import Generator
 from scipy.sparse import csr_matrix
 
-from weald.mcmc.estimate.evidence import gain_in_density, left_out_densities
+from weald.mcmc.estimate.evidence import Gain, gain_in_density, left_out_densities
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.totals import log_marginals, totals_of_groups
 
@@ -55,3 +55,16 @@ def test_sparse_rows_count_as_dense_ones(rng: Generator) -> None:
         left_out_densities(family, values, labels) for values in (counts, csr_matrix(counts))
     )
     np.testing.assert_allclose(dense, sparse, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("gain", "told"),
+    [
+        (Gain(np.log(3.0), 0.0), "3 times as probable"),
+        (Gain(0.0, np.log(2.0) / 2.0), "1 times as probable (0.5 to 2)"),
+        (Gain(9.0, 0.1), "over 1000 times as probable"),
+        (Gain(0.0, np.inf), "1 times as probable (almost 0 to over 1000)"),
+    ],
+)
+def test_a_gain_reads_as_how_many_times(gain: Gain, told: str) -> None:
+    assert str(gain) == told
