@@ -129,8 +129,10 @@ def replace_block(
         by_reference(state),
     )
     atoms, partition = state.atoms, state.partition
+    # Block k keeps its statistics throughout: what is taken out and put in adds up to the same.
     k = unlink(partition, atom)
     remove_atom(forest_model, forest, atom)
+    # Its id may be one of those that come.
     atoms.size[atom] = 0
     for r in range(values.shape[0]):
         i = ids[r]

@@ -143,9 +143,11 @@ def draw_labels_of_rows(
         present = labels[r]
         drawn[r] = present
         start, stop = choices.start[present], choices.stop[present]
+        # No other cluster is within reach: its rows stay.
         if start < 0:
             continue
         observe(family, values, r, row, 0)
+        # The atom that holds its cluster stays, so that none is emptied (spec section 2.10, E12).
         if choices.held[present] == first + r:
             chosen = start
             while choices.owner[chosen] != present:
@@ -153,6 +155,7 @@ def draw_labels_of_rows(
         else:
             own = log_p[: stop - start]
             _weigh(row[0], choices.natural, start, stop, own)
+            # By the row's own number: the same draw on whatever shard the row is (section 6.1).
             chosen = start + _pick(own, uniform_of_row(key, first + r))
         drawn[r] = choices.owner[chosen]
         for j in range(m):

@@ -115,6 +115,7 @@ def _visit(
     if pieces.nodes.single[v] == 1:
         new = _weigh(batched, end, guide, pieces, model, v, c) - 1
         chosen = choose(rng, pieces.log_weights, new + 1)
+        # A leaf alone in its block that draws a new one is where it was.
         stays = (
             partition.size[c] == guide.size[v] if chosen == new else partition.slots[chosen] == c
         )
@@ -123,8 +124,10 @@ def _visit(
         target = open_block(partition) if chosen == new else partition.slots[chosen]
         _move(guide, pieces, v, c, target)
     else:
+        # A bundle of several observations: K1 with the root for a window (section 6.1).
         subtree_gibbs.step(rng, guide, pieces, model, v, 0, leaf)
     target = pieces.pure[v]
+    # Only the two blocks that changed have other tables for the next leaf.
     if target < batched.found.shape[0]:
         show_block(batched, model, partition, c)
         show_block(batched, model, partition, target)

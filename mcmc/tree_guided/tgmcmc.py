@@ -256,12 +256,14 @@ def sweep(
         by_reference(model),
         by_reference(picks),
     )
+    # Their order is fixed and each leaves the posterior invariant, so that the cycle does, too.
     for _ in range(n_moves[4]):
         _count(tally, 4, gather_step(rng, guide, pieces, model, picks))
     for _ in range(n_moves[5]):
         _count(tally, 5, join_step(rng, guide, pieces, model, picks))
     for _ in range(n_moves[0]):
         _count(tally, 0, gibbs_step(rng, guide, pieces, model, picks))
+    # A pair of anchors takes two leaves (section 6.2).
     if guide.n_leaves[0] > 1:
         for _ in range(n_moves[1]):
             _count(tally, 1, split_merge_step(rng, guide, pieces, model, picks))

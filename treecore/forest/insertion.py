@@ -104,6 +104,7 @@ def _place_predictive(
         if top == _NONE and by_tables and begins_deferral(forest, v, depth):
             top = v
         depth += 1
+        # There tables wait for a refresh; sums do not, and by them centres: enough in one cluster.
         if top != _NONE and is_whole(forest, v):
             for child in (b, a):
                 prefetch_entry(forest.left, child)
@@ -116,6 +117,8 @@ def _place_predictive(
         to_left = _log_gain(model, forest, a, x, by_tables)
         to_right = _log_gain(model, forest, b, x, by_tables)
         v, gained = (a, to_left) if to_left >= to_right else (b, to_right)
+        # The subtree with x in it, as its likelier child tells: above 0, its two halves are
+        # likelier apart (section 3), and x goes beside it.
         union = forest.log_marginal[v] + gained
         if dissimilarity_given(model, forest, v, x, union) > 0.0:
             return v, top

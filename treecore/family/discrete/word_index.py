@@ -124,6 +124,8 @@ def log_joins(  # noqa: PLR0913 - an index, a family, and places in two kinds of
     """
     from_word, from_all = family.from_word, family.from_all
     block, weights, shared = index.block, index.weight, index.shared
+    # Of a word that a block lacks the ratio is that of a bag alone, which the atom's own score has
+    # for all its words. So only words that both have are looked at (spec section 2.3).
     for at in range(slots.shape[0]):
         shared[slots[at]] = 0.0
     for slot in range(rows.start[i], rows.start[i] + rows.used[i]):
@@ -134,6 +136,7 @@ def log_joins(  # noqa: PLR0913 - an index, a family, and places in two kinds of
             there = weights[place]
             together = log_rising(from_word, 0, there + weight)
             shared[block[place]] += together - log_rising(from_word, 0, there) - alone
+    # The normalising terms know nothing but the numbers of words.
     tokens, score = rows.head[i, _TOKENS], rows.head[i, _SCORE]
     for at in range(slots.shape[0]):
         before = blocks.head[slots[at], _TOKENS]
