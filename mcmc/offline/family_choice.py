@@ -14,6 +14,7 @@ import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.estimate.evidence import Gain
 from weald.mcmc.settings import FitSettings
 
 from .fit import run_chain
@@ -78,6 +79,6 @@ def choose_family(
     return Choice(
         best,
         f"it predicts {held} of {order.size} rows {word} than {other} does"
-        f" ({ahead:+.2f} +- {error:.2f} nats a row)".replace("as well than", "as well as")
+        f" ({Gain(ahead, error)})".replace("as well than", "as well as")
         + short,
     )
