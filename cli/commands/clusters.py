@@ -121,7 +121,8 @@ def clusters(
 
     One kind is often several clusters, as its shape is not the family's. Those without a valley of
     density between them are one `group`; --level groups lists groups with their clusters, how sure
-    it is of their members, the publication `since` which each is there, and what sets it apart.
+    it is of their members, the publication that the oldest of its clusters came with, and what sets
+    it apart.
 
     The ids are stable: a cluster or group keeps its id for as long as it lives, and an id is never
     used again.
@@ -179,7 +180,7 @@ def _tell_groups(state: StoredStream, min_size: int, limit: int, output: Form) -
         Column("size", "size", "right"),
         Column("share", "share", "right", lambda share: f"{share:.1%}", gives_way=3),
         Column("probability", "how sure", "right", share_text, gives_way=2),
-        Column("born_publication", "since", "right", gives_way=1),
+        Column("born_publication", "clusters since", "right", gives_way=1),
         Column("clusters", "clusters", show=_listed, gives_way=4),
         Column("description", "what sets it apart"),
     ]

@@ -222,7 +222,10 @@ def _tree(found: Exploration) -> str:
 
 
 def _newest(kind: str, parts: Sequence[Part], published: int) -> str:
-    """Links to what was born last of so many publications, where not all were born at once."""
+    """Links to what was born last of so many publications, where not all were born at once.
+
+    Of a group it is known when its clusters were born, not when they became one group.
+    """
     since = [part.since for part in parts if part.since is not None]
     if len(set(since)) < FEWEST_BIRTHS:
         return ""
@@ -232,7 +235,8 @@ def _newest(kind: str, parts: Sequence[Part], published: int) -> str:
     ]
     more = "" if len(links) <= MOST_NEWEST else f" and {len(links) - MOST_NEWEST} more"
     of_all = f" of {published}" if published else ""
-    return f"Newest: {', '.join(links[:MOST_NEWEST])}{more}, since publication {last}{of_all}. "
+    when = "since" if kind == "cluster" else "with clusters since"
+    return f"Newest: {', '.join(links[:MOST_NEWEST])}{more}, {when} publication {last}{of_all}. "
 
 
 def _list_of(found: Exploration) -> str:
@@ -258,7 +262,8 @@ def _part(kind: str, part: Part, inside: Sequence[Part] = (), *, unfolded: bool 
     rows = f"{part.size:,} {'row' if part.size == 1 else 'rows'}"
     within = f" · {len(inside)} clusters" if len(inside) > 1 else ""
     # What was there before the first publication is as old as can be.
-    within += f" · since publication {part.since}" if part.since else ""
+    when = "since" if kind == "cluster" else "clusters since"
+    within += f" · {when} publication {part.since}" if part.since else ""
     head = (
         f'<a class="part" href="#{kind}={part.id}" data-kind="{kind}" data-id="{part.id}">'
         f'{_svg(part.id)}<span class="name"><b>{kind.capitalize()} {part.id}</b> '

@@ -60,7 +60,7 @@ def test_groups_are_listed_with_their_clusters(weald: Command) -> None:
         assert row["description"].startswith(f"x at {side} ")
     table = weald("clusters", "--level", "groups").out.splitlines()
     assert re.split(" {2,}", table[0].strip()) == [
-        "group", "size", "share", "how sure", "since", "clusters", "what sets it apart",
+        "group", "size", "share", "how sure", "clusters since", "clusters", "what sets it apart",
     ]  # fmt: skip
     assert "1 of 2 groups" in weald("clusters", "--level", "groups", "--limit", "1").err
     assert weald("clusters", "--level", "groups", "--retired").code == ExitCode.USAGE

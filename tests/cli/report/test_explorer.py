@@ -267,7 +267,8 @@ def test_the_newest_group_is_told_and_leads_there(page: Page, found: Exploration
     last = max(found.groups, key=lambda part: part.since or 0)
     about = page.ask("document.querySelector('.tree .about').innerText")
     assert about.startswith(
-        f"3 groups, largest first. Newest: group {last.id}, since publication {last.since} of 4. "
+        f"3 groups, largest first. Newest: group {last.id}, with clusters since "
+        f"publication {last.since} of 4. "
     )
     # A list that is too long for its room, as most are.
     page.ask("document.querySelector('#tree').style.maxHeight = '9rem'")
