@@ -14,6 +14,7 @@ from weald.answers.description.texts import explain_rows, teller_of
 from weald.stream.record.fields.originals import Original, originals_of
 
 from .projection import Plane, plane_of
+from .records import mean_sure
 from .report_data import Subject
 from .timeline import Timeline
 
@@ -161,11 +162,9 @@ def _as_published(part: Part, subject: Subject, clusters: Sequence[int]) -> Part
     """Return the part of these clusters with how sure a publication is of it, and since which."""
     told = [subject.known[each] for each in clusters if each in subject.known]
     since = [each.born for each in told if each.born is not None]
-    sure = [(each.sure, each.size) for each in told if each.sure is not None]
-    weight = sum(size for _, size in sure)
     return replace(
         part,
-        sure=sum(each * size for each, size in sure) / weight if weight else None,
+        sure=mean_sure((each.sure, each.size) for each in told),
         since=min(since, default=None),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from .stored_stream import StoredStream
 
-__all__ = ["cluster_record", "group_records", "lineage_record"]
+__all__ = ["cluster_record", "group_records", "lineage_record", "mean_sure"]
 
 
 def cluster_record(stored: StoredStream, cluster: ClusterRow, n_total: int) -> dict[str, Any]:
@@ -41,6 +42,13 @@ def cluster_record(stored: StoredStream, cluster: ClusterRow, n_total: int) -> d
     }
 
 
+def mean_sure(told: Iterable[tuple[float | None, int]]) -> float | None:
+    """Return how sure clusters of these sizes are together; None where it is known of none."""
+    known = [(sure, size) for sure, size in told if sure is not None]
+    weight = sum(size for _, size in known)
+    return sum(sure * size for sure, size in known) / weight if weight else None
+
+
 def group_records(stored: StoredStream) -> list[dict[str, Any]]:
     """Return the groups of the newest publication as rows, largest first.
 
@@ -56,16 +64,14 @@ def group_records(stored: StoredStream) -> list[dict[str, Any]]:
         size = sum(each.n_observations for each in clusters)
         statistics = sum((each.statistics for each in clusters[1:]), start=clusters[0].statistics)
         described = stored.describe(replace(clusters[0], statistics=statistics))
-        sure = [(each.probability, each.n_observations) for each in clusters]
-        known = [(each, n) for each, n in sure if each is not None]
         rows.append(
             {
                 "group": group,
                 "size": size,
                 "share": size / total if total else 0.0,
-                "probability": sum(each * n for each, n in known) / sum(n for _, n in known)
-                if known
-                else None,
+                "probability": mean_sure(
+                    (each.probability, each.n_observations) for each in clusters
+                ),
                 "born_publication": min(each.born_publication for each in clusters),
                 "clusters": [each.cluster for each in clusters],
                 "features": {each.name: _feature(each) for each in described},

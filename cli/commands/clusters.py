@@ -230,16 +230,12 @@ def _page(rows: list[Row], cursor: int | None, limit: int) -> list[Row]:
 
 def _paint(rows: list[Row], contrasts: ClusterContrast, what: str) -> None:
     """Add what takes a look at the clusters' observations, where it is not there yet."""
-    ways: dict[str, Callable[[int], Any]] = {
-        "anomaly": contrasts.anomaly,
-        "description": contrasts.description,
-    }
+    described = what == "description"
+    tell: Callable[[int], Any] = contrasts.description if described else contrasts.anomaly
     for row in rows:
         if what not in row:
             ended = row["retired_publication"] is not None
-            row[what] = (
-                ("" if what == "description" else None) if ended else ways[what](row["cluster"])
-            )
+            row[what] = ("" if described else None) if ended else tell(row["cluster"])
 
 
 def _columns(state: StoredStream) -> list[Column]:

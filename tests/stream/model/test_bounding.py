@@ -25,7 +25,7 @@ from tests.stream.scenario import (
     values_of,
     write_lines,
 )
-from weald.mcmc.chain import co_occurrence as company
+from weald.mcmc.chain import co_occurrence
 from weald.storage.queries.base import AsOf
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
@@ -47,7 +47,7 @@ def bounded(folder: Path, **stream: object) -> StreamConfig:
 @pytest.fixture(autouse=True)
 def short_spells(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that within a short stream atoms grow old enough to be compacted by the rule, and torn."""
-    monkeypatch.setattr(company, "SPELL", 2)
+    monkeypatch.setattr(co_occurrence, "SPELL", 2)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[SqlStore, Engine]:
     folder = tmp_path_factory.mktemp("whole")
     store = new_store(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(company, "SPELL", 2)
+        patch.setattr(co_occurrence, "SPELL", 2)
         engine = run(bounded(folder), store)
     return store, engine
 
