@@ -12,6 +12,7 @@ from weald.cli.errors import NotFoundError, UsageError
 
 from .refused_rows import tell_refused
 from .sample import Oddities, numbered_records, refuse_without_records
+from .written_numbers import tell_writings
 
 if TYPE_CHECKING:
     from weald.stream.record.formats import Format
@@ -90,6 +91,7 @@ def records_in(path: Path, separators: str) -> Iterator[tuple[str, int, dict[str
                     )
             yield file.name, line, record
         refuse_without_records(file, odd, at + 1)
+        tell_writings(file, odd.writings)
         tell_refused(
             file, odd.refused, at + 1 + len(odd.refused), "cannot be read, and are left out"
         )

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weald.cli.errors import NotFoundError, UsageError
 from weald.stream.errors import SchemaError
-from weald.stream.record.inference.proposal import SchemaProposal, proposed
+from weald.stream.record.inference.field_inference import MOST_ODD, FieldProposal
+from weald.stream.record.inference.proposal import SchemaProposal, named, proposed
 
-from .decimal_commas import comma_columns, with_points
 from .refused_rows import RefusedRow, tell_refused
 from .table import open_text
+from .written_numbers import DECIMAL, Writing, plain, writings_of
 
 if TYPE_CHECKING:
     from weald.stream.record.formats import Format
 
-__all__ = ["Oddities", "numbered_records", "propose", "refuse_semicolons", "refuse_without_records"]
+__all__ = [
+    "Oddities",
+    "is_one_value",
+    "numbered_records",
+    "propose",
+    "refuse_unlike_a_stream",
+    "refuse_without_records",
+]
 
 LOOKED_AT = 1000
+_NOT_PLAIN = FieldProposal(None, "left out: numbers, but not plain ones, as a stream reads them")
+_NOT_NAMED = FieldProposal(None, "left out: it has no name of its own in the file")
+_PARTED = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 @dataclass
@@ -36,13 +48,16 @@ class Oddities:
         Whether lines that are no record are passed over.
     refused : list of RefusedRow
         These.
-    decimal_commas : list of str
-        Columns whose numbers have decimal commas.
+    writings : dict of str to Writing
+        How numbers are written, by column, where they are not plain.
+    renamed : list of str
+        What columns are called that have no name, or that of another.
     """
 
     passes_over: bool = True
     refused: list[RefusedRow] = field(default_factory=list)
-    decimal_commas: list[str] = field(default_factory=list)
+    writings: dict[str, Writing] = field(default_factory=dict)
+    renamed: list[str] = field(default_factory=list)
 
 
 def propose(path: Path) -> SchemaProposal:
@@ -56,16 +71,19 @@ def propose(path: Path) -> SchemaProposal:
     from weald.stream.record.formats import format_of
     from weald.stream.settings import StreamSettings
 
-    refuse_semicolons(path)
+    garbled = refuse_unlike_a_stream(path)
     odd = Oddities()
     # As the stream will read it.
     separator = "\t" if path.name.removesuffix(".gz").lower().endswith(".tsv") else ","
     form = format_of(StreamSettings(source="file", path=str(path)))
     rows = itertools.islice(numbered_records(path, separator, form, odd), LOOKED_AT)
-    records = [record for _, record in rows]
-    if odd.decimal_commas:
+    records = [record for line, record in rows if line not in garbled]
+    broken = {each.line for each in odd.refused}
+    odd.refused += [RefusedRow(line, "is not UTF-8") for line in sorted(garbled - broken)]
+    commas = [name for name, writing in odd.writings.items() if writing.comma == DECIMAL]
+    if commas:
         raise UsageError(
-            f"{path}: numbers of {', '.join(odd.decimal_commas)} seem to have decimal commas, and "
+            f"{path}: numbers of {', '.join(commas)} seem to have decimal commas, and "
             "a stream reads points",
             next_step="write them with points; `weald look` and `weald fit` without --config read "
             "them as they are",
@@ -74,9 +92,23 @@ def propose(path: Path) -> SchemaProposal:
     told = "cannot be read: a stream sets such records aside"
     tell_refused(path, odd.refused, len(records) + len(odd.refused), told)
     try:
-        return proposed(records, str(path))
+        proposal = proposed(records, str(path), stated=_not_of_a_stream(odd))
     except SchemaError as error:
         raise UsageError(str(error)) from error
+    if form != "csv":
+        return proposal
+    fields = [each if _is_name(each) else named(each) for each in proposal.fields]
+    return replace(proposal, fields=fields)
+
+
+def _is_name(field: str | Mapping[str, Any]) -> bool:
+    """Whether the path of a field is of one part, as all columns of text are."""
+    return "." not in (field if isinstance(field, str) else field["path"])
+
+
+def _not_of_a_stream(odd: Oddities) -> dict[str, FieldProposal]:
+    written = dict.fromkeys(odd.writings, _NOT_PLAIN)
+    return {**written, **dict.fromkeys(odd.renamed, _NOT_NAMED)}
 
 
 def refuse_without_records(path: Path, odd: Oddities, n_records: int) -> None:
@@ -86,19 +118,80 @@ def refuse_without_records(path: Path, odd: Oddities, n_records: int) -> None:
         raise UsageError(f"{path}: no line is a record: line {first.line} {first.detail}")
 
 
-def refuse_semicolons(path: Path) -> None:
-    """Raise UsageError for a CSV file whose cells are parted by semicolons: no stream reads it."""
-    if not path.name.removesuffix(".gz").lower().endswith(".csv") or not path.is_file():
-        return
+def refuse_unlike_a_stream(path: Path) -> set[int]:
+    """Raise UsageError for a file that a look reads and no stream.
+
+    Its text is not UTF-8, its cells are parted otherwise than by commas (tabs in ``.tsv``), or it
+    is one JSON value of many records.
+
+    Returns
+    -------
+    set of int
+        Those of the first lines that are not UTF-8, where others are: a stream sets them aside.
+    """
+    from weald.stream.record.formats import format_of
+    from weald.stream.settings import StreamSettings
+
+    form = format_of(StreamSettings(source="file", path=str(path)))
+    if form not in ("csv", "jsonl", "lines") or not path.is_file():
+        return set()
     with open_text(path) as lines:
         header = next(lines, "")
-    if ";" in header and "," not in header:
+        is_utf_16 = lines.encoding == "utf-16"
+    read = _are_utf_8(path)
+    garbled = {line for line, is_read in enumerate(read, start=1) if not is_read}
+    problem = next_step = ""
+    if is_utf_16 or len(garbled) > MOST_ODD * len(read) or (form == "csv" and 1 in garbled):
+        problem = f"its text is {'UTF-16' if is_utf_16 else 'not UTF-8'}"
+        next_step = "write it as UTF-8"
+    elif form == "jsonl" and is_one_value(path):
+        problem, next_step = "it is one JSON value", "write it with a record on each line"
+    elif form == "csv" and not path.name.removesuffix(".gz").lower().endswith(".tsv"):
+        parted = [name for separator, name in _PARTED.items() if separator in header]
+        if parted and "," not in header:
+            problem = f"its cells seem to be parted by {parted[0]}"
+            next_step = "write it with commas between cells and points in numbers"
+    if problem:
         raise UsageError(
-            f"{path}: its cells seem to be parted by semicolons, and a stream reads commas (tabs "
-            "in .tsv)",
-            next_step="write it with commas between cells and points in numbers; `weald look` and "
-            "`weald fit` without --config read it as it is",
+            f"{path}: {problem}, and a stream reads UTF-8: tables with commas between cells (tabs "
+            "in .tsv), JSON with a record on each line",
+            next_step=f"{next_step}; `weald look` and `weald fit` without --config read it as it "
+            "is",
         )
+    return garbled
+
+
+def _are_utf_8(path: Path) -> list[bool]:
+    """Whether each of a file's first lines is, as a stream reads it."""
+    opened = gzip.open if path.name.endswith(".gz") else open
+    with opened(path, "rb") as file:
+        return [_is_utf_8(line) for line in itertools.islice(file, LOOKED_AT)]
+
+
+def _is_utf_8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def is_one_value(path: Path) -> bool:
+    """Whether a file of JSON is one value of many records: an array, or an object with one in it.
+
+    A line of an array of numbers is a record by itself, and so is an object alone on its line.
+    """
+    with open_text(path) as lines:
+        filled = (line.strip() for line in lines if line.strip())
+        first, second = next(filled, ""), next(filled, None)
+    if first in ("[", "{") or (first[:1] == "[" and first[1:].lstrip()[:1] == "{"):
+        return True
+    if second is not None or first[:1] != "{":
+        return False
+    try:
+        return bool(_arrays_in(json.loads(first)))
+    except json.JSONDecodeError:
+        return False
 
 
 def numbered_records(
@@ -116,8 +209,8 @@ def numbered_records(
     form : str
         As `weald.stream.record.formats.format_of` has it.
     oddities : Oddities, optional
-        What is told of decimal commas, and of lines of JSON that are no record, which are then
-        passed over.
+        What is told of how numbers are written, and of lines of JSON that are no record, which are
+        then passed over.
 
     Raises
     ------
@@ -134,38 +227,75 @@ def numbered_records(
     if form in ("parquet", "arrow", "avro"):
         yield from enumerate(_rows(path, form), start=1)
         return
-    # A log may hold bytes of any program; a table that does is not read on.
-    with open_text(path, "replace" if form == "lines" else "strict") as lines:
+    with open_text(path) as lines:
         if form == "csv":
             header = next(lines, "")
             separator = max(separators, key=header.count)
             yield from _cells(itertools.chain([header], lines), separator, oddities)
-            return
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                whole = {"line": line} if form == "lines" else _object(path, number, line)
-            except UsageError as error:
-                if not oddities.passes_over:
-                    raise
-                detail = str(error).partition(f"line {number} ")[2]
-                oddities.refused.append(RefusedRow(number, detail))
-                continue
-            yield number, dict(_flattened(whole))
+        elif form == "lines":
+            numbered = enumerate(lines, start=1)
+            yield from ((number, {"line": line}) for number, line in numbered if line.strip())
+        elif is_one_value(path):
+            yield from enumerate(_elements(path, lines.read()), start=1)
+        else:
+            yield from _objects(path, lines, oddities)
+
+
+def _objects(
+    path: Path, lines: Iterable[str], oddities: Oddities
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line and record of each line of JSON."""
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            whole = _object(path, number, line)
+        except UsageError as error:
+            if not oddities.passes_over:
+                raise
+            detail = str(error).partition(f"line {number} ")[2]
+            oddities.refused.append(RefusedRow(number, detail))
+            continue
+        yield number, dict(_flattened(whole))
 
 
 def _cells(
     lines: Iterable[str], separator: str, oddities: Oddities
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line and record of each row of a table, decimal commas as points."""
-    reader = csv.DictReader(lines, delimiter=separator)
-    numbered = ((reader.line_num, record) for record in reader)
+    """Line and record of each row of a table, its numbers plain."""
+    # As a stream does, blanks around cells are no part of them.
+    reader = csv.DictReader(lines, delimiter=separator, skipinitialspace=True)
+    header = [name.strip() for name in reader.fieldnames or ()]
+    reader.fieldnames = _names_of_their_own(header)
+    oddities.renamed += [
+        own for own, name in zip(reader.fieldnames, header, strict=True) if own != name
+    ]
+    numbered = ((reader.line_num, _stripped(record)) for record in reader)
     head = list(itertools.islice(numbered, LOOKED_AT))
-    commas = comma_columns([record for _, record in head], separator)
-    oddities.decimal_commas += commas
+    writings = writings_of([record for _, record in head], separator)
+    oddities.writings |= writings
     for line, record in itertools.chain(head, numbered):
-        yield line, with_points(record, commas) if commas else record
+        yield line, plain(record, writings) if writings else record
+
+
+def _names_of_their_own(header: Sequence[str]) -> list[str]:
+    """Names of columns: of those without one their places, and "name (2)" where that is another's.
+
+    The last of a name has it, as in a stream.
+    """
+    names: list[str] = []
+    for at in range(len(header), 0, -1):
+        name = header[at - 1]
+        own, n = name or f"column {at}", 1
+        while own in names:
+            n += 1
+            own = f"{name} ({n})"
+        names.append(own)
+    return names[::-1]
+
+
+def _stripped(record: Mapping[Any, Any]) -> dict[Any, Any]:
+    return {name: cell.strip() if isinstance(cell, str) else cell for name, cell in record.items()}
 
 
 def _rows(path: Path, form: Any) -> Iterator[dict[str, Any]]:
@@ -178,6 +308,29 @@ def _rows(path: Path, form: Any) -> Iterator[dict[str, Any]]:
                 yield dict(_flattened(json.loads(row)))
     finally:
         reader.close()
+
+
+def _elements(path: Path, text: str) -> Iterator[dict[str, Any]]:
+    """Records of one JSON value: an array of them, or an object in which one stands."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{path}: not JSON: {error}") from error
+    arrays = _arrays_in(value)
+    if len(arrays) != 1:
+        found = f"{len(arrays)} arrays of objects" if arrays else "no array of objects"
+        raise UsageError(f"{path}: holds {found}; expected one, or an object on each line")
+    return (dict(_flattened(record)) for record in arrays[0])
+
+
+def _arrays_in(value: Any) -> list[list[Mapping[str, Any]]]:
+    """Arrays of objects: the value itself, or what it has."""
+    held = value.values() if isinstance(value, dict) else [value]
+    return [each for each in held if isinstance(each, list) and _are_objects(each)]
+
+
+def _are_objects(elements: list[Any]) -> bool:
+    return bool(elements) and all(isinstance(each, dict) for each in elements)
 
 
 def _object(path: Path, number: int, line: str) -> Mapping[str, Any]:

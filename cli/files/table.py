@@ -5,26 +5,35 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, register_error
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from weald.cli.errors import NotFoundError, UsageError
 from weald.stream.record.inference.field_inference import MOST_ODD
 
-from .decimal_commas import comma_columns, has_comma, tell_decimal_commas, with_points
+from .gap_words import is_gap
 from .refused_rows import RefusedRow, tell_refused
+from .written_numbers import has_comma, plain, tell_writings, writings_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SUFFIXES", "Table", "checked", "load_table", "open_text", "selected"]
+__all__ = ["SEPARATORS", "SUFFIXES", "Table", "checked", "load_table", "open_text", "selected"]
 
 # First rows, by which columns with decimal commas are known.
 _LOOKED_AT = 1000
+_LENIENT = "weald.windows-1252"
+# Bytes of a file by which it is known what is in it, and those with which a workbook of Excel or
+# LibreOffice begins.
+_BEGINNING = 8192
+_ARCHIVE = b"PK\x03\x04"
+# What may part the cells of a text table.
+SEPARATORS = ",;\t|"
 SUFFIXES = (".npy", ".npz", ".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
 
 
@@ -197,18 +206,46 @@ def _numbered(n_columns: int) -> list[str]:
     return [f"x{index}" for index in range(1, n_columns + 1)]
 
 
-def open_text(path: Path, errors: str = "strict") -> TextIO:
-    """Open a text file, decompressing it if its name says so; ``errors`` as ``open`` has it."""
-    if path.name.endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8", errors=errors, newline="")
-    return path.open(encoding="utf-8", errors=errors, newline="")
+def open_text(path: Path) -> TextIO:
+    """Open a text file, decompressing it if its name says so.
+
+    It may begin with a byte order mark, which also says UTF-16. Bytes that are no UTF-8 are taken
+    for the characters of Windows-1252, as spreadsheets write them.
+
+    Raises
+    ------
+    UsageError
+        If there is no text in it.
+    """
+    opened = gzip.open if path.name.endswith(".gz") else open
+    with opened(path, "rb") as file:
+        beginning = file.read(_BEGINNING)
+    is_utf_16 = beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    if not is_utf_16 and (beginning.startswith(_ARCHIVE) or b"\0" in beginning):
+        what = "a workbook or another archive" if beginning.startswith(_ARCHIVE) else "bytes"
+        raise UsageError(
+            f"{path}: it is {what}, not text",
+            next_step="write it as CSV in UTF-8, as spreadsheets do under Save as, or as Parquet",
+        )
+    encoding = "utf-16" if is_utf_16 else "utf-8-sig"
+    return cast("TextIO", opened(path, "rt", encoding=encoding, errors=_LENIENT, newline=""))
+
+
+def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    odd = error.object[error.start : error.end]
+    return odd.decode("cp1252", "replace"), error.end
+
+
+register_error(_LENIENT, _as_windows_1252)
 
 
 def _from_csv(path: Path) -> Table:
     with open_text(path) as lines:
         first = lines.readline()
         # What stands between most of the cells of the first line, a comma where there is but one.
-        delimiter = max(",;\t", key=first.count)
+        delimiter = max(SEPARATORS, key=first.count)
         reader = csv.reader(chain([first], lines), delimiter=delimiter)
         numbered = [(reader.line_num, row) for row in reader if row]
     if not numbered:
@@ -223,9 +260,9 @@ def _from_csv(path: Path) -> Table:
         if len(row) != len(names):
             raise UsageError(f"{path}: line {number} has {len(row)} cells, expected {len(names)}")
     head = [dict(enumerate(row)) for row in body[:_LOOKED_AT]]
-    if commas := comma_columns(head, delimiter):
-        tell_decimal_commas(path, [names[at] for at in commas])
-        body = [list(with_points(dict(enumerate(row)), commas).values()) for row in body]
+    if writings := writings_of(head, delimiter):
+        tell_writings(path, {names[at]: writing for at, writing in writings.items()})
+        body = [list(plain(dict(enumerate(row)), writings).values()) for row in body]
     return _by_columns(path, names, body, numbers)
 
 
@@ -289,7 +326,7 @@ def _by_columns(
     for index, j in enumerate(numeric):
         slipped = set(odd[j])
         values[:, index] = [
-            np.nan if at in slipped or not _filled(cell) else float(cell)
+            np.nan if at in slipped or is_gap(cell) else float(cell)
             for at, cell in enumerate(columns[j])
         ]
         for at in odd[j]:
@@ -308,11 +345,7 @@ def _why(column: Sequence[object], odd: Sequence[int]) -> str:
 
 
 def _is_odd(cell: object) -> bool:
-    return _filled(cell) and not _is_number(cell)
-
-
-def _filled(cell: object) -> bool:
-    return cell is not None and cell != ""
+    return not is_gap(cell) and not _is_number(cell)
 
 
 def _is_number(cell: object) -> bool:
@@ -326,7 +359,7 @@ def _is_number(cell: object) -> bool:
 
 
 def _is_numeric(column: Sequence[object], n_odd: int) -> bool:
-    n_filled = sum(map(_filled, column))
+    n_filled = len(column) - sum(map(is_gap, column))
     return n_filled > n_odd and n_odd <= MOST_ODD * n_filled
 
 

@@ -15,19 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.cli.errors import UsageError
-from weald.cli.files.decimal_commas import has_comma, tell_decimal_commas
+from weald.cli.files.gap_words import without_gaps
 from weald.cli.files.refused_rows import RefusedRow, tell_refused
 from weald.cli.files.sample import (
     Oddities,
+    is_one_value,
     numbered_records,
-    refuse_semicolons,
+    refuse_unlike_a_stream,
     refuse_without_records,
 )
-from weald.cli.files.table import Table, checked, load_table, open_text, selected
+from weald.cli.files.table import (
+    SEPARATORS,
+    Table,
+    checked,
+    load_table,
+    open_text,
+    selected,
+)
+from weald.cli.files.written_numbers import Writing, has_comma, tell_writings
 from weald.cli.terminal.csv_cells import is_number
 from weald.cli.terminal.output import note
 from weald.stream.errors import SchemaError
-from weald.stream.record.inference.proposal import SchemaProposal, proposed
+from weald.stream.record.inference.proposal import SchemaProposal, named, proposed
 
 from .columns import Columns, chosen_columns, with_logs
 from .few_gaps import correlated_columns, whole_rows
@@ -45,9 +54,19 @@ MOST_EMPTY = 0.9
 # Records by which it is known that a file holds numbers only.
 HEAD = 10_000
 SPARSE = "multinomial"
-SEPARATORS = ",;\t"
 # Files whose columns have names.
-_NAMED = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow", ".arrows", ".feather", ".avro")
+_NAMED = (
+    ".csv",
+    ".tsv",
+    ".jsonl",
+    ".ndjson",
+    ".json",
+    ".parquet",
+    ".arrow",
+    ".arrows",
+    ".feather",
+    ".avro",
+)
 # What these take is told by the kinds of columns; the others take a matrix as it is.
 _OF_NUMBERS = frozenset({"auto", "gaussian", "diagonal"})
 _BY_KINDS = frozenset({"auto", "mixed", "categorical"})
@@ -129,7 +148,7 @@ def _configured(path: Path, settings: Settings, family: str) -> Reading:
 
     from weald.stream.model.model import chosen_family
 
-    refuse_semicolons(path)
+    refuse_unlike_a_stream(path)
     manner = Manner(msgspec.to_builtins(settings.schema), strict=True, kinds=True)
     if manner.compiled().network:
         raise UsageError(
@@ -178,12 +197,11 @@ def _proposed(path: Path, settings: FitSettings) -> Reading:
     proposal = None
     if (by_kinds or family in _OF_NUMBERS) and not _is_matrix(path):
         head = _records(path, HEAD)
-        if head.decimal_commas:
-            tell_decimal_commas(path, head.decimal_commas)
+        tell_writings(path, head.writings)
         proposal = _proposal(path, head.rows)
     if proposal is None:
         return _of_numbers(path, _numbers(path, None, family), None, settings)
-    plain = [_named(each) for each in proposal.fields if _is_plain(each)]
+    plain = [named(each) for each in proposal.fields if _is_plain(each)]
     if not by_kinds or len(plain) == len(proposal.fields):
         _tell(proposal, plain, family)
         if not plain:
@@ -196,7 +214,7 @@ def _proposed(path: Path, settings: FitSettings) -> Reading:
     records = _records(path)
     proposal = _proposal(path, records.rows) or proposal
     _tell(proposal, None, family)
-    fields = [_named(each) for each in proposal.fields]
+    fields = [named(each) for each in proposal.fields]
     manner = Manner({"fields": fields}, strict=False, kinds=True)
     table = checked(path, _with_gaps(path, manner, records), missing=True)
     schema = manner.compiled()
@@ -230,13 +248,6 @@ def _compiled(settings: Mapping[str, Any], *, text: bool = True) -> Schema:
     from weald.stream.settings import SchemaSettings
 
     return Schema.of(msgspec.convert(settings, SchemaSettings), text=text)
-
-
-def _named(field: str | Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a field by its path in the record, whose parts are joined already."""
-    if isinstance(field, str):
-        return {"name": field}
-    return {"name": field["path"], **{key: each for key, each in field.items() if key != "path"}}
 
 
 def _is_plain(field: str | Mapping[str, Any]) -> bool:
@@ -273,10 +284,10 @@ def _is_matrix(path: Path) -> bool:
     name = path.name.lower().removesuffix(".gz")
     if not name.endswith(_NAMED) or not path.is_file():
         return True
-    if not name.endswith((".csv", ".tsv", ".jsonl")):
+    if not name.endswith((".csv", ".tsv", ".jsonl", ".json")) or is_one_value(path):
         return False
     with open_text(path) as lines:
-        if name.endswith(".jsonl"):
+        if name.endswith((".jsonl", ".json")):
             # A line that is broken says nothing of the others.
             return next((line for line in lines if line.lstrip()[:1] in ("{", "[")), "[")[0] == "["
         first = next((line for line in lines if line.strip()), "")
@@ -296,14 +307,14 @@ Row = tuple[int, Mapping[str, Any]]
 
 
 class _Records(NamedTuple):
-    """Records with their lines, lines that are none, and columns that have decimal commas.
+    """Records with their lines, lines that are none, and columns whose numbers are not plain.
 
     No record is also a row of a table that has other cells than its header.
     """
 
     rows: list[Row]
     refused: list[RefusedRow]
-    decimal_commas: list[str]
+    writings: Mapping[str, Writing]
 
 
 def _records(path: Path, n_records: int | None = None) -> _Records:
@@ -317,10 +328,10 @@ def _records(path: Path, n_records: int | None = None) -> _Records:
             detail = f"{'fewer' if few else 'more'} cells than the header"
             odd.refused.append(RefusedRow(line, detail))
         else:
-            rows.append((line, record))
+            rows.append((line, without_gaps(record)))
     if form == "jsonl":
         refuse_without_records(path, odd, len(rows))
-    return _Records(rows, odd.refused, odd.decimal_commas)
+    return _Records(rows, odd.refused, odd.writings)
 
 
 def _with_gaps(path: Path, manner: Manner, records: _Records | None = None) -> Table:
@@ -390,7 +401,7 @@ def _lines(path: Path) -> Iterator[int]:
     if form not in ("csv", "jsonl", "lines"):
         yield from count(1)
         return
-    with open_text(path, "replace") as lines:
+    with open_text(path) as lines:
         if form == "csv":
             reader = csv.reader(lines, delimiter="\t" if ".tsv" in path.name else ",")
             next(reader, None)

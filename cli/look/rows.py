@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 
 from weald.cli.errors import UsageError
 from weald.cli.files.folder import records_in
+from weald.cli.files.gap_words import without_gaps
+from weald.cli.files.table import SEPARATORS
 from weald.cli.terminal.output import note
-from weald.stream.record.inference.proposal import SchemaProposal, declared, proposed
+from weald.stream.errors import SchemaError
+from weald.stream.record.inference.proposal import SchemaProposal, named, proposed
 
 if TYPE_CHECKING:
     from weald.stream.record.fields.originals import Original
@@ -29,8 +32,6 @@ MOST_READ, MOST_FITTED = 1_000_000, 10_000
 FEWEST = 3
 # First rows, by which columns are known that number them.
 HEAD = 1000
-# What people write where there is nothing.
-GAPS = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 MOST_EMPTY = 0.9
 
 Record = Mapping[str, Any]
@@ -91,10 +92,12 @@ def read_rows(data: str, seed: int) -> FileRows:
 def _spooled(folder: Path) -> Path:
     """Standard input as a file whose name tells what it looks like."""
     content = sys.stdin.buffer.read()
+    # Past the byte order mark, and of each two bytes of UTF-16 the one that says something.
+    begins = bytes(byte for byte in content[:1000] if 0 < byte < 0x80).split()
     suffix = ".csv"
     if content.startswith(b"PAR1"):
         suffix = ".parquet"
-    elif content.lstrip()[:1] == b"{":
+    elif b"".join(begins).startswith((b"{", b"[{")):
         suffix = ".jsonl"
     path = folder / f"stdin{suffix}"
     path.write_bytes(content)
@@ -112,10 +115,10 @@ def _rows(path: Path, name: str, seed: int) -> FileRows:
         note(f"{drawn.n_read} rows, of which {len(drawn.rows)} drawn at random are looked at")
     records = [record for _, _, record in drawn.rows]
     proposal = _proposal(drawn, records, name)
-    fields = [declared(each) for each in proposal.fields]
+    fields = [named(each) for each in proposal.fields]
     times = [each for each in fields if each.get("kind") == "time"]
     if proposal.time is not None:
-        times.append(declared({"path": proposal.time, "kind": "time"}))
+        times.append(named({"path": proposal.time, "kind": "time"}))
     vectors = any(each.is_long for each in _schema(fields).fields)
     # A long vector stands for the text beside it, which would count twice.
     texts = [each for each in fields if vectors and each.get("kind") == "text"]
@@ -173,20 +176,23 @@ def _drawn(path: Path, seed: int) -> _Drawn:
 def _read(path: Path) -> Iterable[tuple[str, int, Record]]:
     """File, number and record of each row; of a file alone rows are counted, not lines."""
     alone = not path.is_dir()
-    for at, (file, line, record) in enumerate(records_in(path, ",;\t"), start=1):
+    for at, (file, line, record) in enumerate(records_in(path, SEPARATORS), start=1):
         if at > MOST_READ:
             note(f"only the first {MOST_READ} rows are read")
             return
-        yield file, at if alone else line, _without_gaps(record)
+        yield file, at if alone else line, without_gaps(record)
 
 
 def _proposal(drawn: _Drawn, records: Sequence[Record], name: str) -> SchemaProposal:
-    proposal = proposed(records, name, most_empty=MOST_EMPTY)
+    try:
+        proposal = proposed(records, name, most_empty=MOST_EMPTY)
+    except SchemaError as error:
+        raise UsageError(str(error)) from error
     if drawn.n_read > len(records):
         # Numbers that follow each other do so in the file's order only.
         head = proposed(drawn.head, name, most_empty=MOST_EMPTY, needed=False)
         counted = {reason.partition(":")[0] for reason in head.reasons if "one by one" in reason}
-        fields = [each for each in proposal.fields if declared(each)["name"] not in counted]
+        fields = [each for each in proposal.fields if named(each)["name"] not in counted]
         proposal = SchemaProposal(fields, proposal.key, proposal.time, proposal.reasons)
     for reason in proposal.reasons:
         note(f"  {reason}")
@@ -202,19 +208,12 @@ def _schema(fields: Sequence[Mapping[str, Any]]) -> Schema:
     return Schema.of(msgspec.convert({"fields": list(fields)}, SchemaSettings), text=True)
 
 
-def _without_gaps(record: Record) -> Record:
-    return {
-        name: None if isinstance(value, str) and value.strip().lower() in GAPS else value
-        for name, value in record.items()
-    }
-
-
 def _texts(proposal: SchemaProposal, records: Sequence[Record], *, vectors: bool) -> list[str]:
     """Texts of the rows; beside a long vector also names, which are nothing to cluster by."""
-    fields = [declared(each) for each in proposal.fields]
-    paths = [each.get("path", each["name"]) for each in fields if each.get("kind") == "text"]
+    fields = [named(each) for each in proposal.fields]
+    paths = [each["name"] for each in fields if each.get("kind") == "text"]
     if vectors and not paths:
-        taken = {*(each.get("path", each["name"]) for each in fields), proposal.key, proposal.time}
+        taken = {*(each["name"] for each in fields), proposal.key, proposal.time}
         paths = [
             path
             for path, value in records[0].items()

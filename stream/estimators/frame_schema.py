@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from weald.stream.errors import SchemaError
 from weald.stream.record.fields.gaps import rows_with_gaps
 from weald.stream.record.inference.field_inference import FieldProposal, as_category
-from weald.stream.record.inference.proposal import proposed
+from weald.stream.record.inference.proposal import named, proposed
 from weald.stream.record.schema import Schema
 from weald.stream.settings import SchemaSettings
 from weald.treecore.errors import ObservationError
@@ -85,15 +85,12 @@ class FrameSchema(NamedTuple):
     @classmethod
     def _inferred(cls, records: Sequence[Record], stated: Mapping[str, FieldProposal]) -> Self:
         proposal = proposed(records, "the data frame", most_empty=MOST_EMPTY, stated=stated)
-        named = [
-            {"name": each} if isinstance(each, str) else {"name": each["path"], **_but_path(each)}
-            for each in proposal.fields
-        ]
-        settings = msgspec.convert({"fields": named}, SchemaSettings)
+        fields = [named(each) for each in proposal.fields]
+        settings = msgspec.convert({"fields": fields}, SchemaSettings)
         Schema.of(settings)
         said = dict(zip(records[0], proposal.reasons[-len(records[0]) :], strict=True))
         columns = {name: text.removeprefix(f"{name}: ") for name, text in said.items()}
-        used = {each["name"] for each in named}
+        used = {each["name"] for each in fields}
         for name in columns.keys() - used:
             warnings.warn(f"column {name!r} is not clustered by: {columns[name]}", stacklevel=2)
         return cls(settings, columns)
@@ -106,11 +103,6 @@ class FrameSchema(NamedTuple):
     def values(self, rows: MixedRows) -> NDArray[np.float64]:
         """Features (n, d) of rows, NaN where a value is missing or cannot be read."""
         return rows_with_gaps(self.schema, rows.records)
-
-
-def _but_path(settings: Mapping[str, Any]) -> dict[str, Any]:
-    # A column may have any name, dots included: nothing is nested in it.
-    return {key: value for key, value in settings.items() if key != "path"}
 
 
 def mixed_rows(X: object, *, numbers: bool = False) -> MixedRows | None:

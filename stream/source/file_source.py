@@ -125,7 +125,7 @@ class FileSource:
         if not row.strip():
             return []
         if self._header is None:
-            self._header = self._names(row.removeprefix(b"\xef\xbb\xbf"))
+            self._header = self._names(row)
             return []
         return [self._value(row)]
 

@@ -5,6 +5,7 @@ import os
 import select
 import sys
 import zlib
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +18,8 @@ CHUNK = 262_144
 
 class LineReader:
     """Complete lines of a byte stream, numbered by the caller.
+
+    A byte order mark before the first one is no part of it.
 
     A line longer than `longest` is cut to ``longest + 1`` bytes, so that one endless line cannot
     fill the memory and is still seen to be too long.
@@ -36,7 +39,7 @@ class LineReader:
         self._longest = longest
         self._tail = b""
         self._lines: list[bytes] = []
-        self._ended = False
+        self._begun = self._ended = False
 
     @property
     def ended(self) -> bool:
@@ -67,6 +70,9 @@ class LineReader:
         except (OSError, EOFError, zlib.error) as error:
             raise SourceError(f"{self.name} cannot be read: {error}") from error
         self._ended = not chunk
+        if not self._begun:
+            chunk = chunk.removeprefix(BOM_UTF8)
+        self._begun = True
         *whole, tail = (self._tail + chunk).split(b"\n")
         if self._ended and tail:
             whole, tail = [*whole, tail], b""

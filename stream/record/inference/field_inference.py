@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, time
-from math import isfinite
+from math import gcd, isfinite
 from typing import Any, NamedTuple
 
 from weald.stream.record.fields.words import HEAD_TOKENS, line_tokens
@@ -41,7 +41,22 @@ _ENDS_OF_NOT_FINITE = frozenset("nfy")
 _SAID_OF_ALL = ("a number", "a flag: yes or no")
 _FLAGS = frozenset({"true", "false", "yes", "no"})
 _COUNTS = re.compile(r"(^|_)(n|num|count|counts|total|hits|requests|errors|retries|bytes)(_|$)")
-_IDENTIFIER = re.compile(r"((^|[._ -])(id|ID|uuid|guid)|[a-z](Id|ID))$")
+_IDENTIFIER = re.compile(r"((^|[._ -])(id|Id|ID|uuid|guid)|[a-z](Id|ID))$")
+# 13:30, 1:30:15 PM; 31.03.2026, 3/31/26, 2026/3/31, 1 Mar 2026, March 1, 2026, with or without a
+# clock after it.
+# 1.10.22 may be a version of a program.
+_CLOCK = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[ap]\.?m\.?)?"
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DAY = "|".join(
+    [
+        r"\d{1,2}\.\d{1,2}\.\d{4}",
+        r"\d{4}[./]\d{1,2}[./]\d{1,2}",
+        r"\d{1,2}(?P<part>[/-])\d{1,2}(?P=part)(\d{4}|\d{2})",
+        rf"\d{{1,2}}[ /-]{_MONTH},?[ /-](\d{{4}}|\d{{2}})",
+        rf"{_MONTH} \d{{1,2}},? \d{{4}}",
+    ]
+)
+_MOMENT = re.compile(rf"({_DAY})([ T]+{_CLOCK})?|{_CLOCK}", re.IGNORECASE)
 
 
 class FieldProposal(NamedTuple):
@@ -109,14 +124,14 @@ def _judged(name: str, filled: Sequence[Any]) -> FieldProposal:
         return FieldProposal({"kind": "flag"}, "a flag: yes or no")
     numbers, odd = _numbers(filled)
     if len(odd) <= len(filled) * MOST_ODD:
-        verdict = _number(name, numbers)
+        verdict = _identifier(name, filled, numbers) or _number(name, numbers)
         if not odd or verdict.settings is None:
             return verdict
         slip = f"{str(odd[0])[:LONGEST_SHOWN]!r}"
         told = f"{verdict.reason}; no number in {len(odd)} of {len(filled)} records, as {slip}"
         return verdict._replace(reason=told)
     texts = [str(value) for value in filled]
-    return _moment(texts) or _category(texts) or _text(texts)
+    return _moment(texts) or _other_moment(texts) or _category(texts) or _text(texts)
 
 
 def _with_gaps(verdict: FieldProposal, n_empty: int, n_records: int) -> FieldProposal:
@@ -173,16 +188,43 @@ def _numbers(filled: Sequence[Any]) -> tuple[list[float], list[Any]]:
     return numbers, odd
 
 
-def _number(name: str, numbers: Sequence[float]) -> FieldProposal:
-    whole = all(number >= 0 and number == int(number) for number in numbers)
-    n_runs = _runs(numbers) if whole and len(numbers) >= LEAST_COUNTED else 0
-    if n_runs:
+def _is_whole(numbers: Sequence[float]) -> bool:
+    return all(number >= 0 and number == int(number) for number in numbers)
+
+
+def _identifier(name: str, filled: Sequence[Any], numbers: Sequence[float]) -> FieldProposal | None:
+    """Whole numbers that say which record it is, or which thing it is about: no measurement."""
+    if len(numbers) < LEAST_COUNTED or not _is_whole(numbers):
+        return None
+    if n_runs := _runs(numbers):
         runs = f", in {n_runs} runs" if n_runs > 1 else ""
         return FieldProposal(None, f"left out: numbers the records one by one{runs}")
-    if whole and _IDENTIFIER.search(name) and len(set(numbers)) == len(numbers) >= LEAST_COUNTED:
-        return FieldProposal(
-            None, "left out: an identifier, by its name, different in every record"
-        )
+    if _fill_a_range(numbers):
+        return FieldProposal(None, "left out: numbers the records, in another order")
+    if not _IDENTIFIER.search(name):
+        return None
+    n_different = len(set(numbers))
+    if n_different < MOSTLY * len(numbers):
+        # Of shops or devices, each in many records.
+        levels = _category([str(value) for value in filled])
+        if levels is not None:
+            return levels._replace(reason=f"{levels.reason}, an identifier by its name")
+        told = f"{n_different} different in {len(numbers)} records"
+    else:
+        told = f"different in {'' if n_different == len(numbers) else 'nearly '}every record"
+    return FieldProposal(None, f"left out: an identifier, by its name, {told}")
+
+
+def _fill_a_range(numbers: Sequence[float]) -> bool:
+    """Whether whole numbers, all different, are nearly all that lie evenly from least to most."""
+    different = sorted(set(map(int, numbers)))
+    if len(different) < max(len(numbers), LEAST_RUN):
+        return False
+    step = gcd(*(later - number for number, later in itertools.pairwise(different)))
+    return len(different) > MOSTLY * ((different[-1] - different[0]) // step + 1)
+
+
+def _number(name: str, numbers: Sequence[float]) -> FieldProposal:
     # Half the length, sorted: the statistics module would take as long to load as all commands.
     middle, largest = sorted(numbers)[len(numbers) // 2], max(numbers)
     last = name.rpartition(".")[2].lower()
@@ -191,7 +233,7 @@ def _number(name: str, numbers: Sequence[float]) -> FieldProposal:
         return FieldProposal(
             {"scale": "log"}, f"a number, by its logarithm: the largest is {times} the median"
         )
-    if whole and _COUNTS.search(last):
+    if _COUNTS.search(last) and _is_whole(numbers):
         return FieldProposal({"kind": "count"}, "a count: whole, from 0, and named like one")
     return FieldProposal({}, "a number")
 
@@ -218,6 +260,13 @@ def _moment(texts: Sequence[str]) -> FieldProposal | None:
     if all(moment.time() == time() for moment in moments):
         return FieldProposal({"kind": "time", "periods": ["week"]}, "a date: its place in the week")
     return FieldProposal({"kind": "time"}, "a time: its place in the day and in the week")
+
+
+def _other_moment(texts: Sequence[str]) -> FieldProposal | None:
+    """Dates and times of day that nobody can read alike: they are no names, and no categories."""
+    if not all(_MOMENT.fullmatch(text.strip()) for text in texts):
+        return None
+    return FieldProposal(None, "left out: dates or times, not as ISO 8601 has them (2026-03-31)")
 
 
 def _category(texts: Sequence[str]) -> FieldProposal | None:

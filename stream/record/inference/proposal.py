@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +11,14 @@ from weald.stream.errors import SchemaError
 
 from .field_inference import MOST_EMPTY, FieldProposal, judged
 
-__all__ = ["SchemaProposal", "declared", "proposed"]
+__all__ = ["SchemaProposal", "declared", "named", "proposed"]
 
 TIME_NAMES = ("time", "timestamp", "ts", "event_time", "created_at", "date", "datetime")
 KEY_NAMES = ("id", "key", "uuid", "event_id")
 # Seconds since the epoch of a time in 1973: smaller numbers count something else.
 LEAST_EPOCH = 1e8
+# Share of the records that have a field which the first one is without.
+LEAST_RECORDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class SchemaProposal:
     Parameters
     ----------
     fields : list of (str or mapping)
-        Paths of plain numbers, and settings of other fields with their ``path``.
+        Paths of plain numbers, and settings of other fields with their ``path``; or with their
+        ``name``, where nothing is nested.
     key, time : str or None
         Paths of the record's key and time.
     reasons : list of str
@@ -67,7 +71,7 @@ def proposed(
     """
     if not records:
         raise SchemaError(f"{name}: no records")
-    columns = {name: [record.get(name) for record in records] for name in records[0]}
+    columns = {path: [record.get(path) for record in records] for path in _paths(records)}
     reasons = []
     time = None
     for path in [each for each in columns if each.rpartition(".")[2].lower() in TIME_NAMES]:
@@ -88,16 +92,35 @@ def proposed(
             fields.append({"path": path, **verdict.settings} if verdict.settings else path)
         reasons.append(f"{path}: {verdict.reason}")
     if needed and not fields:
-        raise SchemaError(f"{name}: no field holds anything to cluster by")
+        raise SchemaError(f"{name}: no field holds anything to cluster by: {'; '.join(reasons)}")
     return SchemaProposal(fields, key, time, reasons)
+
+
+def _paths(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Fields of the first record, and others that a tenth of the records have.
+
+    Where keys are values, as in counts by user, each is in few records.
+    """
+    n_with = Counter(path for record in records for path in record)
+    often = LEAST_RECORDS * len(records)
+    return [path for path, n in n_with.items() if path in records[0] or n >= often]
 
 
 def declared(field: str | Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a field: its name first, and its path where that is another."""
     given = {"path": field} if isinstance(field, str) else dict(field)
+    if "name" in given:
+        return given
     path = given.pop("path")
     name = path.replace(".", "_")
     return {"name": name, **({} if name == path else {"path": path}), **given}
+
+
+def named(field: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a field of flat records, in which a name may have dots."""
+    if isinstance(field, str):
+        return {"name": field}
+    return {"name": field["path"], **{key: each for key, each in field.items() if key != "path"}}
 
 
 def _no_time(values: list[Any]) -> str | None:

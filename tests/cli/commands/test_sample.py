@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,11 @@ import pytest
 from weald.cli.commands.init import Choices, configuration
 from weald.cli.errors import UsageError
 from weald.cli.files.sample import propose
+from weald.stream.record.decode import decode
 from weald.stream.record.inference.proposal import SchemaProposal
+from weald.stream.record.schema import Schema
+from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
+from weald.stream.source.file_source import FileSource
 
 
 def write_jsonl(path: Path, records: list[object]) -> Path:
@@ -62,6 +67,105 @@ def test_a_stream_s_tabs_commas_and_broken_lines(
     lines.write_text("oops\n")
     with pytest.raises(UsageError, match="no line is a record: line 1 is not JSON"):
         propose(lines)
+
+
+def test_what_only_a_look_reads_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes("Größe,y\n1,2\n".encode("cp1252"))
+    with pytest.raises(UsageError, match="its text is not UTF-8, and a stream reads UTF-8"):
+        propose(path)
+    path.write_text("x|y\n1|2\n")
+    with pytest.raises(UsageError, match="parted by bars"):
+        propose(path)
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"x": 1.5}\n{"x": 2.5}\n', encoding="utf-16")
+    with pytest.raises(UsageError, match="its text is UTF-16, and a stream reads UTF-8"):
+        propose(path)
+    path.write_bytes(b"PK\x03\x04\x14\0\x06")
+    with pytest.raises(UsageError, match="it is a workbook or another archive, not text"):
+        propose(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("x.csv", "{i}.5,caf\xe9"),
+        ("x.jsonl", '{{"x":{i}.5,"y":"caf\xe9"}}'),
+        ("x.log", "{i} orders of caf\xe9"),
+    ],
+)
+def test_single_lines_of_other_bytes_are_told(
+    name: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A program among many that writes Windows-1252 keeps no stream from beginning."""
+    path = tmp_path / name
+    lines = [line.format(i=i).encode("cp1252" if i in (7, 11) else "utf-8") for i in range(40)]
+    header = [b"x,y"] * (name == "x.csv")
+    path.write_bytes(b"\n".join([*header, *lines]))
+    assert propose(path).fields
+    told = capsys.readouterr().err
+    assert "2 of 40 rows cannot be read: a stream sets such records aside" in told
+    assert f"  line {8 + len(header)}: is not UTF-8\n" in told
+
+
+def test_numbers_that_no_stream_reads_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("x,price\n" + "".join(f"{i % 7}.5,${i % 11}\n" for i in range(30)))
+    proposal = propose(path)
+    assert proposal.fields == ["x"]
+    told = "left out: numbers, but not plain ones, as a stream reads them"
+    assert proposal.reasons[1] == f"price: {told}"
+
+
+def test_columns_are_called_as_their_stream_calls_them(tmp_path: Path) -> None:
+    """In a table nothing is nested: what has no name of its own there is left out."""
+    path = tmp_path / "x.csv"
+    rows = "".join(f"{i % 7}.5,{i % 3}.1,{i % 5}.2,{i % 4}.3\n" for i in range(30))
+    path.write_text(f"Min.Price,Closed.,,Closed.\n{rows}")
+    proposal = propose(path)
+    assert proposal.fields == [{"name": "Min.Price"}, {"name": "Closed."}]
+    unnamed = "left out: it has no name of its own in the file"
+    assert proposal.reasons[1:3] == [f"Closed. (2): {unnamed}", f"column 3: {unnamed}"]
+    named = [each for each in proposal.fields if isinstance(each, dict)]
+    declared = SchemaSettings(fields=tuple(FieldSettings(**each) for each in named))
+    one = FileSource(StreamSettings(source="file", path=str(path)))
+    batch, refused = decode(one.poll(0.0), Schema.of(declared, text=True))
+    one.close()
+    assert (len(batch.values), refused) == (30, [])
+    assert batch.values[1].tolist() == [1.5, 1.3]
+
+
+def test_blanks_around_names_and_cells_are_no_part_of_them(tmp_path: Path) -> None:
+    """As in the stream, whose records would all lack the field else."""
+    path = tmp_path / "x.csv"
+    path.write_text(
+        "a, b, c\n"
+        + "".join(f'{i % 7}.5 , {"no" if i % 3 else "yes"}, "y, {i % 2}"\n' for i in range(30))
+    )
+    assert propose(path).fields == [
+        "a",
+        {"path": "b", "kind": "flag"},
+        {"path": "c", "kind": "category", "values": ["y, 0", "y, 1"]},
+    ]
+
+
+def test_fields_that_the_first_record_is_without_are_looked_at(tmp_path: Path) -> None:
+    records: list[object] = [
+        {
+            "x": i % 7 + 0.5,
+            **({"cart": {"total": i % 9 + 0.1}} if i else {}),
+            **({"note": i % 5} if i % 2 else {}),
+            f"user{i}": 1,
+        }
+        for i in range(40)
+    ]
+    proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
+    assert proposal.fields == ["x", "cart.total"]
+    assert proposal.reasons[1:] == [
+        "user0: left out: empty in 39 of 40 records",
+        "cart.total: a number; empty in 1 of 40 records",
+        "note: left out: empty in 20 of 40 records",
+    ]
 
 
 def test_an_id_that_repeats_is_no_key(tmp_path: Path) -> None:
@@ -209,6 +313,62 @@ def test_an_identifier_is_no_number(tmp_path: Path) -> None:
     assert proposal.fields == ["paid", "grid"]
     told = "left out: an identifier, by its name, different in every record"
     assert proposal.reasons[:2] == [f"customer_id: {told}", f"orderId: {told}"]
+
+
+def test_identifiers_that_repeat_and_numbers_in_another_order(tmp_path: Path) -> None:
+    records: list[object] = [
+        {
+            "": (7 * i) % 101 * 5,
+            "patientID": 7919 * (i // 2 if i < 8 else i) % 10007,
+            "shop_id": (3, 17, 99)[i % 3],
+            "street id": 613 * (i // 2) % 997,
+            "price": 613 * i % 997,
+            "age": 20 + 7 * i % 60,
+        }
+        for i in range(1, 101)
+    ]
+    proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
+    told = "an identifier by its name"
+    assert proposal.reasons == [
+        ": left out: numbers the records, in another order",
+        "patientID: left out: an identifier, by its name, different in nearly every record",
+        f"shop_id: a category: 3 values that repeat, {told}",
+        "street id: left out: an identifier, by its name, 51 different in 100 records",
+        "price: a number in every record",
+        "age: a number in every record",
+    ]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        "%m/%d/%Y",
+        "%d.%m.%Y %H:%M",
+        "%d-%m-%y",
+        "%d %b %Y",
+        "%B %d, %Y",
+        "%d/%b/%Y",
+        "%Y/%m/%d %I:%M %p",
+        "%H:%M",
+    ],
+)
+def test_dates_of_other_forms_are_no_categories(write: str, tmp_path: Path) -> None:
+    start = datetime(2026, 1, 5, 8, 30, tzinfo=UTC)
+    records: list[object] = [
+        {"due": (start + timedelta(days=i // 9, minutes=i // 9)).strftime(write), "x": i % 5}
+        for i in range(90)
+    ]
+    proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
+    assert proposal.fields == ["x"]
+    told = "left out: dates or times, not as ISO 8601 has them (2026-03-31)"
+    assert proposal.reasons[0] == f"due: {told}"
+
+
+@pytest.mark.parametrize("values", [["1.2.10", "1.3.0"], ["20-29", "30-39"], ["5/6", "7/8"]])
+def test_versions_and_ranges_are_categories(values: list[str], tmp_path: Path) -> None:
+    records: list[object] = [{"part": values[i % 2], "x": i % 5} for i in range(20)]
+    proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
+    assert proposal.fields[0] == {"path": "part", "kind": "category", "values": values}
 
 
 def test_a_date_has_a_place_in_the_week_only(tmp_path: Path) -> None:

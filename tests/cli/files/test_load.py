@@ -111,23 +111,61 @@ def test_decimal_commas_are_read(
     [
         # Points are decimal, and the comma is a slip.
         (["1.5", "2,5", "3.5", "4.5"] + ["5.5"] * 6, [1.5, 3.5, 4.5] + [5.5] * 6),
-        # Between commas these may be thousands.
-        (['"1,234"', '"2,345"', "3"], None),
+        # Between commas a decimal one would have parted cells.
+        (['"1,234"', '"2,345"', "3"], [1234.0, 2345.0, 3.0]),
+        (["1,234", "2,345", "3"], [1.234, 2.345, 3.0]),
+        (['"1,234.50"', '"-12,345,678"', "3"], [1234.5, -12345678.0, 3.0]),
+        (["1.234,50", "-12.345.678,25", "3"], [1234.5, -12345678.25, 3.0]),
+        (["1\u00a0234,5", "2\u00a0345,25", "3,5"], [1234.5, 2345.25, 3.5]),
+        # Signs of currencies, units and percentages, of one kind.
+        (['"$1,234.50"', '"-$2.5"', '"$ 3"'], [1234.5, -2.5, 3.0]),
+        (["1.234,50 €", "2,25 €", "-3 €"], [1234.5, 2.25, -3.0]),
+        (["EUR 12", "EUR 2.5", "EUR 3"], [12.0, 2.5, 3.0]),
+        (["70.1 kg", "2.5kg", "1e2 kg"], [70.1, 2.5, 100.0]),
+        (["12%", "2.5 %", "-3%"], [12.0, 2.5, -3.0]),
+        (["12 kg", "2.5 lb", "3 kg"], None),
+        (["US$ 12", "US$2.5", "US$ 3"], [12.0, 2.5, 3.0]),
+        (["12 km/h", "2.5km/h", "3 km/h"], [12.0, 2.5, 3.0]),
+        (["70 m2", "55m²", "3 m2"], None),
+        (["70 m2", "55m2", "3 m2"], [70.0, 55.0, 3.0]),
+        (["5 stars", "4 stars", "3 stars"], [5.0, 4.0, 3.0]),
+        (["1.2k", "3k", "0.5k"], [1.2, 3.0, 0.5]),
+        (["1.2k", "3M", "0.5k"], None),
+        # Names with a number in them.
+        (["10A", "11A", "12A"], None),
+        (["4xx", "5xx", "2xx"], None),
+        (["2D", "3D", "3D"], None),
+        (["1st", "1st", "1st"], None),
+        (["LOT 12", "LOT 13", "LOT 14"], None),
+        (["1st", "2nd", "3rd"], None),
+        (["C12", "C13", "C14"], None),
+        (["10-20", "20-30", "30-40"], None),
+        (["13:30", "14:30", "15:30"], None),
         (['"1,25"', '"2,345"', "3"], [1.25, 2.345, 3.0]),
         (['"12,345,678"', '"1,25"', "3"], None),
     ],
 )
-def test_commas_that_may_be_thousands_are_not_read(
+def test_numbers_are_read_as_people_write_them(
     cells: list[str], read: list[float] | None, tmp_path: Path
 ) -> None:
     path = tmp_path / "x.csv"
-    separator = "," if '"' in "".join(cells) else ";"
+    separator = "," if '"' in "".join(cells) or "," not in "".join(cells) else ";"
     path.write_text(f"a{separator}b\n" + "".join(f"{cell}{separator}1\n" for cell in cells))
     table = load_table(path)
     if read is None:
         assert table.names == ["b"]
     else:
         assert table.values[:, 0].tolist() == read
+
+
+def test_how_numbers_are_read_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text('n,price,share\n"1,200",$3.5,7%\n800,$1.25,8%\n')
+    np.testing.assert_array_equal(load_table(path).values, [[1200, 3.5, 7], [800, 1.25, 8]])
+    told = capsys.readouterr().err
+    assert "commas are between thousands in n" in told
+    assert "before numbers, left out: $ in price" in told
+    assert "after numbers, left out: % in share" in told
 
 
 def test_parquet_where_its_reader_is_installed(tmp_path: Path) -> None:

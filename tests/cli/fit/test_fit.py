@@ -236,7 +236,7 @@ def test_a_few_gaps_leave_the_others_their_covariance(
 def test_semicolons_and_a_slip_in_a_column(weald: Command) -> None:
     rng = np.random.default_rng(0)
     rows = [f"{a:.3f};{b:.3f};{c:.3f}" for a, b, c in rng.normal(size=(N, 3))]
-    rows[7] = "0.1;0.2;n/a"
+    rows[7] = "0.1;0.2;oops"
     Path("t.csv").write_text("\n".join(["a;b;c", *rows]))
     for chosen in ((), ("--columns", "a,b,c")):
         result = weald("fit", "t.csv", *QUICK, *chosen, "--out", "o.csv", "--output", "json")
@@ -244,10 +244,30 @@ def test_semicolons_and_a_slip_in_a_column(weald: Command) -> None:
         assert (answer["n_features"], answer["n_observations"]) == (3, N - 1)
         assert "t.csv: 1 of 90 rows was refused, the rest is fitted" in result.err
         assert "line 9: " in result.err
-        assert "'c' should be a number, is 'n/a'" in result.err
+        assert "'c' should be a number, is 'oops'" in result.err
         assert rows_of(Path("o.csv")) == [*range(7), *range(8, N)]
     # A column that is not asked for refuses nobody.
     assert "refused" not in weald("fit", "t.csv", *QUICK, "--columns", "a,b").err
+
+
+@pytest.mark.parametrize("word", ["NA", "n/a", "?", " - "])
+def test_words_for_nothing_are_gaps(word: str, clean: Path, weald: Command) -> None:
+    """A column in which a fifth of the cells say so is one of numbers all the same."""
+    rng = np.random.default_rng(1)
+    kind = np.arange(N) % 2
+    size, weight = (np.array([1.0, 9.0])[kind] + rng.normal(0.0, 0.3, N) for _ in range(2))
+    lines = [
+        f"{a:.3f},{word if i % 5 == 0 else f'{b:.3f}'}"
+        for i, (a, b) in enumerate(zip(size, weight, strict=True))
+    ]
+    (clean / "t.csv").write_text("\n".join(["size,weight", *lines]))
+    for chosen in ((), ("--columns", "size,weight", "--family", "diagonal")):
+        result = weald("fit", "t.csv", *QUICK, "--chains", "1", *chosen, "--output", "json")
+        assert result.code == 0, result.err
+        answer = json.loads(result.out)
+        found = tuple(answer[name] for name in ("family", "n_features", "n_observations"))
+        assert found == ("diagonal", 2, N)
+        assert "refused" not in result.err
 
 
 def rows_of(path: Path) -> list[int]:

@@ -78,12 +78,16 @@ def test_planted_kinds_are_found_in_every_format(
     assert not Path("weald-look.html").exists()
 
 
+@pytest.mark.parametrize("form", ["lines", "array", "array in UTF-16"])
 def test_a_look_needs_no_file(
-    weald: Command, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+    form: str, weald: Command, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records, _ = planted(rng)
-    text = "".join(json.dumps(each) + "\n" for each in records)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    text = "\n".join(map(json.dumps, records))
+    if form != "lines":
+        text = json.dumps(records, indent=2)
+    content = text.encode("utf-16" if "UTF-16" in form else "utf-8")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     assert looked(weald, "-", "--no-page")["n_groups"] == 3
 
 
@@ -235,7 +239,7 @@ def test_embeddings_are_one_vector_and_are_told_by_their_texts(
     result = weald("look", str(path), "--seconds", "2", "--no-page", "--output", "json")
     assert result.code == 0, result.err
     assert "told.vector: a vector of 40 numbers" in result.err
-    assert re.search(r"told_vector: seen as \d+ components of 40 columns", result.err)
+    assert re.search(r"told\.vector: seen as \d+ components of 40 columns", result.err)
     assert "only told: title" in result.err
     found = json.loads(result.out)
     large = [row for row in found["groups"] if row["size"] > 20]
@@ -315,6 +319,72 @@ def test_a_broken_line_is_left_out_of_a_look(weald: Command, clean: Path) -> Non
     assert json.loads(result.out)["rows"] == 59
     assert "1 of 60 rows cannot be read, and are left out" in result.err
     assert "line 8: is not JSON" in result.err
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_text_is_read_in_the_encodings_that_people_have(
+    encoding: str, clean: Path, rng: np.random.Generator
+) -> None:
+    """Spreadsheets write a byte order mark, or bytes of Windows, and semicolons."""
+    sizes = np.round(rng.normal(size=N), 2)
+    lines = [f"{size};{'Tromsø' if size > 0 else 'Bodø'}" for size in sizes]
+    text = "\r\n".join(["Größe (€);Ort", *lines])
+    (clean / "t.csv").write_bytes(text.replace(".", ",").encode(encoding))
+    rows = read_rows("t.csv", 0)
+    assert rows.schema.features == ("Größe (€)", "Ort")
+    np.testing.assert_array_equal(rows.values[:, 0], sizes)
+    assert set(rows.columns[1].values) == {"Tromsø", "Bodø"}
+
+
+@pytest.mark.parametrize("form", ["array", "in an object", "on a line", "a line each"])
+def test_one_json_value_of_many_records_is_read(
+    form: str, clean: Path, weald: Command, rng: np.random.Generator
+) -> None:
+    records, kind = planted(rng)
+    text = {
+        "array": json.dumps(records),
+        "in an object": json.dumps({"meta": {"page": 1}, "data": records}, indent=1),
+        "on a line": json.dumps({"meta": {"page": 1}, "data": records}),
+        "a line each": "\n".join(map(json.dumps, records)),
+    }[form]
+    (clean / "t.json").write_text(text)
+    found = looked(weald, "t.json", "--no-page")
+    assert [row["size"] for row in found["groups"]] == sorted(np.bincount(kind))[::-1]
+    fitted = weald("fit", "t.json", "--iterations", "20", "--chains", "1", "--output", "json")
+    assert fitted.code == 0, fitted.err
+    assert json.loads(fitted.out)["n_observations"] == N
+    proposed = weald("init", "new", "--from-sample", "t.json")
+    assert (proposed.code == 0) == (form == "a line each")
+    assert form == "a line each" or "it is one JSON value, and a stream reads" in proposed.err
+
+
+def test_cells_between_bars_and_blanks(clean: Path, rng: np.random.Generator) -> None:
+    records, _ = planted(rng)
+    for separator in ("|", ", "):
+        lines = [separator.join(map(str, each.values())) for each in records]
+        (clean / "t.csv").write_text("\n".join([separator.join(records[0]), *lines]))
+        rows = read_rows("t.csv", 0)
+        assert rows.schema.features == ("x", "y")
+        np.testing.assert_array_equal(rows.values, [[each["x"], each["y"]] for each in records])
+
+
+def test_columns_without_a_name_of_their_own(clean: Path, rng: np.random.Generator) -> None:
+    values = np.round(rng.normal(size=(N, 4)), 3)
+    rows = "\n".join(",".join(map(str, row)) for row in values.tolist())
+    (clean / "t.csv").write_text(f"Closed.,,a.b,a.b\n{rows}\n")
+    found = read_rows("t.csv", 0)
+    assert found.schema.features == ("Closed.", "column 2", "a.b (2)", "a.b")
+    np.testing.assert_array_equal(found.values, values)
+
+
+def test_a_file_without_columns_to_cluster_by_is_told_what_they_are(
+    clean: Path, weald: Command
+) -> None:
+    (clean / "t.csv").write_text("name,same\n" + "".join(f"n{i},1\n" for i in range(30)))
+    refused = weald("look", "t.csv")
+    assert refused.code == ExitCode.USAGE
+    assert "name: left out: names, 30 different in 30 records; same: left out" in refused.err
+    assert "weald.toml" not in refused.err
 
 
 def test_a_folder_of_several_kinds_is_refused(weald: Command, logs: Path) -> None:

@@ -95,6 +95,15 @@ def test_csv_rows_become_objects(tmp_path: Path) -> None:
     ]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"x":1}\n{"x":2}\n')
+    one = source(path)
+    assert values(drained(one)) == [b'{"x":1}', b'{"x":2}']
+    one.seek(dict.fromkeys(one.assignment(), 0))
+    assert values(drained(one)) == [b'{"x":1}', b'{"x":2}']
+
+
 def test_bad_csv_rows_are_left_for_the_decoder(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b'id,x\na,1,extra\nb\n\xff,1\nc,3\nd,"4"x\ne,"never closed\n')
