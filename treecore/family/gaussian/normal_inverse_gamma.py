@@ -41,6 +41,7 @@ from weald.treecore.statistics.log_gamma import log_gamma
 from weald.treecore.statistics.rows import Rows
 
 from .default_scale import within_share
+from .moments import centres_and_spreads
 from .robust_spread import without_extremes
 
 Numbers = NDArray[np.float64] | float
@@ -261,16 +262,17 @@ def _moments(row: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
 def _describe(
     family: NormalInverseGamma, row: NDArray[np.float64], names: Sequence[str]
 ) -> list[FeatureSummary]:
-    summaries = []
-    for c, (name, weight, first, second) in enumerate(zip(names, *_moments(row), strict=True)):
-        if weight <= 0.0:
-            summaries.append(FeatureSummary(name, "number", float(family.mean[c]), None, 0))
-            continue
-        shift = first / weight
-        spread = float(np.sqrt(max(second / weight - shift**2, 0.0)))
-        n = n_observed(row, weight)
-        summaries.append(FeatureSummary(name, "number", float(family.mean[c] + shift), spread, n))
-    return summaries
+    weight, first, second = _moments(row)
+    seen = np.where(weight > 0.0, weight, 1.0)
+    centres, spreads = centres_and_spreads(family.mean, first / seen, second / seen)
+    return [
+        FeatureSummary(name, "number", float(centre), float(spread), n_observed(row, each))
+        if each > 0.0
+        else FeatureSummary(name, "number", float(mean), None, 0)
+        for name, each, centre, spread, mean in zip(
+            names, weight, centres, spreads, family.mean, strict=True
+        )
+    ]
 
 
 def _draw(

@@ -49,7 +49,7 @@ from weald.treecore.family.interface.defaults import register_batched, register_
 from weald.treecore.statistics.rows import Rows, copy_row, is_single
 
 from .default_scale import sample_covariance, whitened, within_share
-from .moments import lower_triangle, moments_of
+from .moments import centres_and_spreads, lower_triangle, moments_of
 from .nearer_mean import nearer
 from .packed_cholesky import extend_inverse, factor_scatter, log_determinants, squared_distance
 from .robust_spread import without_extremes
@@ -400,10 +400,10 @@ def _describe(
         return [FeatureSummary(name, "number", float(mean), None, 0) for name, mean in means]
     first = row[2 : 2 + d] / weight
     diagonal = 2 + d + np.arange(d) * (np.arange(d) + 3) // 2
-    spread = np.sqrt(np.maximum(row[diagonal] / weight - first**2, 0.0))
+    centres, spreads = centres_and_spreads(family.origin, first, row[diagonal] / weight)
     return [
         FeatureSummary(name, "number", float(centre), float(sd), n)
-        for name, centre, sd in zip(names, first + family.origin, spread, strict=True)
+        for name, centre, sd in zip(names, centres, spreads, strict=True)
     ]
 
 
