@@ -14,6 +14,7 @@ import typer
 
 from weald.cli.errors import ConflictError, UsageError
 from weald.cli.files.sample import propose
+from weald.cli.terminal.columns_told import note_columns
 from weald.cli.terminal.options import example
 from weald.cli.terminal.output import note
 from weald.stream.record.inference.proposal import SchemaProposal, declared
@@ -136,8 +137,7 @@ def init(
     if target.exists() and not force:
         raise ConflictError(f"{target} exists already", next_step="weald init --force")
     proposal = _proposal(sample, fields)
-    for reason in proposal.reasons:
-        note(f"  {reason}")
+    note_columns(proposal.reasons)
     note(f"  family: {family_of(proposal.fields)}, by the kinds of these fields")
     if (many := seen_along_components(proposal.fields)) is not None:
         note(

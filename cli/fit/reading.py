@@ -33,6 +33,7 @@ from weald.cli.files.table import (
     selected,
 )
 from weald.cli.files.written_numbers import Writing, has_comma, tell_writings
+from weald.cli.terminal.columns_told import note_columns
 from weald.cli.terminal.csv_cells import is_number
 from weald.cli.terminal.output import note
 from weald.stream.errors import SchemaError
@@ -261,6 +262,7 @@ def _tell(proposal: SchemaProposal, plain: Sequence[Mapping[str, Any]] | None, f
     """Say what columns are taken for; ``plain`` are those that are taken as they stand."""
     as_they_stand = {each["name"]: len(each) > 1 for each in plain or ()}
     declared = {each if isinstance(each, str) else each["path"] for each in proposal.fields}
+    told = []
     for reason in proposal.reasons:
         name, _, why = reason.partition(": ")
         if as_they_stand.get(name):
@@ -268,7 +270,8 @@ def _tell(proposal: SchemaProposal, plain: Sequence[Mapping[str, Any]] | None, f
         elif plain is not None and name in declared and name not in as_they_stand:
             takes = "gaussian" if family == "auto" else family
             why = f"left out: family {takes} takes numbers; it is {why}"
-        note(f"  {name}: {why}")
+        told.append(f"{name}: {why}")
+    note_columns(told)
 
 
 def _proposal(path: Path, rows: Sequence[Row]) -> SchemaProposal | None:

@@ -17,6 +17,7 @@ from weald.cli.errors import UsageError
 from weald.cli.files.folder import records_in
 from weald.cli.files.gap_words import without_gaps
 from weald.cli.files.table import SEPARATORS
+from weald.cli.terminal.columns_told import note_columns
 from weald.cli.terminal.output import note
 from weald.stream.errors import SchemaError
 from weald.stream.record.inference.proposal import SchemaProposal, named, proposed
@@ -194,8 +195,7 @@ def _proposal(drawn: _Drawn, records: Sequence[Record], name: str) -> SchemaProp
         counted = {reason.partition(":")[0] for reason in head.reasons if "one by one" in reason}
         fields = [each for each in proposal.fields if named(each)["name"] not in counted]
         proposal = SchemaProposal(fields, proposal.key, proposal.time, proposal.reasons)
-    for reason in proposal.reasons:
-        note(f"  {reason}")
+    note_columns(proposal.reasons)
     return proposal
 
 

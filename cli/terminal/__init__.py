@@ -1,5 +1,6 @@
 """How a command speaks: options, tables, progress, errors, completion.
 
+- ``columns_told``: what is told of columns, one line for many that are alike.
 - ``complete``: shell completion with what is there: names of streams, ids of clusters, keys of
   records.
 - ``csv_cells``: cells of a CSV that a spreadsheet shows and does not obey.

@@ -1,0 +1,25 @@
+"""What is told of columns, one line for each, or for many of which the same is said."""
+
+from collections.abc import Iterable
+
+from .output import note
+
+__all__ = ["note_columns"]
+
+# Columns that are named on one line, and more than which share one.
+_NAMED = 3
+
+
+def note_columns(told: Iterable[str]) -> None:
+    """Write lines ``name: what is said`` on standard error, those that say the same as one."""
+    names: dict[str, list[str]] = {}
+    for line in told:
+        name, _, what = line.partition(": ")
+        names.setdefault(what, []).append(name)
+    for what, alike in names.items():
+        if len(alike) > _NAMED + 1:
+            first = ", ".join(alike[:_NAMED])
+            note(f"  {first} and {len(alike) - _NAMED} more: {what}")
+        else:
+            for name in alike:
+                note(f"  {name}: {what}")
