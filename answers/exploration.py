@@ -15,7 +15,7 @@ from weald.stream.record.fields.originals import Original, originals_of
 
 from .projection import Plane, plane_of
 from .records import mean_sure
-from .report_data import Subject
+from .report_data import Birth, Subject
 from .timeline import Timeline
 
 __all__ = ["Exploration", "Part", "exploration_of"]
@@ -44,8 +44,8 @@ class Part:
         Of a cluster, the group that it is in.
     name : str
         What people call it, where they do.
-    since : int, optional
-        Of a stream, the publication that it was born at; of a group, its oldest cluster.
+    since : Birth, optional
+        Of a stream, with which publication it came.
     """
 
     id: int
@@ -56,7 +56,7 @@ class Part:
     pattern: str = ""
     group: int | None = None
     name: str = ""
-    since: int | None = None
+    since: Birth | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,11 +146,17 @@ def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
         columns=columns,
         texts=subject.texts,
         parts=[
-            replace(_as_published(each, subject, [each.id]), group=group.get(each.id))
+            replace(
+                _as_sure(each, subject, [each.id]),
+                group=group.get(each.id),
+                since=subject.known[each.id].born if each.id in subject.known else None,
+            )
             for each in parts
         ],
         groups=[
-            _as_published(each, subject, inside[each.id])
+            replace(
+                _as_sure(each, subject, inside[each.id]), since=subject.group_births.get(each.id)
+            )
             for each in sorted(groups, key=lambda each: -each.size)
         ],
         n_all=n,
@@ -158,15 +164,10 @@ def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
     ).of_rows(np.flatnonzero(there))
 
 
-def _as_published(part: Part, subject: Subject, clusters: Sequence[int]) -> Part:
-    """Return the part of these clusters with how sure a publication is of it, and since which."""
+def _as_sure(part: Part, subject: Subject, clusters: Sequence[int]) -> Part:
+    """Return the part of these clusters with how sure a publication is of it."""
     told = [subject.known[each] for each in clusters if each in subject.known]
-    since = [each.born for each in told if each.born is not None]
-    return replace(
-        part,
-        sure=mean_sure((each.sure, each.size) for each in told),
-        since=min(since, default=None),
-    )
+    return replace(part, sure=mean_sure((each.sure, each.size) for each in told))
 
 
 def _columns(subject: Subject) -> list[Original]:

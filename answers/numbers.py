@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-__all__ = ["iso_time", "number", "share_text", "spread_text"]
+__all__ = ["iso_time", "moment_text", "number", "share_text", "spread_text"]
 
 
 def number(value: object) -> str:
@@ -30,6 +30,11 @@ def iso_time(seconds: float | None) -> str | None:
     if seconds is None or not math.isfinite(seconds):
         return None
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def moment_text(seconds: float) -> str:
+    """Return epoch seconds as a person reads them: day, hour and minute in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def share_text(share: float | None) -> str:

@@ -52,18 +52,21 @@ def mean_sure(told: Iterable[tuple[float | None, int]]) -> float | None:
 def group_records(stored: StoredStream) -> list[dict[str, Any]]:
     """Return the groups of the newest publication as rows, largest first.
 
-    Clusters that were born since are in none yet.
+    Clusters that were born since are in none yet. A group was born with the publication that first
+    told of it, and is new where that is the newest, but for the very first.
     """
     members: dict[int, list[ClusterRow]] = {}
     for cluster in stored.reader.clusters(stored.stream):
         if cluster.group is not None:
             members.setdefault(cluster.group, []).append(cluster)
     total = stored.n_clustered
+    times = stored.reader.publication_times(stored.stream)
     rows = []
     for group, clusters in members.items():
         size = sum(each.n_observations for each in clusters)
         statistics = sum((each.statistics for each in clusters[1:]), start=clusters[0].statistics)
         described = stored.describe(replace(clusters[0], statistics=statistics))
+        born = clusters[0].group_born
         rows.append(
             {
                 "group": group,
@@ -72,7 +75,9 @@ def group_records(stored: StoredStream) -> list[dict[str, Any]]:
                 "probability": mean_sure(
                     (each.probability, each.n_observations) for each in clusters
                 ),
-                "born_publication": min(each.born_publication for each in clusters),
+                "born_publication": born,
+                "born": None if born is None else iso_time(times.get(born)),
+                "is_new": born is not None and born == max(times, default=None) != 1,
                 "clusters": [each.cluster for each in clusters],
                 "features": {each.name: _feature(each) for each in described},
             }

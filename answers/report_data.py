@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUCKET",
+    "Birth",
     "Chains",
     "KnownCluster",
     "NetworkSubject",
@@ -37,12 +38,19 @@ Labels = NDArray[np.int64]
 BUCKET = re.compile(r"\.\d+$")
 
 
+class Birth(NamedTuple):
+    """With which publication something came, and when, where that is known (epoch seconds)."""
+
+    publication: int
+    time: float | None
+
+
 class KnownCluster(NamedTuple):
     """What is said of a stream's cluster: size, mean probability of its members, its birth."""
 
     size: int
     sure: float | None
-    born: int | None
+    born: Birth
 
 
 @dataclass(frozen=True)
@@ -146,6 +154,8 @@ class Subject(Sampled):
         Of a stream, how its clusters came to be.
     known : mapping of int to KnownCluster
         Of a stream, what is known of each cluster.
+    group_births : mapping of int to Birth
+        Of a stream, since when each group is there, where that is known.
     warnings : sequence of str, optional
         Reasons to doubt a stream's newest publication; None where there is none.
     stayed : float
@@ -164,6 +174,7 @@ class Subject(Sampled):
     groups: Mapping[int, int] = field(default_factory=dict)
     timeline: Timeline | None = None
     known: Mapping[int, KnownCluster] = field(default_factory=dict)
+    group_births: Mapping[int, Birth] = field(default_factory=dict)
     warnings: Sequence[str] | None = None
     stayed: float = 1.0
 

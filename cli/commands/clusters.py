@@ -51,12 +51,21 @@ _ORDER: dict[Sort, Callable[[Row], Any]] = {
 }
 
 
+# Names count up: of those of an earlier version, whose births are not known, the last is newest.
+_ORDER_OF_GROUPS: dict[Sort, Callable[[Row], Any]] = {
+    Sort.size: lambda row: -row["size"],
+    Sort.born: lambda row: -row["group"],
+    Sort.id: lambda row: row["group"],
+}
+
+
 def add_to(app: typer.Typer) -> None:
     """Register the command of this module."""
     app.command(
         epilog=example(
             "weald clusters",
             "weald clusters --level groups",
+            "weald clusters --level groups --sort born --limit 3    # the newest kinds",
             "weald clusters --sort growth --limit 5 --output json",
             "weald clusters --since 24h    # what is new today",
             "weald clusters --retired --output csv > clusters.csv",
@@ -121,8 +130,8 @@ def clusters(
 
     One kind is often several clusters, as its shape is not the family's. Those without a valley of
     density between them are one `group`; --level groups lists groups with their clusters, how sure
-    it is of their members, the publication that the oldest of its clusters came with, and what sets
-    it apart.
+    it is of their members, since when there is such a group (`new`: since the latest publication),
+    and what sets it apart.
 
     The ids are stable: a cluster or group keeps its id for as long as it lives, and an id is never
     used again.
@@ -133,9 +142,12 @@ def clusters(
 
     if level is Level.groups:
         if since is not None or containing is not None or retired or cursor is not None:
-            raise UsageError("--level groups takes --min-size and --limit only")
+            raise UsageError("--level groups takes --sort, --min-size and --limit only")
+        if sort not in _ORDER_OF_GROUPS:
+            orders = ", ".join(_ORDER_OF_GROUPS)
+            raise UsageError(f"--level groups takes no --sort {sort}: expected one of {orders}")
         with reading(config, set_, stream) as state:
-            _tell_groups(state, min_size, limit, output)
+            _tell_groups(state, (sort, min_size, limit), output)
         return
     born_after = None if since is None else parse_since(since)
     with reading(config, set_, stream) as state:
@@ -166,13 +178,16 @@ def clusters(
         note(f"{len(page)} of {len(rows)} clusters; --limit {len(rows)} shows all, {more}")
 
 
-def _tell_groups(state: StoredStream, min_size: int, limit: int, output: Form) -> None:
+def _tell_groups(state: StoredStream, which: tuple[Sort, int, int], output: Form) -> None:
+    """Tell of groups in this order, of a size and no more than so many."""
     from weald.answers.description.contrast import ClusterContrast
     from weald.answers.numbers import share_text
     from weald.answers.records import group_records
     from weald.cli.terminal.describe import flattened
 
+    sort, min_size, limit = which
     rows = [row for row in group_records(state) if row["size"] >= min_size]
+    rows.sort(key=_ORDER_OF_GROUPS[sort])
     contrasts = ClusterContrast(state, state.reader.clusters(state.stream))
     shown = [row | {"description": contrasts.description(*row["clusters"])} for row in rows[:limit]]
     columns = [
@@ -180,13 +195,22 @@ def _tell_groups(state: StoredStream, min_size: int, limit: int, output: Form) -
         Column("size", "size", "right"),
         Column("share", "share", "right", lambda share: f"{share:.1%}", gives_way=3),
         Column("probability", "how sure", "right", share_text, gives_way=2),
-        Column("born_publication", "clusters since", "right", gives_way=1),
+        Column("since", "since (UTC)", gives_way=1),
         Column("clusters", "clusters", show=_listed, gives_way=4),
         Column("description", "what sets it apart"),
     ]
+    if output is Form.table:
+        shown = [row | {"since": _since(row)} for row in shown]
     write_rows(flattened(shown, output), columns, output)
     if len(rows) > limit:
         note(f"{limit} of {len(rows)} groups; --limit {len(rows)} shows all")
+
+
+def _since(row: Row) -> str:
+    if row["is_new"]:
+        return "new"
+    # To the minute.
+    return row["born"][:16].replace("T", " ") if row["born"] else ""
 
 
 def _listed(clusters: Sequence[int]) -> str:

@@ -65,14 +65,17 @@ class Clusters(msgspec.Struct):
 class Group(msgspec.Struct):
     """Clusters without a valley of density between them; its id is stable, as a cluster's is.
 
-    It was born with its oldest cluster.
+    It was born with the publication that first told of it, and is new where that is the newest;
+    None is of an earlier version of Weald, or longer ago than publications are kept.
     """
 
     group: int
     size: int
     share: float
     probability: float | None
-    born_publication: int
+    born_publication: int | None
+    born: str | None
+    is_new: bool
     clusters: list[int]
     features: dict[str, Feature]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.numbers import share_text
+from weald.answers.numbers import moment_text, share_text
 from weald.answers.projection import MAP
 
 from .timeline import timeline
@@ -26,6 +26,7 @@ from .timeline import timeline
 if TYPE_CHECKING:
     from weald.answers.description.sentences import Sentence
     from weald.answers.exploration import Exploration, Part
+    from weald.answers.report_data import Birth
     from weald.stream.record.fields.originals import Original
 
 __all__ = [
@@ -48,7 +49,7 @@ DIGITS, FEWER = 10, 6
 # Moments of birth from which on one is the newest, and how many that share it are named.
 FEWEST_BIRTHS, MOST_NEWEST = 2, 3
 # What is said of a number beside every part.
-SURE = "<q>How sure</q> is the mean probability that its rows belong there; 1 is certain."
+SURE = "<q>How sure</q>: how likely its rows are to belong there; 1 is certain."
 # The colours of signs, as the style sheet has them.
 COLOURS = 10
 # Paths of 16 by 16 around the middle, for the tree and the map.
@@ -215,55 +216,70 @@ def _timeline(found: Exploration) -> str:
 def _tree(found: Exploration) -> str:
     kind, parts = ("group", found.groups) if found.groups else ("cluster", found.parts)
     many = f"{len(parts)} {kind}s, largest first. " if len(parts) > 1 else ""
-    published = found.timeline.publications[-1].number if found.timeline else 0
-    newest = _newest(kind, parts, published)
+    newest = _newest(kind, parts, _published(found))
     sure = "" if all(part.sure is None for part in parts) else SURE
     return f'<p class="about">{many}{newest}{sure}</p>{_list_of(found)}'
 
 
 def _newest(kind: str, parts: Sequence[Part], published: int) -> str:
-    """Links to what was born last of so many publications, where not all were born at once.
-
-    Of a group it is known when its clusters were born, not when they became one group.
-    """
-    since = [part.since for part in parts if part.since is not None]
-    if len(set(since)) < FEWEST_BIRTHS:
+    """Links to what came last of so many publications, where not all came at once."""
+    since = {part.id: part.since for part in parts if part.since is not None}
+    if len({each.publication for each in since.values()}) < FEWEST_BIRTHS:
         return ""
-    last = max(since)
+    last = max(since.values(), key=lambda each: each.publication)
     links = [
-        f'<a href="#{kind}={part.id}">{kind} {part.id}</a>' for part in parts if part.since == last
+        f'<a href="#{kind}={each}">{kind} {each}</a>'
+        for each, born in since.items()
+        if born.publication == last.publication
     ]
     more = "" if len(links) <= MOST_NEWEST else f" and {len(links) - MOST_NEWEST} more"
-    of_all = f" of {published}" if published else ""
-    when = "since" if kind == "cluster" else "with clusters since"
-    return f"Newest: {', '.join(links[:MOST_NEWEST])}{more}, {when} publication {last}{of_all}. "
+    when = _since(last, published)
+    if last.publication < published and last.time is not None:
+        when += f" (publication {last.publication} of {published})"
+    return f"Newest: {', '.join(links[:MOST_NEWEST])}{more}, {when}. "
+
+
+def _since(born: Birth, published: int) -> str:
+    """Since when something is there, of so many publications."""
+    if born.publication == published > 1:
+        return "new since the latest publication"
+    if born.time is None:
+        return f"since publication {born.publication}"
+    return f"since {moment_text(born.time)}"
 
 
 def _list_of(found: Exploration) -> str:
+    published = _published(found)
     if not found.groups:
-        return _list(_part("cluster", part) for part in found.parts)
+        return _list(_part("cluster", part, published) for part in found.parts)
     inside: dict[int | None, list[Part]] = {}
     for part in found.parts:
         inside.setdefault(part.group, []).append(part)
     # One group says nothing: its clusters do.
     unfolded = len(found.groups) == 1
     groups = [
-        _part("group", group, inside.get(group.id, ()), unfolded=unfolded) for group in found.groups
+        _part("group", group, published, inside.get(group.id, ()), unfolded=unfolded)
+        for group in found.groups
     ]
-    return _list([*groups, *(_part("cluster", part) for part in inside.get(None, ()))])
+    return _list([*groups, *(_part("cluster", part, published) for part in inside.get(None, ()))])
+
+
+def _published(found: Exploration) -> int:
+    """Number of the newest publication; 0 of what is no stream."""
+    return found.timeline.publications[-1].number if found.timeline else 0
 
 
 def _list(items: Iterable[str]) -> str:
     return f"<ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>"
 
 
-def _part(kind: str, part: Part, inside: Sequence[Part] = (), *, unfolded: bool = False) -> str:
+def _part(
+    kind: str, part: Part, published: int, inside: Sequence[Part] = (), *, unfolded: bool = False
+) -> str:
     sure = "" if part.sure is None else f" · how sure {share_text(part.sure)}"
     rows = f"{part.size:,} {'row' if part.size == 1 else 'rows'}"
     within = f" · {len(inside)} clusters" if len(inside) > 1 else ""
-    # What was there before the first publication is as old as can be.
-    when = "since" if kind == "cluster" else "clusters since"
-    within += f" · {when} publication {part.since}" if part.since else ""
+    within += "" if part.since is None else f" · {_since(part.since, published)}"
     head = (
         f'<a class="part" href="#{kind}={part.id}" data-kind="{kind}" data-id="{part.id}">'
         f'{_svg(part.id)}<span class="name"><b>{kind.capitalize()} {part.id}</b> '
@@ -277,7 +293,7 @@ def _part(kind: str, part: Part, inside: Sequence[Part] = (), *, unfolded: bool 
         said = f'<li class="pattern">{escape(part.pattern)}</li>'
     head += f'<ul class="said">{said or "<li>nothing sets it apart</li>"}</ul>'
     if len(inside) > 1:
-        clusters = _list(_part("cluster", each) for each in inside)
+        clusters = _list(_part("cluster", each, published) for each in inside)
         is_open = " open" if unfolded else ""
         head += f"<details{is_open}><summary>{len(inside)} clusters in group {part.id}</summary>"
         head += f"{clusters}</details>"

@@ -15,6 +15,7 @@ from weald.answers.prediction import PublishedPredictive
 from weald.answers.projection import Plane
 from weald.answers.records import lineage_record
 from weald.answers.report_data import (
+    Birth,
     Chains,
     KnownCluster,
     NetworkSubject,
@@ -145,8 +146,8 @@ def _network(state: StoredStream) -> NetworkSubject:
 
 def _to_date(status: StreamStatus) -> dict[str, str]:
     return {
-        "ended": str(status.n_clusters_retired),
-        "dead letters": str(status.n_dead),
+        "clusters that ended": str(status.n_clusters_retired),
+        "unreadable": str(status.n_dead),
         "publications": str(status.publication),
     }
 
@@ -174,6 +175,7 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
     publications = reader.publications(stream)
     events = reader.lineage(stream)
     there = reader.clusters(stream)
+    born, times = reader.births(stream), {each.number: each.time for each in publications}
     told = [lineage_record(event) for event in events if event.kind != "birth"]
     return Subject(
         title=f"{status.n_clusters} clusters of {status.n_inserted} observations",
@@ -208,8 +210,17 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
         moves=_moves(reader.rounds(stream)),
         timeline=timeline_of_stream(state),
         known={
-            each.cluster: KnownCluster(each.n_observations, each.probability, each.born_publication)
+            each.cluster: KnownCluster(
+                each.n_observations,
+                each.probability,
+                Birth(each.born_publication, born.get(each.cluster)),
+            )
             for each in there
+        },
+        group_births={
+            each.group: Birth(each.group_born, times.get(each.group_born))
+            for each in there
+            if each.group is not None and each.group_born is not None
         },
         warnings=(publications[-1].warnings or []) if publications else None,
         stayed=_stayed(events, status),

@@ -118,8 +118,9 @@ class Certainty:
         Means over the observations of each.
     means
         Of both over all observations.
-    group : int64[k], optional
-        The group of each cluster; without it there are none.
+    group, group_born : int64[k], optional
+        The group of each cluster, and the first publication that told of it, 0 where that is not
+        known; without them there are none.
     """
 
     seq: NDArray[np.int64]
@@ -129,3 +130,4 @@ class Certainty:
     stability: NDArray[np.float64]
     means: tuple[float, float] = (math.nan, math.nan)
     group: NDArray[np.int64] | None = None
+    group_born: NDArray[np.int64] | None = None

@@ -291,9 +291,10 @@ class ClusterRow:
         Grows by at least one whenever the row changes; Redis accepts newer versions only.
     born_publication, retired_publication
         The newest publication when it was born, and the one that retired it, if any.
-    probability, stability, group
-        Means over its observations, by the newest publication, and the group of clusters that it is
-        in; None before the first. Read only: a commit brings them as ``Certainty``.
+    probability, stability, group, group_born
+        Means over its observations, by the newest publication, the group of clusters that it is in,
+        and the first publication that told of that; None before the first. Read only: a commit
+        brings them as ``Certainty``.
     """
 
     cluster: int
@@ -306,6 +307,7 @@ class ClusterRow:
     probability: float | None = None
     stability: float | None = None
     group: int | None = None
+    group_born: int | None = None
 
 
 @dataclass(frozen=True)

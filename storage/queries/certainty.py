@@ -33,6 +33,7 @@ _CLUSTER = (
         probability=sa.bindparam("sure"),
         stability=sa.bindparam("stable"),
         cluster_group=sa.bindparam("in_group"),
+        group_born_publication=sa.bindparam("since"),
     )
 )
 
@@ -64,7 +65,9 @@ def write_certainty(connection: sa.Connection, stream_id: int, certainty: Certai
     if chunks:
         connection.execute(_chunk_statement(connection.dialect.name), chunks)
     columns = [certainty.cluster, certainty.probability, certainty.stability]
-    groups = certainty.group.tolist() if certainty.group is not None else [None] * len(columns[0])
+    none = [None] * len(certainty.cluster)
+    groups = none if certainty.group is None else certainty.group.tolist()
+    born = none if certainty.group_born is None else certainty.group_born.tolist()
     told_of = [
         {
             "of_stream": stream_id,
@@ -72,9 +75,10 @@ def write_certainty(connection: sa.Connection, stream_id: int, certainty: Certai
             "sure": None if math.isnan(sure) else sure,
             "stable": None if math.isnan(stable) else stable,
             "in_group": group,
+            "since": since or None,
         }
-        for cluster, sure, stable, group in zip(
-            *(column.tolist() for column in columns), groups, strict=True
+        for cluster, sure, stable, group, since in zip(
+            *(column.tolist() for column in columns), groups, born, strict=True
         )
     ]
     if told_of:

@@ -16,7 +16,14 @@ from weald.storage.sql.schema import (
     rounds,
 )
 
-__all__ = ["learned_family", "lineage_rows", "postponed_after", "publication_rows", "round_rows"]
+__all__ = [
+    "learned_family",
+    "lineage_rows",
+    "postponed_after",
+    "publication_rows",
+    "publication_times",
+    "round_rows",
+]
 
 # How many numbers one statement names; SQLite stops at 32,766.
 _CHUNK = 500
@@ -109,6 +116,14 @@ def publication_rows(
         )
         for row in reversed(connection.execute(statement).all())
     ]
+
+
+def publication_times(connection: sa.Connection, stream_id: int) -> dict[int, float]:
+    """Return when each publication was made, by number, of those that are kept."""
+    statement = sa.select(publications.c.number, publications.c.published_at).where(
+        publications.c.stream_id == stream_id
+    )
+    return {row.number: row.published_at for row in connection.execute(statement)}
 
 
 def learned_family(connection: sa.Connection, stream_id: int) -> dict[str, Any]:

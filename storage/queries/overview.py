@@ -74,7 +74,7 @@ def cluster_rows(
     """Return clusters, largest first."""
     names = ["cluster", "n_observations", "log_marginal", "statistics_bytes", "version"]
     names += ["born_publication", "retired_publication", "probability", "stability"]
-    names.append("cluster_group")
+    names += ["cluster_group", "group_born_publication"]
     statement = (
         sa.select(*(clusters.c[name] for name in names))
         .where(clusters.c.stream_id == stream_id)
@@ -97,6 +97,7 @@ def cluster_rows(
             probability=row.probability,
             stability=row.stability,
             group=row.cluster_group,
+            group_born=row.group_born_publication,
         )
         for row in connection.execute(statement)
     ]

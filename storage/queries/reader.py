@@ -311,6 +311,11 @@ class SqlReader:
         with self._of(stream) as (connection, stream_id):
             return history.publication_rows(connection, stream_id, limit)
 
+    def publication_times(self, stream: str) -> dict[int, float]:
+        """Return when each publication was made, seconds since 1970, of those that are kept."""
+        with self._of(stream) as (connection, stream_id):
+            return history.publication_times(connection, stream_id)
+
     def rounds(self, stream: str, *, limit: int | None = None) -> list[RoundRow]:
         """Return refinement rounds in order; with ``limit`` the newest ones."""
         with self._of(stream) as (connection, stream_id):

@@ -240,6 +240,8 @@ clusters = Table(
     Column("stability", Double),
     # Of clusters without a valley between them; GROUP itself is reserved.
     Column("cluster_group", BigInteger),
+    # The first publication that told of that group.
+    Column("group_born_publication", BigInteger),
 )
 
 # One byte of percent for each observation of a chunk; only chunks that changed are rewritten.

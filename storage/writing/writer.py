@@ -220,8 +220,9 @@ def _write_publications(connection: sa.Connection, stream_id: int, batch: BatchC
 @cache
 def _cluster_statement(dialect: str) -> Any:
     insert = upsert(dialect, clusters)
-    # The last three come by certainty.
-    kept = {"stream_id", "cluster", "probability", "stability", "cluster_group"}
+    kept = {"stream_id", "cluster"}
+    # These come by certainty.
+    kept |= {"probability", "stability", "cluster_group", "group_born_publication"}
     changing = [c.name for c in clusters.c if c.name not in kept]
     return insert.on_conflict_do_update(
         index_elements=["stream_id", "cluster"],

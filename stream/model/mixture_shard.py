@@ -381,5 +381,7 @@ class MixtureShard(Shard):
 
     def _told(self, moved: Ids) -> Certainty:
         """How sure the draws are of what is shown, and which clusters make a group."""
-        self.groups.publish(self.chain.family, self.atom_table, self.chain.atom_rows, moved)
-        return replace(self._draws.certainty(self.atom_table), group=self.groups.group)
+        groups, chain = self.groups, self.chain
+        groups.publish(self.publication, chain.family, self.atom_table, chain.atom_rows, moved)
+        told = self._draws.certainty(self.atom_table)
+        return replace(told, group=groups.group, group_born=groups.born)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.groups import group_tree_of_rows
 from weald.mcmc.estimate.valleys import members_of
+from weald.storage.commit.commit import ClusterRow
 from weald.stream.tables.atom_table import AtomTable
 from weald.stream.tables.contingency import numbered, overlaps
 
@@ -43,11 +44,14 @@ class PublishedGroups:
         The clusters of the newest publication, rising.
     group : ndarray of int64, shape (k,)
         Group of each; names count from 1 and are never used again.
+    born : ndarray of int64, shape (k,)
+        The first publication that told of that group; 0 where it was not kept.
     """
 
     def __init__(self) -> None:
         self.cluster: Ids = np.empty(0, dtype=np.int64)
         self.group: Ids = np.empty(0, dtype=np.int64)
+        self.born: Ids = np.empty(0, dtype=np.int64)
         self._size: Ids = np.empty(0, dtype=np.int64)
         # Observations that have come, gone or moved since a cluster's valleys were looked for.
         self._change = np.empty(0)
@@ -56,6 +60,7 @@ class PublishedGroups:
 
     def publish(
         self,
+        publication: int,
         family: Any,
         atom_table: AtomTable,
         rows_of: Callable[[Ids], NDArray[np.float64]],
@@ -65,6 +70,8 @@ class PublishedGroups:
 
         Parameters
         ----------
+        publication : int
+            Its number.
         family : NamedTuple
         atom_table : AtomTable
         rows_of : callable
@@ -75,7 +82,7 @@ class PublishedGroups:
         atoms = atom_table.present
         ids, place = numbered(atom_table.cluster[atoms])
         if len(ids) == 0:
-            self.cluster, self.group = ids, ids
+            self.cluster, self.group, self.born = ids, ids, ids
             self._size, self._change = ids, np.empty(0)
             self._valleys = np.empty((0, 0))
             return
@@ -84,7 +91,7 @@ class PublishedGroups:
         members, owner = members_of(place, np.arange(len(ids)), _MEMBERS)
         rows = rows_of(atoms[members])
         tree, self._valleys = group_tree_of_rows(family, rows, owner, size, known)
-        self.group = self._named(tree.cut(), size)
+        self.group, self.born = self._named(tree.cut(), size, publication)
 
     def agreement(
         self,
@@ -122,6 +129,18 @@ class PublishedGroups:
             found.append(adjusted_rand_index(tree.cut()[place], shown))
         return float(np.mean(found)) if found else None
 
+    def adopt(self, shown: Sequence[ClusterRow]) -> None:
+        """Go on from the groups of these clusters, which SQL shows, instead of its own."""
+        told = [row for row in shown if row.group is not None]
+        rows = sorted(told, key=lambda row: row.cluster)
+        self.cluster = np.array([row.cluster for row in rows], dtype=np.int64)
+        self.group = np.array([row.group for row in rows], dtype=np.int64)
+        self.born = np.array([row.group_born or 0 for row in rows], dtype=np.int64)
+        self._size = np.array([row.n_observations for row in rows], dtype=np.int64)
+        self._change = np.zeros(len(rows))
+        self._valleys = np.full((len(rows), len(rows)), np.nan)
+        self._next = max(self._next, int(self.group.max(initial=0)) + 1)
+
     def forget_valleys(self) -> None:
         """Look for all valleys anew at the next publication; the groups keep their names."""
         self._valleys = np.full_like(self._valleys, np.nan)
@@ -131,6 +150,7 @@ class PublishedGroups:
         return {
             "cluster": self.cluster,
             "group": self.group,
+            "born": self.born,
             "size": self._size,
             "change": self._change,
             "valleys": self._valleys,
@@ -144,6 +164,7 @@ class PublishedGroups:
         if state:
             groups.cluster, groups.group = state["cluster"], state["group"]
             groups._size, groups._change = state["size"], state["change"]
+            groups.born = state.get("born", np.zeros_like(groups.group))
             groups._valleys = state["valleys"]
             groups._next = int(state["next"][0])
         return groups
@@ -156,31 +177,39 @@ class PublishedGroups:
         old = np.flatnonzero(before >= 0)
         old = old[self.cluster[before[old]] == ids[old]]
         at = before[old]
-        change, group = size.astype(np.float64), np.zeros(k, dtype=np.int64)
+        change = size.astype(np.float64)
+        group, born = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64)
         known = np.full((k, k), np.nan)
         known[np.ix_(old, old)] = self._valleys[np.ix_(at, at)]
-        group[old] = self.group[at]
+        group[old], born[old] = self.group[at], self.born[at]
         here = moved[np.isin(moved, ids)]
         change[old] = self._change[at] + np.abs(size[old] - self._size[at])
         change += np.bincount(np.searchsorted(ids, here), minlength=k)
         again = change > _CHANGED * size
         known[again] = known[:, again] = np.nan
         change[again] = 0.0
-        self.cluster, self.group, self._size, self._change = ids, group, size, change
+        self.cluster, self.group, self.born = ids, group, born
+        self._size, self._change = size, change
         return known
 
-    def _named(self, labels: Ids, size: Ids) -> Ids:
-        """Names of new groups (k, numbered from 0), by the clusters whose group was known."""
+    def _named(self, labels: Ids, size: Ids, publication: int) -> tuple[Ids, Ids]:
+        """Names of new groups (k, numbered from 0), and when they were born.
+
+        By the clusters whose group was known; others are born now.
+        """
         n_groups = int(labels.max()) + 1
         names = np.zeros(n_groups, dtype=np.int64)
+        born = np.full(n_groups, publication)
         told = np.flatnonzero(self.group > 0)
         if told.size:
             old, row = numbered(self.group[told])
+            first = np.zeros(len(old), dtype=np.int64)
+            first[row] = self.born[told]
             new, column = numbered(labels[told])
             heirs = match(overlaps(row, column, size[told]))
             kept = heirs >= 0
-            names[new[kept]] = old[heirs[kept]]
+            names[new[kept]], born[new[kept]] = old[heirs[kept]], first[heirs[kept]]
         fresh = np.flatnonzero(names == 0)
         names[fresh] = self._next + np.arange(fresh.size)
         self._next += fresh.size
-        return names[labels]
+        return names[labels], born[labels]

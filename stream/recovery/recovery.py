@@ -260,8 +260,9 @@ def adopt(reader: SqlReader, stream: str, shard: Shard) -> None:
         clusters[here] = cluster
     published = Published(number, clusters, max((row.cluster for row in rows), default=0) + 1)
     born = {row.cluster: row.born_publication for row in rows}
-    counts = {row.cluster: row.n_observations for row in rows if row.retired_publication is None}
-    shard.adopt(published, covered, born, counts)
+    live = [row for row in rows if row.retired_publication is None]
+    shard.adopt(published, covered, born, {row.cluster: row.n_observations for row in live})
+    shard.groups.adopt(live)
     learned = reader.learned_family(stream)
     if learned and isinstance(shard, MixtureShard):
         shard.show_under(learned)

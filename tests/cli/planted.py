@@ -7,7 +7,7 @@ from tests.cli.lives import SIZES, events, publications
 from weald.answers.description.sentences import explain
 from weald.answers.exploration import Exploration, Part
 from weald.answers.projection import Plane
-from weald.answers.report_data import Chains, Sampled
+from weald.answers.report_data import Birth, Chains, Sampled
 from weald.answers.timeline import timeline_of
 from weald.cli.report.page import Trust, render
 from weald.stream.record.fields.originals import Original
@@ -35,14 +35,14 @@ def exploration(
         Original("ordered", "day", hour),
     ]
     groups = np.array([GROUP[each] for each in clusters.tolist()])
-    born = {1: 0, 2: 2, 3: 1, 4: 0}
+    born = {1: 0, 2: 2, 3: 4, 4: 0}, {1: 1, 2: 3, 3: 1}
 
     def part(of: NDArray[np.int64], each: int, group: int | None) -> Part:
         inside = of == each
         size = int(inside.sum())
         said = explain(columns, inside)
-        own = {each} if group is not None else {at for at, of in GROUP.items() if of == each}
-        since = min(born[at] for at in own)
+        publication = born[group is None][each]
+        since = Birth(publication, 1.8e9 + 3600.0 * publication)
         return Part(each, size, size / n, 0.98, sentences=said, group=group, since=since)
 
     return Exploration(

@@ -51,9 +51,14 @@ def _empty_totals(family: Any, n_groups: int) -> Rows:
     return np.zeros((n_groups, 2 + 2 * len(family.a)))
 
 
-def _each_alone(groups: PublishedGroups, _family: Any, atom_table: AtomTable, *_: object) -> None:
+def _each_alone(
+    groups: PublishedGroups, publication: int, _family: Any, atom_table: AtomTable, *_: object
+) -> None:
+    known = dict(zip(groups.group.tolist(), groups.born.tolist(), strict=True))
     groups.cluster = np.unique(atom_table.cluster[atom_table.present])
     groups.group = groups.cluster
+    born = [known.get(each, publication) for each in groups.group.tolist()]
+    groups.born = np.array(born, dtype=np.int64)
 
 
 class SilentMetrics(Metrics):

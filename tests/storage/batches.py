@@ -138,7 +138,8 @@ def certainty(number: int, n: int, clusters: dict[int, float]) -> Certainty:
     means = np.array(list(clusters.values()))
     seq = number * CERTAINTY_CHUNK + 1 + np.arange(n)
     told = np.stack([percent, 100 - percent])
-    return Certainty(seq, told, np.array(list(clusters)), means, means / 2)
+    ids = np.array(list(clusters))
+    return Certainty(seq, told, ids, means, means / 2, group=10 + ids, group_born=ids - 1)
 
 
 def reassigned(publication: int, moves: dict[int, int]) -> Reassignment:

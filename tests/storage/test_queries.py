@@ -160,6 +160,8 @@ def test_certainty_comes_with_clusters_members_and_assignments(
     store.commit(full_batch())
     by_id = {row.cluster: (row.probability, row.stability) for row in reader.clusters(STREAM)}
     assert by_id == {1: (0.75, 0.375), 2: (1.0, 0.5)}
+    groups = {row.cluster: (row.group, row.group_born) for row in reader.clusters(STREAM)}
+    assert groups == {1: (11, None), 2: (12, 1)}
     newest = reader.members(STREAM, 2)[0]
     assert (newest.seq, newest.probability, newest.stability) == (5, 0.04, 0.96)
     (row,) = reader.assignments(STREAM, ["key-7"])

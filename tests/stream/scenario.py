@@ -143,7 +143,7 @@ class Outcome:
 
     keys: list[str | None]
     clusters: list[int]
-    rows: list[tuple[int, int, float, list[float], int, int | None]]
+    rows: list[tuple[int, int, float, list[float], int, int | None, int | None, int | None]]
     publications: list[tuple[int, int, float, float, int]]
     lineage: list[tuple[str, int, int, int, tuple[int, ...], int, int]]
 
@@ -163,6 +163,8 @@ def outcome(store: SqlStore, stream: str = NAME) -> Outcome:
             row.statistics.tolist(),
             row.born_publication,
             row.retired_publication,
+            row.group,
+            row.group_born,
         )
         for row in sorted(store.clusters(stream, include_retired=True), key=lambda row: row.cluster)
     ]

@@ -55,15 +55,20 @@ def test_groups_are_listed_with_their_clusters(weald: Command) -> None:
         assert row["clusters"] == [each["cluster"] for each in inside]
         assert row["features"] == inside[0]["features"]
         assert row["probability"] == inside[0]["probability"]
-        assert row["born_publication"] == inside[0]["born_publication"]
+        assert row["born_publication"] == 1
+        assert row["born"] > "2026"
+        assert not row["is_new"]
         side = "least" if row["features"]["x"]["centre"] > 0 else "most"
         assert row["description"].startswith(f"x at {side} ")
     table = weald("clusters", "--level", "groups").out.splitlines()
     assert re.split(" {2,}", table[0].strip()) == [
-        "group", "size", "share", "how sure", "clusters since", "clusters", "what sets it apart",
+        "group", "size", "share", "how sure", "since (UTC)", "clusters", "what sets it apart",
     ]  # fmt: skip
     assert "1 of 2 groups" in weald("clusters", "--level", "groups", "--limit", "1").err
     assert weald("clusters", "--level", "groups", "--retired").code == ExitCode.USAGE
+    assert weald("clusters", "--level", "groups", "--sort", "growth").code == ExitCode.USAGE
+    newest = weald("clusters", "--level", "groups", "--sort", "born", "--output", "json")
+    assert [row["group"] for row in json.loads(newest.out)] == [2, 1]
 
 
 def test_a_short_list_says_that_there_are_more(weald: Command) -> None:
@@ -97,6 +102,8 @@ def test_one_cluster(form: str, weald: Command) -> None:
 def test_a_cluster_in_a_table_has_no_empty_parts(weald: Command) -> None:
     told = weald("cluster", "1", "--members", "0", "--typical", "0").out.splitlines()
     assert "lineage" in told
+    born = json.loads(weald("cluster", "1", "--output", "json").out)["born"]
+    assert f"since               {born}" in told
     assert not {"members", "typical members", "borderline members"} & set(told)
 
 

@@ -18,6 +18,7 @@ from tests.cli.planted import CENTRES, N, exploration, page_of
 from tests.servers.chromium import Browser
 from tests.servers.devtools import Page, driven
 from weald.answers.exploration import Exploration
+from weald.answers.report_data import Birth
 from weald.cli.report.explorer import MOST_COLUMNS, MOST_DRAWN, explorer, fragments_of, styles
 from weald.stream.record.fields.originals import Original
 
@@ -264,12 +265,19 @@ def test_axe_finds_nothing(page: Page, written: str, *, dark: bool) -> None:
 
 
 def test_the_newest_group_is_told_and_leads_there(page: Page, found: Exploration) -> None:
-    last = max(found.groups, key=lambda part: part.since or 0)
+    last = found.groups[1]
     about = page.ask("document.querySelector('.tree .about').innerText")
     assert about.startswith(
-        f"3 groups, largest first. Newest: group {last.id}, with clusters since "
-        f"publication {last.since} of 4. "
+        "3 groups, largest first. "
+        "Newest: group 2, since 2027-01-15 11:00 UTC (publication 3 of 4). "
     )
+    told = text(page, '.part[data-kind="group"][data-id="1"] .size')
+    assert told.endswith("2 clusters · since 2027-01-15 09:00 UTC")
+    assert "cluster 3" not in about
+    alone = page.ask(
+        "document.querySelector('.part[data-kind=cluster][data-id=\"2\"] .size').textContent"
+    )
+    assert alone.endswith("since 2027-01-15 10:00 UTC")
     # A list that is too long for its room, as most are.
     page.ask("document.querySelector('#tree').style.maxHeight = '9rem'")
     page.click(".tree .about a")
@@ -309,10 +317,14 @@ def test_a_name_stands_beside_the_number(browsed: Page, found: Exploration, tmp_
 
 
 def test_nothing_is_newest_where_all_were_born_at_once(found: Exploration) -> None:
-    at_once = [replace(part, since=1) for part in found.groups]
+    at_once = [replace(part, since=Birth(1, None)) for part in found.groups]
     assert "Newest" not in fragments_of(replace(found, groups=at_once)).tree
     one = replace(found, groups=at_once[:1])
     assert "largest first" not in fragments_of(one).tree
+    later = [*at_once[:2], replace(at_once[2], since=Birth(4, None))]
+    told = fragments_of(replace(found, groups=later)).tree
+    assert 'Newest: <a href="#group=3">group 3</a>, new since the latest publication. ' in told
+    assert "since publication 1<" in told
 
 
 def test_one_group_is_led_by_its_clusters(

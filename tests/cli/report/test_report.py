@@ -13,6 +13,7 @@ from tests.servers.chromium import Browser
 from tests.servers.devtools import driven
 from weald.answers.cluster_relations import co_clustering, linkage_of
 from weald.answers.exploration import exploration_of
+from weald.answers.numbers import iso_time
 from weald.answers.projection import plane_of
 from weald.answers.report_data import PublishedPartition, Subject
 from weald.cli.errors import ExitCode
@@ -146,26 +147,31 @@ def test_a_report_says_how_sure_a_publication_is_and_whether_to_believe_it(
     found = exploration_of(subject, np.random.default_rng(0))
     listed = weald("clusters", "--config", str(filled), "--output", "json")
     rows = {row["cluster"]: row for row in json.loads(listed.out)}
+    listed = weald("clusters", "--config", str(filled), "--level", "groups", "--output", "json")
+    born = {row["group"]: (row["born_publication"], row["born"]) for row in json.loads(listed.out)}
     assert found.parts
     assert found.groups
     for part in found.parts:
         row = rows[part.id]
         assert part.sure == pytest.approx(row["probability"])
-        assert part.since == row["born_publication"]
+        assert part.since is not None
+        assert part.since.publication == row["born_publication"]
+        assert iso_time(part.since.time) == row["born"]
     for group in found.groups:
         own = [rows[part.id] for part in found.parts if part.group == group.id]
         sure = np.average([row["probability"] for row in own], weights=[row["size"] for row in own])
         assert group.sure == pytest.approx(float(sure))
-        assert group.since == min(row["born_publication"] for row in own)
+        assert group.since is not None
+        assert (group.since.publication, iso_time(group.since.time)) == born[group.id]
     trust = trust_in(replace(subject, warnings=["too few"], stayed=0.8))
     assert trust is not None
     assert (trust.believed, list(trust.reasons)) == (False, ["too few"])
-    assert trust.settled.startswith("no: the newest publication left 80 % of the observations")
+    assert trust.settled.startswith("no: 80 % of the observations stayed in their cluster")
     assert trust_in(replace(subject, warnings=None)) is None
     assert 0.0 <= subject.stayed <= 1.0
     written = weald("report", "--config", str(filled), "--output", "json")
     page = (clean / json.loads(written.out)["page"]).read_text("utf-8")
-    assert "Settled: " in page
+    assert "Settled yet? " in page
 
 
 def test_a_report_of_a_stream_in_a_real_browser(

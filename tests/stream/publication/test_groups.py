@@ -28,12 +28,17 @@ def published(
     values: NDArray[np.float64],
     clusters: Labels,
     moved: Labels | None = None,
+    publication: int = 1,
 ) -> dict[int, int]:
     family = FAMILIES["gaussian"].build({}, values)
     rows = single_rows(family, values)
     none = np.empty(0, dtype=np.int64)
     groups.publish(
-        family, roster_of(clusters), lambda at: rows[at], none if moved is None else moved
+        publication,
+        family,
+        roster_of(clusters),
+        lambda at: rows[at],
+        none if moved is None else moved,
     )
     return dict(zip(groups.cluster.tolist(), groups.group.tolist(), strict=True))
 
@@ -65,6 +70,38 @@ def test_a_name_stays_with_most_of_its_observations(rng: Generator) -> None:
     assert after[3] == before[3]
     assert after[5] == before[5]
     assert after[9] == max(before.values()) + 1
+
+
+def births_of(groups: PublishedGroups) -> dict[int, int]:
+    return dict(zip(groups.group.tolist(), groups.born.tolist(), strict=True))
+
+
+def test_a_group_that_splits_late_is_as_old_as_its_split(rng: Generator) -> None:
+    """Both its clusters were there before: whichever is no longer in the group began one."""
+    near = rng.normal(size=(400, 2))
+    clusters = np.where(np.arange(400) % 3 == 0, 4, 3)
+    groups = PublishedGroups()
+    before = published(groups, near, clusters, publication=1)
+    assert before[3] == before[4]
+    # What was the smaller cluster lies elsewhere now, and its old observations have gone.
+    parted = near + 40.0 * (clusters == 4)[:, None]
+    after = published(groups, parted, clusters, np.repeat([3, 4], 400), publication=7)
+    assert after[3] == before[3]
+    assert after[4] == before[3] + 1
+    assert births_of(groups) == {after[3]: 1, after[4]: 7}
+    again = PublishedGroups.restore(groups.state())
+    assert published(again, parted, clusters, publication=8) == after
+    assert births_of(again) == {after[3]: 1, after[4]: 7}
+
+
+def test_of_groups_of_an_earlier_version_nobody_knows_when_they_began(rng: Generator) -> None:
+    values, clusters = two_kinds(rng, 400)
+    groups = PublishedGroups()
+    published(groups, values[clusters < 5], clusters[clusters < 5], publication=1)
+    saved = {name: array for name, array in groups.state().items() if name != "born"}
+    again = PublishedGroups.restore(saved)
+    found = published(again, values, clusters, publication=2)
+    assert births_of(again) == {found[3]: 0, found[5]: 2}
 
 
 def test_draws_that_part_other_kinds_are_told(rng: Generator) -> None:

@@ -14,11 +14,13 @@ from tests.stream.scenario import (
     Outcome,
     assert_exactly_once,
     killer,
+    line_of,
     new_store,
     outcome,
     plan_for,
     records_file,
     run,
+    write_lines,
 )
 from weald.storage.encoding.snapshot import decode, encode
 from weald.storage.errors import SnapshotCorrupt
@@ -122,6 +124,8 @@ def test_a_replay_that_diverges_adopts_what_sql_shows(
             "UPDATE observations SET cluster = ? - cluster WHERE cluster IN (?, ?)",
             (sum(ids), *ids),
         )
+        database.execute("UPDATE clusters SET cluster_group = cluster_group + 10")
+    groups = {row.group or 0: row.group_born for row in store.clusters(NAME)}
     shown = outcome(store).clusters
     run(plan, store)
     assert "stays as SQL has it" in caplog.text
@@ -130,10 +134,34 @@ def test_a_replay_that_diverges_adopts_what_sql_shows(
     assert store.snapshots(NAME)[0].seq == N
     sums = {row.cluster: row.statistics[0] for row in store.clusters(NAME)}
     assert sums == {row.cluster: row.n_observations for row in store.clusters(NAME)}
+    later = {row.group or 0: row.group_born for row in store.clusters(NAME)}
+    assert groups.items() & later.items()
+    assert all(group > max(groups) for group in later.keys() - groups.keys())
     caplog.clear()
     caplog.set_level(logging.WARNING)
     run(plan, store)
     assert caplog.text == ""
+
+
+def test_groups_are_as_old_as_the_publication_that_first_told_of_them(tmp_path: Path) -> None:
+    """Started again before every publication; one kind of records comes late."""
+    kind = np.where(np.arange(1200) < 700, np.arange(1200) % 4, np.arange(1200) % 5)
+    centres = np.array([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0], [20.0, 20.0], [60.0, 60.0]])
+    values = centres[kind] + np.random.default_rng(5).normal(size=(1200, 2))
+    lines = [line_of(i, row) for i, row in enumerate(values)]
+    store, first = new_store(tmp_path), dict[int, int]()
+    for n in range(200, 1201, 200):
+        plan = plan_for(write_lines(tmp_path / "records.jsonl", lines[:n]), snapshot_records=300)
+        run(plan, store)
+        number = store.publications(NAME)[-1].number
+        assert number == n // 200
+        for row in store.clusters(NAME):
+            if row.group is not None:
+                assert row.group_born == first.setdefault(row.group, number)
+    assert max(first.values()) >= 4
+    once = new_store(tmp_path, "once")
+    run(plan_for(tmp_path / "records.jsonl", snapshot_records=300), once)
+    assert outcome(once) == outcome(store)
 
 
 def test_replay_holds_a_bounded_number_of_rows(
