@@ -114,7 +114,9 @@ def stayed_in_words(stayed: float) -> str:
     """Say in one sentence whether a publication left what was shown before as it was."""
     how = "yes" if stayed >= SAME else "nearly" if stayed >= NEARLY_SAME else "no"
     left = np.floor(100.0 * stayed)
-    return f"{how}: the newest publication left {left:.0f} % of the observations where they were"
+    return (
+        f"{how}: {left:.0f} % of the observations stayed in their cluster at the newest publication"
+    )
 
 
 def settled_by_r_hat(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -86,15 +86,19 @@ def cluster(
 
 
 def _answer(state: StoredStream, found: Any, n_members: int) -> dict[str, Any]:
+    from weald.answers.numbers import iso_time
     from weald.answers.records import cluster_record, lineage_record
 
     reader, stream = state.reader, state.stream
     record = cluster_record(state, found, state.n_clustered)
     newest = reader.members(stream, found.cluster, limit=n_members) if n_members else []
     events = reader.lineage(stream, cluster=found.cluster)
+    own = {each.kind: each.time for each in events if each.cluster == found.cluster}
     return {
         "stream": stream,
         **record,
+        "born": iso_time(own.get("birth", own.get("split"))),
+        "retired": iso_time(own.get("retire")),
         "lineage": [lineage_record(event) for event in events],
         "members": [_member(state, member) for member in newest],
     }
@@ -130,8 +134,9 @@ def _for_table(answer: dict[str, Any]) -> dict[str, Any]:
     from weald.answers.description.contrast import contrast_text
 
     told = ("contrast", "parts", "typical_members", "borderline_members")
-    named = ("probability", "stability", "description")
-    hidden = ("version", "features", "log_marginal", "lineage", "members", *named, *told)
+    named = ("probability", "stability", "description", "born", "retired")
+    apart = ("version", "features", "log_marginal", "lineage", "members", *named, *told)
+    hidden = {*apart, "born_publication", "retired_publication"}
     shown = {key: value for key, value in answer.items() if key not in hidden}
     contrast = []
     for row in answer.get("contrast", [])[:FEATURES_SHOWN]:
@@ -146,6 +151,8 @@ def _for_table(answer: dict[str, Any]) -> dict[str, Any]:
     return {
         **{key: value for key, value in shown.items() if value is not None},
         "share": f"{answer['share']:.1%}",
+        **({"since": answer["born"]} if answer["born"] else {}),
+        **({"ended": answer["retired"]} if answer["retired"] else {}),
         "how sure": share_text(answer["probability"]),
         "stability": share_text(answer["stability"]),
         **({"what sets it apart": answer["description"]} if "description" in answer else {}),

@@ -42,7 +42,7 @@ def tell(place: Home, bundled: BundledStream, findings: Findings, commands: Sequ
     write_rows(rows[:SHOWN], _columns(bundled), Form.table)
     if len(clusters) > SHOWN:
         _line(f"and {len(clusters) - SHOWN} smaller ones\n")
-    _line("How many observations refinement put into another cluster, by publication:\n")
+    _line("How many observations each publication put into another cluster:\n")
     write_rows(findings.publications[-REFINEMENTS_SHOWN:], PUBLICATION_COLUMNS, Form.table)
     _line("")
     if place.picture.exists():
@@ -101,17 +101,21 @@ def write_page(
         title=f"{len(findings.clusters)} clusters of {len(findings.assigned):,} observations",
         subtitle=bundled.title,
         facts={
-            "records received": str(findings.n_received),
-            "observations": str(len(findings.assigned)),
-            "dead letters": str(findings.n_dead),
+            "records": str(findings.n_received),
+            "unreadable": str(findings.n_dead),
             "groups": str(len(explored.groups)),
             "clusters": str(len(findings.clusters)),
-            "moved by refinement": str(sum(row["n_moved"] for row in findings.publications)),
+            "publications": str(len(findings.publications)),
         },
     )
     sections = [
         Section("Clusters", "", _columns(bundled), _table_rows(findings)),
-        Section("What refinement gained", "", PUBLICATION_COLUMNS, findings.publications),
+        Section(
+            "How the clusters changed",
+            "At each publication: how many observations it put into another cluster.",
+            PUBLICATION_COLUMNS,
+            findings.publications,
+        ),
         Section("Next", "", [Column("type", "type")], [{"type": each} for each in commands]),
     ]
     page = render(headed, [], sections, explored, trust_in(subject))

@@ -40,7 +40,7 @@
       `${stream.n_clusters} clusters of ${stream.n_inserted.toLocaleString("en")} observations`;
     document.querySelector(".subtitle").textContent = `stream ${stream.name}, family ${stream.family}, prior ${stream.prior}`;
     const facts = { observations: stream.n_inserted, groups: stream.n_groups, clusters: stream.n_clusters,
-      ended: stream.n_clusters_retired, publication: stream.publication, "dead letters": stream.n_dead };
+      "clusters that ended": stream.n_clusters_retired, publications: stream.publication, unreadable: stream.n_dead };
     document.querySelector("header dl").replaceChildren(...Object.entries(facts).map(([name, value]) => {
       const pair = document.createElement("div");
       for (const [kind, text] of [["dt", name], ["dd", value.toLocaleString("en")]])

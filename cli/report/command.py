@@ -126,11 +126,9 @@ def write_explorer(subject: Sampled, found: Exploration, trust: Trust, out: Path
     CommandError
         When the file cannot be written.
     """
-    from dataclasses import replace
-
     from .page import render
 
-    sections = [replace(each, folded=True) for each in (_diagnostics(subject), _moves(subject))]
+    sections = [_diagnostics(subject), _moves(subject)]
     page = render(subject, [], sections, found, trust)
     with writing():
         out.write_text(page, encoding="utf-8")
@@ -244,7 +242,7 @@ def _clusters(subject: Subject) -> list[Section]:
         columns.append(Column("description", "description"))
     return [
         Section("Largest clusters", remark, columns, clusters),
-        Section("Newest events", "Births apart.", LINEAGE_COLUMNS, subject.events),
+        Section("What happened last", "Without births.", LINEAGE_COLUMNS, subject.events),
     ]
 
 
@@ -266,7 +264,7 @@ def _diagnostics(subject: Sampled) -> Section:
         "Of the second half of the chains. R-hat above 1.01, or an effective sample size below "
         "100 for each chain, asks for more iterations."
     )
-    return Section("Convergence", remark, columns, rows)
+    return Section("In statistical words: convergence", remark, columns, rows, folded=True)
 
 
 def _moves(subject: Sampled) -> Section:
@@ -282,7 +280,7 @@ def _moves(subject: Sampled) -> Section:
         Column("accepted", "accepted", "right"),
         Column("rate", "rate", "right", lambda rate: "" if rate is None else f"{rate:.1%}"),
     )
-    return Section("Moves", "", columns, rows)
+    return Section("In statistical words: moves of the sampler", "", columns, rows, folded=True)
 
 
 def _anomalies(subject: Subject) -> Section:
@@ -295,15 +293,14 @@ def _anomalies(subject: Subject) -> Section:
     for at in np.argsort(density, kind="stable")[:ANOMALIES_SHOWN].tolist():
         told = {"key": subject.keys[at], "cluster": int(subject.clusters[at])}
         told["text"] = subject.texts[at] if subject.texts else ""
-        rows.append({**told, "log_density": float(density[at]), **subject.values_at(at)})
+        rows.append({**told, **subject.values_at(at)})
     columns = [
         Column("key", "observation"),
         Column("cluster", "cluster", "right"),
-        Column("log_density", "log density", "right", lambda value: f"{value:.1f}"),
         *([Column("text", "text")] if subject.texts else []),
         *(Column(name, name, "right", number) for name in subject.told),
     ]
-    remark = "The observations that the clusters explain least."
+    remark = "The oddest first."
     return Section("Least like anything", remark, columns, rows)
 
 

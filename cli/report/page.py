@@ -137,11 +137,12 @@ def _trust(trust: Trust) -> str:
     head = "Believe it" if trust.believed else "Doubt it"
     why = "No check gave a reason to doubt it." if trust.believed else ""
     reasons = "".join(f"<li>{escape(reason)}</li>" for reason in trust.reasons)
+    settled = trust.settled[:1].upper() + trust.settled[1:]
     return (
         f'<div class="trust{"" if trust.believed else " doubt"}">'
         f"<p><b>{'✓' if trust.believed else '⚠'} {head}.</b> {why}</p>"
         f"{f'<ul>{reasons}</ul>' if reasons else ''}"
-        f'<p class="quiet">Settled: {escape(trust.settled)}.</p></div>'
+        f'<p class="quiet">Settled yet? {escape(settled)}.</p></div>'
     )
 
 

@@ -15,8 +15,9 @@ from weald.answers.numbers import number
 
 __all__ = ["Column", "printable", "show_all_columns", "write_table"]
 
-# Text is folded down to so many characters before any column gives way.
-FOLDED = 24
+# Text is folded down to so many characters before any column gives way, and to so many where
+# those that stay find no room.
+FOLDED, NARROWEST = 24, 10
 GAP = 2
 
 
@@ -100,6 +101,12 @@ def _write_rich(cells: Sequence[Sequence[str]], columns: Sequence[Column]) -> li
         for width, column in zip(widths, columns, strict=True)
     ]
     shown = _fitting(least, columns, console.width)
+    texts = [at for at in shown if columns[at].align == "left"]
+    while texts and sum(least[at] + GAP for at in shown) > console.width:
+        widest = max(texts, key=lambda at: least[at])
+        if least[widest] <= NARROWEST:
+            break
+        least[widest] -= 1
     # Where those that stay find no room the terminal wraps their lines, and cuts no number.
     console.width = max(console.width, sum(least[at] + GAP for at in shown))
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold")

@@ -105,7 +105,7 @@ def test_a_key_keeps_its_answer(demonstrated: tuple[Path, str, str]) -> None:
 
 def test_what_refinement_moved_is_told(demonstrated: tuple[Path, str, str]) -> None:
     _, out, err = demonstrated
-    _, table = out.split("How many observations refinement put into another cluster")
+    _, table = out.split("How many observations each publication put into another cluster")
     rows = re.findall(r"^ +(\d+) +(\d+) +(\d+) +(\d+)$", table, re.MULTILINE)
     assert rows
     assert sum(int(row[3]) for row in rows) > 0

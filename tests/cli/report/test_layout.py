@@ -74,3 +74,15 @@ def test_flaws_are_seen(browsed: Page, written: str, style: str, flaw: str) -> N
         f"{{ textContent: {style!r} }}))"
     )
     assert any(each.startswith(flaw) for each in flaws(browsed))
+
+
+def test_on_a_phone_the_list_comes_before_the_map(browsed: Page, written: str) -> None:
+    """What is newest and what is selected is seen at once."""
+    browsed.open(f"{written}#group=3", width=390, height=844)
+    browsed.until("document.documentElement.dataset.ready")
+    boxes = "['.tree .about', '.part[aria-current]', '#map'].map((each) => "
+    boxes += "{ const box = document.querySelector(each).getBoundingClientRect(); "
+    tops = browsed.ask(boxes + "return box.top; })")
+    bottoms = browsed.ask(boxes + "return box.bottom; })")
+    assert tops[0] < 500
+    assert bottoms[1] <= tops[2] < 844

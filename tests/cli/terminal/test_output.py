@@ -209,6 +209,17 @@ def test_columns_give_way_on_a_narrow_terminal_and_that_is_said() -> None:
     assert "; --wide shows all" in drawn
 
 
+def test_texts_fold_further_where_no_column_leaves() -> None:
+    program = WIDE.replace("gives_way=i % 3 + 1", "gives_way=9 * (i > 0)")
+    program = program.replace(
+        'Column("text", "text"),', 'Column("text", "text"), Column("text", "again"),'
+    )
+    lines = without_codes(shown_on_a_terminal({"COLUMNS": "40"}, program))
+    assert max(len(line) for line in lines if not line.startswith("left out")) <= 40
+    assert any(line.split() == ["word", "word", "word", "word"] for line in lines)
+    assert "123456789" in "".join(lines)
+
+
 def test_wide_shows_every_column() -> None:
     text = "\n".join(without_codes(shown_on_a_terminal({"COLUMNS": "80"}, WIDE, "--wide")))
     assert all(str(123456789 + i) in text for i in range(9))
