@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from weald.cli.errors import NotFoundError, UsageError
 
 from .refused_rows import tell_refused
-from .sample import Oddities, numbered_records, refuse_without_records
-from .written_numbers import tell_writings
+from .sample import Oddities, numbered_records, refuse_without_records, tell_oddities
+from .table import open_text
+from .text_table import LOOKED_AT, SEPARATORS, is_table
 
 if TYPE_CHECKING:
     from weald.stream.record.formats import Format
@@ -21,7 +22,6 @@ __all__ = ["files_of", "form_of", "records_in"]
 
 # What log rotation puts behind a name: app.log.1, app.log-20260101, app.log.2.gz.
 _ROTATED = re.compile(r"([.-]\d+)+$")
-_LOOKED_AT = 4096
 
 
 def files_of(path: Path) -> list[Path]:
@@ -47,23 +47,26 @@ def files_of(path: Path) -> list[Path]:
 
 
 def form_of(path: Path) -> Format:
-    """Kind of a file by its name, rotated or not; where that says nothing, by its first bytes."""
+    """Kind of a file by its name, rotated or not; where that says nothing, by its first lines.
+
+    A file called .txt may be a log or a table.
+    """
     from weald.stream.record.formats import SUFFIXES, format_of
     from weald.stream.settings import StreamSettings
 
     name = _ROTATED.sub("", path.name.removesuffix(".gz"))
     suffix = Path(name).suffix.lower()
-    if suffix in SUFFIXES or suffix in (".jsonl", ".ndjson", ".json") or not path.is_file():
+    known = (suffix in SUFFIXES and suffix != ".txt") or suffix in (".jsonl", ".ndjson", ".json")
+    if known or not path.is_file():
         return format_of(StreamSettings(source="file", path=name))
-    opened = gzip.open if path.name.endswith(".gz") else open
     try:
-        with opened(path, "rb") as file:
-            head = file.read(_LOOKED_AT)
+        with open_text(path) as lines:
+            head = list(itertools.islice(lines, LOOKED_AT))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error
-    if b"\0" in head:
-        raise UsageError(f"{path}: neither a table nor text")
-    return "jsonl" if head.lstrip()[:1] == b"{" else "lines"
+    if "".join(head).lstrip()[:1] == "{":
+        return "jsonl"
+    return "csv" if is_table(head, SEPARATORS) else "lines"
 
 
 def records_in(path: Path, separators: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
@@ -81,8 +84,7 @@ def records_in(path: Path, separators: str) -> Iterator[tuple[str, int, dict[str
         at = -1
         for at, (line, record) in enumerate(numbered_records(file, separators, form, odd)):
             if form == "csv" and not at:
-                # Cells beyond the header have no name.
-                own = list(filter(None, record))
+                own = list(record)
                 header = header or own
                 if own != header:
                     raise UsageError(
@@ -91,7 +93,7 @@ def records_in(path: Path, separators: str) -> Iterator[tuple[str, int, dict[str
                     )
             yield file.name, line, record
         refuse_without_records(file, odd, at + 1)
-        tell_writings(file, odd.writings)
+        tell_oddities(file, odd)
         tell_refused(
             file, odd.refused, at + 1 + len(odd.refused), "cannot be read, and are left out"
         )

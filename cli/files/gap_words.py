@@ -1,18 +1,26 @@
-"""What people write in a cell where there is nothing."""
+"""What people and programs write in a cell where there is nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["is_gap", "without_gaps"]
+__all__ = ["NO_NUMBER", "is_gap", "without_gaps"]
 
-_GAPS = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
+# Nothing where there should be a number; elsewhere it may be one of several answers.
+NO_NUMBER = frozenset({"None", "none", "NONE"})
+
+_GAPS = frozenset(
+    {"", "na", "n/a", "nan", "<na>", "null", "?", "-", "--", ".", "#n/a", "#div/0!", "#value!"}
+)
 
 
-def is_gap(cell: object) -> bool:
-    """Whether a cell says that there is nothing."""
-    return cell is None or (isinstance(cell, str) and cell.strip().lower() in _GAPS)
+def is_gap(cell: object, *, number: bool = False) -> bool:
+    """Whether a cell says that there is nothing, or no ``number`` where there should be one."""
+    if not isinstance(cell, str):
+        return cell is None
+    word = cell.strip()
+    return word.lower() in _GAPS or (number and word in NO_NUMBER)
 
 
 def without_gaps(record: Mapping[str, Any]) -> dict[str, Any]:

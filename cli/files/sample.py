@@ -6,19 +6,23 @@ import csv
 import gzip
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weald.cli.errors import NotFoundError, UsageError
+from weald.cli.terminal.csv_cells import is_number
+from weald.cli.terminal.output import note
 from weald.stream.errors import SchemaError
 from weald.stream.record.inference.field_inference import MOST_ODD, FieldProposal
 from weald.stream.record.inference.proposal import SchemaProposal, named, proposed
 
+from .gap_words import NO_NUMBER, is_gap
 from .refused_rows import RefusedRow, tell_refused
 from .table import open_text
-from .written_numbers import DECIMAL, Writing, plain, writings_of
+from .text_table import LOOKED_AT, SEPARATORS, TextTable, text_table
+from .written_numbers import DECIMAL, Writing, plain, tell_writings, writings_of
 
 if TYPE_CHECKING:
     from weald.stream.record.formats import Format
@@ -30,12 +34,12 @@ __all__ = [
     "propose",
     "refuse_unlike_a_stream",
     "refuse_without_records",
+    "tell_oddities",
 ]
 
-LOOKED_AT = 1000
 _NOT_PLAIN = FieldProposal(None, "left out: numbers, but not plain ones, as a stream reads them")
 _NOT_NAMED = FieldProposal(None, "left out: it has no name of its own in the file")
-_PARTED = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_PARTED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
 
 
 @dataclass
@@ -44,20 +48,20 @@ class Oddities:
 
     Attributes
     ----------
-    passes_over : bool
-        Whether lines that are no record are passed over.
     refused : list of RefusedRow
-        These.
+        Lines that are no record, which are passed over.
     writings : dict of str to Writing
         How numbers are written, by column, where they are not plain.
     renamed : list of str
         What columns are called that have no name, or that of another.
+    begins : int
+        Line in which a table begins, 1 where nothing stands before it.
     """
 
-    passes_over: bool = True
     refused: list[RefusedRow] = field(default_factory=list)
     writings: dict[str, Writing] = field(default_factory=dict)
     renamed: list[str] = field(default_factory=list)
+    begins: int = 1
 
 
 def propose(path: Path) -> SchemaProposal:
@@ -73,10 +77,9 @@ def propose(path: Path) -> SchemaProposal:
 
     garbled = refuse_unlike_a_stream(path)
     odd = Oddities()
-    # As the stream will read it.
-    separator = "\t" if path.name.removesuffix(".gz").lower().endswith(".tsv") else ","
     form = format_of(StreamSettings(source="file", path=str(path)))
-    rows = itertools.islice(numbered_records(path, separator, form, odd), LOOKED_AT)
+    # As the stream will read it.
+    rows = itertools.islice(numbered_records(path, _separator(path), form, odd), LOOKED_AT)
     records = [record for line, record in rows if line not in garbled]
     broken = {each.line for each in odd.refused}
     odd.refused += [RefusedRow(line, "is not UTF-8") for line in sorted(garbled - broken)]
@@ -111,6 +114,13 @@ def _not_of_a_stream(odd: Oddities) -> dict[str, FieldProposal]:
     return {**written, **dict.fromkeys(odd.renamed, _NOT_NAMED)}
 
 
+def tell_oddities(path: Path, odd: Oddities) -> None:
+    """Say how a file is read, where that is not plain to see."""
+    if odd.begins > 1:
+        note(f"{path}: what stands before line {odd.begins} is no row of the table")
+    tell_writings(path, odd.writings)
+
+
 def refuse_without_records(path: Path, odd: Oddities, n_records: int) -> None:
     """Raise UsageError for a file of which no line is a record."""
     if odd.refused and not n_records:
@@ -136,7 +146,7 @@ def refuse_unlike_a_stream(path: Path) -> set[int]:
     if form not in ("csv", "jsonl", "lines") or not path.is_file():
         return set()
     with open_text(path) as lines:
-        header = next(lines, "")
+        table = text_table(lines, SEPARATORS)
         is_utf_16 = lines.encoding == "utf-16"
     read = _are_utf_8(path)
     garbled = {line for line, is_read in enumerate(read, start=1) if not is_read}
@@ -146,11 +156,9 @@ def refuse_unlike_a_stream(path: Path) -> set[int]:
         next_step = "write it as UTF-8"
     elif form == "jsonl" and is_one_value(path):
         problem, next_step = "it is one JSON value", "write it with a record on each line"
-    elif form == "csv" and not path.name.removesuffix(".gz").lower().endswith(".tsv"):
-        parted = [name for separator, name in _PARTED.items() if separator in header]
-        if parted and "," not in header:
-            problem = f"its cells seem to be parted by {parted[0]}"
-            next_step = "write it with commas between cells and points in numbers"
+    elif form == "csv":
+        problem = _unlike_a_stream_s(table, path)
+        next_step = "write a header in its first line, commas between cells, points in numbers"
     if problem:
         raise UsageError(
             f"{path}: {problem}, and a stream reads UTF-8: tables with commas between cells (tabs "
@@ -159,6 +167,20 @@ def refuse_unlike_a_stream(path: Path) -> set[int]:
             "is",
         )
     return garbled
+
+
+def _unlike_a_stream_s(table: TextTable, path: Path) -> str:
+    """What a stream cannot read of a text table; "" where it reads it."""
+    if table.separator != _separator(path) and len(table.names) > 1:
+        return f"its cells seem to be parted by {_PARTED[table.separator]}"
+    if not table.named:
+        return "its first line is a row, and no names of columns"
+    return f"its header is in line {table.line}" if table.line > 1 else ""
+
+
+def _separator(path: Path) -> str:
+    """What parts cells of a stream's table."""
+    return "\t" if path.name.removesuffix(".gz").lower().endswith(".tsv") else ","
 
 
 def _are_utf_8(path: Path) -> list[bool]:
@@ -195,7 +217,7 @@ def is_one_value(path: Path) -> bool:
 
 
 def numbered_records(
-    path: Path, separators: str, form: Format, oddities: Oddities | None = None
+    path: Path, separators: str, form: Format, oddities: Oddities
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the records of a file in any of a stream's formats, nested fields by dotted paths.
 
@@ -205,19 +227,17 @@ def numbered_records(
     ----------
     path : Path
     separators : str
-        Those that a text table may have; the one that its header has most of is.
+        Those that a text table may have.
     form : str
         As `weald.stream.record.formats.format_of` has it.
-    oddities : Oddities, optional
-        What is told of how numbers are written, and of lines of JSON that are no record, which are
-        then passed over.
+    oddities : Oddities
+        To which is added what is odd.
 
     Raises
     ------
     NotFoundError, UsageError
-        If there is no such file, or a record in it that cannot be read.
+        If there is no such file, or it cannot be read.
     """
-    oddities = oddities or Oddities(passes_over=False)
     if not path.is_file():
         raise NotFoundError(f"{path}: no such file")
     if form == "packed":
@@ -229,9 +249,10 @@ def numbered_records(
         return
     with open_text(path) as lines:
         if form == "csv":
-            header = next(lines, "")
-            separator = max(separators, key=header.count)
-            yield from _cells(itertools.chain([header], lines), separator, oddities)
+            try:
+                yield from _records(text_table(lines, separators), oddities)
+            except csv.Error as error:
+                raise UsageError(f"{path}: a cell has no end: {error}") from error
         elif form == "lines":
             numbered = enumerate(lines, start=1)
             yield from ((number, {"line": line}) for number, line in numbered if line.strip())
@@ -251,51 +272,34 @@ def _objects(
         try:
             whole = _object(path, number, line)
         except UsageError as error:
-            if not oddities.passes_over:
-                raise
             detail = str(error).partition(f"line {number} ")[2]
             oddities.refused.append(RefusedRow(number, detail))
             continue
         yield number, dict(_flattened(whole))
 
 
-def _cells(
-    lines: Iterable[str], separator: str, oddities: Oddities
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line and record of each row of a table, its numbers plain."""
-    # As a stream does, blanks around cells are no part of them.
-    reader = csv.DictReader(lines, delimiter=separator, skipinitialspace=True)
-    header = [name.strip() for name in reader.fieldnames or ()]
-    reader.fieldnames = _names_of_their_own(header)
-    oddities.renamed += [
-        own for own, name in zip(reader.fieldnames, header, strict=True) if own != name
-    ]
-    numbered = ((reader.line_num, _stripped(record)) for record in reader)
-    head = list(itertools.islice(numbered, LOOKED_AT))
-    writings = writings_of([record for _, record in head], separator)
-    oddities.writings |= writings
-    for line, record in itertools.chain(head, numbered):
-        yield line, plain(record, writings) if writings else record
+def _records(table: TextTable, oddities: Oddities) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line and record of each row of a table, its numbers plain; None for cells that lack."""
+    oddities.refused = table.refused
+    oddities.renamed = table.renamed
+    oddities.begins = table.line
+    records = (
+        (line, dict(itertools.zip_longest(table.names, cells))) for line, cells in table.rows
+    )
+    head = list(itertools.islice(records, LOOKED_AT))
+    writings = writings_of([record for _, record in head], table.separator)
+    oddities.writings = writings
+    beginning = [plain(record, writings) for _, record in head]
+    numbers = [name for name in table.names if _are_numbers(each[name] for each in beginning)]
+    for line, record in itertools.chain(head, records):
+        told = plain(record, writings)
+        told |= {name: "" for name in numbers if told[name] in NO_NUMBER}
+        yield line, told
 
 
-def _names_of_their_own(header: Sequence[str]) -> list[str]:
-    """Names of columns: of those without one their places, and "name (2)" where that is another's.
-
-    The last of a name has it, as in a stream.
-    """
-    names: list[str] = []
-    for at in range(len(header), 0, -1):
-        name = header[at - 1]
-        own, n = name or f"column {at}", 1
-        while own in names:
-            n += 1
-            own = f"{name} ({n})"
-        names.append(own)
-    return names[::-1]
-
-
-def _stripped(record: Mapping[Any, Any]) -> dict[Any, Any]:
-    return {name: cell.strip() if isinstance(cell, str) else cell for name, cell in record.items()}
+def _are_numbers(cells: Iterable[str | None]) -> bool:
+    filled = [cell for cell in cells if cell and not is_gap(cell, number=True)]
+    return sum(map(is_number, filled)) >= (1 - MOST_ODD) * max(len(filled), 1)
 
 
 def _rows(path: Path, form: Any) -> Iterator[dict[str, Any]]:

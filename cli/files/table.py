@@ -8,7 +8,6 @@ import json
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, register_error
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -17,23 +16,20 @@ from weald.stream.record.inference.field_inference import MOST_ODD
 
 from .gap_words import is_gap
 from .refused_rows import RefusedRow, tell_refused
-from .written_numbers import has_comma, plain, tell_writings, writings_of
+from .text_table import LOOKED_AT, SEPARATORS, text_table
+from .written_numbers import plain, tell_writings, writings_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SEPARATORS", "SUFFIXES", "Table", "checked", "load_table", "open_text", "selected"]
+__all__ = ["SUFFIXES", "Table", "checked", "load_table", "open_text", "selected"]
 
-# First rows, by which columns with decimal commas are known.
-_LOOKED_AT = 1000
 _LENIENT = "weald.windows-1252"
 # Bytes of a file by which it is known what is in it, and those with which a workbook of Excel or
 # LibreOffice begins.
 _BEGINNING = 8192
 _ARCHIVE = b"PK\x03\x04"
-# What may part the cells of a text table.
-SEPARATORS = ",;\t|"
 SUFFIXES = (".npy", ".npz", ".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet")
 
 
@@ -126,7 +122,10 @@ def load_table(
     elif name.endswith(".parquet"):
         table = _from_parquet(path)
     else:
-        raise UsageError(f"{path}: cannot tell what it is; expected one of {', '.join(SUFFIXES)}")
+        raise UsageError(
+            f"{path}: cannot tell what it is; expected one of {', '.join(SUFFIXES)}",
+            next_step="call a table .csv, or write it as that; `weald look` knows one by its lines",
+        )
     if not keep_sparse and not _is_dense(table):
         table = replace(table, values=table.values.toarray())
     chosen = table if columns is None else selected(path, table, columns)
@@ -243,27 +242,27 @@ register_error(_LENIENT, _as_windows_1252)
 
 def _from_csv(path: Path) -> Table:
     with open_text(path) as lines:
-        first = lines.readline()
-        # What stands between most of the cells of the first line, a comma where there is but one.
-        delimiter = max(SEPARATORS, key=first.count)
-        reader = csv.reader(chain([first], lines), delimiter=delimiter)
-        numbered = [(reader.line_num, row) for row in reader if row]
-    if not numbered:
+        try:
+            text = text_table(lines, SEPARATORS)
+            rows = list(text.rows)
+        except csv.Error as error:
+            raise UsageError(f"{path}: a cell has no end: {error}") from error
+    if not rows:
         raise UsageError(f"{path}: no rows")
-    rows = [row for _, row in numbered]
-    # A first row in which nothing is a number is a header.
-    named = not any(_is_number(cell) or has_comma(cell) for cell in rows[0])
-    names = rows[0] if named else _numbered(len(rows[0]))
-    body = rows[1:] if named else rows
-    numbers = [number for number, _ in numbered[len(rows) - len(body) :]]
-    for number, row in zip(numbers, body, strict=True):
+    names = text.names
+    for number, row in rows:
         if len(row) != len(names):
             raise UsageError(f"{path}: line {number} has {len(row)} cells, expected {len(names)}")
-    head = [dict(enumerate(row)) for row in body[:_LOOKED_AT]]
-    if writings := writings_of(head, delimiter):
+    head = [dict(enumerate(row)) for _, row in rows[:LOOKED_AT]]
+    if writings := writings_of(head, text.separator):
         tell_writings(path, {names[at]: writing for at, writing in writings.items()})
-        body = [list(plain(dict(enumerate(row)), writings).values()) for row in body]
-    return _by_columns(path, names, body, numbers)
+        rows = [(line, list(plain(dict(enumerate(row)), writings).values())) for line, row in rows]
+    # Rows that are none have their places, too.
+    rows = sorted([*rows, *((each.line, [""] * len(names)) for each in text.refused)])
+    numbers = [line for line, _ in rows]
+    table = _by_columns(path, names, [row for _, row in rows], numbers)
+    refused = [(numbers.index(each.line), None, each) for each in text.refused]
+    return replace(table, slips=sorted([*table.slips, *refused], key=lambda slip: slip[2].line))
 
 
 def _from_jsonl(path: Path) -> Table:
@@ -326,7 +325,7 @@ def _by_columns(
     for index, j in enumerate(numeric):
         slipped = set(odd[j])
         values[:, index] = [
-            np.nan if at in slipped or is_gap(cell) else float(cell)
+            np.nan if at in slipped or is_gap(cell, number=True) else float(cell)
             for at, cell in enumerate(columns[j])
         ]
         for at in odd[j]:
@@ -345,7 +344,7 @@ def _why(column: Sequence[object], odd: Sequence[int]) -> str:
 
 
 def _is_odd(cell: object) -> bool:
-    return not is_gap(cell) and not _is_number(cell)
+    return not is_gap(cell, number=True) and not _is_number(cell)
 
 
 def _is_number(cell: object) -> bool:
@@ -359,7 +358,7 @@ def _is_number(cell: object) -> bool:
 
 
 def _is_numeric(column: Sequence[object], n_odd: int) -> bool:
-    n_filled = len(column) - sum(map(is_gap, column))
+    n_filled = sum(not is_gap(cell, number=True) for cell in column)
     return n_filled > n_odd and n_odd <= MOST_ODD * n_filled
 
 

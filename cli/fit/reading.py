@@ -23,18 +23,17 @@ from weald.cli.files.sample import (
     numbered_records,
     refuse_unlike_a_stream,
     refuse_without_records,
+    tell_oddities,
 )
 from weald.cli.files.table import (
-    SEPARATORS,
     Table,
     checked,
     load_table,
     open_text,
     selected,
 )
-from weald.cli.files.written_numbers import Writing, has_comma, tell_writings
+from weald.cli.files.text_table import SEPARATORS, text_table
 from weald.cli.terminal.columns_told import note_columns
-from weald.cli.terminal.csv_cells import is_number
 from weald.cli.terminal.output import note
 from weald.stream.errors import SchemaError
 from weald.stream.record.inference.proposal import SchemaProposal, named, proposed
@@ -198,7 +197,7 @@ def _proposed(path: Path, settings: FitSettings) -> Reading:
     proposal = None
     if (by_kinds or family in _OF_NUMBERS) and not _is_matrix(path):
         head = _records(path, HEAD)
-        tell_writings(path, head.writings)
+        tell_oddities(path, head.odd)
         proposal = _proposal(path, head.rows)
     if proposal is None:
         return _of_numbers(path, _numbers(path, None, family), None, settings)
@@ -293,10 +292,7 @@ def _is_matrix(path: Path) -> bool:
         if name.endswith((".jsonl", ".json")):
             # A line that is broken says nothing of the others.
             return next((line for line in lines if line.lstrip()[:1] in ("{", "[")), "[")[0] == "["
-        first = next((line for line in lines if line.strip()), "")
-    separator = max(SEPARATORS, key=first.count)
-    cells = next(csv.reader([first.strip()], delimiter=separator), [])
-    return any(is_number(cell) or has_comma(cell) for cell in cells) or not first
+        return not text_table(lines, SEPARATORS).named
 
 
 def _format_of(path: Path) -> Format:
@@ -310,14 +306,13 @@ Row = tuple[int, Mapping[str, Any]]
 
 
 class _Records(NamedTuple):
-    """Records with their lines, lines that are none, and columns whose numbers are not plain.
+    """Records with their lines, and what is odd about the file.
 
-    No record is also a row of a table that has other cells than its header.
+    No record is also a row of a table that has fewer cells than its header.
     """
 
     rows: list[Row]
-    refused: list[RefusedRow]
-    writings: Mapping[str, Writing]
+    odd: Oddities
 
 
 def _records(path: Path, n_records: int | None = None) -> _Records:
@@ -326,15 +321,13 @@ def _records(path: Path, n_records: int | None = None) -> _Records:
     rows: list[Row] = []
     odd = Oddities()
     for line, record in islice(numbered_records(path, SEPARATORS, form, odd), n_records):
-        if form == "csv" and (None in record or None in record.values()):
-            few = None not in record
-            detail = f"{'fewer' if few else 'more'} cells than the header"
-            odd.refused.append(RefusedRow(line, detail))
+        if form == "csv" and None in record.values():
+            odd.refused.append(RefusedRow(line, "fewer cells than the header"))
         else:
             rows.append((line, without_gaps(record)))
     if form == "jsonl":
         refuse_without_records(path, odd, len(rows))
-    return _Records(rows, odd.refused, odd.writings)
+    return _Records(rows, odd)
 
 
 def _with_gaps(path: Path, manner: Manner, records: _Records | None = None) -> Table:
@@ -344,7 +337,8 @@ def _with_gaps(path: Path, manner: Manner, records: _Records | None = None) -> T
     """
     from weald.stream.record.fields.gaps import Odd, rows_with_gaps
 
-    rows, refused, _ = _records(path) if records is None else records
+    rows, odd_file = _records(path) if records is None else records
+    refused = odd_file.refused
     schema = manner.compiled()
     odd: Odd = []
     values = rows_with_gaps(schema, [record for _, record in rows], odd)

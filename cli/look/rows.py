@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from weald.cli.errors import UsageError
 from weald.cli.files.folder import records_in
 from weald.cli.files.gap_words import without_gaps
-from weald.cli.files.table import SEPARATORS
+from weald.cli.files.text_table import SEPARATORS
 from weald.cli.terminal.columns_told import note_columns
 from weald.cli.terminal.output import note
 from weald.stream.errors import SchemaError

@@ -143,6 +143,8 @@ class FileSource:
             cells = _cells(row, self._separator)
         except (UnicodeDecodeError, csv.Error):
             return row
+        while len(cells) > len(self._header) and not cells[-1]:
+            cells.pop()  # every row of some files ends with a separator
         if len(cells) > len(self._header):
             return msgspec.json.encode(cells)
         return msgspec.json.encode(dict(zip(self._header, cells, strict=False)))

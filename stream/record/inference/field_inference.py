@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, time
-from math import gcd, isfinite
+from math import isfinite
 from typing import Any, NamedTuple
 
 from weald.stream.record.fields.words import HEAD_TOKENS, line_tokens
@@ -42,6 +42,11 @@ _SAID_OF_ALL = ("a number", "a flag: yes or no")
 _FLAGS = frozenset({"true", "false", "yes", "no"})
 _COUNTS = re.compile(r"(^|_)(n|num|count|counts|total|hits|requests|errors|retries|bytes)(_|$)")
 _IDENTIFIER = re.compile(r"((^|[._ -])(id|Id|ID|uuid|guid)|[a-z](Id|ID))$")
+# What columns are called that number rows or name them, also where they have no name.
+_OF_ROWS = re.compile(
+    r"(|column \d+|unnamed: ?\d+|index|idx|row|rows?_?names?|row_?(no|num|number)|no|nr|name)\.?",
+    re.IGNORECASE,
+)
 # 13:30, 1:30:15 PM; 31.03.2026, 3/31/26, 2026/3/31, 1 Mar 2026, March 1, 2026, with or without a
 # clock after it.
 # 1.10.22 may be a version of a program.
@@ -53,7 +58,7 @@ _DAY = "|".join(
         r"\d{4}[./]\d{1,2}[./]\d{1,2}",
         r"\d{1,2}(?P<part>[/-])\d{1,2}(?P=part)(\d{4}|\d{2})",
         rf"\d{{1,2}}[ /-]{_MONTH},?[ /-](\d{{4}}|\d{{2}})",
-        rf"{_MONTH} \d{{1,2}},? \d{{4}}",
+        rf"{_MONTH}[ -]\d{{1,2}},?[ -]\d{{4}}",
     ]
 )
 _MOMENT = re.compile(rf"({_DAY})([ T]+{_CLOCK})?|{_CLOCK}", re.IGNORECASE)
@@ -131,7 +136,7 @@ def _judged(name: str, filled: Sequence[Any]) -> FieldProposal:
         told = f"{verdict.reason}; no number in {len(odd)} of {len(filled)} records, as {slip}"
         return verdict._replace(reason=told)
     texts = [str(value) for value in filled]
-    return _moment(texts) or _other_moment(texts) or _category(texts) or _text(texts)
+    return _moment(texts) or _other_moment(texts) or _category(texts) or _text(name, texts)
 
 
 def _with_gaps(verdict: FieldProposal, n_empty: int, n_records: int) -> FieldProposal:
@@ -199,8 +204,8 @@ def _identifier(name: str, filled: Sequence[Any], numbers: Sequence[float]) -> F
     if n_runs := _runs(numbers):
         runs = f", in {n_runs} runs" if n_runs > 1 else ""
         return FieldProposal(None, f"left out: numbers the records one by one{runs}")
-    if _fill_a_range(numbers):
-        return FieldProposal(None, "left out: numbers the records, in another order")
+    if _OF_ROWS.fullmatch(name) and len(set(numbers)) == len(numbers):
+        return FieldProposal(None, "left out: an index, different in every record")
     if not _IDENTIFIER.search(name):
         return None
     n_different = len(set(numbers))
@@ -213,15 +218,6 @@ def _identifier(name: str, filled: Sequence[Any], numbers: Sequence[float]) -> F
     else:
         told = f"different in {'' if n_different == len(numbers) else 'nearly '}every record"
     return FieldProposal(None, f"left out: an identifier, by its name, {told}")
-
-
-def _fill_a_range(numbers: Sequence[float]) -> bool:
-    """Whether whole numbers, all different, are nearly all that lie evenly from least to most."""
-    different = sorted(set(map(int, numbers)))
-    if len(different) < max(len(numbers), LEAST_RUN):
-        return False
-    step = gcd(*(later - number for number, later in itertools.pairwise(different)))
-    return len(different) > MOSTLY * ((different[-1] - different[0]) // step + 1)
 
 
 def _number(name: str, numbers: Sequence[float]) -> FieldProposal:
@@ -293,9 +289,9 @@ def _are_passages(texts: Sequence[str]) -> bool:
     return len(texts) >= LEAST_PASSAGES and len(begun) > len(texts) * MOST_OF_TEMPLATES
 
 
-def _text(texts: Sequence[str]) -> FieldProposal:
+def _text(name: str, texts: Sequence[str]) -> FieldProposal:
     words = sum(len(text.split()) for text in texts) / len(texts)
-    if words >= LEAST_WORDS:
+    if words >= LEAST_WORDS and not _OF_ROWS.fullmatch(name.rpartition(".")[2]):
         if _are_passages(texts):
             return FieldProposal(
                 {"kind": "text", "tokens": "words"},

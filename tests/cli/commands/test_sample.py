@@ -322,6 +322,7 @@ def test_identifiers_that_repeat_and_numbers_in_another_order(tmp_path: Path) ->
             "patientID": 7919 * (i // 2 if i < 8 else i) % 10007,
             "shop_id": (3, 17, 99)[i % 3],
             "street id": 613 * (i // 2) % 997,
+            "rank": (7 * i) % 101,
             "price": 613 * i % 997,
             "age": 20 + 7 * i % 60,
         }
@@ -330,10 +331,12 @@ def test_identifiers_that_repeat_and_numbers_in_another_order(tmp_path: Path) ->
     proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
     told = "an identifier by its name"
     assert proposal.reasons == [
-        ": left out: numbers the records, in another order",
+        ": left out: an index, different in every record",
         "patientID: left out: an identifier, by its name, different in nearly every record",
         f"shop_id: a category: 3 values that repeat, {told}",
         "street id: left out: an identifier, by its name, 51 different in 100 records",
+        # As many as there are records, and each once: but nothing calls it their number.
+        "rank: a number in every record",
         "price: a number in every record",
         "age: a number in every record",
     ]
@@ -347,6 +350,7 @@ def test_identifiers_that_repeat_and_numbers_in_another_order(tmp_path: Path) ->
         "%d-%m-%y",
         "%d %b %Y",
         "%B %d, %Y",
+        "%b-%d-%Y",
         "%d/%b/%Y",
         "%Y/%m/%d %I:%M %p",
         "%H:%M",
