@@ -318,7 +318,8 @@ def _decimals(values: NDArray[np.float64], tenth: float, last_tenth: float) -> i
     """Digits after the point that tell most of values apart; below 0 of large ones."""
     wide = last_tenth - tenth
     if wide <= 0.0:
-        wide = max(abs(tenth) * 1e-3, 1e-9)
+        # Where most are 0, the others say how finely.
+        wide = abs(tenth) * 1e-3 or float(np.ptp(values)) or 1.0
     if (values == np.floor(values)).all():
         return min(0, -floor(log10(max(wide, 1.0))) + 1)
     return min(-floor(log10(wide)) + 1, 9)

@@ -103,7 +103,8 @@ def settled_in_words(shares: Sequence[float], n_chains: int) -> str:
         return "not known: too few draws; let it run longer"
     worst = min(shares)
     runs = f"each of {n_chains} runs" if n_chains > 1 else "each half of the run"
-    found = f"{runs} alone puts {np.floor(100.0 * worst):.0f} % of the rows or more into the same"
+    share = "all rows" if worst == 1.0 else f"{np.floor(100.0 * worst):.0f} % of the rows or more"
+    found = f"{runs} alone puts {share} into the same"
     if worst >= SAME:
         return f"yes: {found} groups"
     how = "nearly" if worst >= NEARLY_SAME else "no"

@@ -115,6 +115,7 @@ def test_groups_have_settled_where_each_run_alone_shows_them(rng: np.random.Gene
     ("shares", "n_chains", "begins"),
     [
         ([1.0, 0.9599], 2, "yes: each of 2 runs alone puts 95 % of the rows or more"),
+        ([1.0, 1.0], 2, "yes: each of 2 runs alone puts all rows into the same groups"),
         ([0.9, 1.0], 1, "nearly: each half of the run alone puts 90 %"),
         ([0.4, 1.0, 1.0], 3, "no: each of 3 runs alone puts 40 %"),
         ([], 1, "not known: too few draws"),

@@ -175,3 +175,11 @@ def test_the_least_and_the_largest_value_are_called_by_themselves(first: float, 
     sentence = sentence_of(Original("visits", "number", visits), np.arange(visits.size) < 40)
     assert sentence is not None
     assert sentence.what == said
+
+
+def test_an_end_among_zeros_has_as_many_digits_as_the_others_need() -> None:
+    """Nine decimals were told where nine tenths of the members are 0: at most 0.270000000."""
+    barium = np.array([*[0.0] * 38, 0.27, 0.11, *np.linspace(0.5, 3.0, 40)])
+    sentence = sentence_of(Original("Ba", "number", barium), np.arange(barium.size) < 40)
+    assert sentence is not None
+    assert sentence.what == "Ba at most 0.27"
