@@ -99,8 +99,11 @@ def _principal(
     scaled = (filled - filled.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
     _, singular, axes = np.linalg.svd(scaled, full_matrices=False)
     share = singular**2 / max(float((singular**2).sum()), 1e-300)
-    first, second = (f"principal axis {i + 1} ({share[i]:.0%})" for i in range(2))
-    how = "Principal axes of the data, each feature scaled by its spread within clusters."
+    first, second = (f"direction {i + 1} ({share[i]:.0%} of the differences)" for i in range(2))
+    how = (
+        "Rows that are alike are near each other. Each direction mixes all columns (principal "
+        "axes, each feature scaled by its spread within clusters)."
+    )
     return Plane(scaled @ axes[:2].T, (first, second), how)
 
 

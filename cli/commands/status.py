@@ -173,8 +173,11 @@ def _shown(key: str, value: Any) -> Any:
 
 def _brief(answer: dict[str, Any]) -> dict[str, Any]:
     """Leave out what only programs ask for, and say whether to believe what is shown."""
-    bookkeeping = ("epoch", "generation", "log_joint_before", "seed", "warnings")
-    told = {k: v for k, v in answer.items() if k not in bookkeeping and v not in (None, {}, [])}
+    hidden = {"epoch", "generation", "log_joint_before", "log_joint", "seed", "warnings"}
+    if answer["n_atoms"] == answer["n_observations"]:
+        # Nothing is compacted.
+        hidden |= {"n_atoms", "estimated_disruption"}
+    told = {k: v for k, v in answer.items() if k not in hidden and v not in (None, {}, [])}
     reasons = answer["warnings"]
     if reasons is None:
         return told

@@ -48,8 +48,9 @@ MOST_COLUMNS = 64
 DIGITS, FEWER = 10, 6
 # Moments of birth from which on one is the newest, and how many that share it are named.
 FEWEST_BIRTHS, MOST_NEWEST = 2, 3
-# What is said of a number beside every part.
-SURE = "<q>How sure</q>: how likely its rows are to belong there; 1 is certain."
+# What is said of the numbers beside every part.
+SURE = "<q>How sure</q>: how likely its rows are to belong there; 1 is certain. "
+SHARES = "After each sentence: for how many of its rows it is true, and for how many elsewhere."
 # The colours of signs, as the style sheet has them.
 COLOURS = 10
 # Paths of 16 by 16 around the middle, for the tree and the map.
@@ -218,7 +219,9 @@ def _tree(found: Exploration) -> str:
     many = f"{len(parts)} {kind}s, largest first. " if len(parts) > 1 else ""
     newest = _newest(kind, parts, _published(found))
     sure = "" if all(part.sure is None for part in parts) else SURE
-    return f'<p class="about">{many}{newest}{sure}</p>{_list_of(found)}'
+    said = (*found.groups, *found.parts)
+    shares = SHARES if any(part.sentences for part in said) else ""
+    return f'<p class="about">{many}{newest}{sure}{shares}</p>{_list_of(found)}'
 
 
 def _newest(kind: str, parts: Sequence[Part], published: int) -> str:
@@ -291,7 +294,8 @@ def _part(
     said = "".join(_sentence(each) for each in part.sentences)
     if part.pattern:
         said = f'<li class="pattern">{escape(part.pattern)}</li>'
-    head += f'<ul class="said">{said or "<li>nothing sets it apart</li>"}</ul>'
+    apart = "all rows are in it" if part.share == 1.0 else "nothing sets it apart"
+    head += f'<ul class="said">{said or f"<li>{apart}</li>"}</ul>'
     if len(inside) > 1:
         clusters = _list(_part("cluster", each, published) for each in inside)
         is_open = " open" if unfolded else ""

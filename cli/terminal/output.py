@@ -15,7 +15,7 @@ from typing import Any
 from weald.answers.numbers import number
 
 from .csv_cells import safe_cell
-from .table import Column, printable, write_table
+from .table import Column, folded, printable, write_table
 
 __all__ = [
     "Column",
@@ -117,7 +117,8 @@ def _write_facts(record: Row, tables: Mapping[str, Sequence[Column]]) -> None:
     facts = {_called(key): value for key, value in record.items() if key not in inner}
     width = max((len(name) for name in facts), default=0)
     for name, value in facts.items():
-        sys.stdout.write(f"{name:<{width}}  {printable(number(value))}".rstrip() + "\n")
+        for at, line in enumerate(folded(printable(number(value)), width + 2)):
+            sys.stdout.write(f"{'' if at else name:<{width}}  {line}".rstrip() + "\n")
     hidden: dict[str, None] = {}
     for key, rows in inner.items():
         sys.stdout.write(f"\n{key.replace('_', ' ')}\n")

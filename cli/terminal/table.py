@@ -6,14 +6,16 @@ it. On a terminal too narrow for a table, columns give way, the least important 
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from weald.answers.numbers import number
 
-__all__ = ["Column", "printable", "show_all_columns", "write_table"]
+__all__ = ["Column", "folded", "printable", "show_all_columns", "write_table"]
 
 # Text is folded down to so many characters before any column gives way, and to so many where
 # those that stay find no room.
@@ -64,6 +66,14 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def folded(text: str, indent: int) -> list[str]:
+    """Return the lines of a text that stands beside others on a terminal; elsewhere it is one."""
+    room = shutil.get_terminal_size().columns - indent
+    if not sys.stdout.isatty() or room < NARROWEST:
+        return [text]
+    return textwrap.wrap(text, room, break_on_hyphens=False) or [text]
 
 
 def write_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> list[str]:

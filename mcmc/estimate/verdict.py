@@ -101,7 +101,8 @@ def verdict_of(
         )
         if worst < _CHAINS_AGREE:
             found.append(
-                f"chains disagree (two of them agree to {worst:.2f}, {_OF}): let them run longer"
+                f"independent runs disagree (two of them agree to {worst:.2f}, {_OF}): let them "
+                "run longer"
             )
     return Verdict(found if grouped is None else found + _of_groups(grouped))
 
@@ -110,14 +111,15 @@ def _of_groups(grouped: Grouped) -> list[str]:
     found = []
     if grouped.agree is not None and grouped.agree < _GROUPS_AGREE:
         found.append(
-            f"groups differ from draw to draw (they agree to {grouped.agree:.2f}, {_OF}): there "
-            "are no clear gaps between kinds; give more rows, or columns that tell kinds apart"
+            f"groups differ each time that they are told (they agree to {grouped.agree:.2f}, "
+            f"{_OF}): there are no clear gaps between kinds; give more rows, or columns that tell "
+            "kinds apart"
         )
     if grouped.largest > _ALMOST_ALL and grouped.gain is not None and grouped.gain.is_clear:
         found.append(
             f"one group holds {grouped.largest:.0%} of the rows, though its clusters make each "
-            f"{grouped.gain}: either kinds lie around one another, and clusters tell them, or "
-            "there is one kind of a shape that takes several clusters"
+            f"{grouped.gain}: either kinds have no gap between them, and clusters tell them, or "
+            "there is one kind that takes several clusters"
         )
     if grouped.parted_by:
         found.append(

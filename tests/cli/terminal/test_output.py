@@ -220,6 +220,18 @@ def test_texts_fold_further_where_no_column_leaves() -> None:
     assert "123456789" in "".join(lines)
 
 
+def test_a_long_fact_folds_beside_its_name() -> None:
+    program = (
+        "from weald.cli.terminal.output import Form, write_record\n"
+        "write_record({'name': 'word ' * 20 + 'end', 'other': 1}, Form.table)"
+    )
+    lines = without_codes(shown_on_a_terminal({"COLUMNS": "40"}, program))
+    assert max(map(len, lines)) <= 40
+    assert lines[0].startswith("name   word")
+    assert lines[1].startswith("       word")
+    assert lines[-1] == "other  1"
+
+
 def test_wide_shows_every_column() -> None:
     text = "\n".join(without_codes(shown_on_a_terminal({"COLUMNS": "80"}, WIDE, "--wide")))
     assert all(str(123456789 + i) in text for i in range(9))

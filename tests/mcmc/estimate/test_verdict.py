@@ -38,12 +38,12 @@ def test_each_reason(found: NDArray[np.int64], gain: Gain, reason: str) -> None:
 def test_chains_that_disagree() -> None:
     chains = [np.arange(100) % 2, np.arange(100) // 50]
     (reason,) = verdict_of(sizes(50, 50), CLEAR, chains).reasons
-    assert "chains disagree" in reason
+    assert "independent runs disagree" in reason
 
 
 def test_groups_that_differ_from_draw_to_draw() -> None:
     (reason,) = verdict_of(sizes(50, 50), CLEAR, grouped=Grouped(0.4)).reasons
-    assert "groups differ from draw to draw (they agree to 0.40, where" in reason
+    assert "groups differ each time that they are told (they agree to 0.40, where" in reason
     assert verdict_of(sizes(50, 50), CLEAR, grouped=Grouped(0.9)).status == "ok"
 
 
