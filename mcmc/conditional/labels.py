@@ -17,6 +17,7 @@ from scipy.special import gammaln
 
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.parameter_draws import Drawn, divergence
+from weald.treecore.prior.apart import keeps_apart
 from weald.treecore.prior.base import Seating
 
 __all__ = [
@@ -116,8 +117,11 @@ def draw_log_weights(rng: Generator, seating: Seating, sizes: NDArray[np.int64])
     """Logs of block weights (k) given the sizes, up to a constant.
 
     A block of n seated by Gamma(n + shift) has a Gamma(n + shift) weight; where seating does not
-    look at sizes (the uniform assignment), neither do weights.
+    look at sizes (the uniform assignment), neither do weights. Raises ParameterError where some
+    atoms are kept apart: no weights make blocks of them independent.
     """
+    if keeps_apart(seating):
+        raise ParameterError("a kernel that draws weights of blocks cannot keep atoms apart")
     if seating.scale == 0.0:
         return np.zeros(sizes.shape[0])
     return np.asarray(np.log(rng.gamma(sizes + seating.shift)))

@@ -1,5 +1,6 @@
 """Disjoint parts of one partition that several workers refine at the same time.
 
+- ``elsewhere``: leases of blocks that have members elsewhere: shards that refine one partition.
 - ``lease_work``: what a worker does with a lease: a fixed number of moves, and the way back.
 - ``leases``: leases: disjoint parts of one partition that workers refine at the same time, and
   exactly.

@@ -20,6 +20,7 @@ from weald.mcmc.state.atom_state import make_tally
 from weald.mcmc.sweeps import Sampler, Tally, moves_of
 from weald.treecore.family.interface.base import workspace
 from weald.treecore.partition.partition import make_atoms
+from weald.treecore.prior.apart import with_marks
 from weald.treecore.prior.base import log_size
 
 from .leases import Lease
@@ -68,7 +69,10 @@ def _pair_kernel(lease: Lease) -> Kernel[MixtureState]:
 
 
 def _position(lease: Lease) -> Position:
-    atoms = make_atoms(lease.family, lease.rows, lease.size, workspace(lease.family))
+    size, rows = lease.size, lease.rows
+    if len(lease.apart):
+        size, rows = with_marks(size, rows, lease.apart)
+    atoms = make_atoms(lease.family, rows, size, workspace(lease.family))
     position = Position(
         lease.family,
         atoms,

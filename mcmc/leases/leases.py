@@ -24,7 +24,7 @@ seconds: a time would end more often where moves are cheap.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import log
 from typing import Any, NamedTuple, Self
 
@@ -39,6 +39,7 @@ from weald.treecore.family.interface.base import Family
 from weald.treecore.family.same_kind import n_features_of
 from weald.treecore.guide.guide import Guide
 from weald.treecore.prior import PartitionPrior, build_prior
+from weald.treecore.prior.apart import apart_seating
 from weald.treecore.prior.base import Seating
 from weald.treecore.prior.sequential import canonical_labels
 
@@ -121,6 +122,9 @@ class Lease:
         Places of the two anchors of law B among the atoms, or empty.
     budget:
         What to do.
+    apart:
+        Places (o) among the atoms of those that never share a block: see
+        :mod:`weald.mcmc.leases.elsewhere`.
     """
 
     family: Any
@@ -132,11 +136,14 @@ class Lease:
     form: tuple[Ids, Ids]
     anchors: Ids
     budget: Budget
+    apart: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def seating(self) -> Seating:
         """The prior as the lease's kernels must see it."""
         n = int(self.size.sum())
         whole = self.prior.seating(n, self.size.shape[0])
+        if self.apart.shape[0]:
+            whole = apart_seating(whole, n)
         if self.log_share == 0.0:
             return whole
         more = self.log_share * np.arange(whole.log_blocks.shape[0], dtype=np.float64)
@@ -163,6 +170,7 @@ class Lease:
             "n_leaves": self.form[0],
             "order": self.form[1],
             "anchors": self.anchors,
+            "apart": self.apart,
         }
 
     @classmethod
@@ -180,6 +188,8 @@ class Lease:
             form=(arrays["n_leaves"], arrays["order"]),
             anchors=arrays["anchors"],
             budget=Budget(*about["budget"])._replace(role=about.get("role", ALL)),
+            # Leases of a writer that was there before have none.
+            apart=arrays.get("apart", np.empty(0, dtype=np.int64)),
         )
 
 

@@ -1,5 +1,6 @@
 """Priors over partitions, one file each, and the registry of their names.
 
+- ``apart``: a prior under which some atoms never share a block: those that are marked.
 - ``base``: what every partition prior provides, and the table through which kernels see it.
 - ``component_series``: sums over an unknown number K of components, with a proven truncation
   error.
