@@ -24,7 +24,7 @@ from weald.mcmc.hyperparameters.learner import (
     learner_of_hyperprior,
     stepped,
 )
-from weald.mcmc.leases.leases import Budget, coin_groups, concurrency, make_lease
+from weald.mcmc.leases.leases import Budget, Lease, coin_groups, concurrency, make_lease
 from weald.mcmc.leases.outstanding import Lent, OutstandingLeases, merged_labels
 from weald.mcmc.schedule.kernel_report import KernelReport, Refinement
 from weald.mcmc.schedule.ledger import Ledger
@@ -598,14 +598,55 @@ class MixtureChain:
         """Whether leases are out."""
         return self._lending is not None
 
-    def adopt(self, returns: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Refinement:
-        """End the round that :meth:`lend` began; see :mod:`weald.mcmc.leases.outstanding`.
+    def hold(self) -> None:
+        """Begin a round whose leases are made later, of atoms that are there now."""
+        self._lending = OutstandingLeases()
+
+    @property
+    def held(self) -> NDArray[np.int64]:
+        """Atoms that were there when the round began and still are; all where none is out."""
+        present = self._present()
+        if self._lending is None:
+            return present
+        arrived = np.fromiter(self._lending.arrived, dtype=np.int64)
+        return present[~np.isin(present, arrived)]
+
+    def learn(self, family: Family, prior: PartitionPrior) -> None:
+        """Go on under hyperparameters that were drawn elsewhere."""
+        self.prior = prior
+        self._use_family(family)
+
+    def lease_of(
+        self,
+        atoms: NDArray[np.int64],
+        labels: NDArray[np.int64],
+        n_leases: int,
+        budget: Budget,
+    ) -> Lease:
+        """Lease of these atoms (u) with these labels (u), as one of ``n_leases`` by coins."""
+        present = self._present()
+        guide, own = self._freeze(self._model(0)), np.searchsorted(present, atoms)
+        every = np.zeros(present.shape[0], dtype=np.int64)
+        every[own] = labels
+        return make_lease((self.family, self.prior), guide, every, (own, n_leases), budget)
+
+    def adopt(
+        self,
+        returns: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+        *,
+        learns: bool = True,
+    ) -> Refinement:
+        """End the round that :meth:`lend` or :meth:`hold` began.
+
+        See :mod:`weald.mcmc.leases.outstanding`.
 
         Parameters
         ----------
         returns:
             For each lease that came back its atoms and their labels (u each); the blocks of the
             others stay as they were.
+        learns:
+            Whether hyperparameters are drawn; not where these are drawn elsewhere.
         """
         if self._lending is None:
             raise ValueError("nothing is lent")
@@ -615,9 +656,9 @@ class MixtureChain:
         self._settle(merged_labels(lending, self.labels, returns))
         partition, size = self._state.partition, self._state.atoms.size
         sizes = partition.size[partition.slots[: self.n_blocks]]
-        if sizes.shape[0]:
+        if learns and sizes.shape[0]:
             self.prior = self.prior.resample(self._rng, sizes)
-        if sizes.shape[0] and self.learner is not None:
+        if learns and sizes.shape[0] and self.learner is not None:
             rows = self.block_statistics()[1]
             self._use_family(stepped(self.learner, self._rng, self.family, rows))
         # As in insert: a prior that is no product needs a table for each number of observations.

@@ -1,4 +1,6 @@
-"""The sub-cluster sampler over rows that lie in shards: parameters go out, statistics come back.
+"""Observations that lie in shards: parameters and sums of others go out, statistics come back.
+
+Of a table, which stands still:
 
 - ``counter``: random numbers by counter: each row has its own, whoever draws it.
 - ``fixed_order``: sums whose last bit does not depend on how rows were dealt out.
@@ -7,4 +9,11 @@
 - ``launches``: splits and merges of several clusters at once, by the same passes.
 - ``sharded_chain``: one sweep, decided on statistics alone.
 - ``shown``: the partition to show, from what no draw divides.
+
+Of a stream, each shard of which has a chain of its own:
+
+- ``global_round``: a round of all shards, decided on statistics alone.
+- ``relay``: sequential allocation that goes from shard to shard.
+- ``round_messages``: what shards tell in a round, and are told.
+- ``shard_chain``: a chain that takes part in such rounds with the atoms of one shard.
 """

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.exact.cases import Problem
-from tests.exact.enumeration import Paths, is_irreducible, stationary
+from tests.exact.enumeration import Paths, Shape, is_irreducible, stationary, transition_matrix
 from tests.exact.posed import PRIORS, posed
 from tests.exact.rounds import Ends, Rounds, outcomes, overwritten, scans_of, shape_of, visiting
 from weald.mcmc.leases import lease_work
@@ -22,10 +22,13 @@ from weald.mcmc.leases.elsewhere import Deal, Elsewhere, deal_to_shards, with_el
 from weald.mcmc.leases.lease_work import work
 from weald.mcmc.leases.leases import Lease, make_lease
 from weald.mcmc.schedule.kernels import KERNELS
+from weald.mcmc.sharded.launches import LaunchedMove
+from weald.mcmc.sharded.relay import allocate_own
 from weald.mcmc.split_merge import sams, sdds
 from weald.mcmc.state.atom_state import make_tally
 from weald.mcmc.sweeps import Sampler, moves_of
 from weald.mcmc.tree_guided import tgmcmc
+from weald.treecore.compiled.draw import below, coin
 from weald.treecore.errors import ParameterError
 from weald.treecore.guide.guide import guide_of_atoms
 from weald.treecore.partition.partition import Atoms
@@ -228,6 +231,46 @@ class InOrder(ShardRounds):
 def test_numbers_that_say_how_blocks_lie_are_wrong() -> None:
     rounds = InOrder(posed("bern", "dp", 4), PRIORS["dp"], OWNERS)
     assert distance(rounds, rounds.round_matrix()) > 1e-4
+
+
+def relayed(rng: Any, state: Shape, rounds: ShardRounds, *, judged: bool) -> Shape:
+    """A split or merge of the blocks of two random atoms, their atoms allocated shard by shard."""
+    labels, n = np.array(state), len(state)
+    size, rows = rounds.small.atoms.size, rounds.small.atoms.rows
+    i, j = rng.choice(n, 2, replace=False)
+    pair, anchors, sides = labels[[i, j]], np.array([i, j]), rows[[i, j]]
+    is_split, first, log_q = pair[0] == pair[1], below(rng, 2), 0.0
+    side = np.zeros(n, dtype=np.int64)
+    side[j] = 1
+    free = np.isin(labels, pair) & ~np.isin(np.arange(n), anchors)
+    for shard in (first, 1 - first):
+        own = np.flatnonzero(free & (rounds.owner == shard))
+        if own.shape[0]:
+            forced = None if is_split else (labels[own] == pair[1]).astype(np.int64)
+            atoms = size[own], rows[own]
+            done = allocate_own(rng, rounds.small.model, atoms, sides, forced)
+            side[own], log_q = done.side, log_q + done.log_q
+            sides = sides + [rows[own][done.side == at].sum(axis=0) for at in range(2)]
+    move = LaunchedMove(bool(is_split), sides, log_q if judged else 0.0)
+    seating = rounds.small.model.seating
+    ratio = move.log_ratio(rounds.small.model, seating, max(state) + 1)
+    if not coin(rng, np.exp(min(ratio, 0.0))):
+        return state
+    contested = np.isin(labels, pair)
+    labels[contested] = pair[0] if not is_split else np.where(side == 0, pair[0], n)[contested]
+    return shape_of(labels)
+
+
+@pytest.mark.parametrize("prior", [*PRODUCTS, "mfm", "emm"])
+def test_splits_and_merges_that_go_from_shard_to_shard(prior: str) -> None:
+    rounds = ShardRounds(posed("bern", prior, 4), PRIORS[prior], OWNERS)
+    states, target = rounds.small.states, rounds.small.target
+    matrix = transition_matrix(states, partial(relayed, rounds=rounds, judged=True))
+    flow = target[:, None] * matrix
+    assert np.abs(flow - flow.T).max() < TOLERANCE
+    assert is_irreducible(matrix)
+    wrong = transition_matrix(states, partial(relayed, rounds=rounds, judged=False))
+    assert np.abs(target @ wrong - target).max() > 1e-3
 
 
 def some_lease() -> Lease:

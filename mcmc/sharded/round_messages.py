@@ -1,0 +1,113 @@
+"""What shards tell in a round, and are told: sums by block, and statistics of a few atoms."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+from numpy.typing import NDArray
+
+__all__ = [
+    "Anchors",
+    "BlockSums",
+    "Pairs",
+    "ShardReport",
+    "ShardTurn",
+    "Sides",
+    "added",
+    "numbers_of",
+]
+
+Ids = NDArray[np.int64]
+Matrix = NDArray[np.float64]
+
+
+class BlockSums(NamedTuple):
+    """Names (k, ascending) of blocks, observations (k) and statistics rows (k, m) of each."""
+
+    names: Ids
+    size: Ids
+    rows: Matrix
+
+    def of(self, names: Ids) -> Self:
+        """Those of them that have one of these names."""
+        chosen = np.isin(self.names, names)
+        return type(self)(self.names[chosen], self.size[chosen], self.rows[chosen])
+
+
+class ShardReport(NamedTuple):
+    """What a shard has between two rounds: its blocks, and the number of its atoms."""
+
+    blocks: BlockSums
+    n_atoms: int
+
+
+class Anchors(NamedTuple):
+    """Of atoms that were asked for: which (q) of the question, their names (q), rows (q, m)."""
+
+    asked: Ids
+    names: Ids
+    rows: Matrix
+
+
+class Pairs(NamedTuple):
+    """Blocks whose atoms a shard is to put on sides: see :mod:`~weald.mcmc.sharded.relay`.
+
+    Attributes
+    ----------
+    names:
+        The blocks (p, 2) of each pair, alike where one is to be split.
+    anchors:
+        Numbers (p, 2), in the shard's report, of its atoms that are on a side already; -1 for
+        those of other shards.
+    rows:
+        Sums (p, 2, m) of the sides up to now, the anchors among them.
+    """
+
+    names: Ids
+    anchors: Ids
+    rows: Matrix
+
+
+class Sides(NamedTuple):
+    """Sums (p, 2, m) of its own atoms on the sides, anchors apart, and the log probability (p)."""
+
+    rows: Matrix
+    log_q: Matrix
+
+
+class ShardTurn(NamedTuple):
+    """What a shard does at last: sides get names, and then it moves its own atoms.
+
+    Attributes
+    ----------
+    pairs, names:
+        Blocks (p, 2) of all pairs, and the names (p, 2) that their sides have from now on.
+    mine, n_leases:
+        The blocks that the shard was dealt, ascending, and among how many.
+    others:
+        What the other shards have of these.
+    """
+
+    pairs: Ids
+    names: Ids
+    mine: Ids
+    n_leases: int
+    others: BlockSums
+
+
+def numbers_of(seed: int, number: int, *whose: int) -> Generator:
+    """Random numbers of a round: of all shards, or of one shard and stage."""
+    return Generator(PCG64(SeedSequence(seed, spawn_key=(number, *whose))))
+
+
+def added(sums: Sequence[BlockSums], m: int) -> BlockSums:
+    """What several shards have of their blocks together, added in their order; rows are m wide."""
+    names = np.unique(np.concatenate([np.empty(0, np.int64), *(each.names for each in sums)]))
+    size = np.zeros(names.shape[0], dtype=np.int64)
+    rows = np.zeros((names.shape[0], m))
+    for each in sums:
+        at = np.searchsorted(names, each.names)
+        size[at] += each.size
+        rows[at] += each.rows
+    return BlockSums(names, size, rows)

@@ -1,0 +1,204 @@
+"""A chain that takes part in rounds of shards with the atoms of one of them.
+
+Between rounds it takes arrivals and removals as ever. A round is of the atoms that were there when
+the shard reported last: what came since is inserted again behind it, as with any leases
+(:mod:`weald.mcmc.leases.outstanding`). Whatever the shard answers follows from its state at the
+report, from what it is told, and from the round's number, so that one that died answers alike.
+
+Blocks have names, which are the same in all shards. A block that after a round is its shard's alone
+gets a new one. Shards count up by their number, so that nobody has to be asked for a name.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from weald.mcmc.chain.chain import MixtureChain
+from weald.mcmc.chain.growing import taken_from, under
+from weald.mcmc.conditional.labels import require_dense
+from weald.mcmc.leases.elsewhere import Elsewhere, with_elsewhere
+from weald.mcmc.leases.lease_work import work
+from weald.mcmc.leases.leases import Budget
+from weald.mcmc.schedule.kernel_report import KernelReport
+from weald.treecore.family.interface.base import Family, workspace
+from weald.treecore.partition.partition import Model
+from weald.treecore.prior import PartitionPrior
+from weald.treecore.prior.sequential import canonical_labels
+
+from .relay import allocate_own
+from .round_messages import Anchors, BlockSums, Pairs, ShardReport, ShardTurn, Sides
+
+__all__ = ["ShardChain"]
+
+Ids = NDArray[np.int64]
+Matrix = NDArray[np.float64]
+Arrays = dict[str, NDArray[Any]]
+# Family and prior, with the hyperparameters of a round.
+Learned = tuple[Family, PartitionPrior]
+_NONE = -1
+
+
+@dataclass(eq=False)
+class ShardChain:
+    """A shard's part of a partition.
+
+    Attributes
+    ----------
+    chain : MixtureChain
+        Rounds of its own are not for it.
+    shard, n_shards : int
+        Which it is, and among how many.
+    named : ndarray of int64
+        Names of the blocks at the last report, by atom id; -1 for an id that was in none.
+    reported : ndarray of int64
+        Ids of the atoms at the last report, ascending.
+    side : ndarray of int64
+        Which side of its pair an atom has drawn last, by its number in the report; -1 for none.
+    next_name : int
+    """
+
+    chain: MixtureChain
+    shard: int
+    n_shards: int
+    named: Ids
+    reported: Ids
+    side: Ids
+    next_name: int
+
+    @classmethod
+    def start(cls, chain: MixtureChain, shard: int, n_shards: int) -> Self:
+        """A shard with the blocks that the chain has, which are nobody else's."""
+        empty = np.empty(0, dtype=np.int64)
+        return cls(chain, shard, n_shards, empty, empty, empty, shard)
+
+    def state(self) -> Arrays:
+        """Everything, as plain arrays; :meth:`restore` continues bit for bit."""
+        about = np.array([self.shard, self.n_shards, self.next_name])
+        own = {"about": about, "named": self.named, "reported": self.reported, "side": self.side}
+        return under("shard_", own) | self.chain.state()
+
+    @classmethod
+    def restore(cls, saved: Arrays) -> Self:
+        """The shard whose :meth:`state` this is."""
+        own = taken_from(saved, "shard_")
+        shard, n_shards, next_name = own["about"].tolist()
+        named, reported, side = (own[name].copy() for name in ("named", "reported", "side"))
+        chain = MixtureChain.restore(saved)
+        return cls(chain, shard, n_shards, named, reported, side, next_name)
+
+    def _fresh(self, n: int) -> Ids:
+        # One more than there are shards: whoever begins the rounds has names to give, too.
+        names = self.next_name + (self.n_shards + 1) * np.arange(n, dtype=np.int64)
+        self.next_name += (self.n_shards + 1) * n
+        return names
+
+    def report(self) -> ShardReport:
+        """Name all blocks, and hold the atoms that are in them for the next round."""
+        chain = self.chain
+        labels, sizes = chain.labels, chain.atom_sizes
+        known = np.full(labels.shape[0], _NONE, dtype=np.int64)
+        held = chain.held
+        held = held[held < self.named.shape[0]]
+        known[held] = self.named[held]
+        present = np.flatnonzero(labels >= 0)
+        size = np.bincount(labels[present], sizes[present]).astype(np.int64)
+        slots, sums = chain.block_statistics()
+        sums = require_dense(sums)
+        # All that have a name in a block have the same one.
+        name = np.full(size.shape[0], _NONE, dtype=np.int64)
+        name[labels[known != _NONE]] = known[known != _NONE]
+        nameless = np.sort(slots[name[slots] == _NONE])
+        name[nameless] = self._fresh(nameless.shape[0])
+        self.named = np.full(labels.shape[0], _NONE, dtype=np.int64)
+        self.named[present] = name[labels[present]]
+        self.reported, self.side = present, np.full(present.shape[0], _NONE, dtype=np.int64)
+        chain.hold()
+        order = np.argsort(name[slots])
+        slots = slots[order]
+        return ShardReport(BlockSums(name[slots], size[slots], sums[order]), present.shape[0])
+
+    def _held(self) -> Ids:
+        """Numbers, in the report, of the atoms that are still there."""
+        return np.flatnonzero(np.isin(self.reported, self.chain.held))
+
+    def anchors(self, asked: Ids, numbers: Ids) -> Anchors:
+        """Tell of the atoms with these numbers in the report; of none that has left since."""
+        there = np.isin(numbers, self._held())
+        atoms = self.reported[numbers[there]]
+        return Anchors(asked[there], self.named[atoms], self._rows(atoms))
+
+    def _rows(self, atoms: Ids) -> Matrix:
+        return np.asarray(self.chain.atom_rows(atoms), np.float64)
+
+    def sides(self, rng: Generator, model: Learned, pairs: Pairs) -> Sides:
+        """Put the atoms of these blocks on sides; the same numbers draw the same."""
+        family, prior = model
+        held = self._held()
+        own = self.reported[held]
+        names, sizes = self.named[own], self.chain.atom_sizes[own]
+        seated = Model(family, prior.seating(max(int(sizes.sum()), 1), 2), workspace(family))
+        rows, log_q = np.zeros_like(pairs.rows), np.zeros(pairs.names.shape[0])
+        for at, (one, other) in enumerate(pairs.names.tolist()):
+            contested = (names == one) | (names == other)
+            self.side[held[contested]] = names[contested] == other
+            # Anchors are counted already.
+            for side, anchor in enumerate(pairs.anchors[at].tolist()):
+                self.side[held[contested & (held == anchor)]] = side
+                contested &= held != anchor
+            numbers = held[contested]
+            if numbers.shape[0] == 0:
+                continue
+            sums = self._rows(own[contested])
+            forced = None if one == other else self.side[numbers]
+            done = allocate_own(rng, seated, (sizes[contested], sums), pairs.rows[at], forced)
+            self.side[numbers], log_q[at] = done.side, done.log_q
+            rows[at] = sums[done.side == 0].sum(axis=0), sums[done.side == 1].sum(axis=0)
+        return Sides(rows, log_q)
+
+    def take_turn(
+        self, rng: Generator, model: Learned, turn: ShardTurn, budget: Budget
+    ) -> tuple[KernelReport, ...]:
+        """Name sides as was decided, move in the blocks that were dealt, and end the round.
+
+        ``budget`` is what the lease does, whose seed is not looked at.
+        """
+        chain, held = self.chain, self._held()
+        atoms = self.reported[held]
+        before, side = self.named[atoms], self.side[held]
+        names = before.copy()
+        for pair, target in zip(turn.pairs.tolist(), turn.names, strict=True):
+            contested = np.isin(before, pair)
+            names[contested] = target[side[contested]]
+        chain.learn(*model)
+        mine = np.isin(names, turn.mine)
+        kernels: tuple[KernelReport, ...] = ()
+        if mine.any():
+            names[mine], kernels = self._moved(rng, atoms[mine], names[mine], turn, budget)
+        # What has left may have given its id to an arrival.
+        self.named = np.full(chain.labels.shape[0], _NONE, dtype=np.int64)
+        self.named[atoms] = names
+        chain.adopt([(atoms, np.unique(names, return_inverse=True)[1])], learns=False)
+        return kernels
+
+    def _moved(
+        self, rng: Generator, atoms: Ids, names: Ids, turn: ShardTurn, budget: Budget
+    ) -> tuple[Ids, tuple[KernelReport, ...]]:
+        """Names of these atoms after the kernels of a lease, and what these did."""
+        labels = canonical_labels(names)
+        own = budget._replace(seed=int(rng.integers(2**63)))
+        lease = self.chain.lease_of(atoms, labels, turn.n_leases, own)
+        blocks = dict(zip(names.tolist(), labels.tolist(), strict=True))
+        there = turn.others
+        numbers = [blocks.setdefault(name, len(blocks)) for name in there.names.tolist()]
+        elsewhere = Elsewhere(np.array(numbers, dtype=np.int64), there.size, there.rows)
+        lease, among = with_elsewhere(rng, lease, elsewhere)
+        returned = work(lease)
+        after = canonical_labels(returned.labels)
+        name = np.full(int(after.max()) + 1, _NONE, dtype=np.int64)
+        name[after[atoms.shape[0] :]] = there.names[among]
+        alone = np.flatnonzero(name == _NONE)
+        name[alone] = self._fresh(alone.shape[0])
+        return name[after[: atoms.shape[0]]], returned.kernels

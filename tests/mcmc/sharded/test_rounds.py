@@ -1,0 +1,188 @@
+"""Rounds of shards: the posterior over all their atoms, one name a block, and shards that die."""
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from tests.exact.enumeration import partitions
+from tests.exact.posed import DATA, log_posterior, pose
+from tests.mcmc.sharded.in_rounds import BUDGET, InRounds
+from weald.mcmc.sharded.launches import LaunchedMove
+from weald.mcmc.sharded.round_messages import added
+from weald.treecore.family import FAMILIES
+from weald.treecore.family.totals import totals_of_groups
+from weald.treecore.partition.partition import Model
+from weald.treecore.prior import build_prior
+from weald.treecore.prior.base import Seating
+from weald.treecore.prior.sequential import canonical_labels
+
+N_BATCHES = 16
+CENTRES = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
+
+
+def apart(rng: Generator, n: int, n_shards: int) -> tuple[InRounds, NDArray[np.int64]]:
+    """Shards of some rows of three clusters that lie far apart, and the cluster of each row."""
+    truth = rng.integers(0, 3, n)
+    rows = CENTRES[truth] + rng.normal(size=(n, 2))
+    model = FAMILIES["gaussian"].build({}, rows), build_prior("dp", {})
+    return InRounds(model, rows, rng.integers(0, n_shards, n)), truth
+
+
+def same_partition(labels: NDArray[np.int64], others: NDArray[np.int64]) -> bool:
+    return bool((canonical_labels(labels) == canonical_labels(others)).all())
+
+
+def visits_and_target(
+    data: str, prior: str, n_rounds: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How many blocks, and who is with whom: shares by batch of rounds, and what is so."""
+    n = 5
+    family, atoms = pose(data, np.arange(n))
+    parameters = {"alpha": 1.0} if prior == "dp" else {}
+    built = build_prior(prior, {**parameters, "learn": False})
+    log_target = log_posterior(family, atoms, built)
+    shapes = np.array(partitions(n))
+    target = np.exp(np.array(list(log_target.values())) - max(log_target.values()))
+    rounds = InRounds((family, built), DATA[data][2][:n], np.array([0, 1, 1, 0, 1]), pairs=2)
+    index = {shape: at for at, shape in enumerate(log_target)}
+    visits = np.zeros((N_BATCHES, len(shapes)))
+    for step in range(n_rounds):
+        # Now and then one dies somewhere in a round.
+        rounds.dies_at = 1 + step % 8 if step % 97 == 13 else None
+        rounds.go(BUDGET)
+        labels = tuple(canonical_labels(rounds.names()).tolist())
+        visits[step * N_BATCHES // n_rounds, index[labels]] += N_BATCHES / n_rounds
+    statistics = [shapes.max(axis=1) == k for k in range(n)]
+    statistics += [shapes[:, i] == shapes[:, j] for i in range(n) for j in range(i)]
+    table = np.array(statistics, dtype=np.float64).T
+    return visits @ table, (target / target.sum()) @ table
+
+
+def agree(batches: NDArray[np.float64], exact: NDArray[np.float64], n_rounds: int) -> bool:
+    """Within 4.5 standard errors of 15 statistics: false alarms 1 in 10^4."""
+    independent = np.sqrt(exact * (1.0 - exact) / n_rounds)
+    error = np.maximum(batches.std(axis=0, ddof=1) / np.sqrt(N_BATCHES), independent)
+    assert error.max() < 0.04
+    return bool((np.abs(batches.mean(axis=0) - exact) <= 4.5 * error).all())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("data", "prior"), [("bern", "dp"), ("gauss1", "mfm")])
+def test_rounds_visit_the_posterior(data: str, prior: str) -> None:
+    n_rounds = 3_000
+    assert agree(*visits_and_target(data, prior, n_rounds), n_rounds)
+
+
+@pytest.mark.slow
+def test_splits_judged_without_the_probability_of_their_sides_miss_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = LaunchedMove.log_ratio
+
+    def wrong(move: LaunchedMove, model: Model, seating: Seating, k: int) -> float:
+        return right(move._replace(log_q=0.0), model, seating, k)
+
+    monkeypatch.setattr(LaunchedMove, "log_ratio", wrong)
+    assert not agree(*visits_and_target("bern", "dp", 2_000), 2_000)
+
+
+def test_a_cluster_that_lies_across_all_shards_has_one_name(rng: Generator) -> None:
+    """Each shard began alone, so that nothing had a name in common."""
+    rounds, truth = apart(rng, 300, 3)
+    assert len(np.unique(rounds.names())) >= 9
+    for _ in range(40):
+        rounds.go()
+    assert same_partition(rounds.names(), truth)
+    assert all(len(each.blocks.names) == 3 for each in rounds.reports)
+
+
+def test_reports_are_the_sums_of_what_has_a_name(rng: Generator) -> None:
+    rounds, _ = apart(rng, 120, 3)
+    for _ in range(5):
+        rounds.go()
+        whole = added([each.blocks for each in rounds.reports], 7)
+        names, counts = np.unique(rounds.names(), return_counts=True)
+        np.testing.assert_array_equal(whole.names, names)
+        np.testing.assert_array_equal(whole.size, counts)
+        labels = np.searchsorted(names, rounds.names())
+        sums = totals_of_groups(rounds.model[0], rounds.rows, labels, len(names))
+        np.testing.assert_allclose(whole.rows, sums, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dies_at", [1, 4, 7, 10, 13, 15])
+def test_a_shard_that_dies_in_a_round_goes_on_with_the_same_bits(
+    rng: Generator, dies_at: int
+) -> None:
+    state = rng.bit_generator.state
+    whole, _ = apart(rng, 90, 3)
+    rng.bit_generator.state = state
+    broken, _ = apart(rng, 90, 3)
+    broken.dies_at = dies_at
+    for _ in range(6):
+        tallies = whole.go().tally, broken.go().tally
+        np.testing.assert_array_equal(*tallies)
+        np.testing.assert_array_equal(whole.names(), broken.names())
+        for one, other in zip(whole.reports, broken.reports, strict=True):
+            np.testing.assert_array_equal(one.blocks.rows, other.blocks.rows)
+
+
+def test_what_comes_and_goes_in_a_round_takes_no_part_in_it(rng: Generator) -> None:
+    rounds, _ = apart(rng, 90, 2)
+    rounds.go()
+    shard = rounds.shards[0]
+    n = shard.chain.n_atoms
+    shard.chain.remove(np.array([3, 5]))
+    # One of them gets the id of an atom that has left.
+    ids = shard.chain.insert(CENTRES[[0, 1, 2]] + 0.1)
+    assert {3, 5} <= set(ids.tolist())
+    rounds.go()
+    assert shard.chain.n_atoms == n + 1
+    assert rounds.reports[0].n_atoms == n + 1
+    assert int(rounds.reports[0].blocks.size.sum()) == n + 1
+    labels = shard.chain.labels
+    assert same_partition(shard.named[labels >= 0], labels[labels >= 0])
+    for _ in range(40):
+        rounds.go()
+    # Each arrival is where its neighbours are, in both shards.
+    assert len(np.unique(shard.named[ids])) == 3
+    assert set(shard.named[ids]) == set(rounds.reports[1].blocks.names)
+
+
+def test_whatever_comes_and_goes_accounts_add_up(rng: Generator) -> None:
+    """Arrivals and removals before any answer, in any shard; names are given once."""
+    rounds, _ = apart(rng, 60, 3)
+    given = set(rounds.names().tolist())
+    there = [set(shard.chain.held.tolist()) for shard in rounds.shards]
+
+    def meanwhile() -> None:
+        at = int(rng.integers(3))
+        chain, ids = rounds.shards[at].chain, there[at]
+        if rng.random() < 0.5 and len(ids) > 5:
+            gone = int(rng.choice(sorted(ids)))
+            chain.remove(np.array([gone]))
+            ids.remove(gone)
+        else:
+            rows = CENTRES[rng.integers(0, 3, 2)] + rng.normal(size=(2, 2))
+            ids.update(chain.insert(rows).tolist())
+
+    rounds.meanwhile = meanwhile
+    for _ in range(30):
+        rounds.go()
+        names: set[int] = set()
+        for shard, report, ids in zip(rounds.shards, rounds.reports, there, strict=True):
+            assert set(shard.chain.held.tolist()) == ids
+            assert report.n_atoms == report.blocks.size.sum() == len(ids)
+            own = shard.named[sorted(ids)]
+            assert same_partition(own, shard.chain.labels[sorted(ids)])
+            found, counts = np.unique(own, return_counts=True)
+            np.testing.assert_array_equal(found, report.blocks.names)
+            np.testing.assert_array_equal(counts, report.blocks.size)
+            rows = shard.chain.atom_rows(np.array(sorted(ids)))
+            sums = np.zeros_like(report.blocks.rows)
+            np.add.at(sums, np.searchsorted(found, own), rows)
+            np.testing.assert_allclose(report.blocks.rows, sums, rtol=1e-9, atol=1e-7)
+            # New names are the shard's own, or the round's.
+            names |= set(found.tolist())
+            assert {name % 4 for name in found.tolist() if name not in given} <= {shard.shard, 3}
+        given |= names
