@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Oddities",
-    "is_one_value",
+    "goes_over_lines",
     "numbered_records",
     "propose",
     "refuse_unlike_a_stream",
@@ -132,7 +132,7 @@ def refuse_unlike_a_stream(path: Path) -> set[int]:
     """Raise UsageError for a file that a look reads and no stream.
 
     Its text is not UTF-8, its cells are parted otherwise than by commas (tabs in ``.tsv``), or it
-    is one JSON value of many records.
+    holds JSON whose records are not each on a line.
 
     Returns
     -------
@@ -154,8 +154,8 @@ def refuse_unlike_a_stream(path: Path) -> set[int]:
     if is_utf_16 or len(garbled) > MOST_ODD * len(read) or (form == "csv" and 1 in garbled):
         problem = f"its text is {'UTF-16' if is_utf_16 else 'not UTF-8'}"
         next_step = "write it as UTF-8"
-    elif form == "jsonl" and is_one_value(path):
-        problem, next_step = "it is one JSON value", "write it with a record on each line"
+    elif form == "jsonl" and goes_over_lines(path):
+        problem, next_step = "its records are not each on a line", "write one on each line"
     elif form == "csv":
         problem = _unlike_a_stream_s(table, path)
         next_step = "write a header in its first line, commas between cells, points in numbers"
@@ -198,8 +198,8 @@ def _is_utf_8(line: bytes) -> bool:
     return True
 
 
-def is_one_value(path: Path) -> bool:
-    """Whether a file of JSON is one value of many records: an array, or an object with one in it.
+def goes_over_lines(path: Path) -> bool:
+    """Whether a file of JSON goes over lines: an array of records, or an object with one in it.
 
     A line of an array of numbers is a record by itself, and so is an object alone on its line.
     """
@@ -250,16 +250,18 @@ def numbered_records(
     with open_text(path) as lines:
         if form == "csv":
             try:
-                yield from _records(text_table(lines, separators), oddities)
+                table = text_table(lines, separators)
+                yield from _plain(_records(table, oddities), table.separator, oddities)
             except csv.Error as error:
                 raise UsageError(f"{path}: a cell has no end: {error}") from error
         elif form == "lines":
             numbered = enumerate(lines, start=1)
             yield from ((number, {"line": line}) for number, line in numbered if line.strip())
-        elif is_one_value(path):
-            yield from enumerate(_elements(path, lines.read()), start=1)
+        elif goes_over_lines(path):
+            elements = enumerate(_elements(path, lines.read()), start=1)
+            yield from _plain(elements, ",", oddities)
         else:
-            yield from _objects(path, lines, oddities)
+            yield from _plain(_objects(path, lines, oddities), ",", oddities)
 
 
 def _objects(
@@ -279,26 +281,35 @@ def _objects(
 
 
 def _records(table: TextTable, oddities: Oddities) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line and record of each row of a table, its numbers plain; None for cells that lack."""
+    """Line and record of each row of a table; None for cells that lack."""
     oddities.refused = table.refused
     oddities.renamed = table.renamed
     oddities.begins = table.line
-    records = (
-        (line, dict(itertools.zip_longest(table.names, cells))) for line, cells in table.rows
-    )
+    return ((line, dict(itertools.zip_longest(table.names, cells))) for line, cells in table.rows)
+
+
+def _plain(
+    records: Iterator[tuple[int, dict[str, Any]]], separator: str, oddities: Oddities
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Records whose numbers are plain, and gaps where one is called none."""
     head = list(itertools.islice(records, LOOKED_AT))
-    writings = writings_of([record for _, record in head], table.separator)
+    writings = writings_of([record for _, record in head], separator)
     oddities.writings = writings
     beginning = [plain(record, writings) for _, record in head]
-    numbers = [name for name in table.names if _are_numbers(each[name] for each in beginning)]
+    names = dict.fromkeys(name for record in beginning for name in record)
+    numbers = [name for name in names if _are_numbers(each.get(name) for each in beginning)]
     for line, record in itertools.chain(head, records):
         told = plain(record, writings)
-        told |= {name: "" for name in numbers if told[name] in NO_NUMBER}
+        told |= {name: "" for name in numbers if _is_no_number(told.get(name))}
         yield line, told
 
 
-def _are_numbers(cells: Iterable[str | None]) -> bool:
-    filled = [cell for cell in cells if cell and not is_gap(cell, number=True)]
+def _is_no_number(value: object) -> bool:
+    return isinstance(value, str) and value in NO_NUMBER
+
+
+def _are_numbers(cells: Iterable[object]) -> bool:
+    filled = [str(cell) for cell in cells if cell and not is_gap(cell, number=True)]
     return sum(map(is_number, filled)) >= (1 - MOST_ODD) * max(len(filled), 1)
 
 
@@ -315,22 +326,38 @@ def _rows(path: Path, form: Any) -> Iterator[dict[str, Any]]:
 
 
 def _elements(path: Path, text: str) -> Iterator[dict[str, Any]]:
-    """Records of one JSON value: an array of them, or an object in which one stands."""
+    """Records of JSON that goes over lines: objects, or the array of them that a value holds."""
     try:
-        value = json.loads(text)
+        values = list(_values(text))
     except json.JSONDecodeError as error:
         raise UsageError(f"{path}: not JSON: {error}") from error
-    arrays = _arrays_in(value)
+    if len(values) > 1 and _are_objects(values):
+        return (dict(_flattened(record)) for record in values)
+    arrays = [array for value in values for array in _arrays_in(value)]
     if len(arrays) != 1:
         found = f"{len(arrays)} arrays of objects" if arrays else "no array of objects"
         raise UsageError(f"{path}: holds {found}; expected one, or an object on each line")
     return (dict(_flattened(record)) for record in arrays[0])
 
 
+def _values(text: str) -> Iterator[Any]:
+    """JSON values one after another, as jq prints them."""
+    decoder = json.JSONDecoder()
+    text = text.strip()
+    at = 0
+    while at < len(text):
+        value, at = decoder.raw_decode(text, at)
+        yield value
+        while text[at : at + 1].isspace():
+            at += 1
+
+
 def _arrays_in(value: Any) -> list[list[Mapping[str, Any]]]:
-    """Arrays of objects: the value itself, or what it has."""
-    held = value.values() if isinstance(value, dict) else [value]
-    return [each for each in held if isinstance(each, list) and _are_objects(each)]
+    """Arrays of objects: the value itself, or those that it holds at any depth."""
+    if isinstance(value, list):
+        return [value] if _are_objects(value) else []
+    held = value.values() if isinstance(value, dict) else ()
+    return [array for each in held for array in _arrays_in(each)]
 
 
 def _are_objects(elements: list[Any]) -> bool:

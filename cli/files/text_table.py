@@ -185,8 +185,12 @@ def _has_number(row: Iterable[str]) -> bool:
 def _names_columns(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether a row is a header: no fraction is in it, and not all of it is as in the rows below.
 
-    Years may be names of columns beside others.
+    Years may be names of columns beside others, and so may numbers that count.
     """
+    if len(first) > _LEAST_CELLS and all(map(str.isdigit, first)):
+        counted = [int(cell) for cell in first]
+        if counted == list(range(counted[0], counted[0] + len(first))):
+            return True
     if any(not cell.lstrip("+-").isdigit() and _has_number([cell]) for cell in first):
         return False
     # A header may come again.

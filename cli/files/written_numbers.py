@@ -56,11 +56,14 @@ class Writing(NamedTuple):
         What commas are: "" where there are none.
     before, after:
         What stands around nearly every number.
+    parted:
+        Whether apostrophes, or blanks that do not break, are between thousands.
     """
 
     comma: str
     before: str
     after: str
+    parted: bool
 
     def plain(self, cell: str) -> str:
         """The number of a cell as Python reads it; the cell where it is written otherwise."""
@@ -107,15 +110,18 @@ def _writing(cells: Sequence[str], separator: str) -> Writing | None:
     matches = [found for cell in cells if (found := _CELL.fullmatch(_with_sign_inside(cell)))]
     if not matches or len(cells) - len(matches) > most_odd:
         return None
-    around = []
+    around: list[str] = []
     for side in ("before", "after"):
         texts = [found[side].strip() for found in matches]
         said = set(texts) - {""}
         if len(said) > 1 or (said and texts.count("") > most_odd):
             return None
         around.append(said.pop() if said else "")
-    comma = _commas([_GROUPS.sub("", found["number"]) for found in matches], separator, most_odd)
-    writing = Writing(comma, *around)
+    numbers = [found["number"] for found in matches]
+    together = [_GROUPS.sub("", number) for number in numbers]
+    comma = _commas(together, separator, most_odd)
+    before, after = around
+    writing = Writing(comma, before, after, parted=numbers != together)
     return writing if any(writing) else None
 
 
@@ -160,6 +166,8 @@ def tell_writings(path: Path, writings: Mapping[str, Writing]) -> None:
     for comma in (DECIMAL, BETWEEN_THOUSANDS):
         if names := [name for name, writing in writings.items() if writing.comma == comma]:
             note(f"{path}: commas are {comma} in {', '.join(names)}")
+    if names := [name for name, writing in writings.items() if writing.parted]:
+        note(f"{path}: apostrophes or blanks part thousands in {', '.join(names)}")
     for side in ("before", "after"):
         said = {name: getattr(writing, side) for name, writing in writings.items()}
         if told := [f"{text} in {name}" for name, text in said.items() if text]:

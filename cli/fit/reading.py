@@ -19,7 +19,7 @@ from weald.cli.files.gap_words import without_gaps
 from weald.cli.files.refused_rows import RefusedRow, tell_refused
 from weald.cli.files.sample import (
     Oddities,
-    is_one_value,
+    goes_over_lines,
     numbered_records,
     refuse_unlike_a_stream,
     refuse_without_records,
@@ -33,7 +33,9 @@ from weald.cli.files.table import (
     selected,
 )
 from weald.cli.files.text_table import SEPARATORS, text_table
+from weald.cli.files.written_numbers import has_comma
 from weald.cli.terminal.columns_told import note_columns
+from weald.cli.terminal.csv_cells import is_number
 from weald.cli.terminal.output import note
 from weald.stream.errors import SchemaError
 from weald.stream.record.inference.proposal import SchemaProposal, named, proposed
@@ -282,17 +284,19 @@ def _proposal(path: Path, rows: Sequence[Row]) -> SchemaProposal | None:
 
 
 def _is_matrix(path: Path) -> bool:
-    """Whether a file's columns have no names: an array, lists, or a table without a header."""
+    """Whether a file is a matrix: an array, lists, or a table of numbers without a header."""
     name = path.name.lower().removesuffix(".gz")
     if not name.endswith(_NAMED) or not path.is_file():
         return True
-    if not name.endswith((".csv", ".tsv", ".jsonl", ".json")) or is_one_value(path):
+    if not name.endswith((".csv", ".tsv", ".jsonl", ".json")) or goes_over_lines(path):
         return False
     with open_text(path) as lines:
         if name.endswith((".jsonl", ".json")):
             # A line that is broken says nothing of the others.
             return next((line for line in lines if line.lstrip()[:1] in ("{", "[")), "[")[0] == "["
-        return not text_table(lines, SEPARATORS).named
+        table = text_table(lines, SEPARATORS)
+        _, first = next(table.rows, (0, []))
+    return not table.named and all(is_number(cell) or has_comma(cell) for cell in first)
 
 
 def _format_of(path: Path) -> Format:

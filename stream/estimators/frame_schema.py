@@ -84,7 +84,9 @@ class FrameSchema(NamedTuple):
 
     @classmethod
     def _inferred(cls, records: Sequence[Record], stated: Mapping[str, FieldProposal]) -> Self:
-        proposal = proposed(records, "the data frame", most_empty=MOST_EMPTY, stated=stated)
+        proposal = proposed(
+            records, "the data frame", most_empty=MOST_EMPTY, stated=stated, moments=True
+        )
         fields = [named(each) for each in proposal.fields]
         settings = msgspec.convert({"fields": fields}, SchemaSettings)
         Schema.of(settings)

@@ -38,6 +38,7 @@ MOSTLY = 0.9
 MOST_STATED_LEVELS = 1000
 # The last letters of nan, inf and infinity, in any case.
 _ENDS_OF_NOT_FINITE = frozenset("nfy")
+_SAME = "the same in every record"
 _SAID_OF_ALL = ("a number", "a flag: yes or no")
 _FLAGS = frozenset({"true", "false", "yes", "no"})
 _COUNTS = re.compile(r"(^|_)(n|num|count|counts|total|hits|requests|errors|retries|bytes)(_|$)")
@@ -47,6 +48,8 @@ _OF_ROWS = re.compile(
     r"(|column \d+|unnamed: ?\d+|index|idx|row|rows?_?names?|row_?(no|num|number)|no|nr|name)\.?",
     re.IGNORECASE,
 )
+# What texts are called that name what a record is about.
+_NAMING = re.compile(r"(^|[._ -])(name|address|street|email|url)$", re.IGNORECASE)
 # 13:30, 1:30:15 PM; 31.03.2026, 3/31/26, 2026/3/31, 1 Mar 2026, March 1, 2026, with or without a
 # clock after it.
 # 1.10.22 may be a version of a program.
@@ -103,7 +106,7 @@ def as_category(values: Sequence[str | None]) -> FieldProposal:
     if len(counts) == len(filled) or len(counts) > MOST_STATED_LEVELS:
         problem = f"names, {len(counts)} different in {len(values)} records"
     else:
-        problem = "the same in every record" if len(counts) == 1 else ""
+        problem = _SAME if len(counts) == 1 else ""
     if problem:
         return FieldProposal(None, f"left out: {problem if filled else 'empty in every record'}")
     return _with_gaps(_levels(counts), len(values) - len(filled), len(values))
@@ -162,8 +165,9 @@ def _problem(filled: Sequence[Any], n_records: int, most_empty: float) -> str | 
         problem = _no_vector(filled)
         if problem is not None:
             return problem
-    same = all(value == filled[0] for value in filled)
-    return "the same in every record" if same else None
+    if any(value != filled[0] for value in filled):
+        return None
+    return f"the same in the {len(filled)} records that have it" if empty else _SAME
 
 
 def _no_vector(filled: Sequence[Any]) -> str | None:
@@ -291,7 +295,7 @@ def _are_passages(texts: Sequence[str]) -> bool:
 
 def _text(name: str, texts: Sequence[str]) -> FieldProposal:
     words = sum(len(text.split()) for text in texts) / len(texts)
-    if words >= LEAST_WORDS and not _OF_ROWS.fullmatch(name.rpartition(".")[2]):
+    if words >= LEAST_WORDS and not (_OF_ROWS.fullmatch(name) or _NAMING.search(name)):
         if _are_passages(texts):
             return FieldProposal(
                 {"kind": "text", "tokens": "words"},

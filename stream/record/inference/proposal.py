@@ -49,6 +49,7 @@ def proposed(
     most_empty: float = MOST_EMPTY,
     needed: bool = True,
     stated: Mapping[str, FieldProposal] | None = None,
+    moments: bool = False,
 ) -> SchemaProposal:
     """Propose a schema for records whose nested fields are named by their dotted paths.
 
@@ -63,6 +64,9 @@ def proposed(
         Whether there has to be a field to cluster by.
     stated : mapping of str to Verdict, optional
         What is known of some fields without looking at their values.
+    moments : bool
+        Whether moments that no field's name calls the record's are features. Else the first field
+        that has one in every record is its time: records of an hour are no kind.
 
     Raises
     ------
@@ -80,12 +84,15 @@ def proposed(
             time = time or path
         else:
             reasons.append(f"{path}: not taken as the time: {odd}")
+    by = "its name and values"
+    if time is None and not moments and (time := _moment(columns)) is not None:
+        by = "its values"
     key = _key(columns, time)
     fields: list[str | dict[str, Any]] = []
     for path, values in columns.items():
         if path in (key, time):
-            role = "key" if path == key else "time"
-            reasons.append(f"{path}: {role}, by its name and values")
+            role = "key, by its name and values" if path == key else f"time, by {by}"
+            reasons.append(f"{path}: {role}")
             continue
         verdict = (stated or {}).get(path) or judged(path, values, most_empty)
         if verdict.settings is not None:
@@ -94,6 +101,15 @@ def proposed(
     if needed and not fields:
         raise SchemaError(f"{name}: no field holds anything to cluster by: {'; '.join(reasons)}")
     return SchemaProposal(fields, key, time, reasons)
+
+
+def _moment(columns: Mapping[str, list[Any]]) -> str | None:
+    """The first column that has a day and a time of it in every record."""
+    for path, values in columns.items():
+        is_text = all(isinstance(value, str) for value in values)
+        if is_text and judged(path, values).settings == {"kind": "time"}:
+            return path if _no_time(values) is None else None
+    return None
 
 
 def _paths(records: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -168,6 +168,12 @@ def test_fields_that_the_first_record_is_without_are_looked_at(tmp_path: Path) -
     ]
 
 
+def test_what_some_records_have_alike_is_not_said_of_all(tmp_path: Path) -> None:
+    records: list[object] = [{"x": i % 7, "code": "E42" if i % 30 else None} for i in range(60)]
+    proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
+    assert proposal.reasons[1] == "code: left out: the same in the 58 records that have it"
+
+
 def test_an_id_that_repeats_is_no_key(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("id,x\n1,0.5\n1,0.7\n2,0.9\n")
@@ -208,6 +214,7 @@ def test_every_kind_is_proposed_with_its_reason(tmp_path: Path) -> None:
             "n_hits": i % 9,
             "ok": i % 3 == 0,
             "origin": ("JFK", "LGA", "EWR")[i % 3],
+            "made": f"2026-01-01T{i % 24:02}:00:00Z",
             "due": f"2026-01-{1 + i % 28:02}T10:00:00",
             "message": f"worker {i} has done its part of round {i % 7}",
             "user": f"user{i}",
@@ -224,6 +231,9 @@ def test_every_kind_is_proposed_with_its_reason(tmp_path: Path) -> None:
         {"path": "due", "kind": "time"},
         {"path": "message", "kind": "text"},
     ]
+    # One of the times is the record's; rows of an hour are no kind.
+    assert proposal.time == "made"
+    assert "made: time, by its values" in proposal.reasons
     reasons = "\n".join(proposal.reasons)
     for words in ("by its logarithm", "3 values that repeat", "9 words a record", "names, 60"):
         assert words in reasons

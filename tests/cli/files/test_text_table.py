@@ -36,6 +36,8 @@ LINES = [",".join(row) for row in ROWS]
         ([",1940,1950", *LINES], ["column 1", "1940", "1950"], 1),
         # Years, which are names beside another one.
         (["key,2012,2013", *LINES], ["key", "2012", "2013"], 1),
+        # What pandas calls columns that have no names.
+        (["0,1,2", *LINES], ["0", "1", "2"], 1),
         # No header.
         (LINES, ["x1", "x2", "x3"], 1),
         ([f"k{i % 2},1,{'yn'[i % 3 > 0]}" for i in range(30)], ["x1", "x2", "x3"], 1),
@@ -130,8 +132,9 @@ def test_names_of_rows_are_no_texts(tmp_path: Path) -> None:
     cars = [f"Ford {('Escort', 'Focus')[i % 2]} GT {i},{i % 9}.5" for i in range(30)]
     path.write_text("\n".join(["price", *cars]))
     assert read_rows(str(path), 0).schema.features == ("price",)
-    path.write_text("\n".join(["name,price", *cars]))
-    assert read_rows(str(path), 0).schema.features == ("price",)
+    for name in ("name", "model name", "Address"):
+        path.write_text("\n".join([f"{name},price", *cars]))
+        assert read_rows(str(path), 0).schema.features == ("price",)
 
 
 LOGGED = [f"2026-03-{i:02} 12:00:00,{i} INFO reading item {i}, which is new" for i in range(1, 31)]

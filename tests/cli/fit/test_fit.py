@@ -270,6 +270,15 @@ def test_words_for_nothing_are_gaps(word: str, clean: Path, weald: Command) -> N
         assert "refused" not in result.err
 
 
+def test_a_table_of_words_without_a_header(clean: Path, weald: Command) -> None:
+    rows = [("y,n,y" if i % 2 else "n,y,n") + f",{i // 2 % 3}" for i in range(N)]
+    (clean / "t.csv").write_text("\n".join(rows))
+    result = weald("fit", "t.csv", *QUICK, "--chains", "1", "--output", "json")
+    assert result.code == 0, result.err
+    answer = json.loads(result.out)
+    assert (answer["n_observations"], answer["n_features"]) == (N, 4)
+
+
 def rows_of(path: Path) -> list[int]:
     """Rows that have a line in what ``--out`` wrote."""
     return [int(line.split(",")[0]) for line in path.read_text().splitlines()[1:]]

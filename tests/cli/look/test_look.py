@@ -336,7 +336,9 @@ def test_text_is_read_in_the_encodings_that_people_have(
     assert set(rows.columns[1].values) == {"Tromsø", "Bodø"}
 
 
-@pytest.mark.parametrize("form", ["array", "in an object", "on a line", "a line each"])
+@pytest.mark.parametrize(
+    "form", ["array", "in an object", "deep in it", "on a line", "as jq prints", "a line each"]
+)
 def test_one_json_value_of_many_records_is_read(
     form: str, clean: Path, weald: Command, rng: np.random.Generator
 ) -> None:
@@ -344,6 +346,8 @@ def test_one_json_value_of_many_records_is_read(
     text = {
         "array": json.dumps(records),
         "in an object": json.dumps({"meta": {"page": 1}, "data": records}, indent=1),
+        "deep in it": json.dumps({"meta": 1, "results": {"n": N, "items": records}}, indent=1),
+        "as jq prints": "\n".join(json.dumps(each, indent=2) for each in records),
         "on a line": json.dumps({"meta": {"page": 1}, "data": records}),
         "a line each": "\n".join(map(json.dumps, records)),
     }[form]
@@ -355,7 +359,24 @@ def test_one_json_value_of_many_records_is_read(
     assert json.loads(fitted.out)["n_observations"] == N
     proposed = weald("init", "new", "--from-sample", "t.json")
     assert (proposed.code == 0) == (form == "a line each")
-    assert form == "a line each" or "it is one JSON value, and a stream reads" in proposed.err
+    assert (
+        form == "a line each"
+        or "its records are not each on a line, and a stream reads" in proposed.err
+    )
+
+
+def test_numbers_in_json_are_read_as_people_write_them(
+    clean: Path, rng: np.random.Generator
+) -> None:
+    humid = rng.uniform(10.0, 90.0, N).round(1).tolist()
+    records = [
+        {"humid": f"{each}%", "paid": "None" if i % 9 == 0 else i / 4}
+        for i, each in enumerate(humid)
+    ]
+    (clean / "t.jsonl").write_text("\n".join(map(json.dumps, records)))
+    rows = read_rows("t.jsonl", 0)
+    assert rows.values[:, 0].tolist() == humid
+    assert np.isnan(rows.values[:, 1]).sum() == len(range(0, N, 9))
 
 
 def test_cells_between_bars_and_blanks(clean: Path, rng: np.random.Generator) -> None:
