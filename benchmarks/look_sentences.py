@@ -18,7 +18,8 @@ __all__ = ["false_sentences", "frame_of"]
 
 Mask = NDArray[np.bool_]
 
-GAPS = ["", "na", "n/a", "nan", "null", "none", "?", "-"]
+# In a column of names "none" is one of them.
+GAPS = ["", "na", "n/a", "nan", "null", "?", "-"]
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 PERIODS = ("hour", "day", "week", "year")
 # Seconds after which a moment begins anew.
@@ -106,15 +107,15 @@ def _held(what: str, frame: pd.DataFrame) -> Mask:
 
 
 def _column(what: str, frame: pd.DataFrame, *, whole: bool = False) -> str:
-    called = {name.replace(".", "_"): name for name in frame.columns}
+    # By its path, or with low lines for dots.
+    called = {form: name for name in frame.columns for form in (name.replace(".", "_"), name)}
     fits: Callable[[str], bool] = (
         (lambda name: what == name) if whole else (lambda name: what.startswith(f"{name} "))
     )
     found = [name for name in called if fits(name)]
     if not found:
         raise LookupError("no such column")
-    frame.rename(columns={called[name]: name for name in called}, inplace=True)
-    return max(found, key=len)
+    return called[max(found, key=len)]
 
 
 def _interval(words: str) -> tuple[float, float] | None:

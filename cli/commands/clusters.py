@@ -209,8 +209,11 @@ def _tell_groups(state: StoredStream, which: tuple[Sort, int, int], output: Form
 def _since(row: Row) -> str:
     if row["is_new"]:
         return "new"
-    # To the minute.
-    return row["born"][:16].replace("T", " ") if row["born"] else ""
+    if row["born"]:
+        # To the minute.
+        return str(row["born"][:16].replace("T", " "))
+    born = row["born_publication"]
+    return "" if born is None else f"publication {born}"
 
 
 def _listed(clusters: Sequence[int]) -> str:

@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import re
+import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +71,26 @@ def test_groups_are_listed_with_their_clusters(weald: Command) -> None:
     assert weald("clusters", "--level", "groups", "--sort", "growth").code == ExitCode.USAGE
     newest = weald("clusters", "--level", "groups", "--sort", "born", "--output", "json")
     assert [row["group"] for row in json.loads(newest.out)] == [2, 1]
+
+
+def test_groups_say_since_when_they_are_there(filled: Path, tmp_path: Path, weald: Command) -> None:
+    home = tmp_path / "again"
+    shutil.copytree(filled, home)
+
+    def since(change: str) -> list[str]:
+        """What the table says of groups 1 and 2 after a change of the database."""
+        with sqlite3.connect(home / "weald.db") as database:
+            database.execute(change)
+        told = weald("clusters", "--config", str(home), "--level", "groups", "--sort", "id").out
+        return [re.split(" {2,}", line.strip())[4] for line in told.splitlines()[1:]]
+
+    born = "UPDATE clusters SET group_born_publication = {} WHERE cluster_group = {}"
+    (last,) = since(born.format("(SELECT max(number) FROM publications)", 2))[1:]
+    assert last == "new"
+    # Which is no longer kept.
+    assert since("DELETE FROM publications WHERE number = 1")[0] == "publication 1"
+    # Which nobody knows: the clusters follow.
+    assert since(born.format("NULL", 1))[0].split(", ")[0].isdigit()
 
 
 def test_a_short_list_says_that_there_are_more(weald: Command) -> None:
