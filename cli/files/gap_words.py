@@ -8,11 +8,13 @@ from typing import Any
 __all__ = ["NO_NUMBER", "is_gap", "without_gaps"]
 
 # Nothing where there should be a number; elsewhere it may be one of several answers.
-NO_NUMBER = frozenset({"None", "none", "NONE"})
+NO_NUMBER = ("None", "none", "NONE")
 
 _GAPS = frozenset(
     {"", "na", "n/a", "nan", "<na>", "null", "?", "-", "--", ".", "#n/a", "#div/0!", "#value!"}
 )
+# What these begin with, and blanks: of most cells this is all that is looked at.
+_BEGIN = frozenset({"", "n", "N", "<", "?", "-", ".", "#", " ", "\t"})
 
 
 def is_gap(cell: object, *, number: bool = False) -> bool:
@@ -25,4 +27,7 @@ def is_gap(cell: object, *, number: bool = False) -> bool:
 
 def without_gaps(record: Mapping[str, Any]) -> dict[str, Any]:
     """The record with None where there is nothing."""
-    return {name: None if is_gap(value) else value for name, value in record.items()}
+    return {
+        name: None if isinstance(value, str) and value[:1] in _BEGIN and is_gap(value) else value
+        for name, value in record.items()
+    }

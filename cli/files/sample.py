@@ -299,13 +299,10 @@ def _plain(
     names = dict.fromkeys(name for record in beginning for name in record)
     numbers = [name for name in names if _are_numbers(each.get(name) for each in beginning)]
     for line, record in itertools.chain(head, records):
-        told = plain(record, writings)
-        told |= {name: "" for name in numbers if _is_no_number(told.get(name))}
+        told = plain(record, writings) if writings else record
+        if any(word in told.values() for word in NO_NUMBER):
+            told |= {name: "" for name in numbers if told.get(name) in NO_NUMBER}
         yield line, told
-
-
-def _is_no_number(value: object) -> bool:
-    return isinstance(value, str) and value in NO_NUMBER
 
 
 def _are_numbers(cells: Iterable[object]) -> bool:
