@@ -322,7 +322,11 @@ def _decimals(values: NDArray[np.float64], tenth: float, last_tenth: float) -> i
         wide = abs(tenth) * 1e-3 or float(np.ptp(values)) or 1.0
     if (values == np.floor(values)).all():
         return min(0, -floor(log10(max(wide, 1.0))) + 1)
-    return min(-floor(log10(wide)) + 1, 9)
+    decimals = min(-floor(log10(wide)) + 1, 9)
+    if last_tenth == tenth != 0.0:
+        # Most are one number, which may need fewer.
+        decimals = min(decimals, len(f"{tenth:.9f}".rstrip("0").partition(".")[2]))
+    return decimals
 
 
 def _number(value: float, decimals: int) -> str:

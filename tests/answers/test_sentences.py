@@ -183,3 +183,11 @@ def test_an_end_among_zeros_has_as_many_digits_as_the_others_need() -> None:
     sentence = sentence_of(Original("Ba", "number", barium), np.arange(barium.size) < 40)
     assert sentence is not None
     assert sentence.what == "Ba at most 0.27"
+
+
+@pytest.mark.parametrize(("value", "said"), [(0.3, "rain 0.3"), (-1.92, "rain -1.92")])
+def test_a_value_that_most_members_have_has_its_own_digits(value: float, said: str) -> None:
+    rain = np.array([*[value] * 40, *np.linspace(3.05, 9.55, 40)])
+    sentence = sentence_of(Original("rain", "number", rain), np.arange(rain.size) < 40)
+    assert sentence is not None
+    assert sentence.what == said
