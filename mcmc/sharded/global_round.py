@@ -1,17 +1,19 @@
 """A round of all shards, decided on statistics alone.
 
 1. Hyperparameters are drawn given sizes and sums of all blocks.
-2. Splits and merges of whole blocks, sequentially allocated: pairs of anchor atoms are drawn
+2. All atoms at once draw their blocks anew, given weights and parameters that are drawn, as in
+   :mod:`~weald.mcmc.sharded.sharded_chain`; left out for families whose parameters cannot be.
+3. Splits and merges of whole blocks, sequentially allocated: pairs of anchor atoms are drawn
    without a look at the partition, and the atoms of their blocks choose sides in one shard after
    the other (:mod:`~weald.mcmc.sharded.relay`). Each pair begins in a shard of its own, so that all
-   of them have work. Only these moves join two blocks that several shards have, since in step 3 no
+   of them have work. Only these moves join two blocks that several shards have, since in step 4 no
    shard moves what others have.
-3. Blocks are dealt out, and each shard moves its own atoms of the blocks that it was dealt
+4. Blocks are dealt out, and each shard moves its own atoms of the blocks that it was dealt
    (:mod:`weald.mcmc.leases.elsewhere`).
 
 All of it is of the atoms that shards reported, and each step leaves the posterior over all of them
-invariant. Of S shards each is asked for its anchors, S times for sides, and for its turn; what is
-sent depends on the number of blocks and pairs, and not on that of atoms.
+invariant. Of S shards each is asked to redraw, for its anchors, S times for sides, and for its
+turn; what is sent depends on the number of blocks and pairs, and not on that of atoms.
 """
 
 from collections.abc import Sequence
@@ -21,19 +23,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weald.mcmc.conditional.labels import draw_log_weights, within_reach
 from weald.mcmc.hyperparameters.learner import Hyperprior, stepped
 from weald.mcmc.leases.elsewhere import deal_to_shards
 from weald.mcmc.leases.leases import concurrency
 from weald.mcmc.sub_cluster.near_anchors import CANDIDATES, gains_together
+from weald.treecore.errors import ParameterError
 from weald.treecore.family.interface.base import workspace
+from weald.treecore.family.parameter_draws import draw_parameters
 from weald.treecore.partition.partition import Model, finite_log_marginals
 from weald.treecore.prior import PartitionPrior
+from weald.treecore.prior.sequential import canonical_labels
 
 from .launches import LaunchedMove, open_launches
 from .round_messages import (
     Anchors,
     BlockSums,
     Pairs,
+    Redraw,
+    Redrawn,
     ShardReport,
     ShardTurn,
     Sides,
@@ -88,6 +96,8 @@ class GlobalRound:
             self.prior = self.prior.resample(self._rng, whole.size)
             if self.learner is not None:
                 self.family = stepped(self.learner, self._rng, self.family, whole.rows)
+        self.moved = np.empty(0, dtype=np.int64)
+        self._redraw = self._draw_parameters()
         self._names = self._anchors = np.empty((0, 2), dtype=np.int64)
         self._rows = np.empty((0, 2, whole.rows.shape[1]))
         self._own = np.zeros((self.n_shards, *self._rows.shape))
@@ -108,6 +118,66 @@ class GlobalRound:
         seating = self.prior.seating(max(self._n, 1), n_blocks)
         return Model(self.family, seating, workspace(self.family))
 
+    # Blocks drawn anew.
+
+    def _draw_parameters(self) -> tuple[Redraw, Ids] | None:
+        """What all shards are to draw by, and which of them (c) holds an atom of each block."""
+        whole, model = self.whole(), self._model()
+        try:
+            drawn = draw_parameters(self.family, whole.rows, self._rng)
+        except ParameterError:
+            return None
+        natural = drawn.natural
+        natural[:, 0] += draw_log_weights(self._rng, model.seating, whole.size)
+        group = within_reach(self._rng, drawn)
+        shared = np.bincount(group, minlength=1)[group] > 1
+        if not shared.any():
+            return None
+        cumulative = np.cumsum(self._atoms(whole.names), axis=0)
+        holder = (cumulative > self._rng.random((shared.shape[0],)) * cumulative[-1]).argmax(axis=0)
+        asked = Redraw(whole.names[shared], group[shared], natural[shared], shared[shared])
+        return asked, holder[shared]
+
+    def _atoms(self, names: Ids) -> Ids:
+        """How many atoms (S, c) each shard reported in each of these blocks."""
+        found = np.zeros((self.n_shards, names.shape[0]), dtype=np.int64)
+        for shard, report in enumerate(self.reports):
+            there = np.isin(report.blocks.names, names)
+            at = np.searchsorted(names, report.blocks.names[there])
+            found[shard, at] = report.atoms[there]
+        return found
+
+    def redraw_of(self, shard: int) -> Redraw | None:
+        """What a shard is to draw by; None where no two blocks are near."""
+        if self._redraw is None:
+            return None
+        asked, holder = self._redraw
+        return asked._replace(holds=holder == shard)
+
+    def hear_redrawn(self, answers: Sequence[Redrawn]) -> None:
+        """Let super-clusters take what was drawn, or not: ``moved`` are the blocks that do.
+
+        One atom stayed where it was in each block, drawn uniformly: that there are more or fewer to
+        draw from afterwards is what the acceptance makes up for.
+        """
+        if self._redraw is None:
+            return
+        asked, _ = self._redraw
+        before = self._atoms(asked.names).sum(axis=0)
+        after = np.sum([each.atoms for each in answers], axis=0)
+        group = canonical_labels(asked.group)
+        ratio = np.bincount(group, np.log(before) - np.log(np.maximum(after, 1)))
+        ratio[np.bincount(group, after == 0) > 0] = -np.inf
+        accepted = np.log(np.maximum(self._rng.random(ratio.shape), 1e-300)) < ratio
+        takes = accepted[group]
+        self.moved = asked.names[takes]
+        for shard, each in enumerate(answers):
+            sums = self._sums[shard]
+            kept = sums.of(np.setdiff1d(sums.names, self.moved))
+            there = takes & (each.size > 0)
+            new = BlockSums(asked.names[there], each.size[there], each.rows[there])
+            self._sums[shard] = added([kept, new], sums.rows.shape[1])
+
     # Anchors.
 
     def _draw_anchors(self) -> list[Ids]:
@@ -126,12 +196,15 @@ class GlobalRound:
         """The number among all of each shard's first atom, and of what would come next."""
         return np.cumsum([0, *(each.n_atoms for each in self.reports)])
 
-    def asked_of(self, shard: int) -> tuple[Ids, Ids]:
-        """Which atoms a shard is asked for: places in the question, and numbers in its report."""
+    def anchors_of(self, shard: int) -> tuple[Ids, Ids, Ids]:
+        """Blocks that take what was drawn, and which atoms a shard is to tell of.
+
+        Of these the places in the question, and the numbers in its report.
+        """
         every = np.concatenate([np.empty(0, np.int64), *self._asked]).astype(np.int64)
         start, end = self._starts()[shard : shard + 2]
         places = np.flatnonzero((every >= start) & (every < end))
-        return places, every[places] - start
+        return self.moved, places, every[places] - start
 
     def hear_anchors(self, answers: Sequence[Anchors]) -> None:
         """Choose the second anchors, and the pairs that count."""

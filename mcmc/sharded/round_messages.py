@@ -11,6 +11,8 @@ __all__ = [
     "Anchors",
     "BlockSums",
     "Pairs",
+    "Redraw",
+    "Redrawn",
     "ShardReport",
     "ShardTurn",
     "Sides",
@@ -36,10 +38,42 @@ class BlockSums(NamedTuple):
 
 
 class ShardReport(NamedTuple):
-    """What a shard has between two rounds: its blocks, and the number of its atoms."""
+    """What a shard has between two rounds: its blocks, and the number of atoms (k) in each."""
 
     blocks: BlockSums
-    n_atoms: int
+    atoms: Ids
+
+    @property
+    def n_atoms(self) -> int:
+        """Atoms of the shard."""
+        return int(self.atoms.sum())
+
+
+class Redraw(NamedTuple):
+    """All atoms of these blocks are to draw theirs anew, given weights and parameters.
+
+    Attributes
+    ----------
+    names, group:
+        Blocks (c, ascending) and their super-clusters (c): atoms stay within theirs.
+    natural:
+        Natural parameters (c, m), log weights among them.
+    holds:
+        Whether a random atom (c) of this shard stays where it is, so that no block is emptied.
+    """
+
+    names: Ids
+    group: Ids
+    natural: Matrix
+    holds: NDArray[np.bool_]
+
+
+class Redrawn(NamedTuple):
+    """What a shard would have of the blocks then: atoms (c), observations (c), sums (c, m)."""
+
+    atoms: Ids
+    size: Ids
+    rows: Matrix
 
 
 class Anchors(NamedTuple):

@@ -1,8 +1,10 @@
 """A chain that takes part in rounds of shards with the atoms of one of them.
 
-Between rounds it takes arrivals and removals as ever. A round is of the atoms that were there when
-the shard reported last: what came since is inserted again behind it, as with any leases
-(:mod:`weald.mcmc.leases.outstanding`). Whatever the shard answers follows from its state at the
+A round is of the atoms that were there when the shard reported last. Arrivals may come at any
+moment: what came since the report is inserted again behind the round, as with any leases
+(:mod:`weald.mcmc.leases.outstanding`). Removals belong between the turn that ends a round and the
+report for the next: what leaves in the middle of one is left out of the rest of it, but was in the
+sums by which others have decided. Whatever the shard answers follows from its state at the
 report, from what it is told, and from the round's number, so that one that died answers alike.
 
 Blocks have names, which are the same in all shards. A block that after a round is its shard's alone
@@ -29,7 +31,16 @@ from weald.treecore.prior import PartitionPrior
 from weald.treecore.prior.sequential import canonical_labels
 
 from .relay import allocate_own
-from .round_messages import Anchors, BlockSums, Pairs, ShardReport, ShardTurn, Sides
+from .round_messages import (
+    Anchors,
+    BlockSums,
+    Pairs,
+    Redraw,
+    Redrawn,
+    ShardReport,
+    ShardTurn,
+    Sides,
+)
 
 __all__ = ["ShardChain"]
 
@@ -39,6 +50,10 @@ Arrays = dict[str, NDArray[Any]]
 # Family and prior, with the hyperparameters of a round.
 Learned = tuple[Family, PartitionPrior]
 _NONE = -1
+# What is saved beside the chain.
+_ARRAYS = ("named", "reported", "drawn", "side")
+# Atoms whose weights in all blocks are in memory at a time.
+_AT_A_TIME = 1 << 16
 
 
 @dataclass(eq=False)
@@ -48,13 +63,15 @@ class ShardChain:
     Attributes
     ----------
     chain : MixtureChain
-        Rounds of its own are not for it.
+        Takes arrivals; rounds of its own are not for it.
     shard, n_shards : int
         Which it is, and among how many.
     named : ndarray of int64
         Names of the blocks at the last report, by atom id; -1 for an id that was in none.
     reported : ndarray of int64
         Ids of the atoms at the last report, ascending.
+    drawn : ndarray of int64
+        Name of the block that an atom has drawn, by its number in the report; -1 for none.
     side : ndarray of int64
         Which side of its pair an atom has drawn last, by its number in the report; -1 for none.
     next_name : int
@@ -65,6 +82,7 @@ class ShardChain:
     n_shards: int
     named: Ids
     reported: Ids
+    drawn: Ids
     side: Ids
     next_name: int
 
@@ -72,12 +90,12 @@ class ShardChain:
     def start(cls, chain: MixtureChain, shard: int, n_shards: int) -> Self:
         """A shard with the blocks that the chain has, which are nobody else's."""
         empty = np.empty(0, dtype=np.int64)
-        return cls(chain, shard, n_shards, empty, empty, empty, shard)
+        return cls(chain, shard, n_shards, empty, empty, empty, empty, shard)
 
     def state(self) -> Arrays:
         """Everything, as plain arrays; :meth:`restore` continues bit for bit."""
         about = np.array([self.shard, self.n_shards, self.next_name])
-        own = {"about": about, "named": self.named, "reported": self.reported, "side": self.side}
+        own = {"about": about} | {name: getattr(self, name).copy() for name in _ARRAYS}
         return under("shard_", own) | self.chain.state()
 
     @classmethod
@@ -85,15 +103,21 @@ class ShardChain:
         """The shard whose :meth:`state` this is."""
         own = taken_from(saved, "shard_")
         shard, n_shards, next_name = own["about"].tolist()
-        named, reported, side = (own[name].copy() for name in ("named", "reported", "side"))
+        named, reported, drawn, side = (own[name].copy() for name in _ARRAYS)
         chain = MixtureChain.restore(saved)
-        return cls(chain, shard, n_shards, named, reported, side, next_name)
+        return cls(chain, shard, n_shards, named, reported, drawn, side, next_name)
 
     def _fresh(self, n: int) -> Ids:
         # One more than there are shards: whoever begins the rounds has names to give, too.
         names = self.next_name + (self.n_shards + 1) * np.arange(n, dtype=np.int64)
         self.next_name += (self.n_shards + 1) * n
         return names
+
+    def remove(self, atoms: Ids) -> None:
+        """Take atoms out; see :meth:`~weald.mcmc.chain.chain.MixtureChain.remove`."""
+        self.chain.remove(atoms)
+        # Their ids are given to arrivals.
+        self.named[atoms[atoms < self.named.shape[0]]] = _NONE
 
     def report(self) -> ShardReport:
         """Name all blocks, and hold the atoms that are in them for the next round."""
@@ -115,17 +139,54 @@ class ShardChain:
         self.named = np.full(labels.shape[0], _NONE, dtype=np.int64)
         self.named[present] = name[labels[present]]
         self.reported, self.side = present, np.full(present.shape[0], _NONE, dtype=np.int64)
+        self.drawn = self.side.copy()
         chain.hold()
         order = np.argsort(name[slots])
         slots = slots[order]
-        return ShardReport(BlockSums(name[slots], size[slots], sums[order]), present.shape[0])
+        atoms = np.bincount(labels[present], minlength=size.shape[0])[slots]
+        return ShardReport(BlockSums(name[slots], size[slots], sums[order]), atoms)
 
     def _held(self) -> Ids:
         """Numbers, in the report, of the atoms that are still there."""
         return np.flatnonzero(np.isin(self.reported, self.chain.held))
 
-    def anchors(self, asked: Ids, numbers: Ids) -> Anchors:
-        """Tell of the atoms with these numbers in the report; of none that has left since."""
+    def redraw(self, rng: Generator, asked: Redraw) -> Redrawn:
+        """Draw a block for each atom of these blocks, beside the present one."""
+        held, n_blocks = self._held(), asked.names.shape[0]
+        uniform, picked = rng.random((self.reported.shape[0],)), rng.random((n_blocks,))
+        names = self.named[self.reported[held]]
+        numbers = held[np.isin(names, asked.names)]
+        atoms = self.reported[numbers]
+        before = np.searchsorted(asked.names, self.named[atoms])
+        after, rows = before.copy(), np.zeros_like(asked.natural)
+        for start in range(0, numbers.shape[0], _AT_A_TIME):
+            part = slice(start, start + _AT_A_TIME)
+            weights = self._rows(atoms[part]) @ asked.natural.T
+            weights[asked.group[before[part]][:, None] != asked.group] = -np.inf
+            weights = np.exp(weights - weights.max(axis=1, keepdims=True)).cumsum(axis=1)
+            drawn = uniform[numbers[part], None] * weights[:, -1:]
+            after[part] = np.minimum((weights <= drawn).sum(axis=1), n_blocks - 1)
+        for block in np.flatnonzero(asked.holds):
+            members = np.flatnonzero(before == block)
+            if members.shape[0]:
+                after[members[int(picked[block] * members.shape[0])]] = block
+        self.drawn[numbers] = asked.names[after]
+        np.add.at(rows, after, self._rows(atoms))
+        size = np.bincount(after, self.chain.atom_sizes[atoms], n_blocks).astype(np.int64)
+        return Redrawn(np.bincount(after, minlength=n_blocks), size, rows)
+
+    def _settle(self, moved: Ids) -> None:
+        numbers = self._held()
+        atoms = self.reported[numbers]
+        inside = np.isin(self.named[atoms], moved)
+        self.named[atoms[inside]] = self.drawn[numbers[inside]]
+
+    def anchors(self, moved: Ids, asked: Ids, numbers: Ids) -> Anchors:
+        """Let the atoms of the blocks ``moved`` go where they were drawn to, and tell of some.
+
+        They are those with these numbers in the report; of one that has left since nothing is told.
+        """
+        self._settle(moved)
         there = np.isin(numbers, self._held())
         atoms = self.reported[numbers[there]]
         return Anchors(asked[there], self.named[atoms], self._rows(atoms))
@@ -163,7 +224,8 @@ class ShardChain:
     ) -> tuple[KernelReport, ...]:
         """Name sides as was decided, move in the blocks that were dealt, and end the round.
 
-        ``budget`` is what the lease does, whose seed is not looked at.
+        ``budget`` is what the lease does where all blocks are one shard's; its seed is not looked
+        at.
         """
         chain, held = self.chain, self._held()
         atoms = self.reported[held]
@@ -177,7 +239,6 @@ class ShardChain:
         kernels: tuple[KernelReport, ...] = ()
         if mine.any():
             names[mine], kernels = self._moved(rng, atoms[mine], names[mine], turn, budget)
-        # What has left may have given its id to an arrival.
         self.named = np.full(chain.labels.shape[0], _NONE, dtype=np.int64)
         self.named[atoms] = names
         chain.adopt([(atoms, np.unique(names, return_inverse=True)[1])], learns=False)
@@ -188,7 +249,9 @@ class ShardChain:
     ) -> tuple[Ids, tuple[KernelReport, ...]]:
         """Names of these atoms after the kernels of a lease, and what these did."""
         labels = canonical_labels(names)
-        own = budget._replace(seed=int(rng.integers(2**63)))
+        # The fewer of its blocks a shard was dealt, the more often it goes through them.
+        sweeps = budget.sweeps * turn.n_leases
+        own = budget._replace(sweeps=sweeps, seed=int(rng.integers(2**63)))
         lease = self.chain.lease_of(atoms, labels, turn.n_leases, own)
         blocks = dict(zip(names.tolist(), labels.tolist(), strict=True))
         there = turn.others

@@ -1,6 +1,7 @@
 """Chains of shards in one process, and the rounds that they go through."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,23 @@ from numpy.typing import NDArray
 from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.leases.leases import Budget
 from weald.mcmc.sharded.global_round import PAIRS, GlobalRound
-from weald.mcmc.sharded.round_messages import Pairs, ShardReport, Sides, numbers_of
+from weald.mcmc.sharded.round_messages import (
+    Pairs,
+    Redraw,
+    ShardReport,
+    ShardTurn,
+    numbers_of,
+)
 from weald.mcmc.sharded.shard_chain import ShardChain
 from weald.treecore.prior import PartitionPrior
 
 BUDGET = Budget("tgmcmc,sams,gibbs", 1, 0)
+
+Question = Callable[[ShardChain], Any]
+
+
+def _anchors(asked: tuple[Any, ...], shard: ShardChain) -> Any:
+    return shard.anchors(*asked)
 
 
 class InRounds:
@@ -21,7 +34,8 @@ class InRounds:
 
     Each begins with the blocks that its rows came into, or with them ``together`` in one. With
     ``dies_at`` a shard dies in every round before it answers for that time, and comes back as
-    it was at its report. ``meanwhile`` is called before each answer.
+    it was at its report. ``meanwhile`` is called before each answer
+    and before the reports.
     """
 
     def __init__(
@@ -56,32 +70,43 @@ class InRounds:
         model = at.family, at.prior
         if self.dies_at is not None:
             self._kept = [shard.state() for shard in self.shards]
-        self._asked: list[list[tuple[int, Pairs, Sides]]] = [[] for _ in self.shards]
-        self._n_answers = 0
-        at.hear_anchors([self._who(k, model).anchors(*at.asked_of(k)) for k in range(at.n_shards)])
+        self._answered: list[list[tuple[Question, Any]]] = [[] for _ in self.shards]
+        self._n_answers, every = 0, range(at.n_shards)
+        redraws = [(k, asked) for k in every if (asked := at.redraw_of(k)) is not None]
+        at.hear_redrawn([self._ask(k, partial(self._redraw, asked)) for k, asked in redraws])
+        at.hear_anchors([self._ask(k, partial(_anchors, at.anchors_of(k))) for k in every])
         for stage in range(at.n_shards):
-            for k in range(at.n_shards):
-                asked = at.pairs_of(k, stage)
-                answer = self._who(k, model).sides(self._numbers(k, stage + 1), model, asked)
-                self._asked[k].append((stage, asked, answer))
-                at.hear_sides(k, stage, answer)
+            for k in every:
+                put = partial(self._sides, stage, model, at.pairs_of(k, stage))
+                at.hear_sides(k, stage, self._ask(k, put))
         for k, turn in enumerate(at.turns()):
-            self._who(k, model).take_turn(self._numbers(k, 0), model, turn, budget)
+            self._ask(k, partial(self._turn, model, turn, budget))
+        self.meanwhile()
         self.reports = [shard.report() for shard in self.shards]
         self.model, self.next_name = (at.family, at.prior, None), at.next_name
         return at
 
-    def _who(self, shard: int, model: Any) -> ShardChain:
-        """The shard, which may have died just now: it answers again what it was asked before."""
+    def _ask(self, shard: int, question: Question) -> Any:
+        """Its answer; if it has died just now, it answers again what it was asked before."""
         self.meanwhile()
         self._n_answers += 1
         if self._n_answers == self.dies_at:
-            again = self.shards[shard] = ShardChain.restore(self._kept[shard])
-            for stage, asked, answer in self._asked[shard]:
-                found = again.sides(self._numbers(shard, stage + 1), model, asked)
-                np.testing.assert_array_equal(found.rows, answer.rows)
-                np.testing.assert_array_equal(found.log_q, answer.log_q)
-        return self.shards[shard]
+            self.shards[shard] = ShardChain.restore(self._kept[shard])
+            for earlier, answer in self._answered[shard]:
+                for found, was in zip(earlier(self.shards[shard]), answer, strict=True):
+                    np.testing.assert_array_equal(found, was)
+        answer = question(self.shards[shard])
+        self._answered[shard].append((question, answer))
+        return answer
+
+    def _redraw(self, asked: Redraw, shard: ShardChain) -> Any:
+        return shard.redraw(self._numbers(shard.shard, len(self.shards) + 1), asked)
+
+    def _sides(self, stage: int, model: Any, pairs: Pairs, shard: ShardChain) -> Any:
+        return shard.sides(self._numbers(shard.shard, stage + 1), model, pairs)
+
+    def _turn(self, model: Any, turn: ShardTurn, budget: Budget, shard: ShardChain) -> Any:
+        return shard.take_turn(self._numbers(shard.shard, 0), model, turn, budget)
 
     def _numbers(self, shard: int, stage: int) -> np.random.Generator:
         return numbers_of(11, self.number, 1 + shard, stage)
