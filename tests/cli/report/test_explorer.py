@@ -114,10 +114,11 @@ def test_selecting_a_cluster_moves_everything(page: Page, found: Exploration) ->
 
 def signs(page: Page, selector: str) -> list[str]:
     """Fill and path of each sign that is shown so."""
-    return page.ask(
+    found = page.ask(
         f"[...document.querySelectorAll({selector!r})].map((path) => "
         "`${getComputedStyle(path).fill} ${path.getAttribute('d')}`)"
     )
+    return [str(each) for each in found]
 
 
 def test_no_cluster_can_be_taken_for_the_group_of_its_number(page: Page, written: str) -> None:
