@@ -182,11 +182,22 @@ def _number(raw: bytes, name: str, *, text: bool) -> float:
         return float(msgspec.json.decode(raw, type=float, strict=not text))
     except msgspec.ValidationError as error:
         beyond = "out of range" in str(error)
+        if text and not beyond and (number := _written(raw)) is not None:
+            return number
         reason = Reason.OUT_OF_RANGE if beyond else _missing_or(Reason.WRONG_TYPE, raw)
         detail = f"field {name!r} should be a number, is {_shown(raw)}"
         raise Refused(reason, detail) from None
     except msgspec.DecodeError as error:
         raise Refused(Reason.NOT_JSON, f"field {name!r}: {error} in {_shown(raw)}") from None
+
+
+def _written(raw: bytes) -> float | None:
+    """A number in a cell as programs write it that JSON has not: ``.165``, ``5.``, ``+1``, 007."""
+    try:
+        cell = _ANY.decode(raw)
+        return float(cell) if isinstance(cell, str) else None
+    except (msgspec.DecodeError, ValueError):
+        return None
 
 
 def _missing_or(reason: Reason, raw: bytes) -> Reason:

@@ -194,6 +194,18 @@ def test_text_numbers_of_csv_rows() -> None:
     assert refusal(b'{"x": "inf", "y": "1", "id": "a"}', TEXT).reason == "not_finite"
 
 
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [(".165", 0.165), ("-.5e-3", -0.0005), ("5.", 5.0), ("+1", 1.0), (" 3", 3.0), ("007", 7.0)],
+)
+def test_numbers_that_json_has_not_are_read_in_cells(cell: str, number: float) -> None:
+    value = json.dumps({"x": cell, "y": "1", "id": "a"}).encode()
+    batch, dead = decode([message(value)], TEXT)
+    assert (batch.values.tolist(), dead) == ([[number, 1.0]], [])
+    # In JSON a text is no number, however it is written.
+    assert refusal(value).reason == "wrong_type"
+
+
 def test_stored_value_is_cut() -> None:
     schema = Schema.of(SchemaSettings(fields=(FieldSettings("x"),)))
     dead = refusal(b"[" + b"1," * 100_000 + b"1]", schema)

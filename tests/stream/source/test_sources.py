@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from weald.storage.commit.log_marks import LogMark
 from weald.stream.errors import SourceError
 from weald.stream.record.decode import decode
-from weald.stream.record.record import Message, TopicPartition
+from weald.stream.record.record import Message, TopicPartition, checksum_of
 from weald.stream.record.schema import Schema
 from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
 from weald.stream.source.file_source import FileSource
@@ -93,6 +94,16 @@ def test_csv_rows_become_objects(tmp_path: Path) -> None:
         {"id": "a", "x": "2", "note": 'say "hi"'},
         {"id": "b", "x": "", "note": ""},
     ]
+
+
+def test_rows_are_told_by_what_stands_in_them(tmp_path: Path) -> None:
+    """A stream that has committed a row finds it again by its checksum, whatever Weald has run."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"x,y\n.165,+1\n5., 007 \n")
+    place = TopicPartition("a.csv", 0)
+    with closing(source(path)) as one:
+        found = one.look({place: LogMark(last_offset=1)})[place]
+    assert found.checksum == checksum_of(Message("a.csv", 0, 1, 0, None, b'{"x":"5.","y":"007"}'))
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
