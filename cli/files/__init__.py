@@ -7,6 +7,7 @@
 - ``refused_rows``: rows of a file that cannot be read: refused and told, as a stream's dead letters
   are.
 - ``sample``: looks at the first records of a file and proposes a schema, saying why.
+- ``stream_rows``: a file as its stream reads it, and which of its rows that sets aside.
 - ``table``: read a data file into a matrix, for ``weald fit`` and ``weald predict``.
 - ``text_table``: what parts the cells of a text table, where its header is, and which rows are
   none.

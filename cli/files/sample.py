@@ -16,7 +16,7 @@ from weald.cli.terminal.csv_cells import is_number
 from weald.cli.terminal.output import note
 from weald.stream.errors import SchemaError
 from weald.stream.record.inference.field_inference import MOST_ODD, FieldProposal
-from weald.stream.record.inference.proposal import SchemaProposal, named, proposed
+from weald.stream.record.inference.proposal import SchemaProposal, declared, named, proposed
 
 from .gap_words import NO_NUMBER, is_gap
 from .refused_rows import RefusedRow, tell_refused
@@ -92,16 +92,32 @@ def propose(path: Path) -> SchemaProposal:
             "them as they are",
         )
     refuse_without_records(path, odd, len(records))
-    told = "cannot be read: a stream sets such records aside"
-    tell_refused(path, odd.refused, len(records) + len(odd.refused), told)
     try:
         proposal = proposed(records, str(path), stated=_not_of_a_stream(odd))
     except SchemaError as error:
         raise UsageError(str(error)) from error
-    if form != "csv":
-        return proposal
-    fields = [each if _is_name(each) else named(each) for each in proposal.fields]
-    return replace(proposal, fields=fields)
+    if form == "csv":
+        fields = [each if _is_name(each) else named(each) for each in proposal.fields]
+        proposal = replace(proposal, fields=fields)
+    _tell_set_aside(path, proposal, odd)
+    return proposal
+
+
+def _tell_set_aside(path: Path, proposal: SchemaProposal, odd: Oddities) -> None:
+    """Say which of a file's first records a stream of this schema would set aside."""
+    import msgspec
+
+    from weald.stream.settings import SchemaSettings
+
+    from .stream_rows import stream_rows
+
+    fields = [declared(each) for each in proposal.fields]
+    settings = {"fields": fields, "key": proposal.key, "time": proposal.time}
+    found = stream_rows(path, msgspec.convert(settings, SchemaSettings), LOOKED_AT)
+    plain = {each.line: each for each in odd.refused}
+    refused = [plain.get(each.line, each) for each in found.refused]
+    told = "have a gap or cannot be read: a stream sets such records aside"
+    tell_refused(path, refused, len(found.values) + len(refused), told)
 
 
 def _is_name(field: str | Mapping[str, Any]) -> bool:

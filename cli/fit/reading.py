@@ -5,8 +5,7 @@ What a stream would set aside is refused and told: the rest is fitted.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -362,50 +361,14 @@ def _strictly(path: Path, manner: Manner) -> Table:
     """Rows as a stream decodes them; what it would set aside is refused."""
     import msgspec
 
-    from weald.stream.record.decode import NUMBER_BYTES, decode
-    from weald.stream.record.formats import schema_for
-    from weald.stream.settings import SchemaSettings, StreamSettings
-    from weald.stream.source.file_source import FileSource
+    from weald.cli.files.stream_rows import stream_rows
+    from weald.stream.settings import SchemaSettings
 
-    declared = msgspec.convert(manner.schema, SchemaSettings)
-    stream = StreamSettings(source="file", path=str(path))
-    schema = schema_for(stream, declared)
-    source = FileSource(stream, declared.max_bytes, NUMBER_BYTES * schema.dimension)
-    source.seek({})
-    parts, places, letters = [], [], []
-    try:
-        while not source.exhausted:
-            batch, refused = decode(source.poll(0.0), schema)
-            parts.append(batch.values)
-            places.append(batch.offset)
-            letters += refused
-    finally:
-        source.close()
-    values = np.concatenate(parts) if parts else np.empty((0, schema.dimension))
-    if letters:
-        lines = list(islice(_lines(path), letters[-1].offset + 1))
-        told = [RefusedRow(lines[each.offset], each.detail) for each in letters]
-        tell_refused(path, told, len(values) + len(letters))
-    if len(values) == 0:
+    found = stream_rows(path, msgspec.convert(manner.schema, SchemaSettings))
+    tell_refused(path, found.refused, len(found.values) + len(found.refused))
+    if len(found.values) == 0:
         raise UsageError(
             f"{path}: no record is as the schema of the configuration says",
             next_step=f"weald init --from-sample {path}    proposes one",
         )
-    return Table(values, list(schema.features), [], rows=np.concatenate(places))
-
-
-def _lines(path: Path) -> Iterator[int]:
-    """Line of each record, from 1; of columnar files its row."""
-    from itertools import count
-
-    form = _format_of(path)
-    if form not in ("csv", "jsonl", "lines"):
-        yield from count(1)
-        return
-    with open_text(path) as lines:
-        if form == "csv":
-            reader = csv.reader(lines, delimiter="\t" if ".tsv" in path.name else ",")
-            next(reader, None)
-            yield from (reader.line_num for row in reader if row)
-        else:
-            yield from (number for number, line in enumerate(lines, start=1) if line.strip())
+    return Table(found.values, list(found.features), [], rows=found.places)

@@ -62,7 +62,7 @@ def test_a_stream_s_tabs_commas_and_broken_lines(
     lines.write_text('{"a": 1.5}\n{"a": 2.\n{"a": 3.5}\n')
     assert propose(lines).fields == ["a"]
     told = capsys.readouterr().err
-    assert "1 of 3 rows cannot be read: a stream sets such records aside" in told
+    assert "1 of 3 rows have a gap or cannot be read: a stream sets such records aside" in told
     assert "line 2: is not JSON" in told
     lines.write_text("oops\n")
     with pytest.raises(UsageError, match="no line is a record: line 1 is not JSON"):
@@ -104,7 +104,7 @@ def test_single_lines_of_other_bytes_are_told(
     path.write_bytes(b"\n".join([*header, *lines]))
     assert propose(path).fields
     told = capsys.readouterr().err
-    assert "2 of 40 rows cannot be read: a stream sets such records aside" in told
+    assert "2 of 40 rows have a gap or cannot be read: a stream sets such records aside" in told
     assert f"  line {8 + len(header)}: is not UTF-8\n" in told
 
 
@@ -296,6 +296,24 @@ def test_gaps_are_counted_and_what_is_not_finite_is_one(tmp_path: Path) -> None:
     assert propose(path).reasons == [
         "x: a number; empty in 3 of 60 records",
         "y: a number in every record",
+    ]
+
+
+def test_what_a_stream_of_the_schema_sets_aside_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Gaps and slips of several fields lose more records than each of them does."""
+    path = tmp_path / "x.csv"
+    rows = [[f"{i * 7 % 11}.5", f'"of\n{i % 3}"', f"{i % 4}"] for i in range(60)]
+    rows[3][0], rows[5][2], rows[9][0] = "?", "", "NA"
+    path.write_text("x,z,y\n\n" + "".join(",".join(row) + "\n" for row in rows))
+    proposal = propose(path)
+    assert "x: a number; no number in 2 of 60 records, as '?'" in proposal.reasons
+    assert capsys.readouterr().err.splitlines()[-4:] == [
+        f"{path}: 3 of 60 rows have a gap or cannot be read: a stream sets such records aside",
+        "  line 10: field 'x' should be a number, is '\"?\"'",
+        "  line 14: field 'y' should be a number, is '\"\"'",
+        "  line 22: field 'x' should be a number, is '\"NA\"'",
     ]
 
 
