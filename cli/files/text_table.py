@@ -145,8 +145,8 @@ def _layout(beginning: Sequence[str], separators: str) -> tuple[str, int, bool]:
         rows = _cells(beginning, separator)
     else:
         rows = _cells(beginning, _BLANK)
-        if not _is_parted_by_blanks(rows):
-            first = next(iter(beginning), "")
+        first = next(iter(beginning), "")
+        if not _is_parted_by_blanks(rows, first):
             return max(separators, key=first.count), 0, False
         separator, at = _BLANK, _first_with(rows, _width(rows)[0])
     width = _width(rows)[0]
@@ -172,10 +172,17 @@ def _first_with(rows: Sequence[Sequence[str]], width: int) -> int:
     return at if alone else at - 1
 
 
-def _is_parted_by_blanks(rows: Sequence[Sequence[str]]) -> bool:
+def _is_parted_by_blanks(rows: Sequence[Sequence[str]], first: str) -> bool:
+    """Whether cells between blanks are equally many, and half of them numbers.
+
+    R puts all names in quotes; then the cells may be words.
+    """
     width, n = _width(rows)
     cells = [cell for row in rows[1:] for cell in row]
-    return n >= _MOSTLY * len(rows) and width > 0 and 2 * sum(map(is_number, cells)) >= len(cells)
+    filled = 2 * sum(map(is_number, cells)) >= len(cells)
+    names = len(rows[0]) if rows else 0
+    in_quotes = names >= _LEAST_CELLS and first.count('"') == 2 * names and first.startswith('"')
+    return n >= _MOSTLY * len(rows) and width > 0 and (filled or in_quotes)
 
 
 def _has_number(row: Iterable[str]) -> bool:

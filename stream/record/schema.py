@@ -4,6 +4,7 @@ A schema whose fields all lie at the top of the record gets a compiled record ty
 and checks in one pass; nested paths are walked instead.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,8 @@ __all__ = ["Field", "Scaling", "Schema"]
 Path = tuple[str, ...]
 # Numbers of a vector that people may know one by one; longer ones are embeddings.
 LONGEST_TOLD = 16
+# In a name JSON escapes these, and a compiled record type takes no such name.
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')
 
 
 @dataclass(frozen=True)
@@ -258,6 +261,8 @@ def _compile(
     key, time = named
     paths = [field.path for field in fields] + [path for path in named if path is not None]
     if any(len(path) > 1 for path in paths) or len(set(paths)) < len(paths):
+        return None
+    if any(_ESCAPED.search(path[0]) for path in paths):
         return None
     members: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     names: dict[str, str] = {}

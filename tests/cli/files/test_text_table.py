@@ -48,6 +48,8 @@ LINES = [",".join(row) for row in ROWS]
         (["T, 1", "a;b", *(f"{i},5;{i},2" for i in range(30))], ["a", "b"], 2),
         (["a|b|c", *(row.replace(",", "|") for row in LINES)], list("abc"), 1),
         (["  a   b   c", *(row.replace(",", "  ") for row in LINES)], list("abc"), 1),
+        # Words in quotes, as R writes them between blanks.
+        (['"a b" "c"', *(f'"of {i}" "{"yn"[i % 2]} y"' for i in range(30))], ["a b", "c"], 1),
         # Texts with blanks and commas in one column are no cells.
         (["review", *(f"it was {'very, ' * (i % 3)}good" for i in range(30))], ["review"], 1),
     ],

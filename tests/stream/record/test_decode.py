@@ -67,6 +67,15 @@ def test_paths_reach_into_objects_and_arrays() -> None:
     assert batch.event_time.tolist() == [1.5]
 
 
+@pytest.mark.parametrize("text", [False, True])
+def test_names_may_have_what_json_escapes(*, text: bool) -> None:
+    names = ['the "best"', "back\\slash", "two\nlines"]
+    schema = Schema.of(SchemaSettings(tuple(map(FieldSettings, names))), text=text)
+    record = {name: str(i) if text else i for i, name in enumerate(names)}
+    batch, dead = decode([message(json.dumps(record).encode())], schema)
+    assert (batch.values.tolist(), dead) == ([[0.0, 1.0, 2.0]], [])
+
+
 def test_array_fields_fill_columns() -> None:
     schema = Schema.of(ARRAY)
     batch, _ = decode([message(b'{"z": 4, "v": [1, 2.5, -3]}', key=b"k")], schema)
