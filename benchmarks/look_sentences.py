@@ -93,7 +93,7 @@ def _held(what: str, frame: pd.DataFrame) -> Mask:
     for period in PERIODS:
         if words.startswith(f"({period}) "):
             return _moments(column, period, words.removeprefix(f"({period}) "))
-    if re.match(r"(\d\d:\d\d|(Mon|Tue|Wed|Thu|Fri|Sat|Sun) )", words):
+    if re.match(r"(\d\d:\d\d|(Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b)", words):
         return _moments(column, "week" if words[0].isalpha() else "day", words)
     interval = _interval(words)
     numbers = pd.to_numeric(column.mask(column.map(_is_gap)), errors="coerce")
@@ -137,14 +137,19 @@ def _interval(words: str) -> tuple[float, float] | None:
 def _moments(column: pd.Series, period: str, words: str) -> Mask:
     moments = pd.to_datetime(column.mask(column.map(_is_gap)), utc=True, format="ISO8601")
     since = (moments - pd.Timestamp("1970-01-05", tz="UTC")).dt.total_seconds()
-    low, high = (_seconds(each) for each in words.split(" to "))
+    ends = [_seconds(each) for each in words.split(" to ")]
+    low, high = ends[0], ends[-1]
     turned = (since - low) % SECONDS[period]
+    if len(ends) == 1:
+        return (turned == 0.0).to_numpy()
     # A moment that ends a whole turn is its end, not its beginning.
     return (turned <= ((high - low) % SECONDS[period] or SECONDS[period])).to_numpy()
 
 
 def _seconds(moment: str) -> float:
     day, _, clock = moment.rpartition(" ")
+    if moment in DAYS:
+        return 86_400.0 * DAYS.index(moment)
     hours, minutes = clock.split(":")
     return 86_400.0 * (DAYS.index(day) if day else 0) + 3600.0 * int(hours) + 60.0 * int(minutes)
 

@@ -17,7 +17,8 @@ from math import floor, inf, log, log10
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.stream.record.fields.originals import Original, phase_text
+from weald.stream.record.fields.features import DAY
+from weald.stream.record.fields.originals import Original
 
 __all__ = ["Sentence", "entropy_of", "explain", "nats_told", "sentence_of", "told"]
 
@@ -33,7 +34,7 @@ ENDS = 50
 # An interval is called narrow where so many of the others lie on either side.
 BOTH_SIDES = 0.1
 # Ends of intervals of a period, to so many seconds.
-GRAIN = {"hour": 60.0, "day": 900.0, "week": 3600.0, "year": 86_400.0}
+GRAIN = {"hour": 60.0, "day": 900.0, "week": 3600.0, "year": DAY}
 
 Mask = NDArray[np.bool_]
 
@@ -260,7 +261,7 @@ def _best_interval(column: Original, inside: Mask, weight: float) -> _Rule | Non
 def _best_phase(column: Original, inside: Mask, weight: float) -> _Rule | None:
     """An interval on a circle: cut where the rows have their largest gap, it is one of a line."""
     values, period = column.values.astype(np.float64), column.period or 1.0
-    grain = GRAIN[column.kind]
+    grain = DAY if column.has_dates else GRAIN[column.kind]
     own = np.unique(values[inside & ~np.isnan(values)])
     gaps = np.diff(np.append(own, own[0] + period))
     start = floor(float(own[(int(np.argmax(gaps)) + 1) % own.size]) / grain) * grain
@@ -271,9 +272,10 @@ def _best_phase(column: Original, inside: Mask, weight: float) -> _Rule | None:
     low, high = _widest_gain(turned, inside, weight, (lows, highs))
     if high - low >= period:
         return None
-    ends = [phase_text(column.kind, (each + start) % period) for each in (low, high)]
+    tell = column.moments()
+    ends = dict.fromkeys(tell((each + start) % period) for each in (low, high))
     with np.errstate(invalid="ignore"):
-        return _Rule(f"{column.name} {ends[0]} to {ends[1]}", (turned >= low) & (turned <= high))
+        return _Rule(f"{column.name} {' to '.join(ends)}", (turned >= low) & (turned <= high))
 
 
 def _widest_gain(

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.answers.diagnostics.fit_diagnostics import diagnostics, settled_in_words, shares_alone
-from weald.answers.diagnostics.trust import Trust
 from weald.answers.numbers import share_text, spread_text
 from weald.cli.terminal.output import Column, Form, write_record
 from weald.mcmc.entities.number import number_of_entities
@@ -147,9 +146,8 @@ def tell_summary(summary: dict[str, Any], names: Sequence[str], level: str, form
         k: v for k, v in summary.items() if k not in ("params", "hyper", "verdict", "log_joint")
     }
     if "verdict" in summary:
-        trust = Trust(summary["verdict"]["reasons"], summary["settled"])
-        shown["verdict"] = trust.verdict
-        for at, reason in enumerate(trust.reasons):
+        shown["verdict"] = summary["verdict"]["status"]
+        for at, reason in enumerate(summary["verdict"]["reasons"]):
             shown[f"reason {at + 1}"] = reason
     for name in ("groups", "clusters"):
         rows = [

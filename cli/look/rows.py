@@ -20,6 +20,7 @@ from weald.cli.files.text_table import SEPARATORS
 from weald.cli.terminal.columns_told import note_columns
 from weald.cli.terminal.output import note
 from weald.stream.errors import SchemaError
+from weald.stream.record.inference.field_inference import judged
 from weald.stream.record.inference.proposal import SchemaProposal, named, proposed
 
 if TYPE_CHECKING:
@@ -119,7 +120,10 @@ def _rows(path: Path, name: str, seed: int) -> FileRows:
     fields = [named(each) for each in proposal.fields]
     times = [each for each in fields if each.get("kind") == "time"]
     if proposal.time is not None:
-        times.append(named({"path": proposal.time, "kind": "time"}))
+        # Dates have a place in the week only.
+        own = judged(proposal.time, [each.get(proposal.time) for each in records]).settings or {}
+        periods = {key: each for key, each in own.items() if key == "periods"}
+        times.append(named({"path": proposal.time, "kind": "time", **periods}))
     vectors = any(each.is_long for each in _schema(fields).fields)
     # A long vector stands for the text beside it, which would count twice.
     texts = [each for each in fields if vectors and each.get("kind") == "text"]

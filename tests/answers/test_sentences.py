@@ -191,3 +191,21 @@ def test_a_value_that_most_members_have_has_its_own_digits(value: float, said: s
     sentence = sentence_of(Original("rain", "number", rain), np.arange(rain.size) < 40)
     assert sentence is not None
     assert sentence.what == said
+
+
+@pytest.mark.parametrize(
+    ("days", "clock", "text"),
+    [
+        ([5, 6], 0.0, "due Sat to Sun"),
+        ([3], 0.0, "due Thu"),
+        ([6, 0], 0.0, "due Sun to Mon"),
+        ([5, 6], 1.0, "due Sat 00:00 to Sun 00:00"),
+    ],
+)
+def test_dates_without_a_clock_are_days(days: list[int], clock: float, text: str) -> None:
+    seconds = 86_400.0 * (np.arange(70) % 7)
+    inside = np.isin(np.arange(70) % 7, days)
+    seconds[np.flatnonzero(~inside)[0]] += clock
+    sentence = sentence_of(Original("due", "week", seconds), inside)
+    assert sentence is not None
+    assert (sentence.what, sentence.inside, sentence.elsewhere) == (text, 1.0, 0.0)

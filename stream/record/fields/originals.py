@@ -7,7 +7,7 @@ category its level: more cannot be had back from them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,19 @@ class Original:
         told = [None if np.isnan(each) else each for each in self.values.tolist()]
         if self.kind == "number":
             return told
-        return [None if each is None else phase_text(self.kind, each) for each in told]
+        tell = self.moments()
+        return [None if each is None else tell(each) for each in told]
+
+    @property
+    def has_dates(self) -> bool:
+        """Whether all values are midnights of a week, as those of dates without a clock are."""
+        return self.kind == "week" and not (self.values % DAY > 0.0).any()
+
+    def moments(self) -> Callable[[float], str]:
+        """How moments of its period are told; those of dates as the nearest day."""
+        if self.has_dates:
+            return lambda seconds: phase_text("week", round(seconds / DAY) * DAY)[:3]
+        return lambda seconds: phase_text(self.kind, seconds)
 
     def typical(
         self, chosen: NDArray[np.bool_] | None = None
@@ -85,7 +97,7 @@ class Original:
         if self.period is None:
             return float(values.mean()), float(values.std())
         turn = float(np.angle(np.exp(2j * np.pi * values / self.period).mean())) / (2.0 * np.pi)
-        return phase_text(self.kind, turn * self.period % self.period), None
+        return self.moments()(turn * self.period % self.period), None
 
 
 def originals_of(schema: Schema, values: NDArray[np.float64]) -> list[Original]:
@@ -217,5 +229,6 @@ def _named(codes: NDArray[np.float64], names: Sequence[str]) -> NDArray[Any]:
 def _phase(
     period: str, sine: NDArray[np.float64], cosine: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    seconds: NDArray[np.float64] = np.arctan2(sine, cosine) % (2 * np.pi) / (2 * np.pi)
-    return seconds * PERIODS[period][0]
+    turns: NDArray[np.float64] = np.arctan2(sine, cosine) / (2 * np.pi)
+    # Without what sines leave, by which a midnight would be of the day before.
+    return np.round(turns * PERIODS[period][0], 6) % PERIODS[period][0]

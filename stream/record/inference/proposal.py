@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from weald.stream.errors import SchemaError
@@ -14,6 +15,10 @@ from .field_inference import MOST_EMPTY, FieldProposal, judged
 __all__ = ["SchemaProposal", "declared", "named", "proposed"]
 
 TIME_NAMES = ("time", "timestamp", "ts", "event_time", "created_at", "date", "datetime")
+# Of columns of dates without a clock: a date of birth is called otherwise.
+DAY_NAMES = ("day", "datum", "fecha", "data")
+# So many different dates do not rise or fall along a file by chance.
+LEAST_DAYS = 10
 KEY_NAMES = ("id", "key", "uuid", "event_id")
 # Seconds since the epoch of a time in 1973: smaller numbers count something else.
 LEAST_EPOCH = 1e8
@@ -66,7 +71,8 @@ def proposed(
         What is known of some fields without looking at their values.
     moments : bool
         Whether moments that no field's name calls the record's are features. Else the first field
-        that has one in every record is its time: records of an hour are no kind.
+        that has one in every record is its time: records of an hour are no kind. Where none has
+        a clock, so is the first field of dates that is called day, or whose dates are in order.
 
     Raises
     ------
@@ -104,12 +110,32 @@ def proposed(
 
 
 def _moment(columns: Mapping[str, list[Any]]) -> str | None:
-    """The first column that has a day and a time of it in every record."""
+    """The first column that has a day and a time of it in every record, or else the record's day.
+
+    Dates of births and contracts are no record's: its own are called so, or in order.
+    """
+    day = None
     for path, values in columns.items():
-        is_text = all(isinstance(value, str) for value in values)
-        if is_text and judged(path, values).settings == {"kind": "time"}:
-            return path if _no_time(values) is None else None
-    return None
+        if not all(isinstance(value, str) for value in values):
+            continue
+        settings = judged(path, values).settings or {}
+        if settings.get("kind") != "time":
+            continue
+        is_readable = _no_time(values) is None
+        if "periods" not in settings:
+            return path if is_readable else None
+        if day is None and is_readable and _is_day(path, values):
+            day = path
+    return day
+
+
+def _is_day(path: str, values: list[Any]) -> bool:
+    """Whether dates are called those of the records, or rise or fall along the file."""
+    if path.rpartition(".")[2].lower() in DAY_NAMES:
+        return True
+    days = [datetime.fromisoformat(value).date() for value in values]
+    in_order = sorted(days)
+    return len(set(days)) >= LEAST_DAYS and days in (in_order, in_order[::-1])
 
 
 def _paths(records: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -246,6 +247,38 @@ def test_every_kind_is_proposed_with_its_reason(tmp_path: Path) -> None:
     fields = tomllib.loads(text)["schema"]["fields"]
     assert fields[3] == {"name": "origin", "kind": "category", "values": ["JFK", "LGA", "EWR"]}
     assert "mixed of gaussian, poisson, bernoulli, categorical, multinomial" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "days", "clock", "time"),
+    [
+        # Called so, or in order.
+        ("Datum", [17 * i % 60 for i in range(60)], False, "Datum"),
+        ("visit", range(60), False, "visit"),
+        ("visit", range(60, 0, -1), False, "visit"),
+        # Neither, as dates of births are.
+        ("born", [17 * i % 60 for i in range(60)], False, None),
+        ("visit", [i // 20 for i in range(60)], False, None),
+        # A clock says more than order.
+        ("visit", range(60), True, "made"),
+    ],
+)
+def test_dates_of_records_are_their_time(
+    name: str, days: Sequence[int], clock: bool, time: str | None, tmp_path: Path
+) -> None:
+    first = datetime(2025, 3, 31, tzinfo=UTC)
+    records: list[object] = [
+        {
+            name: f"{first + timedelta(days=days[i]):%Y-%m-%d}",
+            **({"made": f"2026-01-{1 + i * 7 % 28:02}T10:00:00"} if clock else {}),
+            "x": i * 7 % 11,
+        }
+        for i in range(60)
+    ]
+    proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
+    assert proposal.time == time
+    weekday: dict[str, object] = {"path": name, "kind": "time", "periods": ["week"]}
+    assert proposal.fields == ([] if time == name else [weekday]) + ["x"]
 
 
 def test_lines_of_a_log_are_a_text(tmp_path: Path) -> None:

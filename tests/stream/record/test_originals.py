@@ -108,6 +108,21 @@ def test_moments_read_as_people_write_them(period: str, seconds: float, text: st
     assert phase_text(period, seconds) == text
 
 
+def test_dates_are_told_as_days_of_the_week() -> None:
+    """Every midnight of a week comes back from its sine and cosine as that of the same day."""
+    settings = {"fields": [{"name": "due", "kind": "time", "periods": ["week"]}]}
+    schema = Schema.of(msgspec.convert(settings, SchemaSettings))
+    read = schema.fields[0].read
+    assert read is not None
+    rows = np.array([read(f"2026-03-{day:02d}") for day in range(2, 9)])
+    (dates,) = originals_of(schema, rows)
+    assert dates.plain() == ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+    # Of two Wednesdays and three Thursdays the middle is in Wednesday's afternoon.
+    assert originals_of(schema, rows[[2, 2, 3, 3, 3]])[0].typical() == ("Thu", None)
+    (moments,) = originals_of(schema, np.array([*rows, read("2026-03-02T00:01:00")]))
+    assert moments.plain()[::7] == ["Mon 00:00", "Mon 00:01"]
+
+
 def test_a_logarithm_leaves_no_digits_of_its_own() -> None:
     schema = Schema.of(msgspec.convert({"fields": [{"name": "n", "scale": "log"}]}, SchemaSettings))
     written = np.array([[0.0], [0.1], [4.0], [19.99], [12_345_678.0], [3e15], [np.nan]])
