@@ -15,7 +15,7 @@ from weald.cli.errors import NotFoundError, UsageError
 from weald.cli.terminal.csv_cells import is_number
 from weald.cli.terminal.output import note
 from weald.stream.errors import SchemaError
-from weald.stream.record.inference.field_inference import MOST_ODD, FieldProposal
+from weald.stream.record.inference.field_inference import MOST_ODD, FieldProposal, judged
 from weald.stream.record.inference.proposal import SchemaProposal, declared, named, proposed
 
 from .gap_words import NO_NUMBER, is_gap
@@ -93,7 +93,7 @@ def propose(path: Path) -> SchemaProposal:
         )
     refuse_without_records(path, odd, len(records))
     try:
-        proposal = proposed(records, str(path), stated=_not_of_a_stream(odd))
+        proposal = proposed(records, str(path), stated=_not_of_a_stream(records, form, odd))
     except SchemaError as error:
         raise UsageError(str(error)) from error
     if form == "csv":
@@ -116,7 +116,8 @@ def _tell_set_aside(path: Path, proposal: SchemaProposal, odd: Oddities) -> None
     found = stream_rows(path, msgspec.convert(settings, SchemaSettings), LOOKED_AT)
     plain = {each.line: each for each in odd.refused}
     refused = [plain.get(each.line, each) for each in found.refused]
-    told = "have a gap or cannot be read: a stream sets such records aside"
+    have = "has" if len(refused) == 1 else "have"
+    told = f"{have} a gap or cannot be read: a stream sets such records aside"
     tell_refused(path, refused, len(found.values) + len(refused), told)
 
 
@@ -125,9 +126,24 @@ def _is_name(field: str | Mapping[str, Any]) -> bool:
     return "." not in (field if isinstance(field, str) else field["path"])
 
 
-def _not_of_a_stream(odd: Oddities) -> dict[str, FieldProposal]:
-    written = dict.fromkeys(odd.writings, _NOT_PLAIN)
-    return {**written, **dict.fromkeys(odd.renamed, _NOT_NAMED)}
+def _not_of_a_stream(
+    records: list[dict[str, Any]], form: Format, odd: Oddities
+) -> dict[str, FieldProposal]:
+    """Columns that a stream cannot read: in a table every number is a text, elsewhere none is."""
+    written = [*odd.writings]
+    if form != "csv":
+        names = dict.fromkeys(name for record in records for name in record)
+        written += [name for name in names if _is_in_quotes(name, [r.get(name) for r in records])]
+    return {**dict.fromkeys(written, _NOT_PLAIN), **dict.fromkeys(odd.renamed, _NOT_NAMED)}
+
+
+def _is_in_quotes(name: str, values: list[Any]) -> bool:
+    """Whether values would be taken for numbers as they stand, and many of them are texts."""
+    n_texts = sum(isinstance(value, str) and value != "" for value in values)
+    if n_texts <= MOST_ODD * len(values):
+        return False
+    settings = judged(name, values).settings
+    return settings is not None and not {"kind", "size"} & settings.keys()
 
 
 def tell_oddities(path: Path, odd: Oddities) -> None:

@@ -19,7 +19,6 @@ from weald.mcmc.entities.number import number_of_entities
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.evidence import gain_in_density, left_out_densities
 from weald.mcmc.estimate.verdict import Grouped, told_by_groups, verdict_of
-from weald.mcmc.offline.resolution import as_finely_as_known
 from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.totals import totals_of_groups
 
@@ -350,8 +349,7 @@ def judged(
     """
     grouped = found.group[result.labels]
     levels = (result.labels, grouped, np.zeros_like(grouped))
-    rows = as_finely_as_known(result.family, seen)
-    clusters, groups, one = (left_out_densities(result.family, rows, each) for each in levels)
+    clusters, groups, one = (left_out_densities(result.family, seen, each) for each in levels)
     gain, over_groups = gain_in_density(clusters, one), gain_in_density(clusters, groups)
     trusted = [result.traces[at] for at in result.trusted]
     chains = [trace.draws[-1] for trace in trusted if trace.draws]

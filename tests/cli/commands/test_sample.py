@@ -63,7 +63,7 @@ def test_a_stream_s_tabs_commas_and_broken_lines(
     lines.write_text('{"a": 1.5}\n{"a": 2.\n{"a": 3.5}\n')
     assert propose(lines).fields == ["a"]
     told = capsys.readouterr().err
-    assert "1 of 3 rows have a gap or cannot be read: a stream sets such records aside" in told
+    assert "1 of 3 rows has a gap or cannot be read: a stream sets such records aside" in told
     assert "line 2: is not JSON" in told
     lines.write_text("oops\n")
     with pytest.raises(UsageError, match="no line is a record: line 1 is not JSON"):
@@ -116,6 +116,31 @@ def test_numbers_that_no_stream_reads_are_left_out(tmp_path: Path) -> None:
     assert proposal.fields == ["x"]
     told = "left out: numbers, but not plain ones, as a stream reads them"
     assert proposal.reasons[1] == f"price: {told}"
+
+
+def test_numbers_in_quotes_are_left_out_of_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A stream would set every record aside; counts and names of things it reads in quotes, too."""
+    records: list[object] = [
+        {
+            "x": f"{i * 7 % 11}.5",
+            "y": "NA" if i == 3 else i * 7 % 13 + 0.5,
+            "n_hits": f"{i * 5 % 9}",
+            "shop_id": f"{i % 4}",
+        }
+        for i in range(60)
+    ]
+    proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
+    assert [each if isinstance(each, str) else each["path"] for each in proposal.fields] == [
+        "y",
+        "n_hits",
+        "shop_id",
+    ]
+    told = "left out: numbers, but not plain ones, as a stream reads them"
+    assert proposal.reasons[0] == f"x: {told}"
+    told = "1 of 60 rows has a gap or cannot be read: a stream sets such records aside"
+    assert told in capsys.readouterr().err
 
 
 def test_columns_are_called_as_their_stream_calls_them(tmp_path: Path) -> None:
