@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from weald.answers.diagnostics.trust import Trust
 from weald.answers.numbers import iso_time
 from weald.cli.terminal.opened import open_settings
 from weald.cli.terminal.options import Config, Output, Set, StreamName, Wide, example
@@ -181,5 +182,5 @@ def _brief(answer: dict[str, Any]) -> dict[str, Any]:
     reasons = answer["warnings"]
     if reasons is None:
         return told
-    first = {"name": told["name"], "verdict": "doubt it" if reasons else "believe it"}
+    first = {"name": told["name"], "verdict": Trust(reasons).verdict}
     return first | {f"reason {at}": each for at, each in enumerate(reasons, start=1)} | told

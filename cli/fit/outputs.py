@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.answers.diagnostics.fit_diagnostics import diagnostics, settled_in_words, shares_alone
+from weald.answers.diagnostics.trust import Trust
 from weald.answers.numbers import share_text, spread_text
 from weald.cli.terminal.output import Column, Form, write_record
 from weald.mcmc.entities.number import number_of_entities
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.evidence import gain_in_density, left_out_densities
 from weald.mcmc.estimate.verdict import Grouped, told_by_groups, verdict_of
+from weald.mcmc.offline.resolution import as_finely_as_known
 from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.totals import totals_of_groups
 
@@ -146,8 +148,9 @@ def tell_summary(summary: dict[str, Any], names: Sequence[str], level: str, form
         k: v for k, v in summary.items() if k not in ("params", "hyper", "verdict", "log_joint")
     }
     if "verdict" in summary:
-        shown["verdict"] = summary["verdict"]["status"]
-        for at, reason in enumerate(summary["verdict"]["reasons"]):
+        trust = Trust(summary["verdict"]["reasons"], summary["settled"])
+        shown["verdict"] = trust.verdict
+        for at, reason in enumerate(trust.reasons):
             shown[f"reason {at + 1}"] = reason
     for name in ("groups", "clusters"):
         rows = [
@@ -349,7 +352,8 @@ def judged(
     """
     grouped = found.group[result.labels]
     levels = (result.labels, grouped, np.zeros_like(grouped))
-    clusters, groups, one = (left_out_densities(result.family, seen, each) for each in levels)
+    rows = as_finely_as_known(result.family, seen)
+    clusters, groups, one = (left_out_densities(result.family, rows, each) for each in levels)
     gain, over_groups = gain_in_density(clusters, one), gain_in_density(clusters, groups)
     trusted = [result.traces[at] for at in result.trusted]
     chains = [trace.draws[-1] for trace in trusted if trace.draws]

@@ -14,7 +14,7 @@ from weald.cli.terminal.options import Output, Wide, example
 from weald.cli.terminal.output import Column, Form, note, write_record
 
 if TYPE_CHECKING:
-    from weald.cli.report.page import Trust
+    from weald.answers.diagnostics.trust import Trust
     from weald.mcmc.offline.fit import FitResult
 
     from .found import Found
@@ -78,8 +78,8 @@ def look(
     A sentence such as `country Norway: 82 %, elsewhere 9 %` is true of the rows as it is printed:
     of those inside, 82 % are from Norway, of all others 9 %. `how sure` is the mean probability of
     a row's cluster. The `verdict` warns where clusters should not be believed, and says why;
-    `settled` whether more time would say the same: whether each of the runs alone comes to the same
-    groups.
+    what has not settled is to be believed for now. `settled` says whether more time would say the
+    same: whether each of the runs alone comes to the same groups.
 
     The answer depends on how far sampling came in its time: `weald fit` counts
     sweeps instead.
@@ -88,8 +88,8 @@ def look(
     # What is loaded on the way counts, too: people wait for it.
     began = time.monotonic()
     from weald.answers.diagnostics.fit_diagnostics import diagnostics
+    from weald.answers.diagnostics.trust import Trust
     from weald.cli.fit.outputs import judged
-    from weald.cli.report.page import Trust
     from weald.cli.terminal.progress import step
     from weald.mcmc.estimate.groups import CUT
     from weald.mcmc.offline.fit_groups import groups_of_fit
@@ -105,10 +105,9 @@ def look(
         found = found_in(rows, seen, result, groups.group)
         table = rows.values[seen.whole], rows.schema.features
         told = judged(seen.fitted, result, groups, CUT, table)
-    _tell(rows, found, {**told, "diagnostics": diagnostics(result)}, output)
+    trust = Trust(told["verdict"]["reasons"], told["settled"])
+    _tell(rows, found, ({**told, "diagnostics": diagnostics(result)}, trust), output)
     if page:
-        verdict = told["verdict"]
-        trust = Trust(verdict["status"] == "ok", verdict["reasons"], told["settled"])
         _write_page(rows, seen, (result, found), trust, out)
     note(f"{time.monotonic() - began:.0f} s in all")
 
@@ -142,23 +141,23 @@ def _fitted(rows: FileRows, began: float, seconds: float, seed: int) -> tuple[Se
     return seen, sample(fitted, replace(settings, seconds=each, iterations=None))
 
 
-def _tell(rows: FileRows, found: Found, told: dict[str, Any], form: Form) -> None:
-    verdict = told["verdict"]
+def _tell(rows: FileRows, found: Found, judged: tuple[dict[str, Any], Trust], form: Form) -> None:
+    told, trust = judged
     summary: dict[str, Any] = {
         "rows": rows.n_read,
         "rows_looked_at": len(rows.keys),
         "n_groups": len(found.groups),
         "n_clusters": len(found.clusters),
-        "verdict": verdict,
-        "settled": told["settled"],
+        "verdict": told["verdict"],
+        "settled": trust.settled,
         "groups": found.groups,
         "clusters": found.clusters,
     }
     if form is not Form.table:
         write_record({**summary, "diagnostics": told["diagnostics"]}, form)
         return
-    facts = {**summary, "verdict": "believe it" if verdict["status"] == "ok" else "doubt it"}
-    for at, reason in enumerate(verdict["reasons"]):
+    facts = {**summary, "verdict": trust.verdict}
+    for at, reason in enumerate(trust.reasons):
         facts[f"reason {at + 1}"] = reason
     if facts["rows_looked_at"] == facts["rows"]:
         del facts["rows_looked_at"]

@@ -16,10 +16,11 @@ from weald.cli.terminal.options import Config, Output, Set, StreamName, example
 from weald.cli.terminal.output import Column, Form, write_record
 
 if TYPE_CHECKING:
+    from weald.answers.diagnostics.trust import Trust
     from weald.answers.exploration import Exploration
     from weald.answers.report_data import NetworkSubject, Sampled, Subject
 
-    from .page import Section, Trust
+    from .page import Section
 
 __all__ = ["add_to", "write_explorer", "write_report"]
 

@@ -23,12 +23,11 @@ const explore = (data) => {
   const alone = grouped ? data.clusters.filter((part) => part.group === null).map((part) => ({ ...part, id: `new ${part.id}` })) : [];
   const partOf = { cluster: data.cluster, group: data.cluster.map((id) => groupOf.get(id) ?? `new ${id}`) };
   const parts = { cluster: d3.index(data.clusters, (part) => part.id), group: d3.index([...data.groups, ...alone], (part) => part.id) };
-  const signs = new Map([...data.clusters, ...data.groups, ...alone].map((part) => [part.id, part.sign]));
-  const sign = (id) => signs.get(id);
-  const svgSign = (id) => {
-    const [colour, shape] = sign(id);
+  const sign = (kind, id) => parts[kind].get(id).sign;
+  const svgSign = (kind, id) => {
+    const [fill, shape] = sign(kind, id);
     return `<svg class="sign" viewBox="-8 -8 16 16" aria-hidden="true"><path d="${data.shapes[shape]}" ` +
-      `style="fill:var(--c${colour})"/></svg>`;
+      `style="fill:${fill}"/></svg>`;
   };
   const ranked = data.density.some((each) => each !== null);
   const typical = new Int32Array(n);
@@ -189,14 +188,14 @@ const explore = (data) => {
     sprites = new Map();
   };
   const sprite = (id, faint, radius) => {
-    const key = `${sign(id)}${faint}${radius}`;
+    const [fill, shape] = sign(colourBy, id), key = `${fill}${shape}${faint}${radius}`;
     if (!sprites.has(key)) {
       const dpr = window.devicePixelRatio || 1, size = 2 * radius + 2, made = document.createElement("canvas");
       made.width = made.height = Math.ceil(size * dpr);
-      const pen = made.getContext("2d"), [colour, shape] = sign(id);
+      const pen = made.getContext("2d");
       pen.scale(dpr, dpr); pen.translate(size / 2, size / 2); pen.scale(radius / 7, radius / 7);
       pen.globalAlpha = faint ? .35 : .85;
-      pen.fillStyle = faint ? colours.quiet : colours[`c${colour}`];
+      pen.fillStyle = faint ? colours.quiet : fill.replace(/var\(--(\w+)\)/g, (_, name) => colours[name]);
       pen.fill(new Path2D(data.shapes[shape]));
       sprites.set(key, made);
     }
@@ -274,6 +273,9 @@ const explore = (data) => {
       .attr("text-anchor", "end").text(data.axes[1]);
     over.append("g").attr("class", "labels");
   };
+  // Where there are groups, a number alone is that of a group.
+  const calledBy = (id) => !grouped || Number.isInteger(id) && colourBy === "group" ? String(id)
+    : `cluster ${String(id).replace("new ", "")}`;
   const labels = () => {  // at the middle of each part, the largest first, where there is room
     const ids = partOf[colourBy], byPart = d3.group(members.filter((i) => !Number.isNaN(px[i])), (i) => ids[i]);
     const placed = [];
@@ -282,8 +284,8 @@ const explore = (data) => {
       // The middle of few pixels would be hidden by its label, which stands above them.
       const above = d3.quantile(own, .02, (i) => py[i]);
       if ((spot.y - above) * transform.k < 12) spot.y = above - 12 / transform.k;
-      const { name } = parts[colourBy].get(id);
-      spot.text = name && placed.length < 8 && name.length < Math.min(40, width / 16) ? `${id} ${name}` : String(id);
+      const { name } = parts[colourBy].get(id), number = calledBy(id);
+      spot.text = name && placed.length < 8 && name.length < Math.min(40, width / 16) ? `${number} ${name}` : number;
       const wide = 3.6 * spot.text.length + 8, high = transform.applyY(spot.y);
       let at = transform.applyX(spot.x);
       if (at < 0 || at > width || high < 0 || high > height) continue;
@@ -311,7 +313,7 @@ const explore = (data) => {
     const told = data.columns.filter((column) => column.values[at] !== null).slice(0, 8);
     tip.replaceChildren();
     const head = d3.select(tip);
-    head.append("div").html(svgSign(partOf[colourBy][at])).append("b").text(` ${data.keys[at]}`);
+    head.append("div").html(svgSign(colourBy, partOf[colourBy][at])).append("b").text(` ${data.keys[at]}`);
     head.append("div").text(`${grouped ? `group ${partOf.group[at]}, ` : ""}cluster ${data.cluster[at]}`);
     if (data.texts.length) head.append("div").attr("class", "pattern").text(data.texts[at].slice(0, MANY));
     const list = head.append("dl");
@@ -384,7 +386,7 @@ const explore = (data) => {
   const summary = () => {
     const part = selected(), title = $("chosen-title"), facts = $("chosen-facts");
     const narrowed = [...state.filters.keys()].length + (state.q ? 1 : 0) + (state.area ? 1 : 0);
-    title.innerHTML = part ? `${svgSign(part[1])} ` : "";
+    title.innerHTML = part ? `${svgSign(...part)} ` : "";
     title.append(part ? `${titled(part)} ${called(part)}`.trim() : "All rows");
     if (narrowed) title.append(", of these what was searched and filtered for");
     facts.replaceChildren();
@@ -557,7 +559,7 @@ const explore = (data) => {
       const cell = lines.append("td").classed("right", column.right);
       if (at) cell.text(column.of).attr("title", (i) => String(column.of(i)).length > 40 ? column.of(i) : null);
       else {
-        cell.html((i) => svgSign(partOf[colourBy][i]));
+        cell.html((i) => svgSign(colourBy, partOf[colourBy][i]));
         cell.append("a").attr("href", (i) => address({ ...state, row: i })).text((i) => ` ${data.keys[i]}`);
       }
     });

@@ -10,7 +10,8 @@ import gzip
 import hashlib
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -51,8 +52,10 @@ FEWEST_BIRTHS, MOST_NEWEST = 2, 3
 # What is said of the numbers beside every part.
 SURE = "<q>How sure</q>: how likely its rows are to belong there; 1 is certain. "
 SHARES = "After each sentence: for how many of its rows it is true, and for how many elsewhere."
-# The colours of signs, as the style sheet has them.
-COLOURS = 10
+# The colours of signs, as the style sheet has them, and shades of them: per cent of ink.
+COLOURS, INK = 10, (0, 35, 65)
+# Of fewer, groups are not told apart: their clusters are.
+FEWEST_GROUPS = 2
 # Paths of 16 by 16 around the middle, for the tree and the map.
 _SHAPES = (
     "M6 0A6 6 0 1 1 -6 0A6 6 0 1 1 6 0Z",
@@ -68,6 +71,13 @@ _SHAPES = (
 def styles() -> str:
     """Return the style sheet of the explorer."""
     return _own("explorer.css")
+
+
+class Sign(NamedTuple):
+    """How a part is marked in the list, the map, the lines and the table: a fill, and a shape."""
+
+    fill: str
+    shape: int
 
 
 class Fragments(NamedTuple):
@@ -152,6 +162,7 @@ def _packed(payload: dict[str, Any]) -> str:
 
 
 def _payload(found: Exploration, *, on_map: bool) -> dict[str, Any]:
+    signs = _signs(found)
     return {
         "axes": found.plane.axes,
         "x": _numbers(found.plane.points[:, 0], FEWER),
@@ -162,14 +173,14 @@ def _payload(found: Exploration, *, on_map: bool) -> dict[str, Any]:
         "keys": list(found.keys),
         "texts": list(found.texts),
         "columns": [_column(each) for each in _told(found)],
-        "clusters": [_named(part) for part in found.parts],
-        "groups": [_named(part) for part in found.groups],
+        "clusters": [_named(part, signs["cluster"]) for part in found.parts],
+        "groups": [_named(part, signs["group"]) for part in found.groups],
         "shapes": _SHAPES,
     }
 
 
-def _named(part: Part) -> dict[str, Any]:
-    return {"id": part.id, "name": _name(part), "group": part.group, "sign": _sign(part.id)}
+def _named(part: Part, signs: Mapping[int, Sign]) -> dict[str, Any]:
+    return {"id": part.id, "name": _name(part), "group": part.group, "sign": signs[part.id]}
 
 
 def _name(part: Part) -> str:
@@ -210,7 +221,11 @@ def _timeline(found: Exploration) -> str:
     if found.timeline is None:
         return ""
     names = {part.id: _name(part) for part in found.parts}
-    drawn = timeline(found.timeline, names, lambda cluster: _sign(cluster)[0])
+    signs = _signs(found)["cluster"]
+    # What ended has the colour of where most of it went.
+    last = {line.cluster: line.heir or line.cluster for line in found.timeline.lines}
+    fills = {each: signs[of].fill for each, of in last.items() if of in signs}
+    drawn = timeline(found.timeline, names, lambda cluster: fills.get(cluster, "var(--quiet)"))
     return _own("timeline.html").replace("<!--lives-->", drawn)
 
 
@@ -251,20 +266,27 @@ def _since(born: Birth, published: int) -> str:
     return f"since {moment_text(born.time)}"
 
 
+class _Shown(NamedTuple):
+    """How parts are listed: of so many publications, by kind and id with these signs."""
+
+    published: int
+    signs: Mapping[str, Mapping[int, Sign]]
+
+
 def _list_of(found: Exploration) -> str:
-    published = _published(found)
+    how = _Shown(_published(found), _signs(found))
     if not found.groups:
-        return _list(_part("cluster", part, published) for part in found.parts)
+        return _list(_part("cluster", part, how) for part in found.parts)
     inside: dict[int | None, list[Part]] = {}
     for part in found.parts:
         inside.setdefault(part.group, []).append(part)
     # One group says nothing: its clusters do.
-    unfolded = len(found.groups) == 1
+    unfolded = len(found.groups) < FEWEST_GROUPS
     groups = [
-        _part("group", group, published, inside.get(group.id, ()), unfolded=unfolded)
+        _part("group", group, how, inside.get(group.id, ()), unfolded=unfolded)
         for group in found.groups
     ]
-    return _list([*groups, *(_part("cluster", part, published) for part in inside.get(None, ()))])
+    return _list([*groups, *(_part("cluster", part, how) for part in inside.get(None, ()))])
 
 
 def _published(found: Exploration) -> int:
@@ -277,15 +299,15 @@ def _list(items: Iterable[str]) -> str:
 
 
 def _part(
-    kind: str, part: Part, published: int, inside: Sequence[Part] = (), *, unfolded: bool = False
+    kind: str, part: Part, how: _Shown, inside: Sequence[Part] = (), *, unfolded: bool = False
 ) -> str:
     sure = "" if part.sure is None else f" · how sure {share_text(part.sure)}"
     rows = f"{part.size:,} {'row' if part.size == 1 else 'rows'}"
     within = f" · {len(inside)} clusters" if len(inside) > 1 else ""
-    within += "" if part.since is None else f" · {_since(part.since, published)}"
+    within += "" if part.since is None else f" · {_since(part.since, how.published)}"
     head = (
         f'<a class="part" href="#{kind}={part.id}" data-kind="{kind}" data-id="{part.id}">'
-        f'{_svg(part.id)}<span class="name"><b>{kind.capitalize()} {part.id}</b> '
+        f'{_svg(how.signs[kind][part.id])}<span class="name"><b>{kind.capitalize()} {part.id}</b> '
         f"{escape(part.name)}</span>"
         f'<span class="size">{rows} · {part.share:.1%}{sure}{within}</span>'
         f'<span class="share"><i style="width:{100 * part.share:.2f}%"></i></span>'
@@ -297,7 +319,7 @@ def _part(
     apart = "all rows are in it" if part.share == 1.0 else "nothing sets it apart"
     head += f'<ul class="said">{said or f"<li>{apart}</li>"}</ul>'
     if len(inside) > 1:
-        clusters = _list(_part("cluster", each, published) for each in inside)
+        clusters = _list(_part("cluster", each, how) for each in inside)
         is_open = " open" if unfolded else ""
         head += f"<details{is_open}><summary>{len(inside)} clusters in group {part.id}</summary>"
         head += f"{clusters}</details>"
@@ -313,15 +335,37 @@ def _sentence(sentence: Sentence) -> str:
     )
 
 
-def _sign(number: int) -> tuple[int, int]:
-    """Return the colour and the shape of a cluster or group, which follow from its id."""
+def _signs(found: Exploration) -> dict[str, dict[int, Sign]]:
+    """Signs of groups, which follow from their ids, and of clusters.
+
+    Where there are several groups, a cluster has the mark of its group and a shade of its colour,
+    so that it cannot be taken for the group that has its number; one that is in no group has no
+    colour. Where there is one group, or none, signs of clusters follow from their ids.
+    """
+    if len(found.groups) < FEWEST_GROUPS:
+        groups = {each.id: Sign("var(--ink)", 0) for each in found.groups}
+        return {"group": groups, "cluster": {each.id: _sign(each.id) for each in found.parts}}
+    groups = {each.id: _sign(each.id) for each in found.groups}
+    clusters, drawn = {}, Counter[int]()
+    for each in found.parts:
+        if each.group is None:
+            clusters[each.id] = Sign("var(--ink)", 0)
+            continue
+        fill, shape = groups[each.group]
+        if ink := INK[drawn[each.group] % len(INK)]:
+            fill = f"color-mix(in lab, {fill}, var(--ink) {ink}%)"
+        drawn[each.group] += 1
+        clusters[each.id] = Sign(fill, shape)
+    return {"group": groups, "cluster": clusters}
+
+
+def _sign(number: int) -> Sign:
     around, at = divmod(number - 1, COLOURS)
-    return at, (number - 1 + around) % len(_SHAPES)
+    return Sign(f"var(--c{at})", (number - 1 + around) % len(_SHAPES))
 
 
-def _svg(number: int) -> str:
-    colour, shape = _sign(number)
+def _svg(sign: Sign) -> str:
     return (
         f'<svg class="sign" viewBox="-8 -8 16 16" aria-hidden="true">'
-        f'<path d="{_SHAPES[shape]}" style="fill:var(--c{colour})"/></svg>'
+        f'<path d="{_SHAPES[sign.shape]}" style="fill:{sign.fill}"/></svg>'
     )

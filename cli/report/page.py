@@ -15,12 +15,13 @@ from weald.cli.terminal.output import Column
 from .explorer import empty_explorer, explorer, hash_of, styles
 
 if TYPE_CHECKING:
+    from weald.answers.diagnostics.trust import Trust
     from weald.answers.exploration import Exploration
     from weald.answers.report_data import Sampled
 
     from .pictures import Picture
 
-__all__ = ["Section", "Trust", "render", "render_live", "table", "trust_in"]
+__all__ = ["Section", "render", "render_live", "table", "trust_in"]
 
 
 @dataclass(frozen=True)
@@ -34,32 +35,15 @@ class Section:
     folded: bool = False
 
 
-@dataclass(frozen=True)
-class Trust:
-    """Whether to believe what a page shows.
-
-    Parameters
-    ----------
-    believed : bool
-    reasons : sequence of str
-        To doubt it; none where it is believed.
-    settled : str
-        Whether more sampling would say the same.
-    """
-
-    believed: bool
-    reasons: Sequence[str]
-    settled: str
-
-
 def trust_in(subject: Sampled) -> Trust | None:
     """Whether to believe a stream's newest publication; None where nothing says so."""
     from weald.answers.diagnostics.fit_diagnostics import stayed_in_words
+    from weald.answers.diagnostics.trust import Trust
     from weald.answers.report_data import Subject
 
     if not isinstance(subject, Subject) or subject.warnings is None:
         return None
-    return Trust(not subject.warnings, subject.warnings, stayed_in_words(subject.stayed))
+    return Trust(subject.warnings, stayed_in_words(subject.stayed))
 
 
 def render(
@@ -134,13 +118,16 @@ def _policy(scripts: Sequence[str]) -> str:
 
 
 def _trust(trust: Trust) -> str:
-    head = "Believe it" if trust.believed else "Doubt it"
-    why = "No check gave a reason to doubt it." if trust.believed else ""
+    kind, sign, why = "", "✓", "No check gave a reason to doubt it."
+    if trust.for_now:
+        kind, sign, why = " early", "◐", f"{why[:-1]}, but more time may change a part of it."
+    if trust.reasons:
+        kind, sign, why = " doubt", "⚠", ""
+    head = trust.verdict.capitalize()
     reasons = "".join(f"<li>{escape(reason)}</li>" for reason in trust.reasons)
     settled = trust.settled[:1].upper() + trust.settled[1:]
     return (
-        f'<div class="trust{"" if trust.believed else " doubt"}">'
-        f"<p><b>{'✓' if trust.believed else '⚠'} {head}.</b> {why}</p>"
+        f'<div class="trust{kind}"><p><b>{sign} {head}.</b> {why}</p>'
         f"{f'<ul>{reasons}</ul>' if reasons else ''}"
         f'<p class="quiet">Settled yet? {escape(settled)}.</p></div>'
     )

@@ -36,7 +36,7 @@ class _Drawing:
 
     found: Timeline
     names: Mapping[int, str]
-    colour: Callable[[int], int]
+    fill: Callable[[int], str]
     at: Mapping[int, float]
     largest: int
 
@@ -45,7 +45,7 @@ class _Drawing:
         return round(LEFT + (WIDTH - LEFT - RIGHT) * place / self.found.end, 1)
 
 
-def timeline(found: Timeline, names: Mapping[int, str], colour: Callable[[int], int]) -> str:
+def timeline(found: Timeline, names: Mapping[int, str], fill: Callable[[int], str]) -> str:
     """Return the drawing as SVG, with a sentence of what is left out.
 
     Parameters
@@ -53,14 +53,14 @@ def timeline(found: Timeline, names: Mapping[int, str], colour: Callable[[int], 
     found : Timeline
     names : mapping of int to str
         What the living clusters are called beside their ids.
-    colour : callable
-        Number of the colour of a cluster, which follows from its id.
+    fill : callable
+        The colour of a cluster, as a style sheet has it.
     """
     lanes = _lanes(found)
     height = TOP + LANE * (max(lanes.values(), default=0) + 1) + BOTTOM
     at = {cluster: TOP + LANE * (lane + 0.5) for cluster, lane in lanes.items()}
     largest = max((line.largest for line in found.lines), default=1)
-    drawing = _Drawing(found, names, colour, at, largest)
+    drawing = _Drawing(found, names, fill, at, largest)
     lines = {line.cluster: line for line in found.lines}
     drawn = [_axis(drawing, height)]
     drawn += [_link(link, drawing) for link in _while_there(found.links, lines)]
@@ -152,10 +152,10 @@ def _link(link: Link, drawing: _Drawing) -> str:
     start, end = drawing.across(max(link.place - BEND, 0.0)), drawing.across(link.place)
     middle = round((start + end) / 2, 1)
     y, to = drawing.at[link.source], drawing.at[link.target]
-    own = drawing.colour(link.source if link.kind == "merge" else link.target)
+    own = drawing.fill(link.source if link.kind == "merge" else link.target)
     return (
         f'<path class="link {link.kind}" data-from="{link.source}" data-to="{link.target}" '
-        f'd="M{start} {y}C{middle} {y} {middle} {to} {end} {to}" style="stroke:var(--c{own})"/>'
+        f'd="M{start} {y}C{middle} {y} {middle} {to} {end} {to}" style="stroke:{own}"/>'
     )
 
 
@@ -182,7 +182,7 @@ def _shape(line: Line, drawing: _Drawing) -> str:
 
 def _line(line: Line, drawing: _Drawing) -> str:
     x, end, y = drawing.across(line.start), drawing.across(line.end), drawing.at[line.cluster]
-    own = f"var(--c{drawing.colour(line.cluster)})"
+    own = drawing.fill(line.cluster)
     body = f'<path class="life" d="{_shape(line, drawing)}" style="fill:{own}"/>'
     if line.begun:
         body += f'<circle cx="{x}" cy="{y}" r="2.6" style="fill:{own}"/>'

@@ -20,6 +20,7 @@ from weald.treecore.guide.guide import Guide
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PartitionPrior
 
+from .chains import trusted_chains
 from .resolution import resolution_of, within_resolution
 from .start import atoms_of
 
@@ -64,25 +65,30 @@ def base_from_sample(family: Family, prior: PartitionPrior, values: NDArray[np.f
         return Learned(family)
     values = values[np.unique(rows)]
     resolution, values = resolution_of(values), within_resolution(values)
-    rng = Generator(PCG64(_SEED))
     learner: Any = learner_of(family, values)
-    position = Position(
-        family,
-        atoms_of(family, values),
-        np.arange(len(values)),
-        prior,
-        _no_guide,
-        learner=learner,
-    )
-    position.base_rests = _RESTS
-    kernels = KERNELS.named(_KERNELS)
-    learned = []
-    for sweep in range(_SWEEPS):
-        position.resample(rng)
-        for kernel in kernels:
-            kernel.sweep(rng, position)
-        if 2 * sweep >= _SWEEPS:
-            learned.append(position.family)
+
+    def learned_from(labels: NDArray[np.int64]) -> tuple[list[Any], NDArray[np.int64]]:
+        """Families of a chain that begins with this partition, and where it ends."""
+        rng = Generator(PCG64(_SEED))
+        atoms = atoms_of(family, values)
+        position = Position(family, atoms, labels, prior, _no_guide, learner=learner)
+        position.base_rests = _RESTS
+        kernels = KERNELS.named(_KERNELS)
+        found = []
+        for sweep in range(_SWEEPS):
+            position.resample(rng)
+            for kernel in kernels:
+                kernel.sweep(rng, position)
+            if 2 * sweep >= _SWEEPS:
+                found.append(position.family)
+        return found, position.labels()
+
+    learned, ended = learned_from(np.arange(len(values)))
+    if 2 * (np.bincount(ended) == 1).sum() > len(values):
+        # It has not left its start: clusters as narrow as may be, around any place, are a mode.
+        others, elsewhere = learned_from(np.zeros(len(values), dtype=np.int64))
+        if trusted_chains(values, [(learned[-1], ended), (others[-1], elsewhere)]) == [1]:
+            learned = others
     return Learned(learner.middle(learned), learner, resolution)
 
 

@@ -19,6 +19,7 @@ from weald.mcmc.settings import FitSettings
 
 from .fit import run_chain
 from .held_out import held_out_densities
+from .resolution import within_resolution
 
 __all__ = ["FULL", "INDEPENDENT", "Choice", "choose_family"]
 
@@ -56,7 +57,9 @@ def choose_family(
         return Choice(FULL, "its parameters were given" if settings.params else why)
     order = Generator(PCG64(settings.seed)).permutation(n)[:_MOST_ROWS]
     held = order.size // 4
-    seen, others = values[order[held:]], values[order[:held]]
+    # On the grid that values lie on, the narrower clusters would win.
+    rows = within_resolution(values[order])
+    seen, others = rows[held:], rows[:held]
 
     sweeps = []
 

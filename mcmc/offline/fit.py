@@ -29,7 +29,7 @@ from weald.treecore.statistics.observations import Observations
 
 from .chains import trusted_chains
 from .offline_guide import offline_guide
-from .resolution import within_resolution
+from .resolution import as_finely_as_known
 from .start import atoms_of, grow_forest, most_blocks, possible_labels, starting_labels
 
 __all__ = [
@@ -326,7 +326,7 @@ def _begin(
     if learns and isinstance(values, np.ndarray):
         learner = learner_of(family, values)
         # A width that is learned may become any; one that is given has said how fine values are.
-        seen = within_resolution(values) if learns_by_default(family) else values
+        seen = as_finely_as_known(family, values)
     atoms = atoms_of(family, seen)
     forest = grow_forest(family, prior, atoms)
     position = Position(
@@ -443,7 +443,8 @@ def combine(
     if values is None or settings.consensus == "map" or not all(trace.draws for trace in traces):
         return report(settings.consensus, kernels, traces)
     last = [(trace.last[0], trace.draws[-1]) for trace in traces]
-    trusted = trusted_chains(_observations(values, settings), last)
+    seen = as_finely_as_known(last[0][0], _observations(values, settings))
+    trusted = trusted_chains(seen, last)
     found = report(settings.consensus, kernels, [traces[at] for at in trusted])
     return replace(found, traces=tuple(traces), trusted=tuple(trusted))
 

@@ -12,10 +12,13 @@ import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.hyperparameters.learner import learns_by_default
 from weald.mcmc.sharded.counter import row_key, uniforms
 from weald.treecore.family.gaussian.robust_spread import spread_of
+from weald.treecore.family.interface.base import Family
+from weald.treecore.statistics.observations import Observations
 
-__all__ = ["moved", "resolution_of", "unmoved_variance", "within_resolution"]
+__all__ = ["as_finely_as_known", "moved", "resolution_of", "unmoved_variance", "within_resolution"]
 
 _LEAST = 1e-3
 # A column lies on a grid if so large a share of its values has been there before.
@@ -41,6 +44,17 @@ def within_resolution(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The observations (n, d), each value moved within half of what it is known to."""
     moves = Generator(PCG64(_SEED)).random(values.shape) - 0.5
     return np.asarray(values + resolution_of(values) * moves)
+
+
+def as_finely_as_known(family: Family, values: Observations) -> Observations:
+    """Observations (n, d) by which partitions under such a family are compared.
+
+    Where it learns widths these are moved within their resolution, as its chains see them. On the
+    grid itself a chain that made every row a cluster, as narrow as it likes, would predict best.
+    """
+    if isinstance(values, np.ndarray) and learns_by_default(family):
+        return within_resolution(values)
+    return values
 
 
 def moved(

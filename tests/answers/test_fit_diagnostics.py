@@ -14,7 +14,9 @@ from weald.answers.diagnostics.fit_diagnostics import (
     settled_by_r_hat,
     settled_in_words,
     shares_alone,
+    stayed_in_words,
 )
+from weald.answers.diagnostics.trust import Trust
 from weald.answers.errors import UnsuitableError
 from weald.mcmc.offline.fit import FitResult, FitSettings, fit
 
@@ -125,3 +127,21 @@ def test_one_sentence_says_whether_groups_have_settled(
     shares: list[float], n_chains: int, begins: str
 ) -> None:
     assert settled_in_words(shares, n_chains).startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("settled", "verdict"),
+    [
+        (settled_in_words([1.0], 2), "believe it"),
+        (settled_in_words([0.9], 2), "believe it"),
+        (settled_in_words([0.8], 2), "believe it for now"),
+        (settled_in_words([], 2), "believe it for now"),
+        (stayed_in_words(0.8), "believe it for now"),
+        (stayed_in_words(0.99), "believe it"),
+        (settled_by_r_hat([]), "believe it for now"),
+        ("", "believe it"),
+    ],
+)
+def test_what_has_not_settled_is_believed_for_now(settled: str, verdict: str) -> None:
+    assert Trust([], settled).verdict == verdict
+    assert Trust(["too few"], settled).verdict == "doubt it"

@@ -5,11 +5,12 @@ from numpy.typing import NDArray
 
 from tests.cli.lives import SIZES, events, publications
 from weald.answers.description.sentences import explain
+from weald.answers.diagnostics.trust import Trust
 from weald.answers.exploration import Exploration, Part
 from weald.answers.projection import Plane
 from weald.answers.report_data import Birth, Chains, Sampled
 from weald.answers.timeline import timeline_of
-from weald.cli.report.page import Trust, render
+from weald.cli.report.page import render
 from weald.stream.record.fields.originals import Original
 
 N = 400
@@ -70,4 +71,4 @@ def page_of(found: Exploration) -> str:
         draws=np.empty((0, 0), dtype=np.int64),
         chains=Chains("iteration", {}, burnt=0, stationary=True),
     )
-    return render(subject, [], [], found, Trust(believed=False, reasons=["<few>"], settled="no"))
+    return render(subject, [], [], found, Trust(["<few>"], "no: nobody looked"))

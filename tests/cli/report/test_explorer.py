@@ -112,6 +112,58 @@ def test_selecting_a_cluster_moves_everything(page: Page, found: Exploration) ->
     page.until(f"document.querySelector('#count').textContent === '{N} rows'")
 
 
+def signs(page: Page, selector: str) -> list[str]:
+    """Fill and path of each sign that is shown so."""
+    found = page.ask(
+        f"[...document.querySelectorAll({selector!r})].map((path) => "
+        "`${getComputedStyle(path).fill} ${path.getAttribute('d')}`)"
+    )
+    return [str(each) for each in found]
+
+
+def test_no_cluster_can_be_taken_for_the_group_of_its_number(page: Page, written: str) -> None:
+    """Of group 1 are clusters 1 and 2: their rows are in its colour, and not in that of group 2."""
+    groups = signs(page, ".part[data-kind=group] .sign path")
+    clusters = signs(page, ".part[data-kind=cluster] .sign path")
+    assert len({*groups, *clusters}) == 4  # the first cluster of a group is as the group
+    assert clusters[0] == groups[0]
+    assert clusters[1].partition(" M")[2] == groups[0].partition(" M")[2]
+    for address in ("group=1", "by=cluster&cluster=2"):
+        show(page, f"{written}#{address}")
+        assert set(signs(page, "#members .sign path")) <= set(clusters)
+    assert signs(page, "#chosen-title .sign path") == clusters[1:]
+    show(page, f"{written}#group=1&by=cluster")
+    labels = "[...document.querySelectorAll('#over .label')].map((each) => each.textContent)"
+    told = page.ask(labels)
+    assert told
+    assert all(each.startswith("cluster ") for each in told)
+    # The map's own pixels: one that has the colour of group 2 would be of another group.
+    drawn = page.ask(
+        "(() => { const c = document.querySelector('#points'), p = c.getContext('2d').getImageData("
+        "0, 0, c.width, c.height).data, found = new Set(); for (let at = 0; at < p.length; at += 4)"
+        " if (p[at + 3] > 200) found.add([...p.slice(at, at + 3)].join()); return [...found]; })()"
+    )
+    rgb = [np.array([int(part) for part in each.split(",")]) for each in drawn]
+    second = np.array([int(each) for each in re.findall(r"\d+", groups[1])[:3]])
+    assert rgb
+    assert min(np.abs(each - second).max() for each in rgb) > 30
+
+
+def test_a_cluster_in_no_group_has_the_colour_of_none(
+    browsed: Page, found: Exploration, tmp_path: Path
+) -> None:
+    fresh = [replace(found.parts[0], group=None), *found.parts[1:]]
+    path = tmp_path / "page.html"
+    path.write_text(page_of(replace(found, parts=fresh)), encoding="utf-8")
+    show(browsed, path.as_uri())
+    assert browsed.console == []
+    shown = signs(browsed, ".part .sign path")
+    ink = browsed.ask("getComputedStyle(document.body).color")
+    assert [each.startswith(f"{ink} ") for each in shown] == [False, False, False, True]
+    told = browsed.ask("[...document.querySelectorAll('#over .label')].map((e) => e.textContent)")
+    assert any(each.startswith("cluster 1") for each in told)
+
+
 def test_search_and_filters_narrow_and_say_so(page: Page, found: Exploration) -> None:
     page.press("/")
     page.type("norway")

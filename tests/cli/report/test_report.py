@@ -19,7 +19,7 @@ from weald.answers.report_data import PublishedPartition, Subject
 from weald.cli.errors import ExitCode
 from weald.cli.report.flow import OTHERS, flow_of
 from weald.cli.report.of_stream import subject_of_stream
-from weald.cli.report.page import trust_in
+from weald.cli.report.page import render, trust_in
 from weald.cli.terminal.opened import reading
 from weald.storage.queries.base import AsOf
 
@@ -165,10 +165,14 @@ def test_a_report_says_how_sure_a_publication_is_and_whether_to_believe_it(
         assert (group.since.publication, iso_time(group.since.time)) == born[group.id]
     trust = trust_in(replace(subject, warnings=["too few"], stayed=0.8))
     assert trust is not None
-    assert (trust.believed, list(trust.reasons)) == (False, ["too few"])
+    assert (trust.verdict, list(trust.reasons)) == ("doubt it", ["too few"])
     assert trust.settled.startswith("no: 80 % of the observations stayed in their cluster")
     assert trust_in(replace(subject, warnings=None)) is None
     assert 0.0 <= subject.stayed <= 1.0
+    early = trust_in(replace(subject, warnings=[], stayed=0.8))
+    source = render(subject, [], [], found, early)
+    assert '<div class="trust early"><p><b>◐ Believe it for now.</b> ' in source
+    assert "✓" not in source
     written = weald("report", "--config", str(filled), "--output", "json")
     page = (clean / json.loads(written.out)["page"]).read_text("utf-8")
     assert "Settled yet? " in page

@@ -53,12 +53,12 @@ def test_the_largest_of_many_are_drawn_and_the_rest_is_counted() -> None:
     found = timeline_of(publications(), [], sizes)
     assert found.n_left_out == 30
     assert min(line.cluster for line in found.lines) == 31
-    assert "30 smaller clusters are not drawn" in timeline(found, {}, lambda _: 0)
+    assert "30 smaller clusters are not drawn" in timeline(found, {}, lambda _: "blue")
 
 
 def test_each_line_is_a_link_with_a_sentence_and_its_colour() -> None:
     found = timeline_of(publications(), events(), SIZES)
-    drawn = timeline(found, {3: "a <b>"}, lambda cluster: cluster % 3)
+    drawn = timeline(found, {3: "a <b>"}, lambda cluster: f"var(--c{cluster % 3})")
     root = ET.fromstring(drawn)  # noqa: S314 - drawn here
     lines = {line.get("data-id"): line for line in root.findall("*[@class='line']")}
     assert set(lines) == {str(each) for each in range(1, 8)}
@@ -85,7 +85,7 @@ def test_each_line_is_a_link_with_a_sentence_and_its_colour() -> None:
 
 def test_lines_that_are_there_at_once_do_not_lie_on_each_other() -> None:
     found = timeline_of(publications(), events(), SIZES)
-    root = ET.fromstring(timeline(found, {}, lambda _: 0))  # noqa: S314 - drawn here
+    root = ET.fromstring(timeline(found, {}, lambda _: "blue"))  # noqa: S314 - drawn here
     taken: dict[float, list[tuple[float, float]]] = {}
     for path in root.iter("path"):
         if path.get("class") == "reach":
@@ -100,4 +100,4 @@ def test_lines_that_are_each_others_parents_are_drawn() -> None:
     there = [LineageRow("split", 2, 200, 0.0, 2, (1,), 60, 60)]
     back = [LineageRow("split", 3, 300, 0.0, 1, (2,), 5, 5)]
     found = timeline_of(publications(), there + back, {1: 5, 2: 60})
-    assert timeline(found, {}, lambda _: 0).count('class="line"') == len(found.lines)
+    assert timeline(found, {}, lambda _: "blue").count('class="line"') == len(found.lines)

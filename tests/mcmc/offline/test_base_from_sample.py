@@ -52,6 +52,15 @@ def test_a_handful_says_nothing(rng: Generator) -> None:
     assert base_from_sample(flags, PRIOR, np.ones((50, 2))) == Learned(flags)
 
 
+def test_rows_on_a_grid_are_not_a_cluster_each() -> None:
+    """Of these rows a chain that begins with one for each stays there, its means all over."""
+    most = np.array([34, 4, 4, 12, 2, 2, 4, 4, 2])
+    values = np.random.default_rng(7).integers(1, most + 1, size=(200, 9)).astype(np.float64)
+    family = base_from_sample(GAUSSIAN.build({}, values), PRIOR, values).family
+    # One cluster for each row has .15 here, and widths of a sixth of the columns'.
+    assert family.kappa > 0.4
+
+
 def test_a_stream_begins_with_it(rng: Generator) -> None:
     """And with what a person gives, where there is anything."""
     values, labels = many(rng, 2000)

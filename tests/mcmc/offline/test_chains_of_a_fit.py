@@ -1,6 +1,7 @@
 """How many chains a fit runs, and that a chain which is stuck has no say."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 from numpy.random import Generator
@@ -8,6 +9,7 @@ from numpy.random import Generator
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.offline.chains import chains_for, trusted_chains
 from weald.mcmc.offline.fit import FitSettings, combine, run_chain
+from weald.treecore.family.gaussian.normal_inverse_wishart import normal_inverse_wishart
 
 
 def test_small_tables_have_more_chains() -> None:
@@ -34,3 +36,17 @@ def test_chains_that_agree_are_all_trusted(rng: Generator) -> None:
     traces = [run_chain(values, FitSettings(iterations=20), at, time.perf_counter) for at in (0, 1)]
     last = [(trace.last[0], trace.draws[-1]) for trace in traces]
     assert trusted_chains(values, last) == [0, 1]
+
+
+def test_rows_on_a_grid_do_not_speak_for_a_cluster_each(rng: Generator) -> None:
+    most = np.array([2, 25, 26, 2, 64])
+    values = rng.integers(1, most + 1, size=(150, 5)).astype(np.float64)
+    settings = FitSettings(iterations=60)
+    few = run_chain(values, settings, 0, time.perf_counter)
+    # A mode that chains may stay in: clusters as narrow as they like, around any place.
+    family = normal_inverse_wishart(values.mean(axis=0), 6e-4, 140.0, np.diag(4.0 * values.var(0)))
+    alone = replace(few, last=(family, few.last[1]), relabelled=None)
+    alone.draws = [np.arange(150)] * len(few.draws)
+    on_the_grid = [(each.last[0], each.draws[-1]) for each in (few, alone)]
+    assert trusted_chains(values, on_the_grid) == [1]
+    assert combine(settings, [few, alone], values).trusted == (0,)
