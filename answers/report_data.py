@@ -31,11 +31,18 @@ __all__ = [
     "PublishedPartition",
     "Sampled",
     "Subject",
+    "headline",
 ]
 
 Labels = NDArray[np.int64]
 # Name of one of the counts that a text was hashed to.
 BUCKET = re.compile(r"\.\d+$")
+
+
+def headline(n_groups: int, n_clusters: int, n_rows: int) -> str:
+    """Title of a page: of so many rows the groups that its list has, or clusters without groups."""
+    n, what = (n_groups, "group") if n_groups else (n_clusters, "cluster")
+    return f"{n:,} {what}{'' if n == 1 else 's'} of {n_rows:,} {'row' if n_rows == 1 else 'rows'}"
 
 
 class Birth(NamedTuple):

@@ -87,6 +87,7 @@ def write_page(
     import numpy as np
 
     from weald.answers.exploration import exploration_of
+    from weald.answers.report_data import headline
     from weald.cli.report.page import Section, render, trust_in
 
     explored = exploration_of(subject, np.random.default_rng(0))
@@ -98,7 +99,7 @@ def write_page(
     explored = replace(explored, parts=parts, groups=groups)
     headed = replace(
         subject,
-        title=f"{len(findings.clusters)} clusters of {len(findings.assigned):,} observations",
+        title=headline(len(explored.groups), len(findings.clusters), len(findings.assigned)),
         subtitle=bundled.title,
         facts={
             "records": str(findings.n_received),

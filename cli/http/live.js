@@ -35,9 +35,10 @@
   };
 
   const tell = (stream) => {
-    document.title = `${stream.name}: ${stream.n_clusters} clusters`;
-    document.querySelector("h1").textContent =
-      `${stream.n_clusters} clusters of ${stream.n_inserted.toLocaleString("en")} observations`;
+    const many = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+    const found = stream.n_groups ? many(stream.n_groups, "group") : many(stream.n_clusters, "cluster");
+    document.title = `${stream.name}: ${found}`;
+    document.querySelector("h1").textContent = `${found} of ${many(stream.n_inserted, "row")}`;
     document.querySelector(".subtitle").textContent = `stream ${stream.name}, family ${stream.family}, prior ${stream.prior}`;
     const facts = { observations: stream.n_inserted, groups: stream.n_groups, clusters: stream.n_clusters,
       "clusters that ended": stream.n_clusters_retired, publications: stream.publication, unreadable: stream.n_dead };

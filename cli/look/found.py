@@ -149,7 +149,7 @@ def _parts(
 
 def sampled_of(rows: FileRows, result: FitResult, found: Found) -> Sampled:
     """Return the headlines of the page, and what was followed while sampling."""
-    from weald.answers.report_data import Chains, Sampled
+    from weald.answers.report_data import Chains, Sampled, headline
     from weald.cli.fit.outputs import kernel_rows
 
     n = min(len(trace.log_joint) for trace in result.traces)
@@ -160,7 +160,7 @@ def sampled_of(rows: FileRows, result: FitResult, found: Found) -> Sampled:
     keys = rows.keys
     n_groups, n_clusters = len(found.groups), len(found.clusters)
     return Sampled(
-        title=f"{n_groups} {'group' if n_groups == 1 else 'groups'} of {len(keys):,} rows",
+        title=headline(n_groups, n_clusters, len(keys)),
         subtitle=f"a look at {rows.name}",
         facts={
             "rows": f"{rows.n_read:,}",

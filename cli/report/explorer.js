@@ -356,11 +356,6 @@ const explore = (data) => {
   const linkOf = ([kind, id]) => document.querySelector(`.part[data-kind=${kind}][data-id="${id}"]`)
     ?? document.querySelector(`.part[data-kind=group][data-id="${groupOf.get(id)}"]`);
 
-  const called = (part) => {  // what people call it
-    const link = linkOf(part);
-    return link.dataset.kind === part[0] ? link.querySelector(".name").lastChild.textContent.trim() : "";
-  };
-
   // A box scrolls to what is in it, and the page stays where it is.
   const within = (box, element) => {
     const [inner, outer] = [element, box].map((each) => each.getBoundingClientRect());
@@ -387,7 +382,7 @@ const explore = (data) => {
     const part = selected(), title = $("chosen-title"), facts = $("chosen-facts");
     const narrowed = [...state.filters.keys()].length + (state.q ? 1 : 0) + (state.area ? 1 : 0);
     title.innerHTML = part ? `${svgSign(...part)} ` : "";
-    title.append(part ? `${titled(part)} ${called(part)}`.trim() : "All rows");
+    title.append(part ? `${titled(part)} ${parts[part[0]].get(part[1]).name}`.trim() : "All rows");
     if (narrowed) title.append(", of these what was searched and filtered for");
     facts.replaceChildren();
     const line = document.createElement("p");

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,6 +57,8 @@ SHARES = "After each sentence: for how many of its rows it is true, and for how 
 COLOURS, INK = 10, (0, 35, 65)
 # Of fewer, groups are not told apart: their clusters are.
 FEWEST_GROUPS = 2
+# What a rule on a number says besides its ends, which a name needs not.
+WIDTH = re.compile(r", \S+ wide$")
 # Paths of 16 by 16 around the middle, for the tree and the map.
 _SHAPES = (
     "M6 0A6 6 0 1 1 -6 0A6 6 0 1 1 6 0Z",
@@ -173,18 +176,35 @@ def _payload(found: Exploration, *, on_map: bool) -> dict[str, Any]:
         "keys": list(found.keys),
         "texts": list(found.texts),
         "columns": [_column(each) for each in _told(found)],
-        "clusters": [_named(part, signs["cluster"]) for part in found.parts],
-        "groups": [_named(part, signs["group"]) for part in found.groups],
+        "clusters": _named(found.parts, signs["cluster"]),
+        "groups": _named(found.groups, signs["group"]),
         "shapes": _SHAPES,
     }
 
 
-def _named(part: Part, signs: Mapping[int, Sign]) -> dict[str, Any]:
-    return {"id": part.id, "name": _name(part), "group": part.group, "sign": signs[part.id]}
+def _named(parts: Sequence[Part], signs: Mapping[int, Sign]) -> list[dict[str, Any]]:
+    names = _names(parts)
+    return [
+        {"id": each.id, "name": names[each.id], "group": each.group, "sign": signs[each.id]}
+        for each in parts
+    ]
 
 
-def _name(part: Part) -> str:
-    return part.name or (part.sentences[0].what if part.sentences else "")
+def _names(parts: Sequence[Part]) -> dict[int, str]:
+    """What parts are called: by people, else by what sets them apart; of one name, by both."""
+    said = {each.id: [WIDTH.sub("", one.what) for one in each.sentences] for each in parts}
+    names = {each.id: each.name or next(iter(said[each.id]), "") for each in parts}
+    namesakes: dict[str, list[int]] = {}
+    for each, name in names.items():
+        namesakes.setdefault(name, []).append(each)
+    for name, own in namesakes.items():
+        if len(own) == 1 or not name:
+            continue
+        shared = Counter(what for each in own for what in said[each])
+        for each in own:
+            parting = next((what for what in said[each] if shared[what] == 1), "")
+            names[each] = f"{name}, {parting}" if parting else name
+    return names
 
 
 def _told(found: Exploration) -> list[Original]:
@@ -220,8 +240,7 @@ def _numbers(values: NDArray[np.float64], digits: int) -> list[float | None]:
 def _timeline(found: Exploration) -> str:
     if found.timeline is None:
         return ""
-    names = {part.id: _name(part) for part in found.parts}
-    signs = _signs(found)["cluster"]
+    names, signs = _names(found.parts), _signs(found)["cluster"]
     # What ended has the colour of where most of it went.
     last = {line.cluster: line.heir or line.cluster for line in found.timeline.lines}
     fills = {each: signs[of].fill for each, of in last.items() if of in signs}
@@ -267,14 +286,16 @@ def _since(born: Birth, published: int) -> str:
 
 
 class _Shown(NamedTuple):
-    """How parts are listed: of so many publications, by kind and id with these signs."""
+    """How parts are listed: of so many publications, by kind and id with signs and names."""
 
     published: int
     signs: Mapping[str, Mapping[int, Sign]]
+    names: Mapping[str, Mapping[int, str]]
 
 
 def _list_of(found: Exploration) -> str:
-    how = _Shown(_published(found), _signs(found))
+    names = {"group": _names(found.groups), "cluster": _names(found.parts)}
+    how = _Shown(_published(found), _signs(found), names)
     if not found.groups:
         return _list(_part("cluster", part, how) for part in found.parts)
     inside: dict[int | None, list[Part]] = {}
@@ -308,7 +329,7 @@ def _part(
     head = (
         f'<a class="part" href="#{kind}={part.id}" data-kind="{kind}" data-id="{part.id}">'
         f'{_svg(how.signs[kind][part.id])}<span class="name"><b>{kind.capitalize()} {part.id}</b> '
-        f"{escape(part.name)}</span>"
+        f"{escape(how.names[kind][part.id])}</span>"
         f'<span class="size">{rows} · {part.share:.1%}{sure}{within}</span>'
         f'<span class="share"><i style="width:{100 * part.share:.2f}%"></i></span>'
         '<span class="match"></span></a>'

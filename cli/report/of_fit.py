@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.report_data import Chains, NetworkSubject, Sampled, Subject
+from weald.answers.report_data import Chains, NetworkSubject, Sampled, Subject, headline
 from weald.cli.errors import NotFoundError, UsageError
 from weald.cli.fit.columns import Columns
 from weald.cli.fit.reading import Manner, read_again
@@ -125,7 +125,7 @@ def _observations(
     kept = slice(0, limit)
     places = np.arange(len(clusters)) if table.rows is None else table.rows
     return Subject(
-        title=f"{len(ids)} clusters of {len(clusters)} observations",
+        title=headline(0, len(ids), len(clusters)),
         subtitle=f"fit of {data.name}, family {about['family']}, prior {about['prior']}",
         facts={
             "observations": str(len(clusters)),

@@ -22,6 +22,7 @@ from weald.answers.report_data import (
     PublishedPartition,
     Sampled,
     Subject,
+    headline,
 )
 from weald.answers.timeline import timeline_of_stream
 from weald.cli.errors import NotReadyError
@@ -178,7 +179,7 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
     born, times = reader.births(stream), {each.number: each.time for each in publications}
     told = [lineage_record(event) for event in events if event.kind != "birth"]
     return Subject(
-        title=f"{status.n_clusters} clusters of {status.n_inserted} observations",
+        title=headline(status.n_groups, status.n_clusters, status.n_inserted),
         subtitle=f"stream {stream}, family {state.spec.family}, prior {state.spec.prior}",
         facts={
             "observations": str(status.n_inserted),

@@ -128,6 +128,9 @@ def test_the_picture_and_the_page_stand_by_themselves(
         assert found
         counted = page.ask("document.querySelector('#count').textContent").replace(",", "")
         assert counted == f"{found[2]} rows"
+        n_groups = page.ask("document.querySelectorAll('.part[data-kind=group]').length")
+        title = page.ask("document.querySelector('h1').textContent")
+        assert title == f"{n_groups} groups of {int(found[2]):,} rows"
         assert "Aguanga, California" in page.ask("document.body.textContent")
         assert page.console == []
         assert not [each for each in page.requests if each.startswith("http")]

@@ -21,6 +21,7 @@ import pytest
 from tests.cli.conftest import N_GOOD, Command
 from tests.servers.chromium import Browser
 from tests.servers.devtools import Page, driven
+from weald.answers.report_data import headline
 from weald.cli.errors import ExitCode
 
 TOKEN = "a-token-nobody-guesses"  # noqa: S105 - of a server that lives for a test
@@ -265,7 +266,8 @@ def test_the_page_shows_the_stream_in_a_real_browser(
         page.until("document.documentElement.dataset.ready")
         heading = page.ask("document.querySelector('h1').textContent")
         items = service.ask("/v1/clusters").json["items"]
-        assert heading == f"{len(items)} clusters of {N_GOOD} observations"
+        n_groups = len({each["group"] for each in items})
+        assert heading == headline(n_groups, len(items), N_GOOD)
         assert rows(page) == N_GOOD
         shown = "[...document.querySelectorAll('.part[data-kind={}]')].map((e) => e.dataset.id)"
         groups = {str(each["group"]) for each in items}
@@ -297,7 +299,7 @@ def test_the_page_follows_the_stream_and_leaves_people_where_they_are(
         assert result.code == 0, result.err
 
     def headed(n: int) -> str:
-        return f"document.querySelector('h1').textContent.endsWith('of {n} observations')"
+        return f"document.querySelector('h1').textContent.endsWith(' of {n} rows')"
 
     with (
         serving(home, WEALD__HTTP__POLL_SECONDS="0.1") as address,

@@ -6,7 +6,7 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,8 @@ import weald.cli.report
 from tests.cli.planted import CENTRES, N, exploration, page_of
 from tests.servers.chromium import Browser
 from tests.servers.devtools import Page, driven
-from weald.answers.exploration import Exploration
+from weald.answers.description.sentences import Sentence
+from weald.answers.exploration import Exploration, Part
 from weald.answers.report_data import Birth
 from weald.cli.report.explorer import MOST_COLUMNS, MOST_DRAWN, explorer, fragments_of, styles
 from weald.stream.record.fields.originals import Original
@@ -86,11 +87,11 @@ def test_selecting_a_cluster_moves_everything(page: Page, found: Exploration) ->
     assert count(page) == N
     page.click('.part[data-kind="group"][data-id="1"]')
     page.until("location.hash === '#group=1'")
-    page.until("document.querySelector('#chosen-title').innerText.trim() === 'Group 1'")
+    page.until("document.querySelector('#chosen-title').innerText.trim().startsWith('Group 1 ')")
     assert count(page) == found.groups[0].size
     page.click("details summary")
     page.click('.part[data-kind="cluster"][data-id="2"]')
-    page.until("document.querySelector('#chosen-title').innerText.trim() === 'Cluster 2'")
+    page.until("document.querySelector('#chosen-title').innerText.trim().startsWith('Cluster 2 ')")
     assert count(page) == found.parts[1].size
     assert set(column(page, 2)) == {"2"}
     # Members come as they are typical, and hold what came in.
@@ -205,7 +206,7 @@ def test_what_an_address_gets_wrong_is_left_out(page: Page, written: str) -> Non
 
 def test_a_cluster_that_is_a_group_by_itself_can_be_linked_to(page: Page, written: str) -> None:
     show(page, f"{written}#cluster=3")
-    assert text(page, "#chosen-title").strip() == "Cluster 3"
+    assert text(page, "#chosen-title").strip().startswith("Cluster 3 ")
     assert page.ask("document.querySelector('[aria-current]').dataset.id") == "2"
     assert set(column(page, 2)) == {"3"}
 
@@ -215,7 +216,7 @@ def test_it_can_be_used_without_a_mouse(page: Page) -> None:
     page.press("ArrowDown")
     page.press("Enter")
     page.until("location.hash === '#group=2'")
-    page.until("document.querySelector('#chosen-title').innerText.trim() === 'Group 2'")
+    page.until("document.querySelector('#chosen-title').innerText.trim().startsWith('Group 2 ')")
     page.press("Escape")
     page.until(f"document.querySelector('#count').textContent === '{N} rows'")
     page.ask("document.querySelector('.shape[aria-label=country] .bin').focus()")
@@ -246,7 +247,7 @@ def test_the_map_tells_and_selects(page: Page, found: Exploration) -> None:
     page.until("!document.querySelector('#tip').hidden")
     page.mouse("mousePressed", x, y)
     page.mouse("mouseReleased", x, y)
-    page.until("document.querySelector('#chosen-title').innerText.trim() === 'Group 2'")
+    page.until("document.querySelector('#chosen-title').innerText.trim().startsWith('Group 2 ')")
     assert count(page) == found.groups[1].size
     page.click("#all")
     page.until(f"document.querySelector('#count').textContent === '{N} rows'")
@@ -267,7 +268,7 @@ def test_lines_of_clusters_follow_and_lead(page: Page, found: Exploration) -> No
     on = "[...document.querySelectorAll('.lives .line.on')].map((e) => e.dataset.id).sort().join()"
     page.click('.lives .line[data-id="2"] text')
     page.until("location.hash === '#cluster=2'")
-    page.until("document.querySelector('#chosen-title').innerText.trim() === 'Cluster 2'")
+    page.until("document.querySelector('#chosen-title').innerText.trim().startsWith('Cluster 2 ')")
     assert count(page) == found.parts[1].size
     # 2 split from 1, and 7 went into it, which had taken in 5.
     assert page.ask(on) == "1,2,5,7"
@@ -333,7 +334,9 @@ def test_the_newest_group_is_told_and_leads_there(page: Page, found: Exploration
     # A list that is too long for its room, as most are.
     page.ask("document.querySelector('#tree').style.maxHeight = '9rem'")
     page.click(".tree .about a")
-    page.until(f"document.querySelector('#chosen-title').innerText.trim() === 'Group {last.id}'")
+    page.until(
+        f"document.querySelector('#chosen-title').innerText.trim().startsWith('Group {last.id} ')"
+    )
     inner, outer = page.ask(
         "['.part[aria-current]', '#tree'].map((each) => { const box = "
         "document.querySelector(each).getBoundingClientRect(); return [box.top, box.bottom]; })"
@@ -361,11 +364,46 @@ def test_what_scrolls_under_a_resting_mouse_is_not_looked_at(page: Page) -> None
 
 
 def test_a_name_stands_beside_the_number(browsed: Page, found: Exploration, tmp_path: Path) -> None:
+    """One that people gave it, else what sets it apart; in the list as on the map."""
     named = replace(found, groups=[replace(found.groups[0], name="Old Town"), *found.groups[1:]])
     path = tmp_path / "page.html"
     path.write_text(page_of(named), encoding="utf-8")
     show(browsed, f"{path.as_uri()}#group=1")
     assert text(browsed, "#chosen-title").strip() == "Group 1 Old Town"
+    show(browsed, f"{path.as_uri()}#by=group")
+    labels = browsed.ask("[...document.querySelectorAll('#over .label')].map((e) => e.textContent)")
+    listed = browsed.ask(
+        "[...document.querySelectorAll('.part[data-kind=group] .name')].map((e) => e.innerText)"
+    )
+    assert sorted(f"Group {each}" for each in labels) == sorted(listed)
+
+
+def test_what_has_the_same_name_has_what_parts_it_too(found: Exploration) -> None:
+    def said(*rules: str) -> list[Sentence]:
+        return [Sentence(each.split()[0], each, 0.9, 0.1, 0.5) for each in rules]
+
+    groups = [
+        replace(found.groups[0], sentences=said("carrier B6", "distance 820 to 1190, 370 wide")),
+        replace(found.groups[1], sentences=said("carrier B6", "origin JFK", "air_time at most 9")),
+        replace(found.groups[2], sentences=said("flight 1 to 9, 8 wide")),
+    ]
+
+    def names(groups: Sequence[Part]) -> list[str]:
+        told = fragments_of(replace(found, groups=groups))
+        listed = re.findall(r"<b>Group \d</b> ([^<]*)</span>", told.tree)
+        assert listed == [each["name"] for each in told.data["groups"]]
+        return listed
+
+    assert names(groups) == [
+        "carrier B6, distance 820 to 1190",
+        "carrier B6, origin JFK",
+        "flight 1 to 9",
+    ]
+    # What two of them share does not part them.
+    alike = replace(groups[0], sentences=said("carrier B6", "origin JFK"))
+    assert names([alike, *groups[1:]])[:2] == ["carrier B6", "carrier B6, air_time at most 9"]
+    places = [replace(each, name="California") for each in groups]
+    assert names(places)[2] == "California, flight 1 to 9"
 
 
 def test_nothing_is_newest_where_all_were_born_at_once(found: Exploration) -> None:
@@ -523,7 +561,7 @@ def test_what_is_vendored_is_what_it_says() -> None:
 def test_what_is_selected_can_be_looked_at_closely(page: Page) -> None:
     before = page.ask("[...document.querySelectorAll('#over .x text')].map((t) => t.textContent)")
     page.click('.part[data-kind="group"][data-id="3"]')
-    page.until("document.querySelector('#chosen-title').innerText.trim() === 'Group 3'")
+    page.until("document.querySelector('#chosen-title').innerText.trim().startsWith('Group 3 ')")
     page.click("#near")
     page.until(
         "[...document.querySelectorAll('#over .x text')].map((t) => t.textContent).join() !== "
