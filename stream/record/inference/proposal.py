@@ -130,7 +130,9 @@ def _moment(columns: Mapping[str, list[Any]]) -> str | None:
 
 
 def _is_day(path: str, values: list[Any]) -> bool:
-    """Whether dates are called those of the records, or rise or fall along the file."""
+    """Whether every record has a date, and these are called the records' or rise or fall."""
+    if not all(values):
+        return False
     if path.rpartition(".")[2].lower() in DAY_NAMES:
         return True
     days = [datetime.fromisoformat(value).date() for value in values]

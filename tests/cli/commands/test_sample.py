@@ -306,6 +306,15 @@ def test_dates_of_records_are_their_time(
     assert proposal.fields == ([] if time == name else [weekday]) + ["x"]
 
 
+def test_dates_that_some_records_lack_are_not_their_time(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    days = [f"2025-03-{1 + i:02}" if i != 4 else "" for i in range(30)]
+    path.write_text("visit,x\n" + "".join(f"{day},{i * 7 % 11}\n" for i, day in enumerate(days)))
+    proposal = propose(path)
+    assert proposal.time is None
+    assert proposal.reasons[0] == "visit: a date: its place in the week; empty in 1 of 30 records"
+
+
 def test_lines_of_a_log_are_a_text(tmp_path: Path) -> None:
     path = tmp_path / "app.log"
     path.write_text("".join(f"worker {i} has started in {i} s\n" for i in range(30)))
