@@ -46,10 +46,14 @@ def headline(n_groups: int, n_clusters: int, n_rows: int) -> str:
 
 
 class Birth(NamedTuple):
-    """With which publication something came, and when, where that is known (epoch seconds)."""
+    """With which publication something came, and when, where that is known (epoch seconds).
+
+    ``time`` is by the clock, ``reached`` the newest time that the records until then told.
+    """
 
     publication: int
     time: float | None
+    reached: float | None = None
 
 
 class KnownCluster(NamedTuple):

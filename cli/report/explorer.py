@@ -261,6 +261,8 @@ def _tree(found: Exploration) -> str:
 def _newest(kind: str, parts: Sequence[Part], published: int) -> str:
     """Links to what came last of so many publications, where not all came at once."""
     since = {part.id: part.since for part in parts if part.since is not None}
+    if not published and not since and len(parts) > 1:
+        return "None is the newest: rows of a file are read at once. "
     if len({each.publication for each in since.values()}) < FEWEST_BIRTHS:
         return ""
     last = max(since.values(), key=lambda each: each.publication)
@@ -280,6 +282,8 @@ def _since(born: Birth, published: int) -> str:
     """Since when something is there, of so many publications."""
     if born.publication == published > 1:
         return "new since the latest publication"
+    if born.reached is not None:
+        return f"since {moment_text(born.reached)} in the data"
     if born.time is None:
         return f"since publication {born.publication}"
     return f"since {moment_text(born.time)}"

@@ -177,6 +177,7 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
     events = reader.lineage(stream)
     there = reader.clusters(stream)
     born, times = reader.births(stream), {each.number: each.time for each in publications}
+    reached = _reached(publications, blocks) if state.schema.time is not None else {}
     told = [lineage_record(event) for event in events if event.kind != "birth"]
     return Subject(
         title=headline(status.n_groups, status.n_clusters, status.n_inserted),
@@ -214,18 +215,40 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
             each.cluster: KnownCluster(
                 each.n_observations,
                 each.probability,
-                Birth(each.born_publication, born.get(each.cluster)),
+                Birth(
+                    each.born_publication,
+                    born.get(each.cluster),
+                    reached.get(each.born_publication),
+                ),
             )
             for each in there
         },
         group_births={
-            each.group: Birth(each.group_born, times.get(each.group_born))
+            each.group: Birth(
+                each.group_born, times.get(each.group_born), reached.get(each.group_born)
+            )
             for each in there
             if each.group is not None and each.group_born is not None
         },
         warnings=(publications[-1].warnings or []) if publications else None,
         stayed=_stayed(events, status),
     )
+
+
+def _reached(
+    publications: Sequence[PublicationRow], blocks: Sequence[ObservationBlock]
+) -> dict[int, float]:
+    """Newest time that records tell which each publication saw, as far as these reach back."""
+    seq = np.concatenate([block.seq for block in blocks])
+    newest = np.fmax.accumulate(np.concatenate([block.event_time for block in blocks]))
+    n_seen = np.searchsorted(seq, [each.seq for each in publications], side="right")
+    reached = {
+        each.number: float(newest[n - 1])
+        for each, n in zip(publications, n_seen.tolist(), strict=True)
+        if n
+    }
+    # What was born before the first publication was first told with it.
+    return reached | ({0: reached[1]} if 1 in reached else {})
 
 
 def _stayed(events: Sequence[LineageRow], status: StreamStatus) -> float:

@@ -409,12 +409,27 @@ def test_what_has_the_same_name_has_what_parts_it_too(found: Exploration) -> Non
 def test_nothing_is_newest_where_all_were_born_at_once(found: Exploration) -> None:
     at_once = [replace(part, since=Birth(1, None)) for part in found.groups]
     assert "Newest" not in fragments_of(replace(found, groups=at_once)).tree
+    data = [replace(part, since=Birth(1, 1.8e9, 1.5e9)) for part in found.groups]
+    assert (
+        "since 2017-07-14 02:40 UTC in the data<" in fragments_of(replace(found, groups=data)).tree
+    )
     one = replace(found, groups=at_once[:1])
     assert "largest first" not in fragments_of(one).tree
     later = [*at_once[:2], replace(at_once[2], since=Birth(4, None))]
     told = fragments_of(replace(found, groups=later)).tree
     assert 'Newest: <a href="#group=3">group 3</a>, new since the latest publication. ' in told
     assert "since publication 1<" in told
+
+
+def test_of_a_file_the_page_says_why_no_group_is_newest(found: Exploration) -> None:
+    groups, parts = (
+        [replace(part, since=None) for part in own] for own in (found.groups, found.parts)
+    )
+    file = replace(found, groups=groups, parts=parts, timeline=None)
+    why = "None is the newest: rows of a file are read at once."
+    assert why in fragments_of(file).tree
+    assert why not in fragments_of(replace(file, groups=groups[:1])).tree
+    assert why not in fragments_of(found).tree
 
 
 def test_one_group_is_led_by_its_clusters(

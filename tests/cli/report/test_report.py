@@ -178,6 +178,18 @@ def test_a_report_says_how_sure_a_publication_is_and_whether_to_believe_it(
     assert "Settled yet? " in page
 
 
+def test_a_birth_tells_how_far_the_records_had_come(filled: Path, subject: Subject) -> None:
+    """Records tell a second each from 1,700,000,000 on, in the order of their numbers."""
+    with reading(filled, None) as state:
+        publications = state.reader.publications(state.stream)
+    seq = {each.number: each.seq for each in publications}
+    seq[0] = seq[1]
+    born = [*subject.group_births.values(), *(each.born for each in subject.known.values())]
+    assert {each.publication for each in born} >= {0, 1}
+    for each in born:
+        assert each.reached == 1_700_000_000 + seq[each.publication] - 1
+
+
 def test_a_report_of_a_stream_in_a_real_browser(
     filled: Path, clean: Path, weald: Command, chromium: Browser
 ) -> None:
