@@ -34,6 +34,7 @@ class Group:
         self.members: dict[str, Member] = {}
         self.joining = False
         self._join_until = 0.0
+        self._cluster: Any = None
         self._named = 0
 
     def enter(self, assignor: SingleWriterAssignor) -> str:
@@ -45,9 +46,10 @@ class Group:
         return name
 
     def leave(self, name: str) -> None:
-        """Let a member go."""
+        """Let a member go; it may have been the one that the others waited for."""
         if self.members.pop(name, None) is not None:
             self.rebalance()
+            self._complete()
 
     def reset(self) -> None:
         """Forget everything, as a coordinator that lost its log does."""
@@ -76,7 +78,8 @@ class Group:
         if not self.joining:
             self.rebalance()
         member.joined, member.metadata = True, metadata
-        self._complete(cluster)
+        self._cluster = cluster
+        self._complete()
 
     def _expire(self) -> None:
         now = self._scheduler.now
@@ -86,14 +89,14 @@ class Group:
         for name in silent:
             self.leave(name)
 
-    def _complete(self, cluster: Any) -> None:
-        if not self.joining or not all(each.joined for each in self.members.values()):
+    def _complete(self) -> None:
+        if not (self.joining and self.members and all(m.joined for m in self.members.values())):
             return
         self.joining = False
         self.generation += 1
         leader = next(iter(self.members.values()))
         joined = [_Joined(each.id, each.metadata) for each in self.members.values()]
-        given = leader.assignor.assign(cluster, joined)
+        given = leader.assignor.assign(self._cluster, joined)
         for name, member in self.members.items():
             member.given = (self.generation, given[name])
 

@@ -39,6 +39,12 @@ def test_no_seed_finds_a_violation() -> None:
     assert int(done.stdout.split()[-7]) > 10, done.stdout
 
 
+def test_a_group_meets_without_the_member_that_does_not_come() -> None:
+    """A writer that died while the others were there already, and was the last to be missed."""
+    done = simulate("101744")
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
 def test_the_cheap_chain_has_what_a_shard_asks_of_one() -> None:
     rooms = [ROOT / "stream" / name for name in ("model/mixture_shard.py", "model/shard.py")]
     asked = {name for room in rooms for name in re.findall(r"self\.chain\.(\w+)", room.read_text())}
