@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +19,7 @@ from weald.stream.record.inference.proposal import SchemaProposal, declared, nam
 
 from .gap_words import NO_NUMBER, is_gap
 from .refused_rows import RefusedRow, tell_refused
-from .table import open_text
+from .table import open_bytes, open_text
 from .text_table import LOOKED_AT, SEPARATORS, TextTable, text_table
 from .written_numbers import DECIMAL, Writing, plain, tell_writings, writings_of
 
@@ -72,14 +71,14 @@ def propose(path: Path) -> SchemaProposal:
     NotFoundError, UsageError
         If there is no such file, or no record in it that can be read.
     """
-    from weald.stream.record.formats import format_of
+    from weald.stream.record.formats import format_of, separator_of
     from weald.stream.settings import StreamSettings
 
     garbled = refuse_unlike_a_stream(path)
     odd = Oddities()
     form = format_of(StreamSettings(source="file", path=str(path)))
     # As the stream will read it.
-    rows = itertools.islice(numbered_records(path, _separator(path), form, odd), LOOKED_AT)
+    rows = itertools.islice(numbered_records(path, separator_of(path.name), form, odd), LOOKED_AT)
     records = [record for line, record in rows if line not in garbled]
     broken = {each.line for each in odd.refused}
     odd.refused += [RefusedRow(line, "is not UTF-8") for line in sorted(garbled - broken)]
@@ -178,8 +177,8 @@ def refuse_unlike_a_stream(path: Path) -> set[int]:
     if form not in ("csv", "jsonl", "lines") or not path.is_file():
         return set()
     with open_text(path) as lines:
-        table = text_table(lines, SEPARATORS)
         is_utf_16 = lines.encoding == "utf-16"
+        table = text_table(lines, SEPARATORS) if form == "csv" else None
     read = _are_utf_8(path)
     garbled = {line for line, is_read in enumerate(read, start=1) if not is_read}
     problem = next_step = ""
@@ -188,7 +187,7 @@ def refuse_unlike_a_stream(path: Path) -> set[int]:
         next_step = "write it as UTF-8"
     elif form == "jsonl" and goes_over_lines(path):
         problem, next_step = "its records are not each on a line", "write one on each line"
-    elif form == "csv":
+    elif table is not None:
         problem = _unlike_a_stream_s(table, path)
         next_step = "write a header in its first line, commas between cells, points in numbers"
     if problem:
@@ -203,22 +202,18 @@ def refuse_unlike_a_stream(path: Path) -> set[int]:
 
 def _unlike_a_stream_s(table: TextTable, path: Path) -> str:
     """What a stream cannot read of a text table; "" where it reads it."""
-    if table.separator != _separator(path) and len(table.names) > 1:
+    from weald.stream.record.formats import separator_of
+
+    if table.separator != separator_of(path.name) and len(table.names) > 1:
         return f"its cells seem to be parted by {_PARTED[table.separator]}"
     if not table.named:
         return "its first line is a row, and no names of columns"
     return f"its header is in line {table.line}" if table.line > 1 else ""
 
 
-def _separator(path: Path) -> str:
-    """What parts cells of a stream's table."""
-    return "\t" if path.name.removesuffix(".gz").lower().endswith(".tsv") else ","
-
-
 def _are_utf_8(path: Path) -> list[bool]:
     """Whether each of a file's first lines is, as a stream reads it."""
-    opened = gzip.open if path.name.endswith(".gz") else open
-    with opened(path, "rb") as file:
+    with open_bytes(path) as file:
         return [_is_utf_8(line) for line in itertools.islice(file, LOOKED_AT)]
 
 
@@ -293,23 +288,23 @@ def numbered_records(
             elements = enumerate(_elements(path, lines.read()), start=1)
             yield from _plain(elements, ",", oddities)
         else:
-            yield from _plain(_objects(path, lines, oddities), ",", oddities)
+            yield from _plain(_objects(lines, oddities), ",", oddities)
 
 
-def _objects(
-    path: Path, lines: Iterable[str], oddities: Oddities
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(lines: Iterable[str], oddities: Oddities) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line and record of each line of JSON."""
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            whole = _object(path, number, line)
-        except UsageError as error:
-            detail = str(error).partition(f"line {number} ")[2]
-            oddities.refused.append(RefusedRow(number, detail))
+            whole = json.loads(line)
+        except json.JSONDecodeError as error:
+            oddities.refused.append(RefusedRow(number, f"is not JSON: {error}"))
             continue
-        yield number, dict(_flattened(whole))
+        if isinstance(whole, dict):
+            yield number, dict(_flattened(whole))
+        else:
+            oddities.refused.append(RefusedRow(number, "is not an object"))
 
 
 def _records(table: TextTable, oddities: Oddities) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -391,16 +386,6 @@ def _arrays_in(value: Any) -> list[list[Mapping[str, Any]]]:
 
 def _are_objects(elements: list[Any]) -> bool:
     return bool(elements) and all(isinstance(each, dict) for each in elements)
-
-
-def _object(path: Path, number: int, line: str) -> Mapping[str, Any]:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise UsageError(f"{path}: line {number} is not JSON: {error}") from error
-    if not isinstance(record, dict):
-        raise UsageError(f"{path}: line {number} is not an object")
-    return record
 
 
 def _flattened(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

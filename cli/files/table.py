@@ -8,8 +8,9 @@ import json
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, register_error
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 
 from weald.cli.errors import NotFoundError, UsageError
 from weald.stream.record.inference.field_inference import MOST_ODD
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SUFFIXES", "Table", "checked", "load_table", "open_text", "selected"]
+__all__ = ["SUFFIXES", "Table", "checked", "load_table", "open_bytes", "open_text", "selected"]
 
 _LENIENT = "weald.windows-1252"
 # Bytes of a file by which it is known what is in it, and those with which a workbook of Excel or
@@ -205,6 +206,11 @@ def _numbered(n_columns: int) -> list[str]:
     return [f"x{index}" for index in range(1, n_columns + 1)]
 
 
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file, decompressing it if its name says so."""
+    return cast("BinaryIO", gzip.open(path)) if path.name.endswith(".gz") else path.open("rb")
+
+
 def open_text(path: Path) -> TextIO:
     """Open a text file, decompressing it if its name says so.
 
@@ -216,8 +222,7 @@ def open_text(path: Path) -> TextIO:
     UsageError
         If there is no text in it.
     """
-    opened = gzip.open if path.name.endswith(".gz") else open
-    with opened(path, "rb") as file:
+    with open_bytes(path) as file:
         beginning = file.read(_BEGINNING)
     is_utf_16 = beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
     if not is_utf_16 and (beginning.startswith(_ARCHIVE) or b"\0" in beginning):
@@ -227,7 +232,7 @@ def open_text(path: Path) -> TextIO:
             next_step="write it as CSV in UTF-8, as spreadsheets do under Save as, or as Parquet",
         )
     encoding = "utf-16" if is_utf_16 else "utf-8-sig"
-    return cast("TextIO", opened(path, "rt", encoding=encoding, errors=_LENIENT, newline=""))
+    return TextIOWrapper(open_bytes(path), encoding=encoding, errors=_LENIENT, newline="")
 
 
 def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:

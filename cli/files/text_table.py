@@ -78,16 +78,17 @@ def text_table(lines: Iterable[str], separators: str) -> TextTable:
     """
     lines = iter(lines)
     beginning = list(itertools.islice(lines, LOOKED_AT))
-    separator, at, unnamed = separators[0], 0, False
+    layout = _Layout(separators[0], [], 0, unnamed=False)
     if len(separators) > 1:
-        separator, at, unnamed = _layout(beginning, separators)
+        layout = _layout(beginning, separators)
+    separator = layout.separator
     rows = _rows(itertools.chain(beginning, lines), separator)
-    skipped = list(itertools.islice(rows, at + 1))
+    skipped = list(itertools.islice(rows, layout.at + 1))
     if not skipped:
         return TextTable([], [], named=True, line=1, rows=iter(()), refused=[], separator=separator)
     line, first = skipped[-1]
-    named = len(separators) == 1 or _names_columns(first, _cells(beginning, separator)[at + 1 :])
-    header = [""] * unnamed + first
+    named = len(separators) == 1 or _names_columns(first, layout.rows[layout.at + 1 :])
+    header = [""] * layout.unnamed + first
     names = _names_of_their_own(header) if named else [f"x{n + 1}" for n in range(len(first))]
     renamed = [own for own, name in zip(names, header, strict=True) if named and own != name]
     if not named:
@@ -104,8 +105,8 @@ def is_table(beginning: Sequence[str], separators: str) -> bool:
 
     A log may have one comma on each line, as Python writes fractions of seconds.
     """
-    separator, at, _ = _layout(beginning, separators)
-    rows = _cells(beginning, separator)[at:]
+    layout = _layout(beginning, separators)
+    rows = layout.rows[layout.at :]
     width, n = _width(rows)
     words = [len(cell.split()) for row in rows for cell in row]
     short = sum(each <= _MOST_WORDS for each in words)
@@ -130,8 +131,16 @@ def _cells(lines: Iterable[str], separator: str) -> list[list[str]]:
     return rows
 
 
-def _layout(beginning: Sequence[str], separators: str) -> tuple[str, int, bool]:
-    """What parts cells, which row is the header, and whether its first column has no name."""
+class _Layout(NamedTuple):
+    """What parts cells, the first rows, which is the header, and whether a first name lacks."""
+
+    separator: str
+    rows: list[list[str]]
+    at: int
+    unnamed: bool
+
+
+def _layout(beginning: Sequence[str], separators: str) -> _Layout:
     found = []
     for separator in separators:
         rows = _cells(beginning, separator)
@@ -139,19 +148,20 @@ def _layout(beginning: Sequence[str], separators: str) -> tuple[str, int, bool]:
         if width >= _LEAST_CELLS and 2 * n >= len(rows):
             at = _first_with(rows, width)
             # A comma may be in each number; no name of a column is one.
-            found.append((not _has_number(rows[at]), n, separators.find(separator), separator, at))
+            found.append((not _has_number(rows[at]), n, separators.find(separator), rows, at))
     if found:
-        *_, separator, at = max(found)
-        rows = _cells(beginning, separator)
+        *_, place, rows, at = max(found, key=lambda each: each[:3])
+        separator = separators[place]
     else:
         rows = _cells(beginning, _BLANK)
         first = next(iter(beginning), "")
         if not _is_parted_by_blanks(rows, first):
-            return max(separators, key=first.count), 0, False
+            separator = max(separators, key=first.count)
+            return _Layout(separator, _cells(beginning, separator), 0, unnamed=False)
         separator, at = _BLANK, _first_with(rows, _width(rows)[0])
     width = _width(rows)[0]
     filled = any(row[-1] for row in rows[at + 1 :] if len(row) == width)
-    return separator, at, len(rows[at]) == width - 1 and filled
+    return _Layout(separator, rows, at, unnamed=len(rows[at]) == width - 1 and filled)
 
 
 def _width(rows: Sequence[Sequence[str]]) -> tuple[int, int]:

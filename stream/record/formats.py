@@ -30,7 +30,7 @@ from .record import Reason
 from .refused import Refused
 from .schema import Schema
 
-__all__ = ["SUFFIXES", "Format", "format_of", "schema_for"]
+__all__ = ["SUFFIXES", "Format", "format_of", "schema_for", "separator_of"]
 
 Format = Literal["jsonl", "csv", "lines", "parquet", "arrow", "avro", "packed"]
 Unwrap = Callable[[bytes], bytes]
@@ -57,6 +57,11 @@ def format_of(settings: StreamSettings) -> Format:
         return settings.format
     name = "" if settings.source == "kafka" else (settings.path or "").removesuffix(".gz")
     return SUFFIXES.get(Path(name).suffix.lower(), "jsonl")
+
+
+def separator_of(name: str) -> str:
+    """What parts the cells of a text table of this name: tabs in ``.tsv``, else commas."""
+    return "\t" if name.removesuffix(".gz").lower().endswith(".tsv") else ","
 
 
 def schema_for(stream: StreamSettings, declared: SchemaSettings) -> Schema:

@@ -17,7 +17,7 @@ import msgspec
 
 from weald.storage.commit.log_marks import LogMark
 from weald.stream.errors import SourceError
-from weald.stream.record.formats import format_of
+from weald.stream.record.formats import format_of, separator_of
 from weald.stream.record.record import Message, TopicPartition, checksum_of
 from weald.stream.settings import StreamSettings
 
@@ -63,7 +63,7 @@ class FileSource:
         self._format = format_of(settings)
         self._csv = self._format == "csv"
         self._record_bytes = record_bytes
-        self._separator = "\t" if (self._path or "").removesuffix(".gz").endswith(".tsv") else ","
+        self._separator = separator_of(self._path or "")
         topic = STDIN if self._path is None else Path(self._path).name
         self._partition = TopicPartition(topic, 0)
         self._member = f"{topic}-{os.getpid()}-{uuid.uuid4().hex[:12]}"

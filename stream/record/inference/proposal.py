@@ -118,6 +118,8 @@ def _moment(columns: Mapping[str, list[Any]]) -> str | None:
     for path, values in columns.items():
         if not all(isinstance(value, str) for value in values):
             continue
+        if not any(value[:1].isdigit() for value in values):
+            continue  # each time begins so, and that is known at once
         settings = judged(path, values).settings or {}
         if settings.get("kind") != "time":
             continue

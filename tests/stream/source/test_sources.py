@@ -106,6 +106,13 @@ def test_rows_are_told_by_what_stands_in_them(tmp_path: Path) -> None:
     assert found.checksum == checksum_of(Message("a.csv", 0, 1, 0, None, b'{"x":"5.","y":"007"}'))
 
 
+@pytest.mark.parametrize("name", ["a.tsv", "A.TSV"])
+def test_tabs_part_cells_of_what_is_called_so(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"x\ty\n1\t2,5\n")
+    assert values(drained(source(path))) == [b'{"x":"1","y":"2,5"}']
+
+
 def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"x":1}\n{"x":2}\n')
