@@ -95,9 +95,9 @@ class Fragments(NamedTuple):
 def fragments_of(found: Exploration, seed: int = 0) -> Fragments:
     """Return what there is to explore as a page takes it; ``seed`` as of ``explorer``."""
     drawn = found.sampled(MOST_DRAWN, np.random.default_rng(seed))
-    on_map = _is_map(drawn.plane.axes)
-    data = _payload(drawn, on_map=on_map)
-    return Fragments(_tree(found), _remark(drawn), _timeline(found), data)
+    how = _shown(found)
+    data = _payload(drawn, how, on_map=_is_map(drawn.plane.axes))
+    return Fragments(_tree(found, how), _remark(drawn), _timeline(found, how), data)
 
 
 def explorer(found: Exploration, seed: int = 0) -> tuple[str, list[str]]:
@@ -164,8 +164,7 @@ def _packed(payload: dict[str, Any]) -> str:
     return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
-def _payload(found: Exploration, *, on_map: bool) -> dict[str, Any]:
-    signs = _signs(found)
+def _payload(found: Exploration, how: _Shown, *, on_map: bool) -> dict[str, Any]:
     return {
         "axes": found.plane.axes,
         "x": _numbers(found.plane.points[:, 0], FEWER),
@@ -176,14 +175,14 @@ def _payload(found: Exploration, *, on_map: bool) -> dict[str, Any]:
         "keys": list(found.keys),
         "texts": list(found.texts),
         "columns": [_column(each) for each in _told(found)],
-        "clusters": _named(found.parts, signs["cluster"]),
-        "groups": _named(found.groups, signs["group"]),
+        "clusters": _named("cluster", found.parts, how),
+        "groups": _named("group", found.groups, how),
         "shapes": _SHAPES,
     }
 
 
-def _named(parts: Sequence[Part], signs: Mapping[int, Sign]) -> list[dict[str, Any]]:
-    names = _names(parts)
+def _named(kind: str, parts: Sequence[Part], how: _Shown) -> list[dict[str, Any]]:
+    names, signs = how.names[kind], how.signs[kind]
     return [
         {"id": each.id, "name": names[each.id], "group": each.group, "sign": signs[each.id]}
         for each in parts
@@ -237,10 +236,10 @@ def _numbers(values: NDArray[np.float64], digits: int) -> list[float | None]:
     ]
 
 
-def _timeline(found: Exploration) -> str:
+def _timeline(found: Exploration, how: _Shown) -> str:
     if found.timeline is None:
         return ""
-    names, signs = _names(found.parts), _signs(found)["cluster"]
+    names, signs = how.names["cluster"], how.signs["cluster"]
     # What ended has the colour of where most of it went.
     last = {line.cluster: line.heir or line.cluster for line in found.timeline.lines}
     fills = {each: signs[of].fill for each, of in last.items() if of in signs}
@@ -248,14 +247,14 @@ def _timeline(found: Exploration) -> str:
     return _own("timeline.html").replace("<!--lives-->", drawn)
 
 
-def _tree(found: Exploration) -> str:
+def _tree(found: Exploration, how: _Shown) -> str:
     kind, parts = ("group", found.groups) if found.groups else ("cluster", found.parts)
     many = f"{len(parts)} {kind}s, largest first. " if len(parts) > 1 else ""
-    newest = _newest(kind, parts, _published(found))
+    newest = _newest(kind, parts, how.published)
     sure = "" if all(part.sure is None for part in parts) else SURE
     said = (*found.groups, *found.parts)
     shares = SHARES if any(part.sentences for part in said) else ""
-    return f'<p class="about">{many}{newest}{sure}{shares}</p>{_list_of(found)}'
+    return f'<p class="about">{many}{newest}{sure}{shares}</p>{_list_of(found, how)}'
 
 
 def _newest(kind: str, parts: Sequence[Part], published: int) -> str:
@@ -290,16 +289,23 @@ def _since(born: Birth, published: int) -> str:
 
 
 class _Shown(NamedTuple):
-    """How parts are listed: of so many publications, by kind and id with signs and names."""
+    """How parts are shown: of so many publications, by kind and id with signs and names.
+
+    What is no stream has no publication.
+    """
 
     published: int
     signs: Mapping[str, Mapping[int, Sign]]
     names: Mapping[str, Mapping[int, str]]
 
 
-def _list_of(found: Exploration) -> str:
+def _shown(found: Exploration) -> _Shown:
+    published = found.timeline.publications[-1].number if found.timeline else 0
     names = {"group": _names(found.groups), "cluster": _names(found.parts)}
-    how = _Shown(_published(found), _signs(found), names)
+    return _Shown(published, _signs(found), names)
+
+
+def _list_of(found: Exploration, how: _Shown) -> str:
     if not found.groups:
         return _list(_part("cluster", part, how) for part in found.parts)
     inside: dict[int | None, list[Part]] = {}
@@ -312,11 +318,6 @@ def _list_of(found: Exploration) -> str:
         for group in found.groups
     ]
     return _list([*groups, *(_part("cluster", part, how) for part in inside.get(None, ()))])
-
-
-def _published(found: Exploration) -> int:
-    """Number of the newest publication; 0 of what is no stream."""
-    return found.timeline.publications[-1].number if found.timeline else 0
 
 
 def _list(items: Iterable[str]) -> str:
