@@ -29,6 +29,7 @@ __all__ = [
     "draw_sides",
     "log_blocks_ratio",
     "log_coin",
+    "log_coins",
     "log_sizes",
     "log_split_ratio",
     "processor_seconds",
@@ -105,6 +106,11 @@ def log_split_ratio(seating: Seating, worth: Matrix, sizes: NDArray[np.int64]) -
 def log_coin(rng: Generator) -> float:
     """Log of a uniform number: below a log probability with that probability."""
     return log(max(rng.random(), _LEAST))
+
+
+def log_coins(rng: Generator, n: int) -> Matrix:
+    """The same for n log probabilities."""
+    return np.asarray(np.log(np.maximum(rng.random(n), _LEAST)))
 
 
 def draw_sides(rng: Generator, odds: Matrix) -> Labels:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.mcmc.conditional.labels import draw_log_weights, within_reach
+from weald.mcmc.conditional.labels import draw_log_weights, log_coins, within_reach
 from weald.mcmc.hyperparameters.learner import Hyperprior, stepped
 from weald.mcmc.leases.elsewhere import deal_to_shards
 from weald.mcmc.leases.leases import concurrency
@@ -168,7 +168,7 @@ class GlobalRound:
         group = canonical_labels(asked.group)
         ratio = np.bincount(group, np.log(before) - np.log(np.maximum(after, 1)))
         ratio[np.bincount(group, after == 0) > 0] = -np.inf
-        accepted = np.log(np.maximum(self._rng.random(ratio.shape), 1e-300)) < ratio
+        accepted = log_coins(self._rng, ratio.size) < ratio
         takes = accepted[group]
         self.moved = asked.names[takes]
         for shard, each in enumerate(answers):

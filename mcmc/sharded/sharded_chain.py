@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 
-from weald.mcmc.conditional.labels import draw_log_weights, within_reach
+from weald.mcmc.conditional.labels import draw_log_weights, log_coins, within_reach
 from weald.mcmc.hyperparameters.learner import Learner
 from weald.treecore.family.interface.base import workspace
 from weald.treecore.family.parameter_draws import draw_parameters
@@ -217,7 +217,7 @@ def _accepted(
     """Let super-clusters take their new labels, or not; returns the clusters' statistics."""
     owner, groups, new = found
     ratio = np.bincount(groups, weights=_log_shrinking(state.sums[owner, 0], new[:, 0]))
-    accepted = np.log(np.maximum(rng.random(ratio.size), 1e-300)) < ratio
+    accepted = log_coins(rng, ratio.size) < ratio
     tally[0] += ratio.size, accepted.sum(), ratio.sum()
     moved = np.zeros(state.sums.shape[0], dtype=np.bool_)
     moved[owner] = accepted[groups]

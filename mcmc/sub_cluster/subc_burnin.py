@@ -27,6 +27,7 @@ from weald.mcmc.conditional.labels import (
     draw_sides,
     log_blocks_ratio,
     log_coin,
+    log_coins,
     log_sizes,
     require_dense,
     super_clusters,
@@ -198,7 +199,7 @@ def _splits(
     ratios = np.empty(0)
     if chosen.size:
         ratios = _split_log_ratios(model, halves[chosen], counts[chosen])
-    accepted = chosen[np.log(np.maximum(rng.random(chosen.size), 1e-300)) < ratios]
+    accepted = chosen[log_coins(rng, chosen.size) < ratios]
     for block in accepted:
         labels[(labels == block) & (side == 1)] = len(age)
         age.append(0)

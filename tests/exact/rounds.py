@@ -20,7 +20,10 @@ from weald.mcmc.gibbs import gibbs
 from weald.mcmc.leases import lease_work
 from weald.mcmc.leases.lease_work import work
 from weald.mcmc.leases.leases import Budget, Lease, Pair, coin_groups, make_lease, pair_groups
-from weald.mcmc.sweeps import Sampler
+from weald.mcmc.split_merge import sams, sdds
+from weald.mcmc.state.atom_state import make_tally
+from weald.mcmc.sweeps import Sampler, moves_of
+from weald.mcmc.tree_guided import tgmcmc
 from weald.treecore.guide.guide import Guide, guide_of_atoms
 from weald.treecore.prior import PartitionPrior, build_prior
 
@@ -37,6 +40,36 @@ def scans_of(names: str) -> list[Kernel[Position]]:
         return np.array([[n, n, 0.0]])
 
     return [Sampler("gibbs", "exact", ("gibbs",), sweep)]
+
+
+def one_step(name: str) -> Kernel[Position]:
+    """One step of ``sams`` or ``sdds`` in place of a sweep, which has too many paths."""
+
+    def step(rng: Any, position: Position) -> NDArray[np.float64]:
+        tally, live = make_tally(), np.arange(position.n_atoms, dtype=np.int64)
+        if name == "sdds":
+            sdds.sweep(rng, position.flat(), position.model, sdds.SddsPlan(), live, tally)
+        else:
+            sams.sweep(rng, position.flat(), position.model, sams.SamsPlan(), live, tally)
+        return moves_of(tally)
+
+    return Sampler(name, "exact", (name,), step)
+
+
+# One tree-guided move alone; the fifth has too many paths.
+TREE_GUIDED = np.delete(np.eye(len(tgmcmc.KERNELS), dtype=int), 5, axis=0).tolist()
+
+
+def tree_guided(moves: list[int]) -> Kernel[Position]:
+    """A sweep of so many of each tree-guided move."""
+
+    def sweep(rng: Any, position: Position) -> NDArray[np.float64]:
+        guide, pieces, picks = position.tree()
+        tally = np.zeros((len(tgmcmc.KERNELS), 3))
+        tgmcmc.sweep(rng, guide, pieces, position.model, picks, np.array(moves), tally)
+        return tally
+
+    return Sampler("tgmcmc", "exact", tgmcmc.KERNELS, sweep)
 
 
 def visiting(atoms: list[int]) -> Budget:

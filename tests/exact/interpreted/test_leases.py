@@ -17,24 +17,23 @@ from tests.exact.cases import Problem, problem
 from tests.exact.enumeration import Paths, partitions, stationary
 from tests.exact.posed import PRIORS, posed
 from tests.exact.rounds import (
+    TREE_GUIDED,
     Ends,
     Rounds,
     by_coins,
     by_pairs,
     full_share,
+    one_step,
     optimistic_matrix,
     scans_of,
     spread,
     stale_counts_matrix,
     stale_return_matrix,
+    tree_guided,
 )
 from weald.mcmc.leases import lease_work
 from weald.mcmc.leases.leases import Budget, Lease, coin_groups, concurrency
 from weald.mcmc.schedule.kernels import KERNELS
-from weald.mcmc.split_merge import sdds
-from weald.mcmc.state.atom_state import make_tally
-from weald.mcmc.sweeps import Sampler, moves_of
-from weald.mcmc.tree_guided import tgmcmc
 from weald.treecore.prior import build_prior
 
 TOLERANCE = 1e-12
@@ -146,37 +145,19 @@ def test_a_return_without_its_token_is_wrong() -> None:
     assert distance(small, matrix) == pytest.approx(0.1026, abs=5e-4)
 
 
-@pytest.mark.parametrize(
-    "moves", np.delete(np.eye(len(tgmcmc.KERNELS), dtype=int), 5, axis=0).tolist()
-)
+@pytest.mark.parametrize("moves", TREE_GUIDED)
 def test_tree_guided_kernels_on_the_restricted_guide(
     moves: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of the mixture alone; the weights of the guide's nodes follow the lease's prior."""
-
-    def sweep(rng: Any, position: Any) -> NDArray[np.float64]:
-        guide, pieces, picks = position.tree()
-        tally = np.zeros((len(tgmcmc.KERNELS), 3))
-        tgmcmc.sweep(rng, guide, pieces, position.model, picks, np.array(moves), tally)
-        return tally
-
-    kernel = Sampler("tgmcmc", "exact", tgmcmc.KERNELS, sweep)
-    monkeypatch.setattr(lease_work, "lease_kernels", lambda _: [kernel])
+    monkeypatch.setattr(lease_work, "lease_kernels", lambda _: [tree_guided(moves)])
     small, rounds = bern(4)
     assert residual(small, rounds.matrix(small.states, by_coins(2))) < TOLERANCE
 
 
 def test_a_smart_dumb_step_on_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     """One step, of the several that a sweep of the kernel has."""
-
-    def sweep(rng: Any, position: Any) -> NDArray[np.float64]:
-        tally = make_tally()
-        live = np.arange(position.n_atoms, dtype=np.int64)
-        sdds.sweep(rng, position.flat(), position.model, sdds.SddsPlan(), live, tally)
-        return moves_of(tally)
-
-    kernel = Sampler("sdds", "exact", ("sdds",), sweep)
-    monkeypatch.setattr(lease_work, "lease_kernels", lambda _: [kernel])
+    monkeypatch.setattr(lease_work, "lease_kernels", lambda _: [one_step("sdds")])
     small, rounds = bern(3)
     assert residual(small, matrix_of_coins(small, rounds, 2)) < TOLERANCE
     assert residual(small, rounds.matrix(small.states, by_coins(2), full_share)) > 1e-3
@@ -184,13 +165,7 @@ def test_a_smart_dumb_step_on_leases(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_leases_of_different_roles_in_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first lease has a Gibbs scan and the second a smart-dumb step."""
-
-    def step(rng: Any, position: Any) -> NDArray[np.float64]:
-        tally, live = make_tally(), np.arange(position.n_atoms, dtype=np.int64)
-        sdds.sweep(rng, position.flat(), position.model, sdds.SddsPlan(), live, tally)
-        return moves_of(tally)
-
-    stepped = Sampler("sdds", "exact", ("sdds",), step)
+    stepped = one_step("sdds")
     scanned = scans_of("[0, 1, 2]")[0]
 
     def kernels(names: str) -> list[Any]:

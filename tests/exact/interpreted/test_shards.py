@@ -16,7 +16,18 @@ from numpy.typing import NDArray
 from tests.exact.cases import Problem
 from tests.exact.enumeration import Paths, Shape, is_irreducible, stationary, transition_matrix
 from tests.exact.posed import PRIORS, posed
-from tests.exact.rounds import Ends, Rounds, outcomes, overwritten, scans_of, shape_of, visiting
+from tests.exact.rounds import (
+    TREE_GUIDED,
+    Ends,
+    Rounds,
+    one_step,
+    outcomes,
+    overwritten,
+    scans_of,
+    shape_of,
+    tree_guided,
+    visiting,
+)
 from weald.mcmc.leases import lease_work
 from weald.mcmc.leases.elsewhere import Deal, Elsewhere, deal_to_shards, with_elsewhere
 from weald.mcmc.leases.lease_work import work
@@ -24,10 +35,6 @@ from weald.mcmc.leases.leases import Lease, make_lease
 from weald.mcmc.schedule.kernels import KERNELS
 from weald.mcmc.sharded.launches import LaunchedMove
 from weald.mcmc.sharded.relay import allocate_own
-from weald.mcmc.split_merge import sams, sdds
-from weald.mcmc.state.atom_state import make_tally
-from weald.mcmc.sweeps import Sampler, moves_of
-from weald.mcmc.tree_guided import tgmcmc
 from weald.treecore.compiled.draw import below, coin
 from weald.treecore.errors import ParameterError
 from weald.treecore.guide.guide import guide_of_atoms
@@ -176,20 +183,6 @@ def test_the_full_concentration_is_wrong() -> None:
     assert distance(rounds, matrix) > 1e-2
 
 
-def one_step(name: str) -> Any:
-    """One step of a kernel in place of a sweep, which has too many paths."""
-
-    def moved(rng: Any, position: Any) -> NDArray[np.float64]:
-        tally, live = make_tally(), np.arange(position.n_atoms, dtype=np.int64)
-        if name == "sdds":
-            sdds.sweep(rng, position.flat(), position.model, sdds.SddsPlan(), live, tally)
-        else:
-            sams.sweep(rng, position.flat(), position.model, sams.SamsPlan(), live, tally)
-        return moves_of(tally)
-
-    return Sampler(name, "exact", (name,), moved)
-
-
 @pytest.mark.parametrize("name", ["sams", "sdds"])
 def test_splits_and_merges_of_shards(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease_work, "lease_kernels", lambda _: [one_step(name)])
@@ -198,18 +191,9 @@ def test_splits_and_merges_of_shards(name: str, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "moves", np.delete(np.eye(len(tgmcmc.KERNELS), dtype=int), 5, axis=0).tolist()
-)
+@pytest.mark.parametrize("moves", TREE_GUIDED)
 def test_tree_guided_moves_of_shards(moves: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    def sweep(rng: Any, position: Any) -> NDArray[np.float64]:
-        guide, pieces, picks = position.tree()
-        tally = np.zeros((len(tgmcmc.KERNELS), 3))
-        tgmcmc.sweep(rng, guide, pieces, position.model, picks, np.array(moves), tally)
-        return tally
-
-    kernel = Sampler("tgmcmc", "exact", tgmcmc.KERNELS, sweep)
-    monkeypatch.setattr(lease_work, "lease_kernels", lambda _: [kernel])
+    monkeypatch.setattr(lease_work, "lease_kernels", lambda _: [tree_guided(moves)])
     # Uncompiled exponentials overflow where compiled ones are infinite; e^-100 is none either.
     monkeypatch.setattr(apart, "_SCALE", -8.0)
     rounds = bern(OWNERS)
