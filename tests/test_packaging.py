@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.servers.kernels import SETTINGS
+
 ROOT = Path(__file__).parents[1]
 ROOMS = tuple(sorted(path.name for path in (ROOT / "weald").iterdir() if path.is_symlink()))
 CLUTTER = ("__pycache__", ".DS_Store")
@@ -118,7 +120,8 @@ def test_migrations_run_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     weald = installed / "weald"
     revisions = sorted(path.stem[:4] for path in (ROOT / "storage/migrations/versions").glob("0*"))
     assert "revision" in run(weald, "db", "upgrade", cwd=tmp_path).stderr
-    for revision in (*reversed(revisions), "base"):
+    # On the way to "base" is every step; to stop at each is tried in tests/storage/test_migrations.
+    for revision in (revisions[len(revisions) // 2], "base"):
         run(weald, "db", "downgrade", revision, "--yes", cwd=tmp_path)
     run(weald, "db", "upgrade", cwd=tmp_path)
     run(weald, "db", "check", cwd=tmp_path)
@@ -154,8 +157,15 @@ def test_a_wheel_with_kernels_has_all_that_users_run(tmp_path: Path) -> None:
         "--family",
         "gaussian",
     ]
+    # Where it is installed, it has to choose the level by itself.
+    environment = {key: value for key, value in os.environ.items() if key not in SETTINGS}
     done = subprocess.run(
-        [*maker, "--out", tmp_path], capture_output=True, text=True, check=False, cwd=tmp_path
+        [*maker, "--out", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment,
     )
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("*.whl")

@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-import arviz as untyped
 import numpy as np
 import pytest
 from numpy.random import Generator
@@ -14,7 +13,14 @@ from weald.answers.diagnostics.convergence import bulk_size, diagnose, r_hat, ta
 from weald.answers.report_data import Chains
 
 Draws = NDArray[np.float64]
-arviz: Any = untyped
+
+
+@pytest.fixture(scope="module")
+def arviz() -> Any:
+    """Its import takes seconds, which a process that has no such test is spared."""
+    import arviz
+
+    return arviz
 
 
 def autoregressive(rng: Generator, chains: int, n: int, memory: float) -> Draws:
@@ -24,7 +30,7 @@ def autoregressive(rng: Generator, chains: int, n: int, memory: float) -> Draws:
 @pytest.mark.parametrize("chains", [1, 4])
 @pytest.mark.parametrize("n", [8, 51, 400])
 @pytest.mark.parametrize("memory", [-0.6, 0.0, 0.5, 0.95])
-def test_as_arviz_has_them(chains: int, n: int, memory: float, rng: Generator) -> None:
+def test_as_arviz_has_them(chains: int, n: int, memory: float, rng: Generator, arviz: Any) -> None:
     draws = autoregressive(rng, chains, n, memory)
     if chains > 1:
         assert r_hat(draws) == pytest.approx(float(arviz.rhat(draws)), rel=1e-9)
@@ -32,7 +38,7 @@ def test_as_arviz_has_them(chains: int, n: int, memory: float, rng: Generator) -
     assert tail_size(draws) == pytest.approx(float(arviz.ess(draws, method="tail")), rel=1e-6)
 
 
-def test_of_whole_numbers_too(rng: Generator) -> None:
+def test_of_whole_numbers_too(rng: Generator, arviz: Any) -> None:
     draws = np.rint(2.0 * autoregressive(rng, 3, 200, 0.8))
     assert r_hat(draws) == pytest.approx(float(arviz.rhat(draws)), rel=1e-9)
     assert bulk_size(draws) == pytest.approx(float(arviz.ess(draws, method="bulk")), rel=1e-6)
