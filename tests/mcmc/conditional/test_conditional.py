@@ -157,7 +157,8 @@ def check(step: Step, posed: Problem, n_steps: int, seed: int) -> None:
     # What is seldom visited has hardly a spread to measure: no less than that of independent draws.
     independent = np.sqrt(exact * (1.0 - exact) / n_steps)
     error = np.maximum(batches.std(axis=0, ddof=1) / np.sqrt(N_BATCHES), independent)
-    assert (np.abs(batches.mean(axis=0) - exact) <= 4.5 * error).all()
+    # What is certain has no standard error, but its shares are sums that are rounded.
+    assert (np.abs(batches.mean(axis=0) - exact) <= 4.5 * error + 1e-9).all()
     assert error.max() < 0.03
 
 

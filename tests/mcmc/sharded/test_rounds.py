@@ -84,7 +84,8 @@ def agree(batches: NDArray[np.float64], exact: NDArray[np.float64], n_rounds: in
     independent = np.sqrt(exact * (1.0 - exact) / n_rounds)
     error = np.maximum(batches.std(axis=0, ddof=1) / np.sqrt(N_BATCHES), independent)
     assert error.max() < 0.04
-    return bool((np.abs(batches.mean(axis=0) - exact) <= 4.5 * error).all())
+    # What is certain has no standard error, but its shares are sums that are rounded.
+    return bool((np.abs(batches.mean(axis=0) - exact) <= 4.5 * error + 1e-9).all())
 
 
 @pytest.mark.slow

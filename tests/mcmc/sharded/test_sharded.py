@@ -156,7 +156,8 @@ def _check(posed: Posed, visits: NDArray[np.float64], n_steps: int) -> None:
     batches, exact = visits @ table, posed.target @ table
     independent = np.sqrt(exact * (1.0 - exact) / n_steps)
     error = np.maximum(batches.std(axis=0, ddof=1) / np.sqrt(N_BATCHES), independent)
-    assert (np.abs(batches.mean(axis=0) - exact) <= 4.5 * error).all()
+    # What is certain has no standard error, but its shares are sums that are rounded.
+    assert (np.abs(batches.mean(axis=0) - exact) <= 4.5 * error + 1e-9).all()
     assert error.max() < 0.04
 
 
