@@ -21,8 +21,9 @@ MOST_AHEAD = 4_000
 class Replay:
     """A producer on a thread of its own, for as long as its ``with`` block.
 
-    All records go to one partition: within a partition a topic keeps order, so the same stream
-    gives the same clusters at every run.
+    All records go to one partition: within a partition a topic keeps order. The first of them are
+    there before anything is read, so that how many a poll finds is not a matter of who is faster,
+    and the same stream gives the same clusters at every run.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class Replay:
             self._room.release(n_records)
 
     def __enter__(self) -> Self:
-        """Return once the topic exists: the consumer makes none."""
+        """Return once the topic has all that is sent ahead."""
         self._thread.start()
         self._begun.wait()
         return self
@@ -75,9 +76,12 @@ class Replay:
 
         producer = KafkaProducer(bootstrap_servers=self._servers, api_version=API_VERSION)
         try:
+            # The consumer makes no topic.
             producer.partitions_for(self._topic)
-            self._begun.set()
             for record in self._records:
+                if self.n_sent == MOST_AHEAD:
+                    producer.flush()
+                    self._begun.set()
                 self._room.acquire()
                 if self._stopped.is_set():
                     break

@@ -1,0 +1,38 @@
+"""The demo's producer: what is on the topic before anything reads it."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from kafka import KafkaConsumer, TopicPartition
+
+from weald.cli.demo import replay
+from weald.cli.demo.replay import Replay
+from weald.cli.service.embedded import API_VERSION, kafka_broker
+
+TOPIC = "replayed"
+
+
+@pytest.fixture
+def broker() -> Iterator[str]:
+    with kafka_broker(TOPIC) as servers:
+        yield servers
+
+
+@pytest.mark.parametrize("most_ahead", [20, 40, 41])
+def test_a_reader_finds_all_that_is_sent_ahead(
+    broker: str, monkeypatch: pytest.MonkeyPatch, most_ahead: int
+) -> None:
+    """Else polls of a slow producer would find less, and the base measure be another one."""
+    monkeypatch.setattr(replay, "MOST_AHEAD", most_ahead)
+
+    def slowly() -> Iterator[dict[str, object]]:
+        for i in range(40):
+            time.sleep(0.02)
+            yield {"id": str(i)}
+
+    with Replay(broker, TOPIC, slowly()):
+        consumer = KafkaConsumer(bootstrap_servers=broker, api_version=API_VERSION)
+        place = TopicPartition(TOPIC, 0)
+        assert consumer.end_offsets([place])[place] == min(most_ahead, 40)
+        consumer.close()
