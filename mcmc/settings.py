@@ -76,8 +76,9 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         Observations between two refinements.
     publish_every_records:
         Observations between two publications; a multiple of ``every_records``. Where the model
-        holds more than 5,000, a tenth of them has to be new as well. The first publications come
-        after an eighth, a quarter and a half as many, where these are 125 or more.
+        holds more than 5,000, a tenth of them has to be new as well, and where the refinement
+        before it is put off, half of them. The first publications come after an eighth, a quarter
+        and a half as many, where these are 125 or more.
     rounds:
         Rounds of every kernel in one refinement, or none. Before a publication there are as many as
         make sixteen draws of what the model holds, several to a draw where it holds fewer than

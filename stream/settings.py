@@ -113,7 +113,8 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     snapshot_records : int
         A snapshot is committed after this many observations, or after a quarter of all of them
         where that is more, so that its cost per observation does not grow with the stream; after
-        half of them while records come before refinement, as a replay makes up for nothing either.
+        three quarters of them while records come before refinement, as a replay makes up for
+        nothing either.
     dead_letter_share : float
         The service stops when more than this share of recent records was bad.
     dead_letter_window : int

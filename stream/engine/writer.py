@@ -45,10 +45,11 @@ _log = logging.getLogger(__name__)
 
 # In the shadow of one commit.
 PRUNING_SECONDS = 0.2
-# A snapshot comes after such a share of all atoms: one over this.
-_SHARE = 4
-# While records come first; a replay makes no refinement that was put off.
-_SHARE_HURRIED = 2
+# A snapshot comes when such a share of all atoms is new.
+_SHARE = 0.25
+# While records come first: a replay makes no refinement that was put off, and so costs less than
+# those records did when they came.
+_SHARE_HURRIED = 0.75
 
 
 @dataclass(frozen=True)
@@ -427,7 +428,7 @@ class Writer:
         shard = self._model()
         since = shard.seq - self._snapshot_seq
         share = _SHARE_HURRIED if self.hurried else _SHARE
-        rare = since < max(self._plan.stream.snapshot_records, shard.chain.n_atoms // share)
+        rare = since < max(self._plan.stream.snapshot_records, int(share * shard.chain.n_atoms))
         return self._due or shard.uncrossable or not rare
 
     def snapshot(self, now: float) -> Snapshot | None:

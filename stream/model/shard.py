@@ -69,6 +69,8 @@ _NOT_LENT = "all clusters of this model are coupled: none can be lent to a worke
 # A publication of more than a few atoms, with the refinement before it that moves all of them,
 # comes when a share of them is new.
 _NEW_SHARE = 0.1
+# Where that refinement was put off, when this is: what is shown changes little then.
+_NEW_SHARE_PUT_OFF = 0.5
 # It stands for those that it replaces by so many times the rounds. With fewer, blocks that overlap
 # are told apart less well than by moving all atoms every time.
 _WHOLE_ROUNDS = 3
@@ -140,6 +142,8 @@ class Shard(ABC):
         self.publication = 0
         self._next_cluster = 1
         self._published_seq = self._published_taken = 0
+        # Records taken in when a publication had its turn last.
+        self._turn_taken = 0
         self.rounds = LeaseRounds()
         self.pace: Pace = COUNTED
         self.owed = 0
@@ -216,9 +220,11 @@ class Shard(ABC):
                     if self.cadence.mode == "inline":
                         self._refine_in_turn(applied)
             if self._publication_due:
-                with step("publish"):
-                    self._publish(applied, now)
-                    self._expand(applied)
+                self._turn_taken = self._n_taken
+                if self._worth_publishing(applied):
+                    with step("publish"):
+                        self._publish(applied, now)
+                        self._expand(applied)
             if self.seq % self.cadence.every_records == 0:
                 with step("compact"):
                     self._compact(applied)
@@ -298,11 +304,20 @@ class Shard(ABC):
     def _publication_due(self) -> bool:
         """Whether it is the turn of a publication."""
         in_turn = self.seq % self.cadence.publish_every_records == 0
-        enough = self._n_taken - self._published_taken >= _NEW_SHARE * self.chain.n_atoms
-        # Of a sample that is full few that come are in, and say something new.
-        always = self._few and not self.sample.selects
         turn = in_turn or self.seq in self._first_publications
-        return (turn and (always or enough)) or self._resampled
+        return (turn and self._is_new(_NEW_SHARE, self._turn_taken)) or self._resampled
+
+    def _is_new(self, share: float, taken: int) -> bool:
+        """Whether such a share of what is held came since so many records had been taken in."""
+        enough = self._n_taken - taken >= share * self.chain.n_atoms
+        # Of a sample that is full few that come are in, and say something new.
+        return enough or (self._few and not self.sample.selects)
+
+    def _worth_publishing(self, applied: BatchOutcome) -> bool:
+        """Whether a publication whose turn it is says enough to be made."""
+        if self.seq not in applied.postponed[-1:] or self._resampled:
+            return True
+        return self._is_new(_NEW_SHARE_PUT_OFF, self._published_taken)
 
     def adopt(
         self,
@@ -328,6 +343,7 @@ class Shard(ABC):
         self.atom_table.cluster[atoms] = shown.clusters
         self.publication, self._next_cluster = shown.number, shown.next_cluster
         self._published_seq, self._published_taken = covered, covered - self.sample.n_passed
+        self._turn_taken = self._published_taken
         self._arrivals = None
         self.sample.renew()
         self._followed = {}
@@ -356,7 +372,7 @@ class Shard(ABC):
             "kernels": np.frombuffer(self.cadence.kernels.encode(), dtype=np.uint8),
             "lease_rounds": self.rounds.row(),
             "owed": np.array([self.owed]),
-            "published_taken": np.array([self._published_taken]),
+            "published_taken": np.array([self._published_taken, self._turn_taken]),
             **{
                 under + name: array for under, part in parts.items() for name, array in part.items()
             },
@@ -381,9 +397,9 @@ class Shard(ABC):
         shard.publication, shard._next_cluster, shard._published_seq, shard.seq = shown[:4]
         shard.bounding.next_bundle, shard.bounding.n_early = shown[4:]
         shard.sample = Sample.restore(taken_from(state, SAMPLE))
-        # An earlier Weald took everything in.
+        # An earlier Weald took everything in, and one before this published at every turn.
         taken = state.get("published_taken", np.array([shard._published_seq]))
-        shard._published_taken = int(taken[0])
+        shard._published_taken, shard._turn_taken = int(taken[0]), int(taken[-1])
         return shard
 
     def _beside(self) -> Beside:
@@ -483,7 +499,8 @@ class Shard(ABC):
         touched = set(moved.tolist())
         atom_table.cluster[present] = published.clusters
         self.publication, self._next_cluster = published.number, published.next_cluster
-        self._published_seq, self._published_taken = self.seq, self._n_taken
+        self._published_seq = self.seq
+        self._published_taken = self._turn_taken = self._n_taken
         self._arrivals = None
         self.sample.renew()
         self._resampled, self._followed = False, {}
