@@ -730,7 +730,7 @@ class MixtureChain:
         encoded = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
         saved: Arrays = {"about": encoded, "free": self._ids.free}
         saved["doubt"] = self._doubt[: self._ids.end].copy()
-        saved |= under("forest_", forest_arrays(self._forest))
+        saved |= under("forest_", forest_arrays(self.first_family, self._forest))
         saved |= under("state_", state_arrays(self._state, self._ids.end))
         # Streams saved it by that name before it had its present one.
         saved |= under("company_", self._co_occurrence.state(self._ids.end))

@@ -1,5 +1,6 @@
 """State for a stream: arrays with room to spare, enlarged between batches, saved as plain ones."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,9 @@ from numpy.typing import NDArray
 from weald.mcmc.state.atom_state import State
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.compiled.reference import by_reference
+from weald.treecore.family import spec_of
 from weald.treecore.family.interface.base import Family, statistics_width
+from weald.treecore.family.same_kind import n_features_of
 from weald.treecore.forest.compaction import forest_order, recompute
 from weald.treecore.forest.forest import Forest, empty_forest
 from weald.treecore.partition.partition import (
@@ -38,7 +41,9 @@ Arrays = dict[str, NDArray[Any]]
 _INNER = -1
 _FOREST_NODES = ("parent", "left", "right", "atom")
 # What nodes have that lag behind their leaves (``treecore/forest/deferral.py``), and no others.
-_FOREST_STALE = ("rows", "log_potential", "log_dissimilarity", "stale")
+_FOREST_STALE = ("log_potential", "log_dissimilarity", "stale")
+# Nodes whose rows are compared at once: these fit into the processor's cache.
+_COMPARED = 1024
 _PARTITION_ATOMS = ("label", "following", "preceding")
 
 
@@ -123,17 +128,18 @@ def mark_all(partition: Partition) -> None:
         mark_changed(partition, partition.slots[at])
 
 
-def forest_arrays(forest: Forest) -> Arrays:
+def forest_arrays(family: Family, forest: Forest) -> Arrays:
     """What :func:`restored_forest` needs.
 
     Inner nodes follow from their children, except for what was brought up to date by one
-    observation at a time, which has a rounding of its own, and for what lags behind.
+    observation at a time, which has a rounding of its own, and for what lags behind. Leaves of
+    single observations may follow from their sums.
     """
     used = int(forest.n_used[0])
     saved: Arrays = {name: getattr(forest, name)[:used].copy() for name in _FOREST_NODES}
     saved["node_size"] = forest.size[:used].copy()
     leaves = np.flatnonzero(saved["atom"] >= 0)
-    saved["leaf_rows"] = forest.rows[leaves].copy()
+    saved |= _leaf_arrays(family, forest.rows, leaves)
     saved["log_marginal"] = forest.log_marginal[:used].copy()
     aged = np.flatnonzero((saved["atom"] == _INNER) & (forest.table_age[:used] > 1))
     saved["aged"], saved["age"] = aged, forest.table_age[aged]
@@ -142,10 +148,85 @@ def forest_arrays(forest: Forest) -> Arrays:
     saved["stale"] = np.flatnonzero((saved["atom"] == _INNER) & (forest.stale[:used] > 0))
     for name in _FOREST_STALE:
         saved[f"stale_{name}"] = getattr(forest, name)[saved["stale"]]
+    saved["stale_rounding"], saved["odd"] = _rounding(forest, saved["stale"])
+    saved["odd_rows"] = forest.rows[saved["odd"]]
     saved["roots"] = forest.roots[: int(forest.n_roots[0])].copy()
     saved["free"] = forest.free[: int(forest.n_free[0])].copy()
     saved["n_atoms"] = np.array([forest.leaf.shape[0]])
     return saved
+
+
+def _leaf_arrays(family: Family, rows: NDArray[np.float64], leaves: NDArray[np.int64]) -> Arrays:
+    """Rows of the leaves (n): the sums of those that follow from them, the others whole."""
+    rows_of_sums = spec_of(family).rows_of_sums
+    if rows_of_sums is None:
+        return {"leaf_rows": rows[leaves]}
+    sums = rows[leaves, 2 : 2 + n_features_of(family)]
+    whole = np.zeros(len(leaves), dtype=np.bool_)
+    for part in _parts(len(leaves)):
+        # To the bit: the sign of a zero as well.
+        whole[part] = (_bits(rows_of_sums(sums[part])) != _bits(rows[leaves[part]])).any(axis=1)
+    at = np.flatnonzero(whole)
+    return {"leaf_sums": sums, "whole_leaf": at, "leaf_rows": rows[leaves[at]]}
+
+
+def _restore_leaf_rows(
+    family: Family, rows: NDArray[np.float64], leaves: NDArray[np.int64], saved: Arrays
+) -> None:
+    """Undo :func:`_leaf_arrays`; an earlier Weald kept all rows whole."""
+    rows_of_sums = spec_of(family).rows_of_sums
+    if rows_of_sums is None or "leaf_sums" not in saved:
+        rows[leaves] = saved["leaf_rows"]
+        return
+    for part in _parts(len(leaves)):
+        rows[leaves[part]] = rows_of_sums(saved["leaf_sums"][part])
+    rows[leaves[saved["whole_leaf"]]] = saved["leaf_rows"]
+
+
+def _rounding(
+    forest: Forest, nodes: NDArray[np.int64]
+) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
+    """How the sums of inner nodes (k) differ from those of their children's rows: by rounding.
+
+    Returns the steps from one float64 to the next between them (k, m), and the nodes where these
+    are too many for 16 bits.
+    """
+    rows, most = forest.rows, np.iinfo(np.int16).max
+    rounding = np.empty((len(nodes), rows.shape[1]), dtype=np.int16)
+    odd = np.zeros(len(nodes), dtype=np.bool_)
+    for part in _parts(len(nodes)):
+        v = nodes[part]
+        # Where the signs differ this wraps around, and adding it wraps back.
+        steps = _bits(rows[v]) - _bits(rows[forest.left[v]] + rows[forest.right[v]])
+        odd[part] = ((steps > most) | (steps < -most)).any(axis=1)
+        rounding[part] = np.where(odd[part, None], 0, steps)
+    return rounding, nodes[odd]
+
+
+def _restore_stale_rows(forest: Forest, saved: Arrays) -> None:
+    """Undo :func:`_rounding`, from the lowest nodes up; an earlier Weald kept all rows whole."""
+    stale = saved["stale"]
+    if "odd" not in saved:
+        forest.rows[stale] = saved["stale_rows"]
+        return
+    forest.rows[saved["odd"]] = saved["odd_rows"]
+    usual = np.flatnonzero(~np.isin(stale, saved["odd"]))
+    heights = forest.height[stale[usual]]
+    order = np.argsort(heights, kind="stable")
+    for level in np.split(usual[order], np.flatnonzero(np.diff(heights[order])) + 1):
+        for part in _parts(len(level)):
+            v, steps = stale[level[part]], saved["stale_rounding"][level[part]]
+            sums = forest.rows[forest.left[v]] + forest.rows[forest.right[v]]
+            forest.rows[v] = (_bits(sums) + steps).view(np.float64)
+
+
+def _parts(n: int) -> Iterator[slice]:
+    """The first n in parts."""
+    return (slice(start, min(start + _COMPARED, n)) for start in range(0, n, _COMPARED))
+
+
+def _bits(rows: NDArray[np.float64]) -> NDArray[np.int64]:
+    return rows.view(np.int64)
 
 
 def restored_forest(family: Family, model: Model, saved: Arrays) -> Forest:
@@ -156,7 +237,7 @@ def restored_forest(family: Family, model: Model, saved: Arrays) -> Forest:
         getattr(forest, name)[:used] = saved[name]
     forest.size[:used] = saved["node_size"]
     leaves = np.flatnonzero(saved["atom"] >= 0)
-    forest.rows[leaves] = saved["leaf_rows"]
+    _restore_leaf_rows(family, forest.rows, leaves, saved)
     forest.leaf[saved["atom"][leaves]] = leaves
     forest.n_used[0] = used
     for name in ("roots", "free"):
@@ -175,6 +256,7 @@ def restored_forest(family: Family, model: Model, saved: Arrays) -> Forest:
         forest.weighed[:used] = saved["weighed"]
         for name in _FOREST_STALE:
             getattr(forest, name)[saved["stale"]] = saved[f"stale_{name}"]
+        _restore_stale_rows(forest, saved)
     return forest
 
 

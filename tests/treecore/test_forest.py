@@ -82,7 +82,10 @@ def same(one: Forest, other: Forest) -> bool:
     return (
         used == other.n_used[0]
         and (one.atom[:used] == other.atom[:used]).all()
-        and all((getattr(one, name)[live] == getattr(other, name)[live]).all() for name in nodes)
+        and all(
+            getattr(one, name)[live].tobytes() == getattr(other, name)[live].tobytes()
+            for name in nodes
+        )
         and (one.roots[: one.n_roots[0]] == other.roots[: other.n_roots[0]]).all()
         and (one.free[: one.n_free[0]] == other.free[: other.n_free[0]]).all()
     )
@@ -103,7 +106,7 @@ def test_a_restored_forest_goes_on_alike(
     script = script_of(touched + later)
     forest = empty_forest(posed.family, N)
     play(posed, forest, script[: len(touched)], rule)
-    restored = restored_forest(posed.family, posed.model, forest_arrays(forest))
+    restored = restored_forest(posed.family, posed.model, forest_arrays(posed.family, forest))
     assert same(forest, restored)
     for each in (forest, restored):
         play(posed, each, script[len(touched) :], rule)
@@ -122,7 +125,7 @@ def test_what_lags_behind_is_saved_and_says_nothing_to_what_comes(
     lagging = (alone.stale == 2).sum()
     assert lagging > 300
     assert describe(forest_faults(posed.model, alone)) == []
-    restored = restored_forest(posed.family, posed.model, forest_arrays(alone))
+    restored = restored_forest(posed.family, posed.model, forest_arrays(posed.family, alone))
     assert same(alone, restored)
     guide = freeze(posed.model, frozen)
     assert describe(guide_faults(posed.model, guide)) == []
@@ -135,6 +138,64 @@ def test_what_lags_behind_is_saved_and_says_nothing_to_what_comes(
     for forest in (alone, frozen):
         freeze(posed.model, forest)
     assert same(alone, frozen)
+
+
+def lagging(rng: np.random.Generator, n: int, d: int = 3) -> tuple[Setting, Forest]:
+    """A forest of n atoms, most of which were deferred; zeros of both signs are among them."""
+    values = clumps(rng, n, k=2, d=d)
+    values[::7, 0] = 0.0
+    values[::5, -1] = -0.0
+    posed = setting(gaussian(values), values)
+    forest = empty_forest(posed.family, n)
+    play(posed, forest, list(range(n)), PREDICTIVE)
+    return posed, forest
+
+
+def test_an_image_leaves_out_the_rows_that_follow(rng: np.random.Generator) -> None:
+    posed, forest = lagging(rng, 3000, d=10)
+    saved = forest_arrays(posed.family, forest)
+    rows = ("leaf_sums", "whole_leaf", "leaf_rows", "stale_rounding", "odd", "odd_rows")
+    kept = sum(saved[name].nbytes for name in rows)
+    used = int(forest.n_used[0])
+    assert kept < forest.rows[:used].nbytes / 4
+    assert len(saved["stale"]) > 2000
+    assert same(forest, restored_forest(posed.family, posed.model, saved))
+
+
+def test_rows_that_do_not_follow_are_in_the_image(rng: np.random.Generator) -> None:
+    posed, forest = lagging(rng, 600)
+    used = int(forest.n_used[0])
+    stale = np.flatnonzero((forest.stale[:used] > 0) & (forest.atom[:used] == -1))
+    heights = forest.height[stale]
+    # Far from the sum, and with the other sign.
+    for at, factor in ((heights.argmin(), 1.5), (heights.argmax(), -1.0)):
+        forest.rows[stale[at]] *= factor
+    saved = forest_arrays(posed.family, forest)
+    assert 2 <= len(saved["odd"]) < 20
+    restored = restored_forest(posed.family, posed.model, saved)
+    assert forest.rows[stale].tobytes() == restored.rows[stale].tobytes()
+
+    leaves = np.flatnonzero(forest.atom[:used] >= 0)
+    # Faded, of two observations, of products of their own, of a zero of the other sign.
+    forest.rows[leaves[0], 1:] *= 0.5
+    forest.rows[leaves[1]] *= 2.0
+    forest.rows[leaves[2], -1] += 1.0
+    forest.rows[leaves[3], 2:] = 0.0
+    forest.rows[leaves[3], -1] = -0.0
+    saved = forest_arrays(posed.family, forest)
+    assert set(saved["whole_leaf"]) == {0, 1, 2, 3}
+    restored = restored_forest(posed.family, posed.model, saved)
+    assert forest.rows[leaves].tobytes() == restored.rows[leaves].tobytes()
+
+
+def test_an_image_of_an_earlier_weald_goes_on_alike(rng: np.random.Generator) -> None:
+    posed, forest = lagging(rng, 600)
+    saved = forest_arrays(posed.family, forest)
+    later = ("leaf_sums", "whole_leaf", "stale_rounding", "odd", "odd_rows")
+    earlier = {name: array for name, array in saved.items() if name not in later}
+    earlier["leaf_rows"] = forest.rows[np.flatnonzero(saved["atom"] >= 0)]
+    earlier["stale_rows"] = forest.rows[saved["stale"]]
+    assert same(forest, restored_forest(posed.family, posed.model, earlier))
 
 
 def test_a_larger_forest_goes_on_alike(rng: np.random.Generator) -> None:

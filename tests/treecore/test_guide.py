@@ -130,12 +130,12 @@ def _with_others(tree: Any, n: int) -> Any:
 def test_any_number_of_roots(n: int, rng: np.random.Generator) -> None:
     posed = scattered(rng, n)
     forest = forest_of_singletons(posed, n)
-    before = forest_arrays(forest)
+    before = forest_arrays(posed.family, forest)
     guide = freeze(posed.model, forest)
     assert describe(guide_faults(posed.model, guide)) == []
     assert guide.atom.shape[0] == n
     assert describe(forest_faults(posed.model, forest)) == []
-    after = forest_arrays(forest)
+    after = forest_arrays(posed.family, forest)
     assert all((after[name] == value).all() for name, value in before.items())
 
 

@@ -427,6 +427,11 @@ def _centres(family: NormalInverseWishart, rows: NDArray[np.float64]) -> NDArray
     return whitened(rows[:, 2 : 2 + d] / rows[:, 1:2], np.zeros(d), family.psi)
 
 
+def _rows_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    a, b = np.tril_indices(sums.shape[1])
+    return np.hstack([np.ones((len(sums), 2)), sums, sums[:, a] * sums[:, b]])
+
+
 FAMILIES["gaussian"] = FamilySpec(
     name="gaussian",
     family=NormalInverseWishart,
@@ -437,4 +442,5 @@ FAMILIES["gaussian"] = FamilySpec(
     draw=_draw,
     scale=("psi",),
     centres=_centres,
+    rows_of_sums=_rows_of_sums,
 )

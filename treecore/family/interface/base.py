@@ -294,6 +294,10 @@ class FamilySpec(Generic[F]):
         ``centres(family, rows)`` with statistics rows (n, m): where each row's observations are in
         the middle, float64 (n, d), in units in which the base measure is as wide everywhere; None
         where there are no distances.
+    rows_of_sums:
+        ``rows_of_sums(sums)``: statistics rows (n, m) of single observations of weight one from the
+        columns that sum their features, float64 (n, d), behind the first two; None where the others
+        do not follow from these.
     """
 
     name: str
@@ -305,6 +309,7 @@ class FamilySpec(Generic[F]):
     draw: Callable[[F, NDArray[np.float64], Generator, int], NDArray[np.float64]]
     scale: tuple[str, ...] = ()
     centres: Callable[[F, NDArray[np.float64]], NDArray[np.float64]] | None = None
+    rows_of_sums: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None
 
 
 FAMILIES: dict[str, FamilySpec[Any]] = {}
