@@ -45,6 +45,7 @@ _FOREST_STALE = ("log_potential", "log_dissimilarity", "stale")
 # Nodes whose rows are compared at once: these fit into the processor's cache.
 _COMPARED = 1024
 _PARTITION_ATOMS = ("label", "following", "preceding")
+_BLOCKS = ("head", "n_members", "size", "rows")
 
 
 def empty_state(family: Family, capacity: int) -> State:
@@ -65,20 +66,20 @@ def empty_state(family: Family, capacity: int) -> State:
     )
 
 
-def _copy_fields(
-    source: Atoms | Partition, target: Atoms | Partition, skip: tuple[str, ...] = ()
-) -> None:
-    for name in source._fields:
-        if name not in skip:
-            old = getattr(source, name)
-            getattr(target, name)[: old.shape[0]] = old
-
-
 def enlarged_state(family: Family, state: State, capacity: int) -> State:
     """The same state with more room; the given one must not be used any more."""
     larger = empty_state(family, capacity)
-    _copy_fields(state.atoms, larger.atoms)
-    _copy_fields(state.partition, larger.partition)
+    for name in Atoms._fields:
+        old = getattr(state.atoms, name)
+        getattr(larger.atoms, name)[: old.shape[0]] = old
+    partition = state.partition
+    for name in (*_PARTITION_ATOMS, "slots", "position", "n_blocks"):
+        old = getattr(partition, name)
+        getattr(larger.partition, name)[: old.shape[0]] = old
+    # There is room for a block an atom, and pages of those that never were cost no memory.
+    open_slots = partition.slots[: int(partition.n_blocks[0])]
+    for name in (*_BLOCKS, "log_marginal", "predictive", "stale"):
+        getattr(larger.partition, name)[open_slots] = getattr(partition, name)[open_slots]
     return larger
 
 
@@ -91,7 +92,7 @@ def state_arrays(state: State, n: int) -> Arrays:
     saved["capacity"] = np.array([state.atoms.size.shape[0]])
     saved["slots"] = partition.slots.copy()
     saved["n_blocks"] = partition.n_blocks.copy()
-    for name in ("head", "n_members", "size", "rows"):
+    for name in _BLOCKS:
         saved[f"block_{name}"] = getattr(partition, name)[open_slots].copy()
     saved["atom_size"] = state.atoms.size[:n].copy()
     saved["atom_single"] = state.atoms.single[:n].copy()
@@ -114,7 +115,7 @@ def restored_state(family: Family, forest: Forest, saved: Arrays) -> State:
     partition.position[partition.slots] = np.arange(partition.slots.shape[0], dtype=np.int64)
     partition.n_blocks[:] = saved["n_blocks"]
     open_slots = partition.slots[: int(partition.n_blocks[0])]
-    for name in ("head", "n_members", "size", "rows"):
+    for name in _BLOCKS:
         getattr(partition, name)[open_slots] = saved[f"block_{name}"]
     mark_all(partition)
     return state

@@ -237,7 +237,7 @@ def _membership_faults(forest: Forest, order: list[int], children: Children) -> 
     free = forest.free[: int(forest.n_free[0])].tolist()
     if sorted(free + order) != list(range(n_used)):
         broken |= Broken.FREE_NODES
-    if (forest.atom[free] != -2).any() or (forest.atom[n_used:] != -2).any():
+    if (forest.atom[free] != -2).any():
         broken |= Broken.FREE_NODES
     leaves = [v for v in order if v not in children]
     mapped = np.flatnonzero(forest.leaf != _NONE)

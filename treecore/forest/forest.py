@@ -35,7 +35,7 @@ from weald.treecore.partition.partition import Model
 from weald.treecore.prior.base import log_size
 from weald.treecore.statistics.rows import Rows, copy_row, rows_like, sum_rows
 
-from .node_layout import node_entries, outline_entries
+from .node_layout import copy_nodes, node_entries, outline_entries
 
 __all__ = [
     "UNMEASURED",
@@ -68,6 +68,8 @@ __all__ = [
 _NONE = -1
 # No tree is higher than this many binary logarithms of its leaves.
 _HIGHEST = 2.5
+# What is not by node, and no scratch.
+_WHOLE = ("roots", "n_roots", "free", "n_free", "n_used", "leaf", "outlines", "outlined")
 # After so many observations taken in one by one, a table is filled from the statistics again.
 _OLDEST = 64
 # What ``stale`` says: everything is in order; the log dissimilarity is that of an earlier time, or
@@ -82,10 +84,11 @@ class Forest(NamedTuple):
     """Flat arrays over node ids; ids of removed nodes are used again.
 
     ``parent``, ``left``, ``right`` are -1 where there is none; ``atom`` is the atom of a leaf, -1
-    for an inner node, -2 for an unused id (whose other entries may be dirty). ``leaf`` maps an atom
-    to its leaf, -1 for an atom that is not in the forest. ``roots[:n_roots[0]]`` are the roots in
-    an order without meaning, ``root_position`` their places in it. ``free[:n_free[0]]`` are unused
-    ids below the high-water mark ``n_used[0]``. ``waiting`` is scratch. ``predictive`` holds the
+    for an inner node, -2 for an id that is used no more (whose other entries may be dirty).
+    ``leaf`` maps an atom to its leaf, -1 for an atom that is not in the forest.
+    ``roots[:n_roots[0]]`` are the roots in an order without meaning, ``root_position`` their places
+    in it. ``free[:n_free[0]]`` are unused ids below the high-water mark ``n_used[0]``; beyond that
+    mark nothing is written. ``waiting`` is scratch. ``predictive`` holds the
     predictive table of the nodes whose ``table_age`` is not 0; it is 1 where the table was filled
     from the statistics, and one more for each observation since. ``stale`` says of an inner node
     what lags behind its statistics: 0 nothing, 1 the log dissimilarity, and the log potential so
@@ -135,9 +138,6 @@ def empty_forest(family: Family, n_atoms: int, like: Rows | None = None) -> Fore
     layers = int(_HIGHEST * log2(n_atoms + 1)) + 2
     rows = rows_like(like, capacity, layers)
     entries = node_entries(capacity)
-    for name in ("parent", "left", "right"):
-        entries[name][:] = _NONE
-    entries["atom"][:] = -2
     lists = [np.zeros(capacity, dtype=np.int64) for _ in range(4)]
     scalars = [np.zeros(1, dtype=np.int64) for _ in range(3)]
     return Forest(
@@ -161,9 +161,16 @@ def reserve(forest: Forest, family: Family, n_atoms: int) -> Forest:
     if n_atoms <= forest.leaf.shape[0]:
         return forest
     larger = empty_forest(family, max(n_atoms, 2 * forest.leaf.shape[0]))
-    for name in Forest._fields:
-        source, target = getattr(forest, name), getattr(larger, name)
-        target[: source.shape[0]] = source
+    used = int(forest.n_used[0])
+    copy_nodes(forest.parent, larger.parent, used)
+    larger.rows[:used] = forest.rows[:used]
+    # Pages of tables that nobody has filled stay untouched, and cost no memory.
+    filled = np.flatnonzero(forest.table_age[:used])
+    larger.predictive[filled] = forest.predictive[filled]
+    larger.root_position[:used] = forest.root_position[:used]
+    for name in _WHOLE:
+        source = getattr(forest, name)
+        getattr(larger, name)[: source.shape[0]] = source
     return larger
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LANES", "node_entries", "outline_entries"]
+__all__ = ["LANES", "copy_nodes", "node_entries", "outline_entries"]
 
 # What an insertion reads and writes of a node lies together, in one record a node: in arrays apart
 # each number would be a line of the processor's cache to wait for. Where an arrival is deferred,
@@ -26,9 +26,7 @@ _OUTLINED = 1024
 
 def node_entries(capacity: int) -> dict[str, NDArray[Any]]:
     """Zeros: each of a node's entries as an array of its own, views of one block."""
-    words = np.zeros(capacity * _RECORD + _CACHE_LINE // 8, dtype=np.int64)
-    skipped = -words.ctypes.data % _CACHE_LINE // words.itemsize
-    block = words[skipped : skipped + capacity * _RECORD].reshape(capacity, _RECORD)
+    block = _block(np.zeros(capacity * _RECORD + _CACHE_LINE // 8, dtype=np.int64))
     floats = block.view(np.float64)
     names = f"{_FIRST_LINE} {_SECOND_LINE}".split()
     entries: dict[str, NDArray[Any]] = {
@@ -40,6 +38,21 @@ def node_entries(capacity: int) -> dict[str, NDArray[Any]]:
         parts = block.view(kind)
         entries[name] = parts[:, word * (small.itemsize // parts.itemsize) + place]
     return entries
+
+
+def _block(words: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The records (n, 16) among these words, each on cache lines of its own."""
+    skipped = -words.ctypes.data % _CACHE_LINE // words.itemsize
+    return words[skipped : skipped + len(words) - _CACHE_LINE // 8].reshape(-1, _RECORD)
+
+
+def copy_nodes(source: NDArray[Any], target: NDArray[Any], n: int) -> None:
+    """Copy all entries of the first n nodes, given any one of :func:`node_entries` of each."""
+    # One pass over the records: an array of entries touches all lines of all nodes.
+    words, larger = source.base, target.base
+    if words is None or larger is None:
+        raise ValueError("these are no entries of nodes")
+    _block(larger)[:n] = _block(words)[:n]
 
 
 def outline_entries(width: int) -> dict[str, NDArray[Any]]:
