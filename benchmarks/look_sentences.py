@@ -24,6 +24,7 @@ DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 PERIODS = ("hour", "day", "week", "year")
 # Seconds after which a moment begins anew.
 SECONDS = {"day": 86_400.0, "week": 7 * 86_400.0}
+MOMENT = r"\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?"
 SENTENCE = re.compile(r"(.+): ([<>]?\d+) %, elsewhere ([<>]?\d+) %")
 # What parts the words of a line.
 BETWEEN = r"\s=:,()\[\]{}\"';|<>"
@@ -90,11 +91,8 @@ def _held(what: str, frame: pd.DataFrame) -> Mask:
     name = _column(what, frame)
     words = what[len(name) :].strip()
     column = frame[name]
-    for period in PERIODS:
-        if words.startswith(f"({period}) "):
-            return _moments(column, period, words.removeprefix(f"({period}) "))
-    if re.match(r"(\d\d:\d\d|(Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b)", words):
-        return _moments(column, "week" if words[0].isalpha() else "day", words)
+    if (timed := _timed(column, words)) is not None:
+        return timed
     interval = _interval(words)
     numbers = pd.to_numeric(column.mask(column.map(_is_gap)), errors="coerce")
     if interval is not None and numbers.notna().any():
@@ -104,6 +102,17 @@ def _held(what: str, frame: pd.DataFrame) -> Mask:
     if not set(chosen) <= set(names):
         raise LookupError(f"no values {', '.join(chosen)}")
     return names.isin(chosen).to_numpy()
+
+
+def _timed(column: pd.Series, words: str) -> Mask | None:
+    for period in PERIODS:
+        if words.startswith(f"({period}) "):
+            return _moments(column, period, words.removeprefix(f"({period}) "))
+    if re.match(r"(\d\d:\d\d|(Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b)", words):
+        return _moments(column, "week" if words[0].isalpha() else "day", words)
+    if found := re.fullmatch(rf"(?:(since|until) )?({MOMENT})(?: to ({MOMENT}))?", words):
+        return _between(column, *found.groups())
+    return None
 
 
 def _column(what: str, frame: pd.DataFrame, *, whole: bool = False) -> str:
@@ -144,6 +153,13 @@ def _moments(column: pd.Series, period: str, words: str) -> Mask:
         return (turned == 0.0).to_numpy()
     # A moment that ends a whole turn is its end, not its beginning.
     return (turned <= ((high - low) % SECONDS[period] or SECONDS[period])).to_numpy()
+
+
+def _between(column: pd.Series, kind: str | None, first: str, last: str | None) -> Mask:
+    moments = pd.to_datetime(column.mask(column.map(_is_gap)), utc=True, format="ISO8601")
+    low, high = (pd.Timestamp(each, tz="UTC") for each in (first, last or first))
+    held = (moments >= low) if kind != "until" else moments.notna()
+    return (held & (moments <= high) if kind != "since" else held).to_numpy()
 
 
 def _seconds(moment: str) -> float:

@@ -203,6 +203,8 @@ def _best_of(column: Original, inside: Mask, weight: float) -> _Rule | None:
         return _best_names(column, inside, weight)
     if column.period is not None:
         return _best_phase(column, inside, weight)
+    if column.kind == "moment":
+        return _best_time(column, inside, weight)
     return _best_interval(column, inside, weight)
 
 
@@ -256,6 +258,31 @@ def _best_interval(column: Original, inside: Mask, weight: float) -> _Rule | Non
             what += f", {_number(high - low, decimals)} wide"
     with np.errstate(invalid="ignore"):
         return _Rule(f"{column.name} {what}", (values >= low) & (values <= high))
+
+
+def _best_time(column: Original, inside: Mask, weight: float) -> _Rule | None:
+    """Since, until or from one moment to another, each as it is printed."""
+    values, tell = column.values.astype(np.float64), column.moments()
+    inner = np.quantile(values[inside & ~np.isnan(values)], np.linspace(0.0, 1.0, ENDS))
+    grain = DAY if column.has_dates else _grain(float(np.ptp(inner)))
+    lows = np.unique(np.append(-inf, np.floor(inner / grain) * grain))
+    highs = np.unique(np.append(inf, np.ceil(inner / grain) * grain))[::-1]
+    low, high = _widest_gain(values, inside, weight, (lows, highs))
+    if low == -inf and high == inf:
+        return None
+    if low == -inf:
+        what = f"until {tell(high)}"
+    elif high == inf:
+        what = f"since {tell(low)}"
+    else:
+        what = " to ".join(dict.fromkeys((tell(low), tell(high))))
+    with np.errstate(invalid="ignore"):
+        return _Rule(f"{column.name} {what}", (values >= low) & (values <= high))
+
+
+def _grain(wide: float) -> float:
+    """Seconds to which moments that lie so far apart are told."""
+    return next((each for each in (DAY, 3600.0, 60.0) if wide > ENDS * each), 1.0)
 
 
 def _best_phase(column: Original, inside: Mask, weight: float) -> _Rule | None:

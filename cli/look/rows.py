@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -25,7 +26,7 @@ from weald.stream.record.inference.proposal import SchemaProposal, named, propos
 
 if TYPE_CHECKING:
     from weald.stream.record.fields.originals import Original
-    from weald.stream.record.schema import Schema
+    from weald.stream.record.schema import Field, Schema
 
 __all__ = ["FileRows", "read_rows"]
 
@@ -140,6 +141,7 @@ def _rows(path: Path, name: str, seed: int) -> FileRows:
     if times and clustered is not times:
         with_times = _schema(times)
         columns += originals_of(with_times, rows_with_gaps(with_times, records))
+    columns = _with_moments(columns, _schema(times).fields if times else (), records)
     files, whole = [file for file, _, _ in drawn.rows], path.is_dir()
     if whole and len(set(files)) > 1:
         columns.append(Original("file", "category", np.array(files, dtype=object)))
@@ -153,6 +155,22 @@ def _rows(path: Path, name: str, seed: int) -> FileRows:
         columns,
         _texts(proposal, records, vectors=vectors),
     )
+
+
+def _with_moments(
+    columns: list[Original], times: Sequence[Field], records: Sequence[Record]
+) -> list[Original]:
+    """Return columns with each time also as the records tell it, before its places in periods."""
+    from weald.stream.record.fields.originals import moments_of
+
+    for field in times:
+        names = {field.name, *(f"{field.name} ({each})" for each in field.settings.periods)}
+        at = next(at for at, each in enumerate(columns) if each.name in names)
+        if columns[at].name == field.name:
+            columns[at] = replace(columns[at], name=f"{field.name} ({columns[at].kind})")
+        path = ".".join(field.path)
+        columns.insert(at, moments_of(field.name, [record.get(path) for record in records]))
+    return columns
 
 
 def _drawn(path: Path, seed: int) -> _Drawn:

@@ -36,15 +36,18 @@ const explore = (data) => {
   // Values as people write them.
   const two = (value) => String(value).padStart(2, "0");
   const MONTHS = d3.timeMonths(new Date(2001, 0, 1), new Date(2002, 0, 1));
-  const moment = (kind, seconds) => {
+  const moment = ({ kind, dates, written }, seconds) => {
+    if (kind === "moment") return new Date(seconds * 1000).toISOString().slice(0, written).replace("T", " ");
     const minutes = Math.floor(Math.round(seconds) / 60), hours = Math.floor(minutes / 60);
     if (kind === "hour") return `${two(minutes % 60)}:${two(Math.round(seconds) % 60)}`;
     if (kind === "year") return d3.timeFormat("%b %-d")(d3.timeDay.offset(MONTHS[0], Math.min(364, Math.floor(hours / 24))));
     const time = `${two(hours % 24)}:${two(minutes % 60)}`;
-    return kind === "day" ? time : `${["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"][Math.floor(hours / 24) % 7]} ${time}`;
+    if (kind === "day") return time;
+    const day = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"][Math.floor(hours / 24) % 7];
+    return dates ? day : `${day} ${time}`;
   };
   const show = (column, value) => value === null ? "" : column.names ? column.names[value]
-    : column.period ? moment(column.kind, value) : String(value);
+    : column.period || column.written ? moment(column, value) : String(value);
 
   // Bins, the same whatever is selected, so that an address means the same later.
   const PARTS_OF = { hour: 12, day: 24, week: 7, year: 12 };
@@ -63,7 +66,10 @@ const explore = (data) => {
     const distinct = new Set(known.slice(0, 1e5));
     let edges;
     if (column.period) edges = d3.range(PARTS_OF[column.kind] + 1).map((at) => at * column.period / PARTS_OF[column.kind]);
-    else if (distinct.size <= 15 && [...distinct].every(Number.isInteger)) {
+    else if (column.written) {
+      const scale = d3.scaleUtc([d3.min(known) * 1000, d3.max(known) * 1000 + 1000], [0, 1]).nice(20);
+      edges = scale.ticks(20).map((each) => each / 1000);
+    } else if (distinct.size <= 15 && [...distinct].every(Number.isInteger)) {
       const values = d3.sort(distinct);
       column.bins = column.values.map((v) => v === null ? -1 : values.indexOf(v));
       column.labels = values.map(String);
@@ -78,10 +84,15 @@ const explore = (data) => {
     column.bins = column.values.map((v) => v === null ? -1
       : Math.max(0, Math.min(edges.length - 2, d3.bisectRight(edges, v) - 1)));
     column.edges = edges;
-    const written = column.period ? (v) => moment(column.kind, v % column.period) : d3.format(".6~g");
-    column.labels = d3.pairs(edges, (a, b) => `${written(a)} to ${written(b)}`);
+    const days = column.written && edges.every((each) => each % 86400 === 0);
+    const written = column.period ? (v) => moment(column, v % column.period)
+      : column.written ? (v) => moment(days ? { ...column, written: 10 } : column, v) : d3.format(".6~g");
+    // A bar of dates is one day.
+    column.labels = column.dates ? edges.slice(0, -1).map(written)
+      : d3.pairs(edges, (a, b) => `${written(a)} to ${written(b)}`);
   };
   data.columns.forEach(binned);
+  const whole = new Set(data.columns.filter((column) => column.written).map((column) => column.name));
 
   // State, from the address and back.
   let state = {}, inside = new Uint8Array(n).fill(1), members = rows;
@@ -508,7 +519,7 @@ const explore = (data) => {
       .attr("y", (bin) => along(bin) + 11).attr("text-anchor", "end")
       .text((bin) => column.labels[bin].length > 20 ? `${column.labels[bin].slice(0, 19)}…` : column.labels[bin]);
     else {
-      const ends = column.edges ? [column.labels[0].split(" to ")[0], column.labels[count - 1].split(" to ")[column.period ? 0 : 1]]
+      const ends = column.edges ? [column.labels[0].split(" to ")[0], column.labels[count - 1].split(" to ").at(column.period ? 0 : -1)]
         : [column.labels[0], column.labels[count - 1]];
       svg.append("line").attr("x1", 4).attr("x2", w - 4).attr("y1", h - 17.5).attr("y2", h - 17.5);
       svg.append("text").attr("x", 4).attr("y", h - 5).text(ends[0]);
@@ -531,7 +542,9 @@ const explore = (data) => {
     { name: "cluster", of: (i) => data.cluster[i], right: true },
     ...(ranked ? [{ name: "typical", of: (i) => typical[i], right: true }] : []),
     ...(data.texts.length ? [{ name: "text", of: (i) => data.texts[i] }] : []),
-    ...data.columns.map((column) => ({ name: column.name, of: (i) => show(column, column.values[i]),
+    // A time as it came in says where in the day and the week it is, too.
+    ...data.columns.filter((column) => !(column.period && whole.has(column.name.replace(/ \(\w+\)$/, ""))))
+      .map((column) => ({ name: column.name, of: (i) => show(column, column.values[i]),
       order: (i) => column.names ? show(column, column.values[i]) : column.values[i], right: !column.names })),
   ];
   const table = () => {

@@ -220,7 +220,11 @@ def _told(found: Exploration) -> list[Original]:
 def _column(column: Original) -> dict[str, Any]:
     if column.kind != "category":
         told = {"name": column.name, "kind": column.kind, "values": _numbers(column.values, DIGITS)}
-        return told if column.period is None else {**told, "period": column.period}
+        if column.kind == "moment":
+            return {**told, "written": len(column.moments()(0.0))}
+        if column.period is None:
+            return told
+        return {**told, "period": column.period, "dates": column.has_dates}
     names = sorted({str(each) for each in column.values if each is not None})
     code = {name: at for at, name in enumerate(names)}
     values = [None if each is None else code[str(each)] for each in column.values]

@@ -209,3 +209,22 @@ def test_dates_without_a_clock_are_days(days: list[int], clock: float, text: str
     sentence = sentence_of(Original("due", "week", seconds), inside)
     assert sentence is not None
     assert (sentence.what, sentence.inside, sentence.elsewhere) == (text, 1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("grain", "own", "text"),
+    [
+        (86_400.0, range(60, 70), "due since 2026-04-01"),
+        (86_400.0, range(10), "due until 2026-02-09"),
+        (86_400.0, range(20, 30), "due 2026-02-20 to 2026-03-01"),
+        (5_400.0, range(60, 70), "due since 2026-02-03 18:00"),
+        (5_400.0, range(10), "due until 2026-01-31 13:30"),
+    ],
+)
+def test_moments_are_told_since_and_until(grain: float, own: range, text: str) -> None:
+    """Each end is itself inside, as it is printed."""
+    seconds = 1_769_817_600.0 + grain * np.arange(70.0)  # 2026-01-31
+    inside = np.isin(np.arange(70), own)
+    sentence = sentence_of(Original("due", "moment", seconds), inside)
+    assert sentence is not None
+    assert (sentence.what, sentence.inside, sentence.elsewhere) == (text, 1.0, 0.0)

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weald.stream.record.refused import Refused
 from weald.stream.record.schema import Field, Schema
 
+from .event_time import time_of
 from .features import DAY, PERIODS
 
 if TYPE_CHECKING:
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Original",
+    "moments_of",
     "original_names",
     "original_summaries",
     "originals_of",
@@ -33,6 +38,7 @@ __all__ = [
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 OTHER = "(other)"
 # Digits of a number that a logarithm and its inverse leave as they were.
 DIGITS = 12
@@ -46,11 +52,12 @@ class Original:
     ----------
     name : str
     kind : str
-        ``"number"``, ``"category"`` (flags, too), or the period of a time: ``"hour"``, ``"day"``,
-        ``"week"`` or ``"year"``.
+        ``"number"``, ``"category"`` (flags, too), ``"moment"`` of a time as it came in, or the
+        period that a time has a place in: ``"hour"``, ``"day"``, ``"week"`` or ``"year"``.
     values : ndarray, shape (n,)
-        Numbers, and of times the seconds since the period began, as float64, NaN where there is
-        none; names of categories (of flags "yes" and "no") as objects, None where there is none.
+        Numbers, of moments the seconds since the epoch, and of places in a period the seconds since
+        it began, as float64, NaN where there is none; names of categories (of flags "yes" and "no")
+        as objects, None where there is none.
     """
 
     name: str
@@ -74,11 +81,14 @@ class Original:
 
     @property
     def has_dates(self) -> bool:
-        """Whether all values are midnights of a week, as those of dates without a clock are."""
-        return self.kind == "week" and not (self.values % DAY > 0.0).any()
+        """Whether all are moments or of a week, and midnights, as dates without a clock are."""
+        return self.kind in ("moment", "week") and not (self.values % DAY > 0.0).any()
 
     def moments(self) -> Callable[[float], str]:
-        """How moments of its period are told; those of dates as the nearest day."""
+        """How moments, or those of its period, are told; those of dates as the nearest day."""
+        if self.kind == "moment":
+            written = 10 if self.has_dates else 19 if (self.values % 60.0 >= 1.0).any() else 16
+            return lambda seconds: str(_EPOCH + timedelta(seconds=seconds))[:written]
         if self.has_dates:
             return lambda seconds: phase_text("week", round(seconds / DAY) * DAY)[:3]
         return lambda seconds: phase_text(self.kind, seconds)
@@ -94,6 +104,8 @@ class Original:
         values = values[~np.isnan(values)]
         if values.size == 0:
             return None, None
+        if self.kind == "moment":
+            return self.moments()(float(np.median(values))), None
         if self.period is None:
             return float(values.mean()), float(values.std())
         turn = float(np.angle(np.exp(2j * np.pi * values / self.period).mean())) / (2.0 * np.pi)
@@ -110,6 +122,15 @@ def originals_of(schema: Schema, values: NDArray[np.float64]) -> list[Original]:
     return found
 
 
+def moments_of(name: str, told: Sequence[Any]) -> Original:
+    """Return times (n,) as records tell them, in UTC; what cannot be read is none."""
+    values = np.full(len(told), np.nan)
+    for at, each in enumerate(told):
+        with suppress(Refused):
+            values[at] = time_of(each, text=True)
+    return Original(name, "moment", values)
+
+
 def original_names(schema: Schema) -> tuple[str, ...]:
     """Return the names of the columns that `originals_of` gives."""
     nothing = np.empty((0, schema.dimension))
@@ -120,7 +141,8 @@ def original_summaries(schema: Schema, summaries: Sequence[FeatureSummary]) -> l
     """Return what a family says of a cluster's features in the values that came in.
 
     Categories are called by their names, numbers have their own units again, and a time has the
-    middle of its moments in place of a sine and a cosine. Texts are left out.
+    middle of its moments in place of a sine and a cosine: the nearest day where its place in the
+    week is all that is asked for. Texts are left out.
     """
     told: list[FeatureSummary] = []
     at = 0
@@ -132,7 +154,13 @@ def original_summaries(schema: Schema, summaries: Sequence[FeatureSummary]) -> l
             schema, field, np.stack([centre, centre - spread, centre + spread]), at
         )
         # Of a time each period has two summaries, which know the same number of values.
-        told += map(_summary, originals, own[:: field.width // max(len(originals), 1)])
+        of = own[:: field.width // max(len(originals), 1)]
+        if field.kind == "time" and field.settings.periods == ("week",):
+            # As dates without a clock are declared: where their middle is has no clock either.
+            originals = [
+                replace(each, values=np.round(each.values / DAY) % 7 * DAY) for each in originals
+            ]
+        told += map(_summary, originals, of)
         at += field.width
     return told
 

@@ -8,6 +8,7 @@ import pytest
 from numpy.random import Generator
 
 from weald.stream.record.fields.originals import (
+    moments_of,
     original_names,
     original_summaries,
     originals_of,
@@ -121,6 +122,37 @@ def test_dates_are_told_as_days_of_the_week() -> None:
     assert originals_of(schema, rows[[2, 2, 3, 3, 3]])[0].typical() == ("Thu", None)
     (moments,) = originals_of(schema, np.array([*rows, read("2026-03-02T00:01:00")]))
     assert moments.plain()[::7] == ["Mon 00:00", "Mon 00:01"]
+
+
+def test_a_cluster_of_dates_has_a_day_in_the_middle(rng: Generator) -> None:
+    settings = {"fields": [{"name": "due", "kind": "time", "periods": ["week"]}]}
+    schema = Schema.of(msgspec.convert(settings, SchemaSettings))
+    read = schema.fields[0].read
+    assert read is not None
+    rows = np.array([read(f"2026-03-{day:02d}") for day in rng.choice([6, 7, 8], 99)])
+    name, params = choose_family(schema)
+    spec = FAMILIES[name]
+    family = spec.build(params, rows)
+    statistics = totals_of_groups(family, rows, np.zeros(len(rows), dtype=np.int64), 1)[0]
+    (told,) = original_summaries(schema, spec.describe(family, statistics, schema.features))
+    assert told.centre == "Sat"
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (["2026-03-02", "", "1969-12-31"], ["2026-03-02", None, "1969-12-31"]),
+        (["2026-03-02T14:05", None, "soon"], ["2026-03-02 14:05", None, None]),
+        (["2026-03-02 14:05:09", "2026-03-02"], ["2026-03-02 14:05:09", "2026-03-02 00:00:00"]),
+        (["2026-03-02T00:30+02:00"], ["2026-03-01 22:30"]),
+    ],
+)
+def test_moments_are_told_as_they_came_in(
+    written: list[str | None], told: list[str | None]
+) -> None:
+    moments = moments_of("due", written)
+    assert moments.plain() == told
+    assert moments.typical()[0] in told or len(written) > 1
 
 
 def test_a_logarithm_leaves_no_digits_of_its_own() -> None:
