@@ -33,6 +33,7 @@ from weald.answers.diagnostics.fit_diagnostics import held_out_density
 from weald.cli.fit.outputs import judged
 from weald.mcmc.estimate.groups import CUT
 from weald.mcmc.offline.chains import chains_for
+from weald.mcmc.offline.copies import originals
 from weald.mcmc.offline.family_choice import choose_family
 from weald.mcmc.offline.fit import FitSettings, combine, run_chain
 from weald.mcmc.offline.fit_groups import groups_of_fit
@@ -84,8 +85,12 @@ class Row(NamedTuple):
     largest_class: float
 
 
-def weald(seen: Values, others: Values, _: int) -> list[tuple[str, Found]]:
+def weald(rows: Values, others: Values, _: int) -> list[tuple[str, Found]]:
     """The clusters that `weald fit` shows, and its groups."""
+    original = originals(rows)
+    once = original == np.arange(original.size)
+    place = (np.cumsum(once) - 1)[original]
+    seen = np.ascontiguousarray(rows[once])
     settings = FitSettings(chains=chains_for(*seen.shape))
     family = choose_family(seen, settings, time.perf_counter).family
     settings = replace(settings, family=family)
@@ -93,7 +98,7 @@ def weald(seen: Values, others: Values, _: int) -> list[tuple[str, Found]]:
     traces = [run_chain(seen, settings, index, time.perf_counter) for index in chains]
     result = combine(settings, traces, seen)
     told = held_out_density(seen, others, result)
-    labels = result.labels.astype(np.int64)
+    labels = result.labels.astype(np.int64)[place]
     found = groups_of_fit(result, seen)
     groups = found.group[labels]
     density = told["mean_log_density"], told["standard_error"]
@@ -168,6 +173,9 @@ def prepared(name: str) -> tuple[Values, Values, Labels] | None:
     values = values[:, informative_columns(values).kept]
     n_held = len(values) // 5
     seen, others = values[n_held:], values[:n_held]
+    # A row that is among those that are fitted is not held out.
+    fitted = {row.tobytes() for row in seen}
+    others = others[[row.tobytes() not in fitted for row in others]]
     learned = Transformation.learned(seen, FeatureSettings(), "gaussian")
     if learned is not None:
         seen, others = learned.seen(seen), learned.seen(others)

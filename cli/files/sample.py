@@ -24,6 +24,9 @@ from .text_table import LOOKED_AT, SEPARATORS, TextTable, text_table
 from .written_numbers import DECIMAL, Writing, plain, tell_writings, writings_of
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from weald.stream.record.formats import Format
 
 __all__ = [
@@ -118,6 +121,22 @@ def _tell_set_aside(path: Path, proposal: SchemaProposal, odd: Oddities) -> None
     have = "has" if len(refused) == 1 else "have"
     told = f"{have} a gap or cannot be read: a stream sets such records aside"
     tell_refused(path, refused, len(found.values) + len(refused), told)
+    _tell_copies(path, found.values)
+
+
+def _tell_copies(path: Path, values: NDArray[np.float64]) -> None:
+    """Say how many records (n, d) are copies of others, of which a stream makes narrow clusters."""
+    import numpy as np
+
+    from weald.mcmc.offline.copies import originals
+
+    n_copies = int((originals(values) != np.arange(len(values))).sum())
+    if n_copies:
+        note(
+            f"{path}: {n_copies} of {len(values)} records are exact copies of others: to a stream "
+            "each is an observation, and copies of numbers make narrow clusters; leave them out "
+            "before it (`weald look` and `weald fit` see them once)"
+        )
 
 
 def _is_name(field: str | Mapping[str, Any]) -> bool:

@@ -4,8 +4,7 @@
   components.
 - ``command``: ``weald fit``: the engine's model and kernels on a file, offline.
 - ``engines``: names of what runs shards.
-- ``few_gaps``: rows that have all their numbers, where nearly all do; the others are placed
-  afterwards.
+- ``fitted_rows``: rows that a fit sees, and the others, which have their clusters afterwards.
 - ``network``: ``weald fit --family irm``: the blocks of a network, predicted links, and a picture
   of both.
 - ``outputs``: what ``weald fit`` tells of its result: a summary, a CSV of the rows, a trace.

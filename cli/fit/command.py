@@ -305,8 +305,10 @@ def fit(
     numbers as they stand where there is nothing else, else numbers, counts, flags, categories,
     times and texts together. Identifiers are left out, empty cells are gaps: where at most a
     twentieth of the rows have one in a number, these are put where what they have fits best, once
-    the others are clustered. With --config the file is read as that stream would read it. A row
-    with a value that cannot be read is refused and told, with its line; the rest is fitted.
+    the others are clustered. Rows that are exact copies of others, where that does not happen by
+    chance, are seen once and counted in sizes, unless --param or --fixed-base says what clusters
+    are like. With --config the file is read as that stream would read it. A row with a value that
+    cannot be read is refused and told, with its line; the rest is fitted.
 
     Without --iterations or --seconds each chain runs for 100 sweeps. Rows count from 0.
 
@@ -425,10 +427,9 @@ def _fit_rows(
     from weald.mcmc.offline.fit_groups import groups_of_fit
     from weald.mcmc.offline.transformation import wants_components
     from weald.mcmc.settings import FeatureSettings
-    from weald.treecore.family import spec_of
 
     from .columns import transformation_of
-    from .few_gaps import of_all_rows
+    from .fitted_rows import of_all_rows, originals_seen
     from .outputs import Fitted, tell, write_assignments, write_trace
     from .reading import read
     from .sampling import sample, settled
@@ -438,42 +439,51 @@ def _fit_rows(
     if configured is not None and asked == FeatureSettings():
         asked = configured.features
     reading = read(data, settings, columns, configured)
-    table, whole = reading.table, reading.whole
+    table = reading.table
+    original = originals_seen(table.values, settings)
+    once = original == np.arange(original.size)
+    fitted = once & reading.whole
     settings = replace(
         settings, family=reading.family, params={**reading.params, **settings.params}
     )
     if wants_components(asked, settings.family, len(table.names)):
         # A row without one number has no place along any of the axes.
-        whole = np.ones_like(whole)
-    learned = transformation_of(table.of_rows(whole), settings.family, asked)
+        fitted = once
+    learned = transformation_of(table.of_rows(fitted), settings.family, asked)
     values = table.values if learned is None else learned.seen(table.values)
-    settings, choice = settled(values if whole.all() else values[whole], settings, chains)
+    settings, choice = settled(values if fitted.all() else values[fitted], settings, chains)
     if settings.family == INDEPENDENT:
         # Which takes gaps as they are.
-        whole = np.ones_like(whole)
-    if n_partly := int((~whole).sum()):
+        fitted = once
+    n_partly = int((~fitted[original]).sum())
+    if n_partly:
         note(f"{n_partly} rows with gaps in numbers: put where what they have fits best")
-    seen = values if whole.all() else values[whole]
+    seen = values if fitted.all() else values[fitted]
     result = sample(seen, settings)
     groups = groups_of_fit(result, seen, valley)
-    everyone = of_all_rows(result, values, whole)
+    everyone = of_all_rows(result, values, fitted, original)
     with writing(out, trace):
         if out is not None:
             write_assignments(out, everyone, groups.group, table.rows)
         if trace is not None:
-            params = spec_of(result.family).parameters(result.family)
-            names, logs = reading.columns
-            more = {"logs": logs, "manner": reading.manner and reading.manner._asdict()}
-            about = (names, params, more)
-            write_trace(trace, result, settings, about, learned, whole)
+            write_trace(trace, result, settings, _about(reading, result), learned, fitted)
     held_out = None
     if test is not None:
         held_out = _held_out(test, reading, learned, (seen, result), partly=n_partly > 0)
-    fitted = Fitted(
-        table, seen, learned, settings, result, groups, valley, whole, everyone, choice,
+    found = Fitted(
+        table, seen, learned, settings, result, groups, valley, fitted, everyone, original, choice,
         reading.schema,
     )  # fmt: skip
-    tell(fitted, shown, form, held_out)
+    tell(found, shown, form, held_out)
+
+
+def _about(reading: Reading, result: FitResult) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
+    """What a trace tells of the features, the family's parameters, and how to read the file."""
+    from weald.treecore.family import spec_of
+
+    names, logs = reading.columns
+    more = {"logs": logs, "manner": reading.manner and reading.manner._asdict()}
+    return names, spec_of(result.family).parameters(result.family), more
 
 
 def _held_out(
@@ -493,7 +503,7 @@ def _held_out(
     from weald.mcmc.offline.fit import SPARSE_FAMILY
     from weald.treecore.family import spec_of
 
-    from .few_gaps import correlated_columns
+    from .fitted_rows import correlated_columns
     from .reading import read_again
 
     seen, result = fitted

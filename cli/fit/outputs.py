@@ -88,10 +88,12 @@ class Fitted(NamedTuple):
         Of its clusters.
     valley:
         Of density; what is deeper parts groups.
-    whole:
+    fitted:
         Rows of the table (n) that were fitted (m of them).
     everyone:
-        The result of these, with the others where they fit best.
+        The result of these, with copies beside them and the others where they fit best.
+    original:
+        The row that each row (n) is a copy of, itself where it is none.
     choice:
         The family with the reason for it, where it was chosen and not given.
     schema:
@@ -105,15 +107,16 @@ class Fitted(NamedTuple):
     result: FitResult
     groups: FitGroups
     valley: float
-    whole: NDArray[np.bool_]
+    fitted: NDArray[np.bool_]
     everyone: FitResult
+    original: NDArray[np.int64]
     choice: Choice | None = None
     schema: Schema | None = None
 
     @property
     def values(self) -> Any:
         """Values (m, d) of the rows that were fitted, in the units of the file."""
-        return self.table.of_rows(self.whole).values
+        return self.table.of_rows(self.fitted).values
 
     @property
     def names(self) -> Sequence[str]:
@@ -205,7 +208,7 @@ def write_trace(
     settings: FitSettings,
     told: tuple[Sequence[str], dict[str, Any], dict[str, Any]],
     transformation: Transformation | None = None,
-    whole: NDArray[np.bool_] | None = None,
+    fitted: NDArray[np.bool_] | None = None,
 ) -> None:
     """Write every iteration of every chain as ``.npz``.
 
@@ -216,8 +219,8 @@ def write_trace(
     partition. ``about`` is JSON: family and prior with their parameters as they were learned, the
     names of the features, and what more there is to say; ``told`` are these names, the family's
     parameters, and that. ``seen.…`` are the arrays of the transformation through which the family
-    sees rows, where it does. ``whole`` says which rows of the file were fitted, where some were
-    not.
+    sees rows, where it does. ``whole`` is ``fitted``: which rows of the file were fitted, where
+    some were not.
     """
     features, params, more = told
     traces = result.traces
@@ -253,8 +256,8 @@ def write_trace(
     if transformation is not None:
         learned = transformation.arrays()
         arrays |= {f"{SEEN}{name}": array for name, array in learned.items()}
-    if whole is not None and not whole.all():
-        arrays["whole"] = whole
+    if fitted is not None and not fitted.all():
+        arrays["whole"] = fitted
     # Untyped, because the stubs take every name for the flag that newer versions have.
     save: Any = np.savez_compressed
     with path.open("wb") as file:
@@ -308,6 +311,8 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
         "n_observations": table.values.shape[0],
         "n_features": table.values.shape[1],
     }
+    if n_copies := int((fitted.original != np.arange(fitted.original.size)).sum()):
+        summary["n_copies"] = n_copies
     if (learned := fitted.transformation) is not None and learned.axes is not None:
         summary["n_components"] = learned.width
         summary["variance_along_components"] = learned.share

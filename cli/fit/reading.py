@@ -40,7 +40,7 @@ from weald.stream.errors import SchemaError
 from weald.stream.record.inference.proposal import SchemaProposal, named, proposed
 
 from .columns import Columns, chosen_columns, with_logs
-from .few_gaps import correlated_columns, whole_rows
+from .fitted_rows import correlated_columns, whole_rows
 
 if TYPE_CHECKING:
     from weald.cli.config.settings import Settings

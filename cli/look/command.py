@@ -68,8 +68,9 @@ def look(
     The schema is inferred as `weald init` does, and said. Rows are clustered by numbers, counts,
     flags, categories and texts; times are told, not clustered by. A value that is missing or cannot
     be read is a gap, which says nothing; rows with a gap in a number may be put where what they
-    have fits best, once the others are clustered. Of more than 10,000 rows as many are drawn at
-    random.
+    have fits best, once the others are clustered. Rows that are exact copies of others, where that
+    does not happen by chance, are seen once and counted in sizes. Of more than 10,000 rows as many
+    are drawn at random.
 
     The files of a folder are read in the order of their names as one, and a row is called by its
     file and line. A column of lists of numbers, as embeddings are, is one vector; texts beside a
@@ -103,7 +104,7 @@ def look(
     with step("telling groups apart"):
         groups = groups_of_fit(result, seen.fitted)
         found = found_in(rows, seen, result, groups.group)
-        table = rows.values[seen.whole], rows.schema.features
+        table = rows.values[seen.chosen], rows.schema.features
         told = judged(seen.fitted, result, groups, CUT, table)
     trust = Trust(told["verdict"]["reasons"], told["settled"])
     _tell(rows, found, ({**told, "diagnostics": diagnostics(result)}, trust), output)
@@ -116,14 +117,14 @@ def _fitted(rows: FileRows, began: float, seconds: float, seed: int) -> tuple[Se
     """What the family sees of the rows, and a fit of it in what is left of the time."""
     from dataclasses import replace
 
-    import numpy as np
-
+    from weald.cli.fit.fitted_rows import tell_copies
     from weald.cli.fit.sampling import sample, settled
     from weald.mcmc.offline.chains import chains_for
 
     from .seen import seen_of
 
     seen = seen_of(rows, seed)
+    tell_copies(seen.original)
     fitted = seen.fitted
     # Two at least, whose answers can be compared; more where there are processors for them.
     cores = os.cpu_count() or 1
@@ -131,9 +132,9 @@ def _fitted(rows: FileRows, began: float, seconds: float, seed: int) -> tuple[Se
     settings, _ = settled(fitted, replace(seen.settings, chains=chains), chains)
     if settings.family == "diagonal":
         # Which takes gaps as they are.
-        seen = seen._replace(whole=np.ones_like(seen.whole))
+        seen = seen.with_gaps()
         fitted = seen.fitted
-    if n_partly := int((~seen.whole).sum()):
+    if n_partly := int((~seen.chosen[seen.original]).sum()):
         note(f"  {n_partly} rows with gaps in numbers: put where what they have fits best")
     left = seconds * (1.0 - AFTERWARDS) - (time.monotonic() - began)
     at_once = min(settings.chains, cores)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from weald.answers.description.sentences import Sentence, told
 from weald.answers.description.texts import explain_rows, teller_of
-from weald.cli.fit.few_gaps import of_all_rows
+from weald.cli.fit.fitted_rows import of_all_rows
 
 if TYPE_CHECKING:
     from weald.answers.exploration import Exploration, Part
@@ -49,7 +49,7 @@ class Found(NamedTuple):
 
 def found_in(rows: FileRows, seen: Seen, result: FitResult, groups: NDArray[np.int64]) -> Found:
     """Describe the clusters of a fit of ``rows``, and the groups (k) that these make."""
-    everyone = of_all_rows(result, seen.values, seen.whole)
+    everyone = of_all_rows(result, seen.values, seen.chosen, seen.original)
     probability = everyone.probability
     cluster, group = _by_size(everyone.labels), _by_size(groups[everyone.labels])
     teller = teller_of(rows.texts, rows.schema)
@@ -111,7 +111,7 @@ def exploration_of(rows: FileRows, seen: Seen, result: FitResult, found: Found) 
     from weald.treecore.family.totals import add_observations, empty_totals
 
     totals = empty_totals(result.family, len(found.clusters))
-    add_observations(result.family, seen.fitted, found.cluster[seen.whole] - 1, totals)
+    add_observations(result.family, seen.fitted, found.cluster[seen.chosen] - 1, totals)
     ids = np.arange(1, len(found.clusters) + 1, dtype=np.int64)
     predictive = Predictive.of(result.family, result.prior, ids, totals)
     return Exploration(

@@ -28,47 +28,66 @@ class Seen(NamedTuple):
     ----------
     values:
         Float64 (n, q).
-    whole:
-        Rows (n) that the family takes. Others have gaps in numbers of which it wants all.
+    original:
+        The row that each row (n) is a copy of, itself where it is none.
+    chosen:
+        Rows (n) that are fitted. Others are copies, or have gaps in numbers of which the family
+        wants all.
     settings:
-        Of a fit of the rows that are whole.
+        Of a fit of these rows.
     """
 
     values: NDArray[np.float64]
-    whole: NDArray[np.bool_]
+    original: NDArray[np.int64]
+    chosen: NDArray[np.bool_]
     settings: FitSettings
 
     @property
     def fitted(self) -> NDArray[np.float64]:
-        """The rows that are whole."""
-        return self.values if self.whole.all() else self.values[self.whole]
+        """The rows that are fitted."""
+        return self.values if self.chosen.all() else self.values[self.chosen]
+
+    def with_gaps(self) -> Seen:
+        """The same for a family that takes gaps as they are."""
+        return self._replace(chosen=_once(self.original))
 
 
 def seen_of(rows: FileRows, seed: int) -> Seen:
     """Return what a family sees of rows, and a family by kinds of columns and gaps.
 
-    Of few rows with gaps in numbers the family need not take any.
+    Of few rows with gaps in numbers the family need not take any, and copies of rows it sees once.
     """
-    from weald.cli.fit.few_gaps import correlated_columns, whole_rows
+    from weald.cli.fit.fitted_rows import correlated_columns, whole_rows
+    from weald.mcmc.offline.copies import originals, sees_once
+    from weald.stream.warm_up.family_choice import choose_family
 
+    original = np.arange(len(rows.values))
+    if sees_once(choose_family(rows.schema)[0], {}):
+        original = originals(rows.values)
     rows = rows._replace(values=_whole_numbers_moved(rows.schema, rows.values))
     schema, values = _along_components(rows)
-    whole = whole_rows(values, correlated_columns(schema))
-    settings = _settings(schema, values[whole], seed)
+    chosen = _once(original) & whole_rows(values, correlated_columns(schema))
+    settings = _settings(schema, values[chosen], seed)
     if settings.family == "auto" and schema is rows.schema:
         from weald.cli.files.table import Table
         from weald.cli.fit.columns import transformation_of
         from weald.mcmc.settings import FeatureSettings
 
-        table = Table(values[whole], list(schema.features), [])
+        table = Table(values[chosen], list(schema.features), [])
         learned = transformation_of(table, settings.family, FeatureSettings())
-        if learned is not None and learned.axes is not None and not whole.all():
+        has_gaps = not chosen[original].all()
+        if learned is not None and learned.axes is not None and has_gaps:
             # A row without one number has no place along any of the axes.
-            whole = np.ones(len(values), dtype=np.bool_)
-            settings = _settings(schema, values, seed)
+            chosen = _once(original)
+            settings = _settings(schema, values[chosen], seed)
         elif learned is not None:
             values = learned.seen(values)
-    return Seen(_as_finely_as_known(values, settings), whole, settings)
+    return Seen(_as_finely_as_known(values, settings), original, chosen, settings)
+
+
+def _once(original: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Rows (n) that are no copies."""
+    return np.asarray(original == np.arange(original.size))
 
 
 def _as_finely_as_known(seen: NDArray[np.float64], settings: FitSettings) -> NDArray[np.float64]:

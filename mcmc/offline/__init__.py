@@ -3,6 +3,7 @@
 - ``base_from_sample``: the base measure with which a stream of Gaussian clusters begins: what its
   first records say.
 - ``chains``: how many chains a fit runs, and which of them its answer rests on.
+- ``copies``: rows of a table that are exact copies of others.
 - ``family_choice``: which family suits rows of numbers: the one that predicts other rows better.
 - ``fit``: A batch of observations clustered offline: chains, their traces, and one reported
   partition.

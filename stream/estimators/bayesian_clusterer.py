@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 
 from weald.mcmc.estimate.predictive import Predictive
 from weald.mcmc.offline.chains import chains_for
+from weald.mcmc.offline.copies import originals, sees_once
 from weald.mcmc.offline.family_choice import choose_family
 from weald.mcmc.offline.fit import (
     SPARSE_FAMILY,
@@ -68,6 +69,9 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
     frame of pandas or Polars. A frame with more than numbers in it is read as `weald init` reads
     a sample: categories, flags, counts, times, texts and numbers, by dtypes and values, with gaps
     where something is missing; ``columns_`` says what each column is taken for.
+
+    Rows that are exact copies of others, where that does not happen by chance, ``fit`` sees once,
+    unless ``params`` say what clusters are like: they are in their original's cluster.
 
     Parameters
     ----------
@@ -126,7 +130,7 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
     groups_ : ndarray of int64, shape (n,)
         After ``fit`` only: groups of clusters between which density has no valley.
     result_ : FitResult
-        After ``fit`` only: draws and traces.
+        After ``fit`` only: draws and traces, of the observations that are no copies.
     n_clusters_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -198,7 +202,12 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
             For a row that the family cannot take, or a data frame with nothing to cluster by.
             Both are ValueErrors.
         """
-        values = self._values(X, reset=True)
+        everyone = self._values(X, reset=True)
+        original = np.arange(everyone.shape[0])
+        if sees_once(self.family, self.params or {}):
+            original = originals(everyone)
+        once = original == np.arange(original.size)
+        values = everyone if once.all() else everyone[once]
         self._choose_family(values)
         settings = self._fit_settings(chains_for(*values.shape))
         family = family_for(values, settings)
@@ -210,14 +219,16 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
             traces = list(pool.map(one, range(settings.chains)))
         result = combine(settings, traces, values)
         self.result_: FitResult = result
-        self._begun = values
+        self._begun = everyone
         self._shard: Shard | None = None
         self._lineage: list[LineageEvent] = []
-        self.labels_: NDArray[np.int64] = result.labels
-        self.probabilities_ = result.probability
-        self.stability_ = result.stability
+        # Of each row the place of its original among those that were fitted.
+        place = (np.cumsum(once) - 1)[original]
+        self.labels_: NDArray[np.int64] = result.labels[place]
+        self.probabilities_ = result.probability[place]
+        self.stability_ = result.stability[place]
         groups = groups_of_fit(result, values)
-        self.groups_: NDArray[np.int64] = groups.group[result.labels]
+        self.groups_: NDArray[np.int64] = groups.group[self.labels_]
         totals = totals_of_groups(result.family, values, result.labels, result.n_clusters)
         ids = np.arange(result.n_clusters, dtype=np.int64)
         self._show(Predictive.of(result.family, result.prior, ids, totals))

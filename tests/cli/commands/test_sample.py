@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from weald.cli.commands.init import Choices, configuration
@@ -382,6 +383,20 @@ def test_what_a_stream_of_the_schema_sets_aside_is_told(
         "  line 14: field 'y' should be a number, is '\"\"'",
         "  line 22: field 'x' should be a number, is '\"NA\"'",
     ]
+
+
+def test_copies_of_records_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rng: np.random.Generator
+) -> None:
+    """To a stream each of them is an observation."""
+    path = tmp_path / "x.csv"
+    rows = [",".join(f"{each:.2f}" for each in row) + "\n" for row in rng.normal(size=(200, 4))]
+    path.write_text("a,b,c,d\n" + "".join(rows))
+    propose(path)
+    assert "copies" not in capsys.readouterr().err
+    path.write_text("a,b,c,d\n" + "".join(rows + rows[:30]))
+    propose(path)
+    assert "30 of 230 records are exact copies of others: to a stream" in capsys.readouterr().err
 
 
 def test_a_slip_in_a_column_of_numbers_is_told(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_wine
 
 from tests.cli.conftest import Command
 from weald.cli.errors import ExitCode, UsageError
@@ -231,6 +232,36 @@ def test_a_few_gaps_leave_the_others_their_covariance(
     report = weald("report", "long.csv", "--trace", "t.npz")
     assert report.code == 0, report.err
     assert f"{n - len(gaps)} observations" in (clean / "weald-report.html").read_text()
+
+
+def test_copies_of_rows_are_seen_once_and_counted(clean: Path, weald: Command) -> None:
+    """As if they were not there, but for the sizes: each pair of equal rows was a cluster."""
+    wine = load_wine().data
+    copied = np.arange(0, len(wine), 6)
+    answers, told, found = [], "", []
+    for values in (wine, np.vstack([wine, wine[copied]])):
+        np.savetxt("wine.csv", values, "%.6g", ",", header=",".join("abcdefghijklm"), comments="")
+        sweeps = ("--iterations", "20", "--chains", "1", "--family", "gaussian")
+        files = ("--out", "o.csv", "--trace", "t.npz")
+        result = weald("fit", "wine.csv", *sweeps, *files, "--output", "json")
+        assert result.code == 0, result.err
+        answers.append(json.loads(result.out))
+        told = result.err
+        assigned = list(csv.DictReader((clean / "o.csv").read_text().splitlines()))
+        found.append([tuple(row.values())[1:] for row in assigned])
+    assert f"{len(copied)} rows are exact copies of others: each is seen once" in told
+    before, after = answers
+    assert "n_copies" not in before
+    assert (after["n_observations"], after["n_copies"]) == (len(found[1]), len(copied))
+    assert found[1] == found[0] + [found[0][at] for at in copied.tolist()]
+    assert sum(row["size"] for row in after["clusters"]) == len(found[1])
+    for each in ("n_clusters", "verdict", "log_joint", "settled"):
+        assert after[each] == before[each]
+    report = weald("report", "wine.csv", "--trace", "t.npz")
+    assert report.code == 0, report.err
+    assert f"{len(wine)} observations" in (clean / "weald-report.html").read_text()
+    given = weald("fit", "wine.csv", *QUICK, "--param", "kappa=0.1", "--output", "json")
+    assert "n_copies" not in json.loads(given.out)
 
 
 def test_semicolons_and_a_slip_in_a_column(weald: Command) -> None:

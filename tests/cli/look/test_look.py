@@ -538,6 +538,25 @@ def test_a_few_gaps_leave_the_others_their_covariance(
     assert Path("page.html").exists()
 
 
+def test_copies_of_rows_are_seen_once_and_counted(weald: Command, rng: np.random.Generator) -> None:
+    kind = rng.integers(0, 3, N)
+    places = rng.normal(0.0, 20.0, (3, 4))[kind] + rng.normal(size=(N, 4))
+    records: list[dict[str, Any]] = [dict(zip("abcd", row, strict=True)) for row in places.tolist()]
+    records[7]["b"] = ""
+    write(Path("twice.csv"), records + records[:40])
+    result = weald("look", "twice.csv", "--seconds", "2", "--output", "json", "--out", "page.html")
+    assert result.code == 0, result.err
+    assert "40 rows are exact copies of others: each is seen once" in result.err
+    assert "2 rows with gaps in numbers" in result.err
+    found = json.loads(result.out)
+    sizes = np.bincount(np.concatenate([kind, kind[:40]]))
+    assert [row["size"] for row in found["groups"]] == sorted(sizes.tolist())[::-1]
+    seen = seen_of(read_rows("twice.csv", 0), 0)
+    assert seen.chosen.sum() == N - 1
+    assert np.array_equal(seen.original[N:], np.arange(40))
+    assert Path("page.html").exists()
+
+
 def test_whole_numbers_seen_by_their_logarithm_are_no_kinds_of_their_own(
     clean: Path, rng: np.random.Generator
 ) -> None:

@@ -76,6 +76,20 @@ def test_a_pipeline_finds_the_kinds_of_iris() -> None:
     assert np.isfinite(model.score_samples(measured)).all()
 
 
+def test_copies_of_rows_are_seen_once(rng: np.random.Generator) -> None:
+    values = load_iris().data + rng.normal(0.0, 1e-3, (150, 4))
+    alone = BayesianClusterer(n_iter=10, n_chains=1, random_state=0).fit(values)
+    copied = np.arange(0, 150, 5)
+    twice = BayesianClusterer(n_iter=10, n_chains=1, random_state=0)
+    twice.fit(np.vstack([values, values[copied]]))
+    assert len(twice.result_.labels) == 150
+    for name in ("labels_", "groups_", "probabilities_", "stability_"):
+        own = getattr(alone, name)
+        assert np.array_equal(getattr(twice, name), [*own, *own[copied]])
+    known = BayesianClusterer(n_iter=2, params={"kappa": 0.1}).fit(np.vstack([values] * 2))
+    assert len(known.result_.labels) == 300
+
+
 def test_fit_finds_separate_clusters_and_is_sure_of_them(rng: np.random.Generator) -> None:
     values, truth = blobs(rng)
     model = BayesianClusterer(n_iter=40, random_state=0).fit(values)

@@ -1,0 +1,101 @@
+"""Rows that a fit sees, and the others, which have their clusters afterwards.
+
+Where few rows have gaps in numbers, a family may want all of these: the others say how the numbers
+hang together. Where many have, numbers are independent inside a cluster. Copies of rows are seen
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from weald.mcmc.offline.fit import FitResult, FitSettings
+    from weald.stream.record.schema import Schema
+
+__all__ = ["correlated_columns", "of_all_rows", "originals_seen", "tell_copies", "whole_rows"]
+
+# Share of the rows that may have gaps in numbers which are clustered with all their covariance.
+FEW = 0.05
+
+
+def correlated_columns(schema: Schema) -> list[int]:
+    """Columns of numbers that a family sees together, by the kinds of the fields."""
+    from weald.stream.warm_up.family_choice import choose_family
+
+    family, params = choose_family(schema)
+    whole = {"family": family, "columns": list(range(len(schema.features)))}
+    parts = params.get("parts", [whole])
+    return [at for part in parts if part["family"] == "gaussian" for at in part["columns"]]
+
+
+def whole_rows(values: NDArray[np.float64], columns: Sequence[int]) -> NDArray[np.bool_]:
+    """Rows (n) with all of some columns, where nearly all have them; all rows elsewhere."""
+    whole = ~np.isnan(values[:, columns]).any(axis=1)
+    few = bool((~whole).mean() <= FEW)
+    return np.asarray(whole if few else np.ones(len(values), dtype=np.bool_))
+
+
+def originals_seen(values: Any, settings: FitSettings) -> NDArray[np.int64]:
+    """The row (n) that each row of values (n, d) is a copy of, where these are seen once; said."""
+    from weald.mcmc.offline.copies import originals, sees_once
+
+    if not sees_once(settings.family, settings.params, settings.learn_base):
+        return np.arange(values.shape[0])
+    original = originals(values)
+    tell_copies(original)
+    return original
+
+
+def tell_copies(original: NDArray[np.int64]) -> None:
+    """Say how many rows (n) are copies of others, where some are."""
+    from weald.cli.terminal.output import note
+
+    n_copies = int((original != np.arange(original.size)).sum())
+    if n_copies == 1:
+        note("1 row is an exact copy of another: seen once, shown with it and counted in sizes")
+    elif n_copies:
+        note(
+            f"{n_copies} rows are exact copies of others: each is seen once, copies are shown with "
+            "it and counted in sizes"
+        )
+
+
+def of_all_rows(
+    result: FitResult,
+    values: NDArray[np.float64],
+    fitted: NDArray[np.bool_],
+    original: NDArray[np.int64],
+) -> FitResult:
+    """Return the result of the rows that were fitted for all (n, q).
+
+    A copy is where its ``original`` (n) is, as sure as that. Others are in the cluster that what
+    they have fits best, of which they are as sure as that is probable; they hold together with it
+    as its other members do.
+    """
+    if fitted.all():
+        return result
+    labels = np.empty(len(fitted), dtype=np.int64)
+    probability, stability = np.empty(len(fitted)), np.empty(len(fitted))
+    labels[fitted], stability[fitted] = result.labels, result.stability
+    probability[fitted] = result.probability
+    if (partly := ~fitted[original]).any():
+        from weald.mcmc.offline.partly_known import placed
+
+        found, sure = placed(
+            result.family, result.prior, (values[fitted], result.labels), values[partly]
+        )
+        sums = np.bincount(result.labels, weights=result.stability)
+        labels[partly], probability[partly] = found, sure
+        stability[partly] = (sums / np.bincount(result.labels))[found]
+    return replace(
+        result,
+        labels=labels[original],
+        probability=probability[original],
+        stability=stability[original],
+    )
