@@ -232,10 +232,13 @@ def checked_key(key: object) -> str:
         When it is neither text nor an integer, is too long, or has a NUL, which PostgreSQL's
         text cannot hold.
     """
-    if isinstance(key, bool) or not isinstance(key, str | int):
+    if isinstance(key, str):  # first, since most are, and every record comes through here
+        text = key
+    elif isinstance(key, int) and not isinstance(key, bool):
+        text = str(key)
+    else:
         reason = Reason.MISSING_VALUE if key is None else Reason.BAD_KEY
         raise Refused(reason, f"the key should be text or an integer, is {_cut(repr(key))}")
-    text = key if isinstance(key, str) else str(key)
     if len(text) > LONGEST_KEY or "\0" in text:
         why = "has a NUL" if "\0" in text else f"is longer than {LONGEST_KEY} characters"
         raise Refused(Reason.BAD_KEY, f"the key {_cut(repr(text))} {why}")
