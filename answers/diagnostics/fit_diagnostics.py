@@ -18,6 +18,7 @@ from weald.mcmc.offline.held_out import held_out_densities
 from weald.treecore.prior.sequential import canonical_labels
 
 from .convergence import diagnose
+from .trust import NEARLY_SAME, SAME
 
 if TYPE_CHECKING:
     from weald.mcmc.offline.fit import FitResult
@@ -29,12 +30,8 @@ __all__ = [
     "settled_by_r_hat",
     "settled_in_words",
     "shares_alone",
-    "stayed_in_words",
 ]
 
-# The least share of the rows that a run alone has in the same groups, if groups have settled, and
-# nearly.
-SAME, NEARLY_SAME = 0.95, 0.85
 # Draws that a run's own answer is told from, at least; rows that are compared, at most.
 FEWEST_DRAWS, MOST_ROWS = 4, 5000
 
@@ -109,15 +106,6 @@ def settled_in_words(shares: Sequence[float], n_chains: int) -> str:
         return f"yes: {found} groups"
     how = "nearly" if worst >= NEARLY_SAME else "no"
     return f"{how}: {found} groups; let it run longer"
-
-
-def stayed_in_words(stayed: float) -> str:
-    """Say in one sentence whether a publication left what was shown before as it was."""
-    how = "yes" if stayed >= SAME else "nearly" if stayed >= NEARLY_SAME else "no"
-    left = np.floor(100.0 * stayed)
-    return (
-        f"{how}: {left:.0f} % of the observations stayed in their cluster at the newest publication"
-    )
 
 
 def settled_by_r_hat(rows: Sequence[Mapping[str, Any]]) -> str:

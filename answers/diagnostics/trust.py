@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import floor
 
-__all__ = ["Trust"]
+__all__ = ["NEARLY_SAME", "SAME", "Trust", "share_stayed", "stayed_in_words"]
+
+# The least share of rows in the same groups or clusters as otherwise, if these have settled, and
+# nearly.
+SAME, NEARLY_SAME = 0.95, 0.85
 
 
 @dataclass(frozen=True)
@@ -34,3 +39,15 @@ class Trust:
         if self.reasons:
             return "doubt it"
         return "believe it for now" if self.for_now else "believe it"
+
+
+def share_stayed(n_moved: int, n_inserted: int) -> float:
+    """Share of a stream's observations that a publication left in their cluster."""
+    return 1.0 - min(n_moved / max(n_inserted, 1), 1.0)
+
+
+def stayed_in_words(stayed: float) -> str:
+    """Say in one sentence whether a publication left what was shown before as it was."""
+    how = "yes" if stayed >= SAME else "nearly" if stayed >= NEARLY_SAME else "no"
+    left = floor(100.0 * stayed)
+    return f"{how}: {left} % of the observations stayed in their cluster at the newest publication"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from weald.answers.diagnostics.trust import Trust
+from weald.answers.diagnostics.trust import Trust, share_stayed, stayed_in_words
 from weald.answers.numbers import iso_time
 from weald.cli.terminal.opened import open_settings
 from weald.cli.terminal.options import Config, Output, Set, StreamName, Wide, example
@@ -90,8 +90,10 @@ def status(
     output: Output = Form.table,
     _wide: Wide = False,
 ) -> None:
-    """Show what became of every record of a stream.
+    """Show what became of every record of a stream, and whether to believe its clusters.
 
+    `settled` says whether the newest publication left observations in their clusters (`n_moved` of
+    JSON counts the others); what has not settled is to be believed for now.
     The account of each partition adds up: received = inserted + duplicate + dead letters. A new
     stream has none until its first model.warmup_records observations are there; until then this
     says how many a running Weald has. The lag (records of the topic that SQL does not hold yet) and
@@ -174,7 +176,7 @@ def _shown(key: str, value: Any) -> Any:
 
 def _brief(answer: dict[str, Any]) -> dict[str, Any]:
     """Leave out what only programs ask for, and say whether to believe what is shown."""
-    hidden = {"epoch", "generation", "log_joint_before", "log_joint", "seed", "warnings"}
+    hidden = {"n_moved", "epoch", "generation", "log_joint_before", "log_joint", "seed", "warnings"}
     if answer["n_atoms"] == answer["n_observations"]:
         # Nothing is compacted.
         hidden |= {"n_atoms", "estimated_disruption"}
@@ -182,5 +184,6 @@ def _brief(answer: dict[str, Any]) -> dict[str, Any]:
     reasons = answer["warnings"]
     if reasons is None:
         return told
-    first = {"name": told["name"], "verdict": Trust(reasons).verdict}
+    trust = Trust(reasons, stayed_in_words(share_stayed(answer["n_moved"], answer["n_inserted"])))
+    first = {"name": told["name"], "verdict": trust.verdict, "settled": trust.settled}
     return first | {f"reason {at}": each for at, each in enumerate(reasons, start=1)} | told

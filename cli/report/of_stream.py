@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.answers.description.contrast import ClusterContrast
+from weald.answers.diagnostics.trust import share_stayed
 from weald.answers.exploration import Exploration, Part, exploration_of
 from weald.answers.prediction import PublishedPredictive
 from weald.answers.projection import Plane
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from weald.answers.stored_stream import StoredStream
     from weald.storage.queries.base import (
         ClusterRow,
-        LineageRow,
         ObservationBlock,
         PublicationRow,
         RoundRow,
@@ -231,7 +231,7 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
             if each.group is not None and each.group_born is not None
         },
         warnings=(publications[-1].warnings or []) if publications else None,
-        stayed=_stayed(events, status),
+        stayed=share_stayed(status.n_moved, status.n_inserted),
     )
 
 
@@ -249,12 +249,6 @@ def _reached(
     }
     # What was born before the first publication was first told with it.
     return reached | ({0: reached[1]} if 1 in reached else {})
-
-
-def _stayed(events: Sequence[LineageRow], status: StreamStatus) -> float:
-    """Share of the observations that the newest publication left in their cluster."""
-    moved = sum(each.n_moved for each in events if each.publication == status.publication)
-    return 1.0 - min(moved / max(status.n_inserted, 1), 1.0)
 
 
 def _descriptions(

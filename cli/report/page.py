@@ -37,8 +37,7 @@ class Section:
 
 def trust_in(subject: Sampled) -> Trust | None:
     """Whether to believe a stream's newest publication; None where nothing says so."""
-    from weald.answers.diagnostics.fit_diagnostics import stayed_in_words
-    from weald.answers.diagnostics.trust import Trust
+    from weald.answers.diagnostics.trust import Trust, stayed_in_words
     from weald.answers.report_data import Subject
 
     if not isinstance(subject, Subject) or subject.warnings is None:

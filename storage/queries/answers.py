@@ -119,7 +119,8 @@ class StreamStatus:
     ``seen_as`` says how the family sees the values, where not as they are.
     ``n_observations``, ``n_atoms`` and ``estimated_disruption`` are of the newest publication: what
     is in the model, as how many atoms, and the estimated total variation between the posterior and
-    what is sampled because some are compacted. ``warnings`` are reasons not to believe it.
+    what is sampled because some are compacted. ``n_moved`` counts those that it put into another
+    cluster, and ``warnings`` are reasons not to believe it.
     ``base_measure`` tells of the base measure as it was learned; None or empty where it stays.
     """
 
@@ -144,6 +145,7 @@ class StreamStatus:
     log_joint: float | None
     snapshot_seq: int | None
     snapshot_at: float | None
+    n_moved: int
     n_observations: int | None = None
     n_atoms: int | None = None
     estimated_disruption: float | None = None

@@ -40,6 +40,10 @@ _PUBLICATION = """
            n_observations, n_atoms, disruption AS estimated_disruption, warnings,
            base_measure
     FROM publications WHERE stream_id = :stream ORDER BY number DESC LIMIT 1"""
+_MOVED = """
+    SELECT coalesce(sum(n_moved), 0) AS n_moved FROM lineage_events
+    WHERE stream_id = :stream
+      AND publication = (SELECT max(number) FROM publications WHERE stream_id = :stream)"""
 _SNAPSHOT = """
     SELECT seq AS snapshot_seq, created_at AS snapshot_at
     FROM snapshots WHERE stream_id = :stream ORDER BY number DESC LIMIT 1"""
@@ -100,6 +104,7 @@ def status_of(ask: Callable[[str], Row | None]) -> dict[str, Any]:
         (_ACCOUNT, {}),
         (_CLUSTERS, {}),
         (_PUBLICATION, _NOTHING),
+        (_MOVED, {}),
         (_SNAPSHOT, _NO_SNAPSHOT),
     ):
         row = ask(statement)

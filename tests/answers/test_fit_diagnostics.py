@@ -14,9 +14,8 @@ from weald.answers.diagnostics.fit_diagnostics import (
     settled_by_r_hat,
     settled_in_words,
     shares_alone,
-    stayed_in_words,
 )
-from weald.answers.diagnostics.trust import Trust
+from weald.answers.diagnostics.trust import Trust, stayed_in_words
 from weald.answers.errors import UnsuitableError
 from weald.mcmc.offline.fit import FitResult, FitSettings, fit
 

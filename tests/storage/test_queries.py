@@ -67,7 +67,9 @@ def test_lineage_is_told_in_order_and_by_cluster(store: SqlStore, reader: SqlRea
         lineage("retire", 3, (), 2),
     ]
     store.commit(batch(1, 1, 5, lineage=events[:1]))
-    store.commit(batch(2, 6, 5, lineage=events[1:]))
+    assert reader.status(STREAM).n_moved == 0
+    store.commit(batch(2, 6, 5, lineage=events[1:], publications=[publication(2, seq=10)]))
+    assert reader.status(STREAM).n_moved == sum(each.n_moved for each in events[2:]) == 4
     assert reader.lineage(STREAM) == events
     assert reader.lineage(STREAM, limit=2) == events[2:]
     assert reader.lineage(STREAM, since=events[1].time) == events[1:]

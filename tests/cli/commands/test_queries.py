@@ -252,8 +252,13 @@ def test_status_accounts_for_every_record(form: str, weald: Command) -> None:
         assert sum(answer["dead_letter_reasons"].values()) == N_BAD
         assert answer["partitions"][0]["next_offset"] == N_GOOD + N_BAD
     if form == "table":
-        name, verdict, *_ = result.out.splitlines()
+        name, verdict, settled, *_ = result.out.splitlines()
         assert (name.split(), verdict.split()) == (["name", "pairs"], ["verdict", "believe", "it"])
+        moved = json.loads(weald("status", "--output", "json").out)["n_moved"]
+        stayed = 100 * (N_GOOD - moved) // N_GOOD
+        word, told = settled.split(maxsplit=1)
+        assert word == "settled"
+        assert told.startswith(f"yes: {stayed} % of the observations stayed in their cluster")
 
 
 @pytest.mark.usefixtures("weald")
