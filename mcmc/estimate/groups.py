@@ -46,7 +46,7 @@ FEWEST = 5
 # Members of a cluster that are looked at, in two halves.
 _MEMBERS = 400
 # Draws whose groups are asked, and the share of them that have apart what is shown apart.
-_DRAWS = 8
+_DRAWS = 32
 _MOST_APART = 0.5
 
 
@@ -88,7 +88,7 @@ def group_tree(family: Family, values: Observations, labels: NDArray[np.int64]) 
 def groups_of_draws(
     drawn: Sequence[tuple[Family, NDArray[np.int64]]], values: Observations, valley: float = CUT
 ) -> NDArray[np.int64]:
-    """Groups (t, n) that draws make by themselves, of eight of them at most, evenly chosen.
+    """Groups (t, n) that draws make by themselves, of 32 of them at most, evenly chosen.
 
     ``drawn`` are family and partition (n) of draws of observations ``values`` (n, d). Each is
     grouped by its own tree.
@@ -124,7 +124,9 @@ def shared_groups(
     large, small = np.flatnonzero(sizes >= FEWEST), np.flatnonzero(sizes < FEWEST)
     found = np.arange(sizes.size)
     if large.size > 1:
-        joins = average_linkage(1.0 - together[np.ix_(large, large)], sizes[large])
+        # A sum of shares may be above 1 by its rounding.
+        apart = np.maximum(1.0 - together[np.ix_(large, large)], 0.0)
+        joins = average_linkage(apart, sizes[large])
         found[large] = fcluster(joins, _MOST_APART, criterion="distance")
     if large.size > 0:
         found[small] = found[large[together[np.ix_(small, large)].argmax(axis=1)]]
