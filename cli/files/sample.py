@@ -95,7 +95,8 @@ def propose(path: Path) -> SchemaProposal:
         )
     refuse_without_records(path, odd, len(records))
     try:
-        proposal = proposed(records, str(path), stated=_not_of_a_stream(records, form, odd))
+        stated = _not_of_a_stream(records, form, odd)
+        proposal = proposed(records, str(path), stated=stated).without_moments()
     except SchemaError as error:
         raise UsageError(str(error)) from error
     if form == "csv":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +24,7 @@ KEY_NAMES = ("id", "key", "uuid", "event_id")
 LEAST_EPOCH = 1e8
 # Share of the records that have a field which the first one is without.
 LEAST_RECORDS = 0.1
+_SELDOM = "hours and days seldom tell kinds apart"
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,29 @@ class SchemaProposal:
     key: str | None
     time: str | None
     reasons: list[str]
+
+    def without_moments(self) -> SchemaProposal:
+        """Leave out moments where there is anything else to cluster by, and say so.
+
+        Each day of the week is a cluster to a density, while few kinds of things are told by it:
+        orders of four kinds of customers become the seven days.
+        """
+        moments = [each for each in self.fields if _is_moment(each)]
+        if len(moments) == len(self.fields):
+            return self
+        paths = [each["path"] for each in moments if isinstance(each, dict)]
+        reasons = []
+        for reason in self.reasons:
+            path, _, why = reason.partition(": ")
+            takes = why.partition(": ")[2]
+            told = f'{path}: left out, as {_SELDOM} (`kind = "time"` would take {takes})'
+            reasons.append(told if path in paths else reason)
+        fields = [each for each in self.fields if each not in moments]
+        return replace(self, fields=fields, reasons=reasons)
+
+
+def _is_moment(field: str | Mapping[str, Any]) -> bool:
+    return not isinstance(field, str) and field.get("kind") == "time"
 
 
 def proposed(
