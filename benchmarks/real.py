@@ -33,7 +33,7 @@ from weald.answers.diagnostics.fit_diagnostics import held_out_density
 from weald.cli.fit.outputs import judged
 from weald.mcmc.estimate.groups import CUT
 from weald.mcmc.offline.chains import chains_for
-from weald.mcmc.offline.copies import originals
+from weald.mcmc.offline.copies import are_originals, originals, place_of_original
 from weald.mcmc.offline.family_choice import choose_family
 from weald.mcmc.offline.fit import FitSettings, combine, run_chain
 from weald.mcmc.offline.fit_groups import groups_of_fit
@@ -88,9 +88,7 @@ class Row(NamedTuple):
 def weald(rows: Values, others: Values, _: int) -> list[tuple[str, Found]]:
     """The clusters that `weald fit` shows, and its groups."""
     original = originals(rows)
-    once = original == np.arange(original.size)
-    place = (np.cumsum(once) - 1)[original]
-    seen = np.ascontiguousarray(rows[once])
+    seen = np.ascontiguousarray(rows[are_originals(original)])
     settings = FitSettings(chains=chains_for(*seen.shape))
     family = choose_family(seen, settings, time.perf_counter).family
     settings = replace(settings, family=family)
@@ -98,7 +96,7 @@ def weald(rows: Values, others: Values, _: int) -> list[tuple[str, Found]]:
     traces = [run_chain(seen, settings, index, time.perf_counter) for index in chains]
     result = combine(settings, traces, seen)
     told = held_out_density(seen, others, result)
-    labels = result.labels.astype(np.int64)[place]
+    labels = result.labels.astype(np.int64)[place_of_original(original)]
     found = groups_of_fit(result, seen)
     groups = found.group[labels]
     density = told["mean_log_density"], told["standard_error"]

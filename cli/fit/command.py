@@ -420,16 +420,16 @@ def _fit_rows(
     level: str,
     form: Form,
 ) -> None:
-    import numpy as np
 
     from weald.cli.terminal.output import note
+    from weald.mcmc.offline.copies import are_originals, originals_seen
     from weald.mcmc.offline.family_choice import INDEPENDENT
     from weald.mcmc.offline.fit_groups import groups_of_fit
     from weald.mcmc.offline.transformation import wants_components
     from weald.mcmc.settings import FeatureSettings
 
     from .columns import transformation_of
-    from .fitted_rows import of_all_rows, originals_seen
+    from .fitted_rows import of_all_rows, tell_copies
     from .outputs import Fitted, tell, write_assignments, write_trace
     from .reading import read
     from .sampling import sample, settled
@@ -440,8 +440,9 @@ def _fit_rows(
         asked = configured.features
     reading = read(data, settings, columns, configured)
     table = reading.table
-    original = originals_seen(table.values, settings)
-    once = original == np.arange(original.size)
+    original = originals_seen(table.values, settings.family, settings.params, settings.learn_base)
+    tell_copies(original)
+    once = are_originals(original)
     fitted = once & reading.whole
     settings = replace(
         settings, family=reading.family, params={**reading.params, **settings.params}

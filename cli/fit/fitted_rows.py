@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from weald.mcmc.offline.fit import FitResult, FitSettings
+    from weald.mcmc.offline.fit import FitResult
     from weald.stream.record.schema import Schema
 
-__all__ = ["correlated_columns", "of_all_rows", "originals_seen", "tell_copies", "whole_rows"]
+__all__ = ["correlated_columns", "of_all_rows", "tell_copies", "whole_rows"]
 
 # Share of the rows that may have gaps in numbers which are clustered with all their covariance.
 FEW = 0.05
@@ -41,22 +41,12 @@ def whole_rows(values: NDArray[np.float64], columns: Sequence[int]) -> NDArray[n
     return np.asarray(whole if few else np.ones(len(values), dtype=np.bool_))
 
 
-def originals_seen(values: Any, settings: FitSettings) -> NDArray[np.int64]:
-    """The row (n) that each row of values (n, d) is a copy of, where these are seen once; said."""
-    from weald.mcmc.offline.copies import originals, sees_once
-
-    if not sees_once(settings.family, settings.params, settings.learn_base):
-        return np.arange(values.shape[0])
-    original = originals(values)
-    tell_copies(original)
-    return original
-
-
 def tell_copies(original: NDArray[np.int64]) -> None:
     """Say how many rows (n) are copies of others, where some are."""
     from weald.cli.terminal.output import note
+    from weald.mcmc.offline.copies import are_originals
 
-    n_copies = int((original != np.arange(original.size)).sum())
+    n_copies = int((~are_originals(original)).sum())
     if n_copies == 1:
         note("1 row is an exact copy of another: seen once, shown with it and counted in sizes")
     elif n_copies:

@@ -20,6 +20,7 @@ from weald.mcmc.entities.number import number_of_entities
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.evidence import gain_in_density, left_out_densities
 from weald.mcmc.estimate.verdict import Grouped, told_by_groups, verdict_of
+from weald.mcmc.offline.copies import are_originals
 from weald.mcmc.offline.resolution import as_finely_as_known
 from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.totals import totals_of_groups
@@ -311,7 +312,7 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
         "n_observations": table.values.shape[0],
         "n_features": table.values.shape[1],
     }
-    if n_copies := int((fitted.original != np.arange(fitted.original.size)).sum()):
+    if n_copies := int((~are_originals(fitted.original)).sum()):
         summary["n_copies"] = n_copies
     if (learned := fitted.transformation) is not None and learned.axes is not None:
         summary["n_components"] = learned.width

@@ -49,7 +49,9 @@ class Seen(NamedTuple):
 
     def with_gaps(self) -> Seen:
         """The same for a family that takes gaps as they are."""
-        return self._replace(chosen=_once(self.original))
+        from weald.mcmc.offline.copies import are_originals
+
+        return self._replace(chosen=are_originals(self.original))
 
 
 def seen_of(rows: FileRows, seed: int) -> Seen:
@@ -58,15 +60,14 @@ def seen_of(rows: FileRows, seed: int) -> Seen:
     Of few rows with gaps in numbers the family need not take any, and copies of rows it sees once.
     """
     from weald.cli.fit.fitted_rows import correlated_columns, whole_rows
-    from weald.mcmc.offline.copies import originals, sees_once
+    from weald.mcmc.offline.copies import are_originals, originals_seen
     from weald.stream.warm_up.family_choice import choose_family
 
-    original = np.arange(len(rows.values))
-    if sees_once(choose_family(rows.schema)[0], {}):
-        original = originals(rows.values)
+    original = originals_seen(rows.values, choose_family(rows.schema)[0], {})
+    once = are_originals(original)
     rows = rows._replace(values=_whole_numbers_moved(rows.schema, rows.values))
     schema, values = _along_components(rows)
-    chosen = _once(original) & whole_rows(values, correlated_columns(schema))
+    chosen = once & whole_rows(values, correlated_columns(schema))
     settings = _settings(schema, values[chosen], seed)
     if settings.family == "auto" and schema is rows.schema:
         from weald.cli.files.table import Table
@@ -78,16 +79,11 @@ def seen_of(rows: FileRows, seed: int) -> Seen:
         has_gaps = not chosen[original].all()
         if learned is not None and learned.axes is not None and has_gaps:
             # A row without one number has no place along any of the axes.
-            chosen = _once(original)
+            chosen = once
             settings = _settings(schema, values[chosen], seed)
         elif learned is not None:
             values = learned.seen(values)
     return Seen(_as_finely_as_known(values, settings), original, chosen, settings)
-
-
-def _once(original: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Rows (n) that are no copies."""
-    return np.asarray(original == np.arange(original.size))
 
 
 def _as_finely_as_known(seen: NDArray[np.float64], settings: FitSettings) -> NDArray[np.float64]:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from weald.treecore.statistics.observations import Observations
 
-__all__ = ["originals", "sees_once"]
+__all__ = ["are_originals", "originals", "originals_seen", "place_of_original", "sees_once"]
 
 # What has clusters as narrow as the rows say, or may come to it.
 _OF_WIDTHS = frozenset({"auto", "gaussian", "diagonal", "mixed"})
@@ -46,13 +46,30 @@ def sees_once(family: str, params: Mapping[str, object], learn_base: bool | None
     return family in _OF_WIDTHS and not params and learn_base is not False
 
 
+def originals_seen(
+    values: Observations, family: str, params: Mapping[str, object], learn_base: bool | None = None
+) -> NDArray[np.int64]:
+    """What `originals` says of observations (n, d), where such a fit sees copies once."""
+    return originals(values) if sees_once(family, params, learn_base) else _itself(values)
+
+
+def are_originals(original: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which rows (n) are no copies, by what `originals` says of them."""
+    return np.asarray(original == np.arange(original.size))
+
+
+def place_of_original(original: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each row's original (n) is among the rows that are no copies."""
+    return np.asarray((np.cumsum(are_originals(original)) - 1)[original])
+
+
 def originals(values: Observations) -> NDArray[np.int64]:
     """The row (n) that each row of observations (n, d) is a copy of, itself where it is none.
 
     Of rows that are alike all but the first are copies; gaps (NaN) are alike. Sparse rows, which
     are counts, are never.
     """
-    itself = np.arange(values.shape[0])
+    itself = _itself(values)
     if not isinstance(values, np.ndarray):
         return itself
     rows = np.zeros(len(values), dtype=np.uint64)
@@ -67,6 +84,10 @@ def originals(values: Observations) -> NDArray[np.int64]:
     if not _are_copies(values[few], rows[few]):
         return itself
     return np.where(few, first[kind], itself)
+
+
+def _itself(values: Observations) -> NDArray[np.int64]:
+    return np.arange(values.shape[0])
 
 
 def _are_copies(values: NDArray[np.float64], rows: NDArray[np.uint64]) -> bool:

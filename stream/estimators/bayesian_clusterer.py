@@ -18,7 +18,7 @@ from scipy.special import logsumexp
 
 from weald.mcmc.estimate.predictive import Predictive
 from weald.mcmc.offline.chains import chains_for
-from weald.mcmc.offline.copies import originals, sees_once
+from weald.mcmc.offline.copies import are_originals, originals_seen, place_of_original
 from weald.mcmc.offline.family_choice import choose_family
 from weald.mcmc.offline.fit import (
     SPARSE_FAMILY,
@@ -203,10 +203,8 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
             Both are ValueErrors.
         """
         everyone = self._values(X, reset=True)
-        original = np.arange(everyone.shape[0])
-        if sees_once(self.family, self.params or {}):
-            original = originals(everyone)
-        once = original == np.arange(original.size)
+        original = originals_seen(everyone, self.family, self.params or {})
+        once = are_originals(original)
         values = everyone if once.all() else everyone[once]
         self._choose_family(values)
         settings = self._fit_settings(chains_for(*values.shape))
@@ -222,8 +220,7 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
         self._begun = everyone
         self._shard: Shard | None = None
         self._lineage: list[LineageEvent] = []
-        # Of each row the place of its original among those that were fitted.
-        place = (np.cumsum(once) - 1)[original]
+        place = place_of_original(original)
         self.labels_: NDArray[np.int64] = result.labels[place]
         self.probabilities_ = result.probability[place]
         self.stability_ = result.stability[place]
