@@ -95,8 +95,7 @@ def propose(path: Path) -> SchemaProposal:
         )
     refuse_without_records(path, odd, len(records))
     try:
-        stated = _not_of_a_stream(records, form, odd)
-        proposal = proposed(records, str(path), stated=stated).without_moments()
+        proposal = proposed(records, str(path), stated=_not_of_a_stream(records, form, odd))
     except SchemaError as error:
         raise UsageError(str(error)) from error
     if form == "csv":
@@ -127,11 +126,9 @@ def _tell_set_aside(path: Path, proposal: SchemaProposal, odd: Oddities) -> None
 
 def _tell_copies(path: Path, values: NDArray[np.float64]) -> None:
     """Say how many records (n, d) are copies of others, of which a stream makes narrow clusters."""
-    import numpy as np
+    from weald.mcmc.offline.copies import are_originals, originals
 
-    from weald.mcmc.offline.copies import originals
-
-    n_copies = int((originals(values) != np.arange(len(values))).sum())
+    n_copies = int((~are_originals(originals(values))).sum())
     if n_copies:
         note(
             f"{path}: {n_copies} of {len(values)} records are exact copies of others: to a stream "

@@ -277,8 +277,7 @@ def _tell(proposal: SchemaProposal, plain: Sequence[Mapping[str, Any]] | None, f
 def _proposal(path: Path, rows: Sequence[Row]) -> SchemaProposal | None:
     """What records suggest, or None where nothing can be had from them."""
     try:
-        records = [record for _, record in rows]
-        return proposed(records, str(path), most_empty=MOST_EMPTY).without_moments()
+        return proposed([record for _, record in rows], str(path), most_empty=MOST_EMPTY)
     except SchemaError:
         return None
 

@@ -26,7 +26,7 @@ from weald.stream.record.inference.proposal import SchemaProposal, named, propos
 
 if TYPE_CHECKING:
     from weald.stream.record.fields.originals import Original
-    from weald.stream.record.schema import Field, Schema
+    from weald.stream.record.schema import Schema
 
 __all__ = ["FileRows", "read_rows"]
 
@@ -138,10 +138,9 @@ def _rows(path: Path, name: str, seed: int) -> FileRows:
     columns = [each for each in columns if each.name not in long]
     if told and clustered is not times:
         note(f"  not clustered by, only told: {', '.join(each['name'] for each in told)}")
-    if times and clustered is not times:
-        with_times = _schema(times)
-        columns += originals_of(with_times, rows_with_gaps(with_times, records))
-    columns = _with_moments(columns, _schema(times).fields if times else (), records)
+    if clustered is times:
+        columns = []
+    columns += [each for time in times for each in _moments(time, records)]
     files, whole = [file for file, _, _ in drawn.rows], path.is_dir()
     if whole and len(set(files)) > 1:
         columns.append(Original("file", "category", np.array(files, dtype=object)))
@@ -157,20 +156,17 @@ def _rows(path: Path, name: str, seed: int) -> FileRows:
     )
 
 
-def _with_moments(
-    columns: list[Original], times: Sequence[Field], records: Sequence[Record]
-) -> list[Original]:
-    """Return columns with each time also as the records tell it, before its places in periods."""
-    from weald.stream.record.fields.originals import moments_of
+def _moments(time: Mapping[str, Any], records: Sequence[Record]) -> list[Original]:
+    """A time as the records tell it, and its places in periods."""
+    from weald.stream.record.fields.gaps import rows_with_gaps
+    from weald.stream.record.fields.originals import moments_of, originals_of
 
-    for field in times:
-        names = {field.name, *(f"{field.name} ({each})" for each in field.settings.periods)}
-        at = next(at for at, each in enumerate(columns) if each.name in names)
-        if columns[at].name == field.name:
-            columns[at] = replace(columns[at], name=f"{field.name} ({columns[at].kind})")
-        path = ".".join(field.path)
-        columns.insert(at, moments_of(field.name, [record.get(path) for record in records]))
-    return columns
+    schema = _schema([time])
+    (field,) = schema.fields
+    path = ".".join(field.path)
+    whole = moments_of(field.name, [record.get(path) for record in records])
+    places = originals_of(schema, rows_with_gaps(schema, records))
+    return [whole, *(replace(each, name=f"{field.name} ({each.kind})") for each in places)]
 
 
 def _drawn(path: Path, seed: int) -> _Drawn:
@@ -208,12 +204,12 @@ def _read(path: Path) -> Iterable[tuple[str, int, Record]]:
 
 def _proposal(drawn: _Drawn, records: Sequence[Record], name: str) -> SchemaProposal:
     try:
-        proposal = proposed(records, name, most_empty=MOST_EMPTY)
+        proposal = proposed(records, name, most_empty=MOST_EMPTY, moments="told")
     except SchemaError as error:
         raise UsageError(str(error)) from error
     if drawn.n_read > len(records):
         # Numbers that follow each other do so in the file's order only.
-        head = proposed(drawn.head, name, most_empty=MOST_EMPTY, needed=False)
+        head = proposed(drawn.head, name, most_empty=MOST_EMPTY, needed=False, moments="told")
         counted = {reason.partition(":")[0] for reason in head.reasons if "one by one" in reason}
         fields = [each for each in proposal.fields if named(each)["name"] not in counted]
         proposal = SchemaProposal(fields, proposal.key, proposal.time, proposal.reasons)

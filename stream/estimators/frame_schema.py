@@ -85,7 +85,7 @@ class FrameSchema(NamedTuple):
     @classmethod
     def _inferred(cls, records: Sequence[Record], stated: Mapping[str, FieldProposal]) -> Self:
         proposal = proposed(
-            records, "the data frame", most_empty=MOST_EMPTY, stated=stated, moments=True
+            records, "the data frame", most_empty=MOST_EMPTY, stated=stated, moments="clustered"
         )
         fields = [named(each) for each in proposal.fields]
         settings = msgspec.convert({"fields": fields}, SchemaSettings)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from weald.stream.errors import SchemaError
 
@@ -24,6 +24,7 @@ KEY_NAMES = ("id", "key", "uuid", "event_id")
 LEAST_EPOCH = 1e8
 # Share of the records that have a field which the first one is without.
 LEAST_RECORDS = 0.1
+Moments = Literal["clustered", "told", "left out"]
 _SELDOM = "hours and days seldom tell kinds apart"
 
 
@@ -47,29 +48,6 @@ class SchemaProposal:
     time: str | None
     reasons: list[str]
 
-    def without_moments(self) -> SchemaProposal:
-        """Leave out moments where there is anything else to cluster by, and say so.
-
-        Each day of the week is a cluster to a density, while few kinds of things are told by it:
-        orders of four kinds of customers become the seven days.
-        """
-        moments = [each for each in self.fields if _is_moment(each)]
-        if len(moments) == len(self.fields):
-            return self
-        paths = [each["path"] for each in moments if isinstance(each, dict)]
-        reasons = []
-        for reason in self.reasons:
-            path, _, why = reason.partition(": ")
-            takes = why.partition(": ")[2]
-            told = f'{path}: left out, as {_SELDOM} (`kind = "time"` would take {takes})'
-            reasons.append(told if path in paths else reason)
-        fields = [each for each in self.fields if each not in moments]
-        return replace(self, fields=fields, reasons=reasons)
-
-
-def _is_moment(field: str | Mapping[str, Any]) -> bool:
-    return not isinstance(field, str) and field.get("kind") == "time"
-
 
 def proposed(
     records: Sequence[Mapping[str, Any]],
@@ -78,7 +56,7 @@ def proposed(
     most_empty: float = MOST_EMPTY,
     needed: bool = True,
     stated: Mapping[str, FieldProposal] | None = None,
-    moments: bool = False,
+    moments: Moments = "left out",
 ) -> SchemaProposal:
     """Propose a schema for records whose nested fields are named by their dotted paths.
 
@@ -93,10 +71,13 @@ def proposed(
         Whether there has to be a field to cluster by.
     stated : mapping of str to Verdict, optional
         What is known of some fields without looking at their values.
-    moments : bool
-        Whether moments that no field's name calls the record's are features. Else the first field
-        that has one in every record is its time: records of an hour are no kind. Where none has
-        a clock, so is the first field of dates that is called day, or whose dates are in order.
+    moments : str
+        What becomes of moments that no field's name calls the record's. Where they are not
+        "clustered", the first field that has one in every record is its time: records of an hour
+        are no kind. Where none has a clock, so is the first field of dates that is called day, or
+        whose dates are in order. Others are fields as well if they are "told", and else "left out"
+        beside anything else: each day of the week is a cluster to a density, while few kinds of
+        things are told by it.
 
     Raises
     ------
@@ -115,22 +96,42 @@ def proposed(
         else:
             reasons.append(f"{path}: not taken as the time: {odd}")
     by = "its name and values"
-    if time is None and not moments and (time := _moment(columns)) is not None:
+    if time is None and moments != "clustered" and (time := _moment(columns)) is not None:
         by = "its values"
     key = _key(columns, time)
+    verdicts = {
+        path: (stated or {}).get(path) or judged(path, values, most_empty)
+        for path, values in columns.items()
+        if path not in (key, time)
+    }
+    kept = [each for each in verdicts.values() if each.settings is not None]
+    if moments == "left out" and not all(_is_moment(each) for each in kept):
+        verdicts = {path: _without_moment(verdict) for path, verdict in verdicts.items()}
     fields: list[str | dict[str, Any]] = []
-    for path, values in columns.items():
+    for path in columns:
         if path in (key, time):
             role = "key, by its name and values" if path == key else f"time, by {by}"
             reasons.append(f"{path}: {role}")
             continue
-        verdict = (stated or {}).get(path) or judged(path, values, most_empty)
+        verdict = verdicts[path]
         if verdict.settings is not None:
             fields.append({"path": path, **verdict.settings} if verdict.settings else path)
         reasons.append(f"{path}: {verdict.reason}")
     if needed and not fields:
         raise SchemaError(f"{name}: no field holds anything to cluster by: {'; '.join(reasons)}")
     return SchemaProposal(fields, key, time, reasons)
+
+
+def _is_moment(verdict: FieldProposal) -> bool:
+    return (verdict.settings or {}).get("kind") == "time"
+
+
+def _without_moment(verdict: FieldProposal) -> FieldProposal:
+    if not _is_moment(verdict):
+        return verdict
+    takes = verdict.reason.partition(": ")[2]
+    told = f'left out, as {_SELDOM} (`kind = "time"` would take {takes})'
+    return FieldProposal(None, told)
 
 
 def _moment(columns: Mapping[str, list[Any]]) -> str | None:
