@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable
 from typing import Self
 
@@ -16,14 +17,16 @@ __all__ = ["Replay"]
 
 # Far below what the embedded broker keeps of a partition, so that nothing is dropped unread.
 MOST_AHEAD = 4_000
+# For a batch to be full.
+LONGEST_WAIT_MS = 60_000
 
 
 class Replay:
     """A producer on a thread of its own, for as long as its ``with`` block.
 
-    All records go to one partition: within a partition a topic keeps order. The first of them are
-    there before anything is read, so that how many a poll finds is not a matter of who is faster,
-    and the same stream gives the same clusters at every run.
+    All records go to one partition, where a topic keeps order. The broker hands out one of the
+    producer's batches at a time, and the first records say what a cluster is like: so batches are
+    sent when they are full, and the same stream gives the same clusters at every run.
 
     Parameters
     ----------
@@ -51,7 +54,7 @@ class Replay:
             self._room.release(n_records)
 
     def __enter__(self) -> Self:
-        """Return once the topic has all that is sent ahead."""
+        """Return once the topic exists: the consumer makes none."""
         self._thread.start()
         self._begun.wait()
         return self
@@ -74,14 +77,15 @@ class Replay:
     def _send(self) -> None:
         from kafka import KafkaProducer
 
-        producer = KafkaProducer(bootstrap_servers=self._servers, api_version=API_VERSION)
+        producer = KafkaProducer(
+            bootstrap_servers=self._servers, api_version=API_VERSION, linger_ms=LONGEST_WAIT_MS
+        )
+        # One for all: in a batch later times take more bytes.
+        now = int(time.time() * 1000)
         try:
-            # The consumer makes no topic.
             producer.partitions_for(self._topic)
+            self._begun.set()
             for record in self._records:
-                if self.n_sent == MOST_AHEAD:
-                    producer.flush()
-                    self._begun.set()
                 self._room.acquire()
                 if self._stopped.is_set():
                     break
@@ -90,6 +94,7 @@ class Replay:
                     value=msgspec.json.encode(record),
                     key=str(record["id"]).encode(),
                     partition=0,
+                    timestamp_ms=now,
                 )
                 self.n_sent += 1
             producer.flush()
