@@ -104,7 +104,7 @@ def best_of_others(path: Path, kinds: Sequence[Any]) -> tuple[float, str]:
         rows = read_rows(str(path), 0)
         told = seen_of(rows, 0)
     seen = told.fitted
-    known = np.array(kinds)[[int(key.removeprefix("row ")) - 1 for key in rows.keys]][told.whole]
+    known = np.array(kinds)[[int(key.removeprefix("row ")) - 1 for key in rows.keys]][told.chosen]
     for name, other in _others(told.settings):
         with redirect_stderr(StringIO()):
             chosen, _ = settled(seen, other, 1)

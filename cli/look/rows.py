@@ -213,8 +213,26 @@ def _proposal(drawn: _Drawn, records: Sequence[Record], name: str) -> SchemaProp
         counted = {reason.partition(":")[0] for reason in head.reasons if "one by one" in reason}
         fields = [each for each in proposal.fields if named(each)["name"] not in counted]
         proposal = SchemaProposal(fields, proposal.key, proposal.time, proposal.reasons)
+    proposal = _counts_as_numbers(proposal)
     note_columns(proposal.reasons)
     return proposal
+
+
+def _counts_as_numbers(proposal: SchemaProposal) -> SchemaProposal:
+    """Counts by their logarithm: within a kind they seldom vary by chance alone, as Poisson's do.
+
+    A kind that varies more is several clusters of Poisson counts.
+    """
+    fields: list[str | dict[str, Any]] = []
+    reasons = {reason.partition(":")[0]: reason for reason in proposal.reasons}
+    for field in proposal.fields:
+        if isinstance(field, str) or field.get("kind") != "count":
+            fields.append(field)
+            continue
+        settings = {key: each for key, each in field.items() if key != "kind"}
+        fields.append({**settings, "scale": "log"})
+        reasons[field.get("path") or field["name"]] += ", by its logarithm"
+    return replace(proposal, fields=fields, reasons=list(reasons.values()))
 
 
 def _schema(fields: Sequence[Mapping[str, Any]]) -> Schema:

@@ -104,22 +104,24 @@ def _as_finely_as_known(seen: NDArray[np.float64], settings: FitSettings) -> NDA
 
 
 def _whole_numbers_moved(schema: Schema, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Whole numbers that are seen by their logarithm moved by up to a half before it is taken.
+    """Whole numbers that are seen by their logarithm moved within what rounds to them.
 
-    Their logarithms lie on no even grid: each of the small ones would be a cluster, too.
+    Their logarithms lie on no even grid: each of the small ones would be a cluster, too. They move
+    once the logarithm is taken: to be 0 in all rows of a kind must look like one cluster.
     """
-    from weald.mcmc.offline.resolution import within_resolution
+    from weald.mcmc.offline.resolution import between, resolution_of
     from weald.stream.record.fields.originals import unscaled
 
     scaling = schema.scaling
     if scaling is None:
         return values
-    finely = unscaled(schema, values)
-    chosen = [at for at in np.flatnonzero(scaling.log) if _is_whole_and_repeats(finely[:, at])]
+    plain = unscaled(schema, values)
+    chosen = [at for at in np.flatnonzero(scaling.log) if _is_whole_and_repeats(plain[:, at])]
+    half = np.zeros(plain.shape[1])
+    half[chosen] = 0.5 * resolution_of(plain[:, chosen])
     # All at once: each column is moved in its own way.
-    finely[:, chosen] = within_resolution(finely[:, chosen])
     moved = values.copy()
-    moved[:, chosen] = scaling(finely)[:, chosen]
+    moved[:, chosen] = between(scaling(plain - half), scaling(plain + half))[:, chosen]
     return moved
 
 

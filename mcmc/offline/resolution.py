@@ -18,7 +18,14 @@ from weald.treecore.family.gaussian.robust_spread import spread_of
 from weald.treecore.family.interface.base import Family
 from weald.treecore.statistics.observations import Observations
 
-__all__ = ["as_finely_as_known", "moved", "resolution_of", "unmoved_variance", "within_resolution"]
+__all__ = [
+    "as_finely_as_known",
+    "between",
+    "moved",
+    "resolution_of",
+    "unmoved_variance",
+    "within_resolution",
+]
 
 _LEAST = 1e-3
 # A column lies on a grid if so large a share of its values has been there before.
@@ -44,6 +51,16 @@ def within_resolution(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The observations (n, d), each value moved within half of what it is known to."""
     moves = Generator(PCG64(_SEED)).random(values.shape) - 0.5
     return np.asarray(values + resolution_of(values) * moves)
+
+
+def between(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values (n, d) about the middles of cells, as the sum of three uniform numbers lies.
+
+    Where cells of one width lie side by side the density is as even as by one uniform number. One
+    cell alone is nearly normal, and so one cluster: evenly filled it would be several.
+    """
+    moves = Generator(PCG64(_SEED)).random((3, *low.shape)).sum(axis=0) - 1.5
+    return np.asarray(0.5 * (low + high) + (high - low) * moves)
 
 
 def as_finely_as_known(family: Family, values: Observations) -> Observations:
