@@ -10,9 +10,10 @@ the digits that are shown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import floor, inf, log, log10
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,9 @@ LEAST_ALONE = 0.05
 MOST_NAMED = 3
 # Ends of intervals are looked for among so many quantiles.
 ENDS = 50
+_ENDS = np.linspace(0.0, 1.0, ENDS)
+_INFINITE = np.array([-inf, inf])
+_TENTHS_AND_ENDS = np.append([0.1, 0.9], _ENDS)
 # An interval is called narrow where so many of the others lie on either side.
 BOTH_SIDES = 0.1
 # Ends of intervals of a period, to so many seconds.
@@ -64,11 +68,39 @@ class Sentence:
         return f"{self.what}: {_percent(self.inside)}, elsewhere {_percent(self.elsewhere)}"
 
 
-class _Rule:
-    """A rule in words, where it holds, and what it tells by itself."""
+class _Parted(NamedTuple):
+    """Rows to describe among all others: which, how many of either, and their share of all."""
 
-    def __init__(self, what: str, holds: Mask) -> None:
-        self.what, self.holds, self.information = what, holds, 0.0
+    inside: Mask
+    n_inside: int
+    n_elsewhere: int
+    weight: float
+
+    @classmethod
+    def of(cls, inside: Mask, share: float | None) -> _Parted:
+        n_inside = int(np.count_nonzero(inside))
+        weight = n_inside / len(inside) if share is None else share
+        return cls(inside, n_inside, len(inside) - n_inside, weight)
+
+    def shares(self, holds: Mask) -> tuple[float, float]:
+        """Shares of the rows and of all others that a rule holds for."""
+        own = int(np.count_nonzero(holds & self.inside))
+        return own / self.n_inside, (int(np.count_nonzero(holds)) - own) / self.n_elsewhere
+
+    def information(self, inside: float, elsewhere: float) -> float:
+        """What a rule tells that holds for these shares."""
+        return float(_shared(np.array(inside), np.array(elsewhere), self.weight))
+
+
+class _Rule(NamedTuple):
+    """What a rule tells by itself, and, for the few that are said, its words and where it holds.
+
+    ``says`` and ``where`` are asked for only then: of a hundred columns three have a say.
+    """
+
+    information: float
+    says: Callable[[], str]
+    where: Callable[[], Mask]
 
 
 def explain(
@@ -87,35 +119,36 @@ def explain(
     most : int
         Sentences at most.
     """
-    if not inside.any() or inside.all():
+    rows = _Parted.of(inside, share)
+    if not rows.n_inside or not rows.n_elsewhere:
         return []
-    weight = float(inside.mean()) if share is None else share
-    best = [_best(column, inside, weight) for column in columns]
-    found = [(column.name, rule) for column, rule in zip(columns, best, strict=True) if rule]
-    found = [each for each in found if each[1].information > LEAST_ALONE]
+    best = [(column.name, _best(column, rows)) for column in columns]
+    found = [
+        (name, rule, rule.where()) for name, rule in best if rule and rule.information > LEAST_ALONE
+    ]
     needed = _needed(len(inside), len(columns))
     chosen: list[Sentence] = []
     holds, known = np.ones(len(inside), dtype=bool), 0.0
     while found and len(chosen) < most:
         gains = [
-            _information(holds & rule.holds, inside, weight) if chosen else rule.information
-            for _, rule in found
+            rows.information(*rows.shares(holds & where)) if chosen else rule.information
+            for _, rule, where in found
         ]
         at = int(np.argmax(gains))
-        least = max(LEAST_ADDED, needed / _limit(weight)) if not chosen else LEAST_ADDED
+        least = max(LEAST_ADDED, needed / _limit(rows.weight)) if not chosen else LEAST_ADDED
         if gains[at] - known < least:
             break
-        name, rule = found.pop(at)
-        holds, known = holds & rule.holds, gains[at]
-        chosen.append(_sentence(name, rule, inside))
+        name, rule, where = found.pop(at)
+        holds, known = holds & where, gains[at]
+        chosen.append(_sentence(name, rule, rows.shares(where)))
     return chosen
 
 
 def sentence_of(column: Original, inside: Mask, *, share: float | None = None) -> Sentence | None:
     """Return the most telling sentence that one column has; None where it has none."""
-    weight = float(inside.mean()) if share is None else share
-    rule = _best(column, inside, weight) if inside.any() and not inside.all() else None
-    return None if rule is None else _sentence(column.name, rule, inside)
+    rows = _Parted.of(inside, share)
+    rule = _best(column, rows) if rows.n_inside and rows.n_elsewhere else None
+    return None if rule is None else _sentence(column.name, rule, rows.shares(rule.where()))
 
 
 def told(sentences: Sequence[Sentence]) -> str:
@@ -123,14 +156,8 @@ def told(sentences: Sequence[Sentence]) -> str:
     return "; ".join(map(str, sentences)) or "nothing sets it apart"
 
 
-def _sentence(name: str, rule: _Rule, inside: Mask) -> Sentence:
-    return Sentence(
-        column=name,
-        what=rule.what,
-        inside=float(rule.holds[inside].mean()),
-        elsewhere=float(rule.holds[~inside].mean()),
-        information=rule.information,
-    )
+def _sentence(name: str, rule: _Rule, shares: tuple[float, float]) -> Sentence:
+    return Sentence(name, rule.says(), *shares, rule.information)
 
 
 def _needed(n: int, n_columns: int) -> float:
@@ -143,18 +170,14 @@ def _limit(weight: float) -> float:
     return -weight * log(weight) - (1.0 - weight) * log(1.0 - weight) if 0 < weight < 1 else 1.0
 
 
-def _information(holds: Mask, inside: Mask, weight: float) -> float:
-    rates = holds[inside].mean(), holds[~inside].mean()
-    return float(_shared(np.array(rates[0]), np.array(rates[1]), weight))
-
-
 def _shared(
     inside: NDArray[np.float64], elsewhere: NDArray[np.float64], weight: float
 ) -> NDArray[np.float64]:
     """Share of the entropy of belonging that rules tell, from the shares that they hold for."""
-    nats = nats_told(inside, elsewhere, weight) / _limit(weight)
-    # A rule says what is so of the rows, not what is not.
-    told: NDArray[np.float64] = np.where((inside > elsewhere) & (inside >= LEAST_INSIDE), nats, 0.0)
+    told = np.zeros(inside.shape)
+    # A rule says what is so of the rows, not what is not. Others are most, and are not weighed.
+    so = (inside > elsewhere) & (inside >= LEAST_INSIDE)
+    told[so] = nats_told(inside[so], elsewhere[so], weight) / _limit(weight)
     return told
 
 
@@ -163,7 +186,7 @@ def nats_told(
 ) -> NDArray[np.float64]:
     """What rules tell of belonging, from the shares that they hold for; ``weight`` belong."""
     total = weight * inside + (1.0 - weight) * elsewhere
-    of_all, of_inside, of_elsewhere = entropy_of(np.stack([total, inside, elsewhere]))
+    of_all, of_inside, of_elsewhere = entropy_of(np.array([total, inside, elsewhere]))
     told: NDArray[np.float64] = of_all - weight * of_inside - (1.0 - weight) * of_elsewhere
     return told
 
@@ -176,108 +199,128 @@ def entropy_of(share: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def _best(column: Original, inside: Mask, weight: float) -> _Rule | None:
-    rules = [_best_of(column, inside, weight), _missing(column)]
+def _best(column: Original, rows: _Parted) -> _Rule | None:
+    rules = [_best_of(column, rows), _missing(column, rows)]
     found = [rule for rule in rules if rule is not None]
-    for rule in found:
-        rule.information = _information(rule.holds, inside, weight)
     best = max(found, key=lambda rule: rule.information, default=None)
     return best if best is not None and best.information > 0.0 else None
 
 
-def _missing(column: Original) -> _Rule | None:
-    holds = _empty(column)
-    return _Rule(f"no {column.name}", holds) if holds.any() else None
-
-
-def _empty(column: Original) -> Mask:
-    if column.kind == "category":
-        return np.array([each is None for each in column.values], dtype=bool)
-    return np.isnan(column.values.astype(np.float64))
-
-
-def _best_of(column: Original, inside: Mask, weight: float) -> _Rule | None:
-    if not (inside & ~_empty(column)).any():
+def _missing(column: Original, rows: _Parted) -> _Rule | None:
+    holds = column.missing
+    if not holds.any():
         return None
+    told = rows.information(*rows.shares(holds))
+    return _Rule(told, lambda: f"no {column.name}", lambda: holds)
+
+
+def _best_of(column: Original, rows: _Parted) -> _Rule | None:
     if column.kind == "category":
-        return _best_names(column, inside, weight)
+        return _best_names(column, rows)
+    in_order, ordered = column.ordered
+    own = rows.inside[in_order]
+    parted = ordered[np.flatnonzero(own)], ordered[np.flatnonzero(~own)]
+    if not parted[0].size:
+        return None
     if column.period is not None:
-        return _best_phase(column, inside, weight)
+        return _best_phase(column, rows, parted)
     if column.kind == "moment":
-        return _best_time(column, inside, weight)
-    return _best_interval(column, inside, weight)
+        return _best_time(column, rows, parted)
+    return _best_interval(column, rows, parted)
 
 
-def _best_names(column: Original, inside: Mask, weight: float) -> _Rule | None:
+def _best_names(column: Original, rows: _Parted) -> _Rule | None:
     """The names that are most typical of the rows: those with the largest ratio of shares."""
-    names, code = np.unique(
-        np.array(["" if each is None else str(each) for each in column.values]),
-        return_inverse=True,
-    )
-    code = np.where(_empty(column), -1, code)
-    own = np.bincount(code[inside & (code >= 0)], minlength=len(names)) / inside.sum()
-    rest = np.bincount(code[~inside & (code >= 0)], minlength=len(names)) / (~inside).sum()
+    names, code = column.coded
+    of_all = np.bincount(code[~column.missing], minlength=len(names))
+    of_own = np.bincount(code[rows.inside & ~column.missing], minlength=len(names))
+    if not of_own.any():
+        return None
+    own, rest = of_own / rows.n_inside, (of_all - of_own) / rows.n_elsewhere
     with np.errstate(divide="ignore", invalid="ignore"):
         order = np.argsort(-np.where(own > 0.0, own / (own + rest), -1.0), kind="stable")
     # Rare names with a high ratio would crowd out common ones: only those that many rows have.
     order = order[own[order] >= min(0.1, own.max())][:MOST_NAMED]
-    gains = _shared(np.cumsum(own[order]), np.cumsum(rest[order]), weight)
+    gains = _shared(np.cumsum(own[order]), np.cumsum(rest[order]), rows.weight)
     several = order[: int(np.argmax(gains)) + 1]
-    single = int(order[np.argmax(_shared(own[order], rest[order], weight))])
+    singles = _shared(own[order], rest[order], rows.weight)
     chosen = several
-    if _shared(own[single], rest[single], weight) >= gains.max():
-        chosen = np.array([single])
+    if singles.max() >= gains.max():
+        chosen = order[[int(np.argmax(singles))]]
     chosen = chosen[np.argsort(-own[chosen], kind="stable")]
+    held = int(of_own[chosen].sum()), int(of_all[chosen].sum())
+    told = rows.information(held[0] / rows.n_inside, (held[1] - held[0]) / rows.n_elsewhere)
     words = " or ".join(names[at] for at in chosen)
-    return _Rule(f"{column.name} {words}", np.isin(code, chosen))
+    return _Rule(told, lambda: f"{column.name} {words}", lambda: np.isin(code, chosen))
 
 
-def _best_interval(column: Original, inside: Mask, weight: float) -> _Rule | None:
-    values = column.values.astype(np.float64)
-    own = values[inside & ~np.isnan(values)]
-    quantiles = np.quantile(own, [0.1, 0.9, *np.linspace(0.0, 1.0, ENDS)])
+class _Interval(NamedTuple):
+    """An interval, what it tells, and the shares of the others that lie below and above it."""
+
+    low: float
+    high: float
+    information: float
+    below: float
+    above: float
+
+    def where(self, values: NDArray[np.float64]) -> Mask:
+        with np.errstate(invalid="ignore"):
+            return (values >= self.low) & (values <= self.high)
+
+
+# Values of the rows, and of all others, each smallest first and without gaps.
+Parted = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def _best_interval(column: Original, rows: _Parted, parted: Parted) -> _Rule | None:
+    own = parted[0]
+    quantiles = _quantiles(own, _TENTHS_AND_ENDS)
     decimals = _decimals(own, float(quantiles[0]), float(quantiles[1]))
-    low, high = _widest_gain(values, inside, weight, _ends(quantiles[2:], decimals))
+    found = _widest_gain(parted, rows, _ends(quantiles[2:], decimals))
+    low, high = found.low, found.high
     if low == -inf and high == inf:
         return None
-    # Where there is nothing beyond, "at most 0" is 0.
-    if low == -inf and high == np.nanmin(values):
-        low = high
-    elif high == inf and low == np.nanmax(values):
-        high = low
-    if low == -inf:
-        what = f"at most {_number(high, decimals)}"
-    elif high == inf:
-        what = f"at least {_number(low, decimals)}"
-    elif low == high:
-        what = _number(low, decimals)
-    else:
-        what = f"{_number(low, decimals)} to {_number(high, decimals)}"
-        beyond = values[~inside]
-        if min((beyond < low).mean(), (beyond > high).mean()) >= BOTH_SIDES:
-            what += f", {_number(high - low, decimals)} wide"
-    with np.errstate(invalid="ignore"):
-        return _Rule(f"{column.name} {what}", (values >= low) & (values <= high))
+    _, ordered = column.ordered
+
+    def says() -> str:
+        # Where there is nothing beyond, "at most 0" is 0.
+        first = high if low == -inf and high == ordered[0] else low
+        last = low if high == inf and low == ordered[-1] else high
+        if first == -inf:
+            what = f"at most {_number(last, decimals)}"
+        elif last == inf:
+            what = f"at least {_number(first, decimals)}"
+        elif first == last:
+            what = _number(first, decimals)
+        else:
+            what = f"{_number(first, decimals)} to {_number(last, decimals)}"
+            if min(found.below, found.above) >= BOTH_SIDES:
+                what += f", {_number(last - first, decimals)} wide"
+        return f"{column.name} {what}"
+
+    return _Rule(found.information, says, lambda: found.where(column.values))
 
 
-def _best_time(column: Original, inside: Mask, weight: float) -> _Rule | None:
+def _best_time(column: Original, rows: _Parted, parted: Parted) -> _Rule | None:
     """Since, until or from one moment to another, each as it is printed."""
-    values, tell = column.values.astype(np.float64), column.moments()
-    inner = np.quantile(values[inside & ~np.isnan(values)], np.linspace(0.0, 1.0, ENDS))
+    inner = _quantiles(parted[0], _ENDS)
     grain = DAY if column.has_dates else _grain(float(np.ptp(inner)))
-    lows = np.unique(np.append(-inf, np.floor(inner / grain) * grain))
-    highs = np.unique(np.append(inf, np.ceil(inner / grain) * grain))[::-1]
-    low, high = _widest_gain(values, inside, weight, (lows, highs))
+    lows = _distinct(_INFINITE[:1], np.floor(inner / grain) * grain)
+    highs = _distinct(np.ceil(inner / grain) * grain, _INFINITE[1:])[::-1]
+    found = _widest_gain(parted, rows, (lows, highs))
+    low, high = found.low, found.high
     if low == -inf and high == inf:
         return None
-    if low == -inf:
-        what = f"until {tell(high)}"
-    elif high == inf:
-        what = f"since {tell(low)}"
-    else:
-        what = " to ".join(dict.fromkeys((tell(low), tell(high))))
-    with np.errstate(invalid="ignore"):
-        return _Rule(f"{column.name} {what}", (values >= low) & (values <= high))
+
+    def says() -> str:
+        tell = column.moments()
+        if low == -inf:
+            return f"{column.name} until {tell(high)}"
+        if high == inf:
+            return f"{column.name} since {tell(low)}"
+        return f"{column.name} {' to '.join(dict.fromkeys((tell(low), tell(high))))}"
+
+    return _Rule(found.information, says, lambda: found.where(column.values))
 
 
 def _grain(wide: float) -> float:
@@ -285,50 +328,66 @@ def _grain(wide: float) -> float:
     return next((each for each in (DAY, 3600.0, 60.0) if wide > ENDS * each), 1.0)
 
 
-def _best_phase(column: Original, inside: Mask, weight: float) -> _Rule | None:
+def _best_phase(column: Original, rows: _Parted, parted: Parted) -> _Rule | None:
     """An interval on a circle: cut where the rows have their largest gap, it is one of a line."""
-    values, period = column.values.astype(np.float64), column.period or 1.0
+    period = column.period or 1.0
     grain = DAY if column.has_dates else GRAIN[column.kind]
-    own = np.unique(values[inside & ~np.isnan(values)])
+    own = _distinct(parted[0])
     gaps = np.diff(np.append(own, own[0] + period))
     start = floor(float(own[(int(np.argmax(gaps)) + 1) % own.size]) / grain) * grain
-    turned = (values - start) % period
-    inner = np.quantile(turned[inside & ~np.isnan(values)], np.linspace(0.0, 1.0, ENDS))
-    lows = np.unique(np.floor(inner / grain) * grain)
-    highs = np.unique(np.minimum(np.ceil(inner / grain) * grain, period))
-    low, high = _widest_gain(turned, inside, weight, (lows, highs))
+
+    def turned(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (values - start) % period
+
+    ordered = np.sort(turned(parted[0])), np.sort(turned(parted[1]))
+    inner = _quantiles(ordered[0], _ENDS)
+    lows = _distinct(np.floor(inner / grain) * grain)
+    highs = _distinct(np.minimum(np.ceil(inner / grain) * grain, period))
+    found = _widest_gain(ordered, rows, (lows, highs))
+    low, high = found.low, found.high
     if high - low >= period:
         return None
-    tell = column.moments()
-    ends = dict.fromkeys(tell((each + start) % period) for each in (low, high))
-    with np.errstate(invalid="ignore"):
-        return _Rule(f"{column.name} {' to '.join(ends)}", (turned >= low) & (turned <= high))
+
+    def says() -> str:
+        tell = column.moments()
+        ends = dict.fromkeys(tell((each + start) % period) for each in (low, high))
+        return f"{column.name} {' to '.join(ends)}"
+
+    return _Rule(found.information, says, lambda: found.where(turned(column.values)))
 
 
 def _widest_gain(
-    values: NDArray[np.float64],
-    inside: Mask,
-    weight: float,
-    ends: tuple[NDArray[np.float64], NDArray[np.float64]],
-) -> tuple[float, float]:
+    parted: Parted, rows: _Parted, ends: tuple[NDArray[np.float64], NDArray[np.float64]]
+) -> _Interval:
     """The interval between ends that tells most; of equals the one open where it can be."""
     lows, highs = ends
-    own, rest = _below(values[inside], ends), _below(values[~inside], ends)
-    within, without = (
-        np.maximum(high[None, :] - low[:, None], 0) / size
-        for (low, high), size in ((own, inside.sum()), (rest, (~inside).sum()))
+    (own_below, own_upto), (rest_below, rest_upto) = (
+        # How many values lie below each low end, and how many not above each high one.
+        (np.searchsorted(each, lows, "left"), np.searchsorted(each, highs, "right"))
+        for each in parted
     )
-    best = int(np.argmax(_shared(within, without, weight)))
-    at, to = divmod(best, len(highs))
-    return float(lows[at]), float(highs[to])
+    within = np.maximum(own_upto[None, :] - own_below[:, None], 0) / rows.n_inside
+    without = np.maximum(rest_upto[None, :] - rest_below[:, None], 0) / rows.n_elsewhere
+    told = _shared(within, without, rows.weight)
+    at, to = divmod(int(np.argmax(told)), len(highs))
+    return _Interval(
+        float(lows[at]),
+        float(highs[to]),
+        float(told[at, to]),
+        int(rest_below[at]) / rows.n_elsewhere,
+        (parted[1].size - int(rest_upto[to])) / rows.n_elsewhere,
+    )
 
 
-def _below(
-    values: NDArray[np.float64], ends: tuple[NDArray[np.float64], NDArray[np.float64]]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How many values lie below each low end, and how many not above each high one."""
-    ordered = np.sort(values[~np.isnan(values)])
-    return np.searchsorted(ordered, ends[0], "left"), np.searchsorted(ordered, ends[1], "right")
+def _quantiles(ordered: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What ``numpy.quantile`` gives, to the last digit, of values that are in order already."""
+    at = (len(ordered) - 1) * shares
+    before = np.floor(at)
+    place = before.astype(np.int64)
+    low, high = ordered[place], ordered[np.minimum(place + 1, len(ordered) - 1)]
+    part, wide = at - before, high - low
+    found: NDArray[np.float64] = np.where(part < 0.5, low + wide * part, high - wide * (1.0 - part))
+    return found
 
 
 def _ends(
@@ -340,7 +399,16 @@ def _ends(
         lows, highs = np.floor(inner / step) * step, np.ceil(inner / step) * step
     else:
         lows, highs = np.floor(inner * step) / step, np.ceil(inner * step) / step
-    return np.unique(np.append(-inf, lows)), np.unique(np.append(inf, highs))[::-1]
+    return _distinct(_INFINITE[:1], lows), _distinct(highs, _INFINITE[1:])[::-1]
+
+
+def _distinct(*ordered: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values that are in order already, each once."""
+    values = np.concatenate(ordered)
+    new = np.empty(len(values), dtype=np.bool_)
+    new[0] = True
+    np.not_equal(values[1:], values[:-1], out=new[1:])
+    return values[new]
 
 
 def _decimals(values: NDArray[np.float64], tenth: float, last_tenth: float) -> int:

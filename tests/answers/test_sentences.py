@@ -228,3 +228,54 @@ def test_moments_are_told_since_and_until(grain: float, own: range, text: str) -
     sentence = sentence_of(Original("due", "moment", seconds), inside)
     assert sentence is not None
     assert (sentence.what, sentence.inside, sentence.elsewhere) == (text, 1.0, 0.0)
+
+
+def plain_best(values: NDArray[np.float64], inside: Mask) -> tuple[float, float, float]:
+    """The best interval of whole numbers between quantiles of the members, by its definition.
+
+    What it tells, and the shares of the members and of all others in it; of equals the first.
+    """
+    quantiles = np.quantile(values[inside & ~np.isnan(values)], np.linspace(0.0, 1.0, 50))
+    lows = [-np.inf, *np.unique(np.floor(quantiles))]
+    highs = [np.inf, *np.unique(np.ceil(quantiles))[::-1]]
+    limit, best = information(inside, inside), (0.0, 1.0, 1.0)
+    for low, high in product(lows, highs):
+        holds = (values >= low) & (values <= high)
+        own, rest = holds[inside].mean(), holds[~inside].mean()
+        if own >= 0.5 and own > rest:
+            best = max(best, (information(holds, inside) / limit, own, rest), key=lambda x: x[0])
+    return best
+
+
+@pytest.mark.parametrize("n", [7, 60, 400])
+def test_the_interval_told_is_the_best_between_quantiles_whatever_the_gaps(
+    n: int, rng: Generator
+) -> None:
+    for _ in range(15):
+        inside = rng.random(n) < rng.uniform(0.1, 0.9)
+        inside[:2] = True, False
+        values = np.rint(rng.normal(np.where(inside, rng.uniform(20, 40), 30.0), 8.0, n))
+        values[rng.random(n) < rng.choice([0.0, 0.3])] = np.nan
+        values[:4] = 0.0, 0.0, 60.0, 60.0
+        told_of, own, rest = plain_best(values, inside)
+        # Where the numbers tell less than a gap does, or nothing, there is another sentence.
+        sentence = sentence_of(Original("n", "number", values), inside)
+        if sentence is None or sentence.what == "no n":
+            assert told_of <= (0.0 if sentence is None else sentence.information) + 1e-12
+            continue
+        assert sentence.information == pytest.approx(told_of, rel=1e-9)
+        assert (sentence.inside, sentence.elsewhere) == (own, rest)
+
+
+def test_telling_of_many_parts_of_the_same_columns_is_telling_of_each(rng: Generator) -> None:
+    """What is kept of a column from one part to the next changes nothing of what is told."""
+    columns, _ = orders(rng)
+    moments = 1.7e9 + 3600.0 * rng.integers(0, 4000, N)
+    moments[rng.random(N) < 0.2] = np.nan
+    country = columns[1].values.copy()
+    country[rng.random(N) < 0.1] = None
+    columns += [Original("at", "moment", moments), Original("from", "category", country)]
+    parts = rng.integers(0, 5, N) + (columns[0].values > 17.0)
+    for part in range(6):
+        anew = [Original(each.name, each.kind, each.values.copy()) for each in columns]
+        assert explain(columns, parts == part) == explain(anew, parts == part)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,12 +58,33 @@ class Original:
     values : ndarray, shape (n,)
         Numbers, of moments the seconds since the epoch, and of places in a period the seconds since
         it began, as float64, NaN where there is none; names of categories (of flags "yes" and "no")
-        as objects, None where there is none.
+        as objects, None where there is none. Never changed: what is found of them once is kept.
     """
 
     name: str
     kind: str
     values: NDArray[Any]
+
+    @cached_property
+    def missing(self) -> NDArray[np.bool_]:
+        """Where (n) there is no value."""
+        if self.kind == "category":
+            return np.array([each is None for each in self.values], dtype=np.bool_)
+        missing: NDArray[np.bool_] = np.isnan(self.values)
+        return missing
+
+    @cached_property
+    def ordered(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Rows (m) that have a number or a moment, by it, and these, smallest first."""
+        rows = np.argsort(self.values, kind="stable")[: len(self.values) - int(self.missing.sum())]
+        return rows, self.values[rows]
+
+    @cached_property
+    def coded(self) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+        """Names of a category, sorted, and which of them each row (n) has; -1 for none."""
+        told = ["" if each is None else str(each) for each in self.values]
+        names, codes = np.unique(np.array(told), return_inverse=True)
+        return names, np.where(self.missing, -1, codes)
 
     @property
     def period(self) -> float | None:
@@ -79,15 +101,19 @@ class Original:
         tell = self.moments()
         return [None if each is None else tell(each) for each in told]
 
-    @property
+    @cached_property
     def has_dates(self) -> bool:
         """Whether all are moments or of a week, and midnights, as dates without a clock are."""
         return self.kind in ("moment", "week") and not (self.values % DAY > 0.0).any()
 
+    @cached_property
+    def _has_seconds(self) -> bool:
+        return bool((self.values % 60.0 >= 1.0).any())
+
     def moments(self) -> Callable[[float], str]:
         """How moments, or those of its period, are told; those of dates as the nearest day."""
         if self.kind == "moment":
-            written = 10 if self.has_dates else 19 if (self.values % 60.0 >= 1.0).any() else 16
+            written = 10 if self.has_dates else 19 if self._has_seconds else 16
             return lambda seconds: str(_EPOCH + timedelta(seconds=seconds))[:written]
         if self.has_dates:
             return lambda seconds: phase_text("week", round(seconds / DAY) * DAY)[:3]
