@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from weald.mcmc.offline.family_choice import Choice
     from weald.mcmc.offline.fit import ChainTrace, FitResult, FitSettings
 
@@ -17,8 +19,14 @@ __all__ = ["AUTO", "sample", "settled"]
 AUTO = "auto"
 
 
-def sample(values: Any, settings: FitSettings) -> FitResult:
-    """Run the chains, side by side where there are processors for them."""
+def sample(
+    values: Any, settings: FitSettings, seconds: Callable[[], float] | None = None
+) -> FitResult:
+    """Run the chains, side by side where there are processors for them.
+
+    ``seconds`` is asked what all chains have together once the kernels are there, in place of what
+    the settings give each of them.
+    """
     from concurrent.futures import ThreadPoolExecutor
 
     from weald.cli.terminal.progress import counting, step
@@ -29,6 +37,10 @@ def sample(values: Any, settings: FitSettings) -> FitResult:
     with step("compiling the kernels"):
         family = family_for(values, settings)
         _compile(family, values, settings)
+    at_once = min(settings.chains, os.cpu_count() or 1)
+    if seconds is not None:
+        each = seconds() * at_once / settings.chains
+        settings = replace(settings, seconds=each, iterations=None)
     shares = [0.0] * settings.chains
     with counting("sampling, percent", 100) as advance:
 
@@ -40,7 +52,7 @@ def sample(values: Any, settings: FitSettings) -> FitResult:
             return run_chain(values, settings, index, time.perf_counter, progress, family)
 
         # The kernels release the interpreter lock, so that threads are enough.
-        with ThreadPoolExecutor(min(settings.chains, os.cpu_count() or 1)) as pool:
+        with ThreadPoolExecutor(at_once) as pool:
             traces = list(pool.map(one, range(settings.chains)))
     return combine(settings, traces, values)
 

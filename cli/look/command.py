@@ -136,10 +136,11 @@ def _fitted(rows: FileRows, began: float, seconds: float, seed: int) -> tuple[Se
         fitted = seen.fitted
     if n_partly := int((~seen.chosen[seen.original]).sum()):
         note(f"  {n_partly} rows with gaps in numbers: put where what they have fits best")
-    left = seconds * (1.0 - AFTERWARDS) - (time.monotonic() - began)
-    at_once = min(settings.chains, cores)
-    each = max(left, LEAST_SAMPLING) * at_once / settings.chains
-    return seen, sample(fitted, replace(settings, seconds=each, iterations=None))
+
+    def left() -> float:
+        return max(seconds * (1.0 - AFTERWARDS) - (time.monotonic() - began), LEAST_SAMPLING)
+
+    return seen, sample(fitted, settings, left)
 
 
 def _tell(rows: FileRows, found: Found, judged: tuple[dict[str, Any], Trust], form: Form) -> None:
