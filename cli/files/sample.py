@@ -319,7 +319,7 @@ def _objects(lines: Iterable[str], oddities: Oddities) -> Iterator[tuple[int, di
             oddities.refused.append(RefusedRow(number, f"is not JSON: {error}"))
             continue
         if isinstance(whole, dict):
-            yield number, dict(_flattened(whole))
+            yield number, _flat(whole)
         else:
             oddities.refused.append(RefusedRow(number, "is not an object"))
 
@@ -361,7 +361,7 @@ def _rows(path: Path, form: Any) -> Iterator[dict[str, Any]]:
     try:
         while rows := reader.take(LOOKED_AT, 0.0):
             for row in rows:
-                yield dict(_flattened(json.loads(row)))
+                yield _flat(json.loads(row))
     finally:
         reader.close()
 
@@ -373,12 +373,12 @@ def _elements(path: Path, text: str) -> Iterator[dict[str, Any]]:
     except json.JSONDecodeError as error:
         raise UsageError(f"{path}: not JSON: {error}") from error
     if len(values) > 1 and _are_objects(values):
-        return (dict(_flattened(record)) for record in values)
+        return (_flat(record) for record in values)
     arrays = [array for value in values for array in _arrays_in(value)]
     if len(arrays) != 1:
         found = f"{len(arrays)} arrays of objects" if arrays else "no array of objects"
         raise UsageError(f"{path}: holds {found}; expected one, or an object on each line")
-    return (dict(_flattened(record)) for record in arrays[0])
+    return (_flat(record) for record in arrays[0])
 
 
 def _values(text: str) -> Iterator[Any]:
@@ -393,7 +393,7 @@ def _values(text: str) -> Iterator[Any]:
             at += 1
 
 
-def _arrays_in(value: Any) -> list[list[Mapping[str, Any]]]:
+def _arrays_in(value: Any) -> list[list[dict[str, Any]]]:
     """Arrays of objects: the value itself, or those that it holds at any depth."""
     if isinstance(value, list):
         return [value] if _are_objects(value) else []
@@ -405,9 +405,14 @@ def _are_objects(elements: list[Any]) -> bool:
     return bool(elements) and all(isinstance(each, dict) for each in elements)
 
 
-def _flattened(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(record: dict[str, Any]) -> dict[str, Any]:
+    """A record of JSON with its nested fields by dotted paths: most have none."""
+    return dict(_flattened(record)) if dict in map(type, record.values()) else record
+
+
+def _flattened(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in record.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             yield from _flattened(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value

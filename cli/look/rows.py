@@ -71,7 +71,7 @@ class FileRows(NamedTuple):
 
 
 class _Drawn(NamedTuple):
-    """Rows drawn at random (file, line, record), in order, with the first ones and the total."""
+    """Rows drawn at random (file, line, record), in order, the first of more, and the total."""
 
     rows: list[tuple[str, int, Record]]
     head: list[Record]
@@ -189,7 +189,13 @@ def _drawn(path: Path, seed: int) -> _Drawn:
                 kept.append((n_read, row))
             elif place < MOST_FITTED:
                 kept[place] = (n_read, row)
-    return _Drawn([row for _, row in sorted(kept, key=itemgetter(0))], head, n_read)
+    drawn = [row for _, row in sorted(kept, key=itemgetter(0))]
+    # Of many rows only those are gone through that are kept.
+    return _Drawn(
+        [(file, line, without_gaps(record)) for file, line, record in drawn],
+        list(map(without_gaps, head)) if n_read > len(drawn) else [],
+        n_read,
+    )
 
 
 def _read(path: Path) -> Iterable[tuple[str, int, Record]]:
@@ -199,7 +205,7 @@ def _read(path: Path) -> Iterable[tuple[str, int, Record]]:
         if at > MOST_READ:
             note(f"only the first {MOST_READ} rows are read")
             return
-        yield file, at if alone else line, without_gaps(record)
+        yield file, at if alone else line, record
 
 
 def _proposal(drawn: _Drawn, records: Sequence[Record], name: str) -> SchemaProposal:

@@ -7,6 +7,7 @@ to see what the rest of it says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,14 @@ def rows_with_gaps(
 
 def _columns(field: Field, records: Sequence[Mapping[str, Any]], odd: Odd) -> NDArray[np.float64]:
     nothing = 0.0 if field.kind == "text" else np.nan
-    values = np.full((len(records), field.width), nothing)
     path = ".".join(field.path)
+    if field.read is None and field.size is None:
+        cells = [record.get(path) for record in records]
+        # All at once where all can be read; else one by one, to say which cannot.
+        with suppress(TypeError, ValueError):
+            told = [nothing if each is None or each == "" else float(each) for each in cells]
+            return np.array(told).reshape(-1, 1)
+    values = np.full((len(records), field.width), nothing)
     for at, (row, record) in enumerate(zip(values, records, strict=True)):
         value = record.get(path)
         if value is None or value == "":

@@ -269,15 +269,13 @@ def _as_written(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _named(codes: NDArray[np.float64], names: Sequence[str]) -> NDArray[Any]:
     """Names of codes; of those that have none, as hashed ones, the code itself."""
-    told: NDArray[Any] = np.empty(len(codes), dtype=object)
-    for row, code in enumerate(codes.tolist()):
-        if np.isnan(code):
-            told[row] = None
-        elif not names:
-            told[row] = f"#{code:.0f}"
-        else:
-            told[row] = names[int(code)] if code < len(names) else OTHER
-    return told
+    if names:
+        known = np.array([*names, OTHER, None], dtype=object)
+        at = np.where(np.isnan(codes), len(names) + 1, np.minimum(codes, len(names)))
+        named: NDArray[Any] = known[at.astype(np.int64)]
+        return named
+    told = [None if np.isnan(code) else f"#{code:.0f}" for code in codes.tolist()]
+    return np.array(told, dtype=object)
 
 
 def _phase(

@@ -6,13 +6,15 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, time
 from math import isfinite
+from operator import sub
 from typing import Any, NamedTuple
 
 from weald.stream.record.fields.words import HEAD_TOKENS, line_tokens
 
-__all__ = ["MOST_EMPTY", "MOST_ODD", "FieldProposal", "as_category", "judged"]
+__all__ = ["MOST_EMPTY", "MOST_ODD", "FieldProposal", "as_category", "is_filled", "judged"]
 
 MOST_EMPTY = 0.1
 # Of a column of numbers, cells that are none: slips, for which a record is refused.
@@ -86,7 +88,7 @@ def judged(name: str, values: Sequence[Any], most_empty: float = MOST_EMPTY) -> 
     most_empty : float
         A field that is empty in a larger share is left out.
     """
-    filled = [value for value in values if _is_filled(value)]
+    filled = _filled(values)
     problem = _problem(filled, len(values), most_empty)
     if problem is not None:
         return FieldProposal(None, f"left out: {problem}")
@@ -112,7 +114,17 @@ def as_category(values: Sequence[str | None]) -> FieldProposal:
     return _with_gaps(_levels(counts), len(values) - len(filled), len(values))
 
 
-def _is_filled(value: Any) -> bool:
+def _filled(values: Sequence[Any]) -> Sequence[Any]:
+    """The values that are some; each different one is looked at once."""
+    try:
+        empty = {value for value in set(values) if not is_filled(value)}
+    except TypeError:
+        # Lists, which are long and seldom the same.
+        return [value for value in values if is_filled(value)]
+    return [value for value in values if value not in empty] if empty else values
+
+
+def is_filled(value: Any) -> bool:
     """Whether a record has a value: a number that is none, or not finite, is as good as none."""
     if value is None or value == "":
         return False
@@ -161,7 +173,7 @@ def _problem(filled: Sequence[Any], n_records: int, most_empty: float) -> str | 
     # Few gaps: such records become dead letters. Many: the field would lose most of the stream.
     if empty > n_records * most_empty:
         return f"empty in {empty} of {n_records} records"
-    if any(isinstance(value, list | dict) for value in filled):
+    if not {list, dict}.isdisjoint(map(type, filled)):
         problem = _no_vector(filled)
         if problem is not None:
             return problem
@@ -188,6 +200,9 @@ def _is_number(value: Any) -> bool:
 
 def _numbers(filled: Sequence[Any]) -> tuple[list[float], list[Any]]:
     """Numbers among the values, and those that are none."""
+    if bool not in map(type, filled):
+        with suppress(TypeError, ValueError):
+            return list(map(float, filled)), []
     numbers, odd = [], []
     for value in filled:
         try:
@@ -198,7 +213,7 @@ def _numbers(filled: Sequence[Any]) -> tuple[list[float], list[Any]]:
 
 
 def _is_whole(numbers: Sequence[float]) -> bool:
-    return all(number >= 0 and number == int(number) for number in numbers)
+    return min(numbers) >= 0.0 and all(map(float.is_integer, numbers))
 
 
 def _identifier(name: str, filled: Sequence[Any], numbers: Sequence[float]) -> FieldProposal | None:
@@ -243,10 +258,11 @@ def _runs(numbers: Sequence[float]) -> int:
 
     Runs are long: hours and days of the month begin anew, too, and say something.
     """
-    pairs = list(itertools.pairwise(numbers))
+    steps = list(map(sub, numbers[1:], numbers))
     # A record that cannot be read leaves a step out.
-    if sum(later - number == 1 for number, later in pairs) < MOSTLY * len(pairs):
+    if steps.count(1.0) < MOSTLY * len(steps):
         return 0
+    pairs = list(itertools.pairwise(numbers))
     begun = [later for number, later in pairs if later <= number]
     from_start = set(begun) <= {min(numbers)} and len(begun) * LEAST_RUN <= len(pairs)
     return 1 + len(begun) if from_start else 0

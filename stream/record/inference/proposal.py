@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any, Literal
 
 from weald.stream.errors import SchemaError
 
-from .field_inference import MOST_EMPTY, FieldProposal, judged
+from .field_inference import MOST_EMPTY, FieldProposal, is_filled, judged
 
 __all__ = ["SchemaProposal", "declared", "named", "proposed"]
 
@@ -145,6 +146,8 @@ def _moment(columns: Mapping[str, list[Any]]) -> str | None:
             continue
         if not any(value[:1].isdigit() for value in values):
             continue  # each time begins so, and that is known at once
+        if not _begins_with_moment(values):
+            continue  # so is that a number is none
         settings = judged(path, values).settings or {}
         if settings.get("kind") != "time":
             continue
@@ -154,6 +157,15 @@ def _moment(columns: Mapping[str, list[Any]]) -> str | None:
         if day is None and is_readable and _is_day(path, values):
             day = path
     return day
+
+
+def _begins_with_moment(values: Sequence[str]) -> bool:
+    """Whether the first text that is some is a moment, as all are in a field of moments."""
+    try:
+        datetime.fromisoformat(next(filter(is_filled, values), ""))
+    except ValueError:
+        return False
+    return True
 
 
 def _is_day(path: str, values: list[Any]) -> bool:
@@ -172,7 +184,7 @@ def _paths(records: Sequence[Mapping[str, Any]]) -> list[str]:
 
     Where keys are values, as in counts by user, each is in few records.
     """
-    n_with = Counter(path for record in records for path in record)
+    n_with = Counter(chain.from_iterable(records))
     often = LEAST_RECORDS * len(records)
     return [path for path, n in n_with.items() if path in records[0] or n >= often]
 
@@ -217,8 +229,9 @@ def _counts(value: Any, seconds: float) -> bool:
 
 def _key(columns: Mapping[str, list[Any]], time: str | None) -> str | None:
     for name, values in columns.items():
-        named = name.rpartition(".")[2].lower() in KEY_NAMES
+        if name == time or name.rpartition(".")[2].lower() not in KEY_NAMES:
+            continue
         whole = all(isinstance(value, str | int) and value != "" for value in values)
-        if named and name != time and whole and len(set(values)) == len(values):
+        if whole and len(set(values)) == len(values):
             return name
     return None
