@@ -31,7 +31,6 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from benchmarks.labelled_tables import TABLES, TUNED_ON, load
 from weald.answers.diagnostics.fit_diagnostics import held_out_density
 from weald.cli.fit.outputs import judged
-from weald.mcmc.estimate.groups import CUT
 from weald.mcmc.offline.chains import chains_for
 from weald.mcmc.offline.copies import are_originals, originals, place_of_original
 from weald.mcmc.offline.family_choice import choose_family
@@ -101,7 +100,7 @@ def weald(rows: Values, others: Values, _: int) -> list[tuple[str, Found]]:
     groups = found.group[labels]
     density = told["mean_log_density"], told["standard_error"]
     table = seen, [f"x{column}" for column in range(seen.shape[1])]
-    doubted = judged(seen, result, found, CUT, table)["verdict"]["status"] == "warn"
+    doubted = judged(seen, result, found, table)["verdict"]["status"] == "warn"
     return [
         (LEVELS[0], Found(labels, *density, doubted)),
         (LEVELS[1], Found(groups, doubted=doubted)),

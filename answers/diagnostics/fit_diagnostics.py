@@ -12,8 +12,7 @@ from weald.answers.errors import UnsuitableError
 from weald.answers.report_data import Chains
 from weald.mcmc.estimate.agreement import share_alike
 from weald.mcmc.estimate.consensus import consensus_partition
-from weald.mcmc.estimate.groups import groups_of_draws, shared_groups
-from weald.mcmc.offline.fit_groups import draws_of
+from weald.mcmc.estimate.groups import shared_groups
 from weald.mcmc.offline.held_out import held_out_densities
 from weald.treecore.prior.sequential import canonical_labels
 
@@ -22,6 +21,7 @@ from .trust import NEARLY_SAME, SAME
 
 if TYPE_CHECKING:
     from weald.mcmc.offline.fit import FitResult
+    from weald.mcmc.offline.fit_groups import DrawnGroups
 
 __all__ = [
     "chains_of",
@@ -67,17 +67,14 @@ def diagnostics(result: FitResult) -> list[dict[str, Any]]:
     return diagnose(chains_of(result))
 
 
-def shares_alone(
-    result: FitResult, values: Any, grouped: NDArray[np.int64], valley: float
-) -> list[float]:
+def shares_alone(drawn: DrawnGroups, grouped: NDArray[np.int64]) -> list[float]:
     """For each chain, or half of a lone one: share of the rows that it alone puts so, too.
 
-    Of ``values`` (n, d) in groups (n) by ``valley``, some thousand, evenly chosen. What one chain
-    alone would show is told from its draws as the answer was from all of them, and its groups are
-    matched to those that are shown, one to one. Empty where there are too few draws.
+    Of rows in groups (n), some thousand, evenly chosen. What one chain alone would show is told
+    from its draws as the answer was from all of them, and its groups are matched to those that are
+    shown, one to one. Empty where there are too few draws.
     """
-    traces = [result.traces[at] for at in result.trusted]
-    runs = [draws_of(trace) for trace in traces]
+    runs = drawn.places()
     if len(runs) == 1:
         middle = len(runs[0]) // 2
         runs = [runs[0][:middle], runs[0][middle:]]
@@ -85,11 +82,11 @@ def shares_alone(
         return []
     n = grouped.size
     rows = np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(np.int64)
-    seen, found = values[rows], []
+    found = []
     for run in runs:
-        drawn = [(family, canonical_labels(labels[rows])) for family, labels in run]
-        alone = consensus_partition(np.stack([labels for _, labels in drawn]), "vi")
-        own, _ = shared_groups(alone, groups_of_draws(drawn, seen, valley))
+        labels = [canonical_labels(drawn.runs[at][draw][1][rows]) for at, draw in run]
+        alone = consensus_partition(np.stack(labels), "vi")
+        own, _ = shared_groups(alone, drawn.of(run)[:, rows])
         found.append(share_alike(own[alone], grouped[rows]))
     return found
 

@@ -472,7 +472,7 @@ def _fit_rows(
     if test is not None:
         held_out = _held_out(test, reading, learned, (seen, result), partly=n_partly > 0)
     found = Fitted(
-        table, seen, learned, settings, result, groups, valley, fitted, everyone, original, choice,
+        table, seen, learned, settings, result, groups, fitted, everyone, original, choice,
         reading.schema,
     )  # fmt: skip
     tell(found, shown, form, held_out)

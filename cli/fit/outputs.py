@@ -87,8 +87,6 @@ class Fitted(NamedTuple):
         What was learned of that, where it was.
     groups:
         Of its clusters.
-    valley:
-        Of density; what is deeper parts groups.
     fitted:
         Rows of the table (n) that were fitted (m of them).
     everyone:
@@ -107,7 +105,6 @@ class Fitted(NamedTuple):
     settings: FitSettings
     result: FitResult
     groups: FitGroups
-    valley: float
     fitted: NDArray[np.bool_]
     everyone: FitResult
     original: NDArray[np.int64]
@@ -336,7 +333,7 @@ def _summary(fitted: Fitted) -> dict[str, Any]:
         row["n_clusters"] = int((groups == row["group"]).sum())
     return {
         **summary,
-        **judged(fitted.seen, result, fitted.groups, fitted.valley, (fitted.values, table.names)),
+        **judged(fitted.seen, result, fitted.groups, (fitted.values, table.names)),
         "kernels": kernel_rows(result),
         "diagnostics": diagnostics(result),
         "groups": told,
@@ -348,13 +345,12 @@ def judged(
     seen: Any,
     result: FitResult,
     found: FitGroups,
-    valley: float,
     table: tuple[Any, Sequence[str]],
 ) -> dict[str, Any]:
     """What the rows (n, q) say for clusters and groups, and whether to believe either.
 
-    ``valley`` of density is what the groups were parted by; ``table`` are the values (n, d) that
-    the family may have seen otherwise, and the names of their columns.
+    ``table`` are the values (n, d) that the family may have seen otherwise, and the names of their
+    columns.
     """
     grouped = found.group[result.labels]
     levels = (result.labels, grouped, np.zeros_like(grouped))
@@ -376,7 +372,7 @@ def judged(
         "supported_level": "clusters" if over_groups.is_clear else "groups",
         "groups_agree": about.agree,
         "verdict": {"status": verdict.status, "reasons": verdict.reasons},
-        "settled": settled_in_words(shares_alone(result, seen, grouped, valley), len(trusted)),
+        "settled": settled_in_words(shares_alone(found.drawn, grouped), len(trusted)),
     }
 
 

@@ -92,7 +92,6 @@ def look(
     from weald.answers.diagnostics.trust import Trust
     from weald.cli.fit.outputs import judged
     from weald.cli.terminal.progress import step
-    from weald.mcmc.estimate.groups import CUT
     from weald.mcmc.offline.fit_groups import groups_of_fit
 
     from .found import found_in
@@ -105,7 +104,7 @@ def look(
         groups = groups_of_fit(result, seen.fitted)
         found = found_in(rows, seen, result, groups.group)
         table = rows.values[seen.chosen], rows.schema.features
-        told = judged(seen.fitted, result, groups, CUT, table)
+        told = judged(seen.fitted, result, groups, table)
     trust = Trust(told["verdict"]["reasons"], told["settled"])
     _tell(rows, found, ({**told, "diagnostics": diagnostics(result)}, trust), output)
     if page:

@@ -5,7 +5,9 @@ few outliers. A tree joins the clusters by average linkage of 1 - valley, the av
 observations; where it is cut says how deep a valley has to be to part two groups.
 """
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +34,7 @@ __all__ = [
     "FEWEST",
     "GroupTree",
     "average_linkage",
+    "evenly_chosen",
     "group_tree",
     "group_tree_of_rows",
     "groups_of_draws",
@@ -85,21 +88,27 @@ def group_tree(family: Family, values: Observations, labels: NDArray[np.int64]) 
     return group_tree_of_rows(family, rows, owner, sizes)[0]
 
 
+def evenly_chosen(n: int) -> list[int]:
+    """Which of n draws are asked for groups: 32 at most."""
+    chosen: list[int] = np.unique(np.linspace(0, n - 1, _DRAWS).astype(int)).tolist()
+    return chosen
+
+
 def groups_of_draws(
     drawn: Sequence[tuple[Family, NDArray[np.int64]]], values: Observations, valley: float = CUT
 ) -> NDArray[np.int64]:
-    """Groups (t, n) that draws make by themselves, of 32 of them at most, evenly chosen.
+    """Groups (t, n) that draws make by themselves, each by its own tree.
 
-    ``drawn`` are family and partition (n) of draws of observations ``values`` (n, d). Each is
-    grouped by its own tree.
+    ``drawn`` are family and partition (n) of draws of observations ``values`` (n, d). They are
+    looked at side by side where there are processors for it.
     """
-    chosen = np.unique(np.linspace(0, len(drawn) - 1, _DRAWS).astype(int))
-    return np.stack(
-        [
-            group_tree(family, values, labels).cut(valley)[labels]
-            for family, labels in (drawn[at] for at in chosen.tolist())
-        ]
-    )
+
+    def one(draw: tuple[Family, NDArray[np.int64]]) -> NDArray[np.int64]:
+        family, labels = draw
+        return group_tree(family, values, labels).cut(valley)[labels]
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return np.stack(list(pool.map(one, drawn)))
 
 
 def shared_groups(

@@ -1,17 +1,64 @@
 """Groups of the clusters that a fit shows: those that its draws agree on."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.mcmc.estimate.groups import CUT, group_tree, groups_of_draws, shared_groups
+from weald.mcmc.estimate.groups import (
+    CUT,
+    evenly_chosen,
+    group_tree,
+    groups_of_draws,
+    shared_groups,
+)
 from weald.treecore.family.interface.base import Family
 from weald.treecore.statistics.observations import Observations
 
 from .fit import ChainTrace, FitResult
 
-__all__ = ["FitGroups", "draws_of", "groups_of_fit"]
+__all__ = ["DrawnGroups", "FitGroups", "draws_of", "groups_of_fit"]
+
+# One draw: of which of the runs, and which of its draws.
+Place = tuple[int, int]
+
+
+class DrawnGroups:
+    """Groups that the draws of a fit make by themselves, each found once, when it is asked for.
+
+    Parameters
+    ----------
+    result : FitResult
+    values : ndarray or sparse matrix, shape (n, d)
+        What was fitted.
+    valley : float
+        Of density, that parts groups in each draw.
+
+    Attributes
+    ----------
+    runs :
+        Family and partition (n) of each draw of each chain on which the fit rests.
+    """
+
+    def __init__(self, result: FitResult, values: Observations, valley: float = CUT) -> None:
+        self.runs = [draws_of(result.traces[at]) for at in result.trusted]
+        self._values, self._valley = values, valley
+        self._found: dict[Place, NDArray[np.int64]] = {}
+
+    def of(self, places: Sequence[Place]) -> NDArray[np.int64]:
+        """Groups (t, n) of 32 of these draws at most, evenly chosen."""
+        chosen = [places[at] for at in evenly_chosen(len(places))]
+        new = [place for place in chosen if place not in self._found]
+        if new:
+            drawn = [self.runs[run][draw] for run, draw in new]
+            found = groups_of_draws(drawn, self._values, self._valley)
+            self._found |= dict(zip(new, found, strict=True))
+        return np.stack([self._found[place] for place in chosen])
+
+    def places(self) -> list[list[Place]]:
+        """All draws of each run."""
+        return [[(at, draw) for draw in range(len(run))] for at, run in enumerate(self.runs)]
 
 
 class FitGroups(NamedTuple):
@@ -24,10 +71,13 @@ class FitGroups(NamedTuple):
     agree:
         Mean adjusted Rand index of the groups that are shown and those that draws make by
         themselves; None where there are no draws.
+    drawn:
+        The latter.
     """
 
     group: NDArray[np.int64]
     agree: float | None
+    drawn: DrawnGroups
 
 
 def draws_of(trace: ChainTrace) -> list[tuple[Family, NDArray[np.int64]]]:
@@ -46,7 +96,8 @@ def groups_of_fit(result: FitResult, values: Observations, valley: float = CUT) 
     ``valley`` of density is what parts groups in each draw. Where there are no draws, the shown
     partition's own tree is cut.
     """
-    drawn = [each for at in result.trusted for each in draws_of(result.traces[at])]
-    if not drawn:
-        return FitGroups(group_tree(result.family, values, result.labels).cut(valley), None)
-    return FitGroups(*shared_groups(result.labels, groups_of_draws(drawn, values, valley)))
+    drawn = DrawnGroups(result, values, valley)
+    places = [place for run in drawn.places() for place in run]
+    if not places:
+        return FitGroups(group_tree(result.family, values, result.labels).cut(valley), None, drawn)
+    return FitGroups(*shared_groups(result.labels, drawn.of(places)), drawn)

@@ -18,6 +18,7 @@ from weald.answers.diagnostics.fit_diagnostics import (
 from weald.answers.diagnostics.trust import Trust, stayed_in_words
 from weald.answers.errors import UnsuitableError
 from weald.mcmc.offline.fit import FitResult, FitSettings, fit
+from weald.mcmc.offline.fit_groups import DrawnGroups
 
 
 def flags(values: list[tuple[int, ...]]) -> NDArray[np.float64]:
@@ -97,19 +98,19 @@ def test_groups_have_settled_where_each_run_alone_shows_them(rng: np.random.Gene
     values = 20.0 * kind[:, None] + rng.normal(size=(120, 2))
     settings = FitSettings(family="gaussian", chains=2, iterations=24)
     result = fit(values, settings, lambda: 0.0)
-    assert shares_alone(result, values, kind, 0.65) == [1.0, 1.0]
+    assert shares_alone(DrawnGroups(result, values), kind) == [1.0, 1.0]
     elsewhere = np.where(kind == 2, 1, kind)
     for trace in result.traces[1:]:
         assert trace.relabelled is not None
         trace.relabelled[:] = elsewhere
-    assert shares_alone(result, values, kind, 0.65) == [1.0, pytest.approx(5 / 6)]
+    assert shares_alone(DrawnGroups(result, values), kind) == [1.0, pytest.approx(5 / 6)]
     lone = replace(result, traces=result.traces[:1], trusted=(0,))
     relabelled = lone.traces[0].relabelled
     assert relabelled is not None
     relabelled[len(relabelled) // 2 :] = elsewhere
-    assert shares_alone(lone, values, kind, 0.65) == [1.0, pytest.approx(5 / 6)]
+    assert shares_alone(DrawnGroups(lone, values), kind) == [1.0, pytest.approx(5 / 6)]
     lone.traces[0].relabelled = relabelled[:6]
-    assert shares_alone(lone, values, kind, 0.65) == []
+    assert shares_alone(DrawnGroups(lone, values), kind) == []
 
 
 @pytest.mark.parametrize(
