@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from difflib import get_close_matches
 from enum import StrEnum
@@ -461,7 +462,7 @@ def _fit_rows(
         note(f"{n_partly} rows with gaps in numbers: put where what they have fits best")
     seen = values if fitted.all() else values[fitted]
     result = sample(seen, settings)
-    groups = groups_of_fit(result, seen, valley)
+    groups = groups_of_fit(result, seen, valley, os.cpu_count() or 1)
     everyone = of_all_rows(result, values, fitted, original)
     with writing(out, trace):
         if out is not None:

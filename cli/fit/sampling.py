@@ -96,7 +96,7 @@ def settled(
     from weald.mcmc.offline.family_choice import choose_family
 
     with step("choosing the family"):
-        choice = choose_family(values, settings, time.perf_counter)
+        choice = choose_family(values, settings, time.perf_counter, min(2, os.cpu_count() or 1))
     return replace(settings, family=choice.family), choice
 
 

@@ -101,7 +101,7 @@ def look(
         rows = read_rows(data, seed)
     seen, result = _fitted(rows, began, seconds, seed)
     with step("telling groups apart"):
-        groups = groups_of_fit(result, seen.fitted)
+        groups = groups_of_fit(result, seen.fitted, n_threads=os.cpu_count() or 1)
         found = found_in(rows, seen, result, groups.group)
         table = rows.values[seen.chosen], rows.schema.features
         told = judged(seen.fitted, result, groups, table)

@@ -5,7 +5,6 @@ few outliers. A tree joins the clusters by average linkage of 1 - valley, the av
 observations; where it is cut says how deep a valley has to be to part two groups.
 """
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -95,19 +94,22 @@ def evenly_chosen(n: int) -> list[int]:
 
 
 def groups_of_draws(
-    drawn: Sequence[tuple[Family, NDArray[np.int64]]], values: Observations, valley: float = CUT
+    drawn: Sequence[tuple[Family, NDArray[np.int64]]],
+    values: Observations,
+    valley: float = CUT,
+    n_threads: int = 1,
 ) -> NDArray[np.int64]:
     """Groups (t, n) that draws make by themselves, each by its own tree.
 
-    ``drawn`` are family and partition (n) of draws of observations ``values`` (n, d). They are
-    looked at side by side where there are processors for it.
+    ``drawn`` are family and partition (n) of draws of observations ``values`` (n, d);
+    ``n_threads`` of them are looked at side by side.
     """
 
     def one(draw: tuple[Family, NDArray[np.int64]]) -> NDArray[np.int64]:
         family, labels = draw
         return group_tree(family, values, labels).cut(valley)[labels]
 
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(n_threads) as pool:
         return np.stack(list(pool.map(one, drawn)))
 
 

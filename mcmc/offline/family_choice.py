@@ -6,7 +6,6 @@ has to win clearly: on a few hundred rows it may win by a little because a full 
 yet known, and on all of them lose.
 """
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -44,12 +43,16 @@ class Choice(NamedTuple):
 
 
 def choose_family(
-    values: NDArray[np.float64], settings: FitSettings, clock: Callable[[], float]
+    values: NDArray[np.float64],
+    settings: FitSettings,
+    clock: Callable[[], float],
+    n_threads: int = 1,
 ) -> Choice:
     """Choose for rows (n, d); ``settings`` are those of the fit, whatever family they name.
 
     A function of rows and seed: two chains of 40 sweeps on 600 rows at most. One that takes more
-    than 20 seconds of ``clock`` for that stops there, which the reason says.
+    than 20 seconds of ``clock`` for that stops there, which the reason says. With two threads they
+    run side by side.
     """
     n, d = values.shape
     if not np.isfinite(values).all():
@@ -72,8 +75,8 @@ def choose_family(
         sweeps.append(len(trace.log_joint))
         return held_out_densities(seen, others, [trace])
 
-    # Side by side where there are processors: kernels release the interpreter lock.
-    with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+    # Kernels release the interpreter lock.
+    with ThreadPoolExecutor(n_threads) as pool:
         independent, full = pool.map(density, (INDEPENDENT, FULL))
     gain = independent - full
     error = float(gain.std(ddof=1)) / held**0.5

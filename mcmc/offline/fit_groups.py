@@ -34,6 +34,8 @@ class DrawnGroups:
         What was fitted.
     valley : float
         Of density, that parts groups in each draw.
+    n_threads : int
+        Draws that are looked at side by side.
 
     Attributes
     ----------
@@ -41,9 +43,11 @@ class DrawnGroups:
         Family and partition (n) of each draw of each chain on which the fit rests.
     """
 
-    def __init__(self, result: FitResult, values: Observations, valley: float = CUT) -> None:
+    def __init__(
+        self, result: FitResult, values: Observations, valley: float = CUT, n_threads: int = 1
+    ) -> None:
         self.runs = [draws_of(result.traces[at]) for at in result.trusted]
-        self._values, self._valley = values, valley
+        self._values, self._valley, self._n_threads = values, valley, n_threads
         self._found: dict[Place, NDArray[np.int64]] = {}
 
     def of(self, places: Sequence[Place]) -> NDArray[np.int64]:
@@ -52,7 +56,7 @@ class DrawnGroups:
         new = [place for place in chosen if place not in self._found]
         if new:
             drawn = [self.runs[run][draw] for run, draw in new]
-            found = groups_of_draws(drawn, self._values, self._valley)
+            found = groups_of_draws(drawn, self._values, self._valley, self._n_threads)
             self._found |= dict(zip(new, found, strict=True))
         return np.stack([self._found[place] for place in chosen])
 
@@ -90,13 +94,15 @@ def draws_of(trace: ChainTrace) -> list[tuple[Family, NDArray[np.int64]]]:
     return [(trace.last[0], labels) for labels in trace.relabelled]
 
 
-def groups_of_fit(result: FitResult, values: Observations, valley: float = CUT) -> FitGroups:
+def groups_of_fit(
+    result: FitResult, values: Observations, valley: float = CUT, n_threads: int = 1
+) -> FitGroups:
     """The groups that draws of a fit of observations (n, d) agree on.
 
-    ``valley`` of density is what parts groups in each draw. Where there are no draws, the shown
-    partition's own tree is cut.
+    ``valley`` of density is what parts groups in each draw, of which ``n_threads`` are looked at
+    side by side. Where there are no draws, the shown partition's own tree is cut.
     """
-    drawn = DrawnGroups(result, values, valley)
+    drawn = DrawnGroups(result, values, valley, n_threads)
     places = [place for run in drawn.places() for place in run]
     if not places:
         return FitGroups(group_tree(result.family, values, result.labels).cut(valley), None, drawn)
