@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from weald.mcmc.offline.resolution import Moves
     from weald.mcmc.offline.transformation import Transformation
     from weald.storage.queries.base import ClusterRow, StreamSpec
     from weald.storage.queries.reader import SqlReader
@@ -122,11 +123,11 @@ class StoredStream:
         return transformation_of(self.spec)
 
     @cached_property
-    def resolution(self) -> NDArray[np.float64] | None:
-        """Steps within which values that the family sees were moved; None where they are not."""
-        import numpy as np
+    def moves(self) -> Moves | None:
+        """By which values that the family sees were moved; None where they are not."""
+        from weald.stream.warm_up.stored_transformation import moves_of
 
-        return None if self.spec.resolution is None else np.array(self.spec.resolution)
+        return moves_of(self.spec)
 
     @cached_property
     def _seen_anew(self) -> int:
@@ -147,7 +148,7 @@ class StoredStream:
             return []
         family, row, names = self.family, cluster.statistics, self.features
         if self.transformation is not None:
-            told = self.transformation.describe(family, row, names, self.resolution)
+            told = self.transformation.describe(family, row, names, self.moves)
         else:
             told = self._described_as_seen(row)
         return told if self.network else original_summaries(self.schema, told)
@@ -162,10 +163,10 @@ class StoredStream:
         from weald.stream.warm_up.stored_family import family_named
 
         told = family_named(self.spec.family).describe(self.family, row, self.features)
-        if self.resolution is None:
+        if self.moves is None:
             return told
         variance = np.array([each.spread or 0.0 for each in told]) ** 2
-        spread = np.sqrt(unmoved_variance(variance, self.resolution)).tolist()
+        spread = np.sqrt(unmoved_variance(variance, self.moves)).tolist()
         return [
             each if each.spread is None else replace(each, spread=own)
             for each, own in zip(told, spread, strict=True)

@@ -21,7 +21,7 @@ from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PartitionPrior
 
 from .chains import trusted_chains
-from .resolution import resolution_of, within_resolution
+from .resolution import Moves, resolution_of, within_resolution
 from .start import atoms_of
 
 __all__ = ["Learned", "base_from_sample"]
@@ -45,14 +45,13 @@ class Learned(NamedTuple):
     ----------
     family : NamedTuple
     learner : NamedTuple or None
-    resolution : ndarray of float64, shape (d,), or None
-        Steps to which values are known. A width that is learned may become any, so what it is
-        learned from is moved within them.
+    moves : Moves or None
+        A width that is learned may become any, so what it is learned from is moved so.
     """
 
     family: Any
     learner: Hyperprior | None = None
-    resolution: NDArray[np.float64] | None = None
+    moves: Moves | None = None
 
 
 def base_from_sample(family: Family, prior: PartitionPrior, values: NDArray[np.float64]) -> Learned:
@@ -64,7 +63,7 @@ def base_from_sample(family: Family, prior: PartitionPrior, values: NDArray[np.f
     if not learns_by_default(family) or np.unique(rows).size < _FEWEST_ROWS:
         return Learned(family)
     values = values[np.unique(rows)]
-    resolution, values = resolution_of(values), within_resolution(values)
+    moves, values = Moves(resolution_of(values)), within_resolution(values)
     learner: Any = learner_of(family, values)
 
     def learned_from(labels: NDArray[np.int64]) -> tuple[list[Any], NDArray[np.int64]]:
@@ -89,7 +88,7 @@ def base_from_sample(family: Family, prior: PartitionPrior, values: NDArray[np.f
         others, elsewhere = learned_from(np.zeros(len(values), dtype=np.int64))
         if trusted_chains(values, [(learned[-1], ended), (others[-1], elsewhere)]) == [1]:
             learned = others
-    return Learned(learner.middle(learned), learner, resolution)
+    return Learned(learner.middle(learned), learner, moves)
 
 
 def _no_guide(_: Model) -> Guide:

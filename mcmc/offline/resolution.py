@@ -3,14 +3,22 @@
 A density that may become narrower than the grid that values lie on, or than the plane that a
 cluster's rows lie in, grows without bound and nothing else counts: flags would be clusters of their
 own, and columns that depend on each other inside clusters would decide everything. So each value
-is moved within half a step of its column's grid, if it has one, and at least within a thousandth of
+is moved by about half a step of its column's grid, if it has one, and at least of a thousandth of
 the column's spread. The moves of a fit are a function of row and column alone, those of a stream of
 its seed, the observation's number and the column.
+
+Moves are normal, of standard deviation half a step. Where values next to each other are as frequent
+the density is as even as by moves that fill each step evenly (within 1.5 %), while a value that all
+rows of a cluster have is one normal cluster, whatever their number: evenly filled it is several,
+which differ in nothing but what moved them.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from weald.mcmc.hyperparameters.learner import learns_by_default
 from weald.mcmc.sharded.counter import row_key, uniforms
@@ -19,6 +27,7 @@ from weald.treecore.family.interface.base import Family
 from weald.treecore.statistics.observations import Observations
 
 __all__ = [
+    "Moves",
     "as_finely_as_known",
     "between",
     "moved",
@@ -28,6 +37,10 @@ __all__ = [
 ]
 
 _LEAST = 1e-3
+# Standard deviation of a move, in steps.
+_SPREAD = 0.5
+# A uniform number may be 0, of which the normal one is not finite.
+_TINY = 2.0**-54
 # A column lies on a grid if so large a share of its values has been there before.
 _TIES = 0.5
 _SEED = 0x5EED
@@ -47,19 +60,34 @@ def resolution_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return step
 
 
+class Moves(NamedTuple):
+    """How the values of a stream are moved.
+
+    Attributes
+    ----------
+    step : ndarray of float64, shape (d,)
+        To which values are known.
+    law : str
+        ``normal``; or ``even``, within half a step, of streams that an earlier Weald began.
+    """
+
+    step: NDArray[np.float64]
+    law: str = "normal"
+
+    def variance(self) -> NDArray[np.float64]:
+        """Of the moves (d)."""
+        return np.asarray(self.step**2 * (_SPREAD**2 if self.law == "normal" else 1.0 / 12.0))
+
+
 def within_resolution(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The observations (n, d), each value moved within half of what it is known to."""
-    moves = Generator(PCG64(_SEED)).random(values.shape) - 0.5
-    return np.asarray(values + resolution_of(values) * moves)
+    """The observations (n, d), each value moved by about half of what it is known to."""
+    half = 0.5 * resolution_of(values)
+    return between(values - half, values + half)
 
 
 def between(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values (n, d) about the middles of cells, as the sum of three uniform numbers lies.
-
-    Where cells of one width lie side by side the density is as even as by one uniform number. One
-    cell alone is nearly normal, and so one cluster: evenly filled it would be several.
-    """
-    moves = Generator(PCG64(_SEED)).random((3, *low.shape)).sum(axis=0) - 1.5
+    """Values (n, d) that are known to lie between two others, moved about their middle."""
+    moves = Generator(PCG64(_SEED)).normal(scale=_SPREAD, size=low.shape)
     return np.asarray(0.5 * (low + high) + (high - low) * moves)
 
 
@@ -75,24 +103,20 @@ def as_finely_as_known(family: Family, values: Observations) -> Observations:
 
 
 def moved(
-    values: NDArray[np.float64],
-    resolution: NDArray[np.float64],
-    seqs: NDArray[np.int64],
-    seed: int,
+    values: NDArray[np.float64], moves: Moves, seqs: NDArray[np.int64], seed: int
 ) -> NDArray[np.float64]:
-    """Observations (n, d) of these numbers (n) in a stream, moved within half a step (d).
+    """Observations (n, d) of these numbers (n) in a stream, as they are moved there.
 
     The same observation of the same stream is moved alike, in whatever batch it comes.
     """
     found, at = values.copy(), np.empty(len(values))
-    for column in np.flatnonzero(resolution):
+    for column in np.flatnonzero(moves.step):
         uniforms(row_key(seed, int(column), _STAGE), seqs, at)
-        found[:, column] += resolution[column] * (at - 0.5)
+        steps = at - 0.5 if moves.law == "even" else _SPREAD * ndtri(np.maximum(at, _TINY))
+        found[:, column] += moves.step[column] * steps
     return found
 
 
-def unmoved_variance(
-    variance: NDArray[np.float64], resolution: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Variances (d) without those of the moves, which are uniform within steps (d)."""
-    return np.maximum(variance - resolution**2 / 12.0, 0.0)
+def unmoved_variance(variance: NDArray[np.float64], moves: Moves) -> NDArray[np.float64]:
+    """Variances (d) without those of the moves."""
+    return np.maximum(variance - moves.variance(), 0.0)

@@ -22,7 +22,7 @@ from weald.treecore.family.gaussian.robust_spread import spread_of, without_extr
 from weald.treecore.family.interface.base import Family
 
 from .preparation import Informative
-from .resolution import unmoved_variance
+from .resolution import Moves, unmoved_variance
 
 __all__ = ["FULL", "NUMERIC", "Transformation", "wants_components"]
 
@@ -206,13 +206,13 @@ class Transformation(NamedTuple):
         family: Family,
         row: Values,
         names: Sequence[str],
-        resolution: Values | None = None,
+        moves: Moves | None = None,
     ) -> list[FeatureSummary]:
         """What a statistics row of the family says of the d columns, in their own units.
 
         What lies off the axes is taken to be what it was in the sample. Rows that had unit length
-        get the sample's middle length back. ``resolution`` are the steps (q) within which the
-        family's values were moved: the variance of the moves is taken away.
+        get the sample's middle length back. ``moves`` are those of the family's q values:
+        their variance is taken away.
         """
         columns = [str(column) for column in range(self.width)]
         told = spec_of(family).describe(family, row, columns)
@@ -220,8 +220,8 @@ class Transformation(NamedTuple):
         variance = np.diag([(each.spread or 0.0) ** 2 for each in told])
         if spec_of(family).name == FULL and row[1] > 0.0:
             variance = _covariance(row, self.width)
-        if resolution is not None:
-            np.fill_diagonal(variance, unmoved_variance(np.diag(variance), resolution))
+        if moves is not None:
+            np.fill_diagonal(variance, unmoved_variance(np.diag(variance), moves))
         kept, own = centre, np.diag(variance)
         if self.axes is not None:
             kept = self.axes @ centre

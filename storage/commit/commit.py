@@ -82,9 +82,10 @@ class StreamSpec:
     transformation, seen_as
         Through which the family sees the observations' values, as bytes, and the words for it;
         None where it sees them as they are.
-    hyperprior, resolution
-        Under which the family's hyperparameters are learned on, as JSON-able values, and steps to
-        which the values that it sees are known; None where they stay as they are here.
+    hyperprior, resolution, moves
+        Under which the family's hyperparameters are learned on, as JSON-able values, steps to which
+        the values that it sees are known, and by which law they are moved; None where they stay as
+        they are here.
     """
 
     name: str
@@ -98,10 +99,19 @@ class StreamSpec:
     seen_as: str | None = None
     hyperprior: dict[str, Any] | None = None
     resolution: list[float] | None = None
+    moves: str | None = None
 
 
 # Of a `StreamSpec`, what a `Revision` changes.
-REVISED = ("family", "family_params", "transformation", "seen_as", "hyperprior", "resolution")
+REVISED = (
+    "family",
+    "family_params",
+    "transformation",
+    "seen_as",
+    "hyperprior",
+    "resolution",
+    "moves",
+)
 
 _NO_MARK = LogMark()
 

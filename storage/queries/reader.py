@@ -63,6 +63,7 @@ def spec_of(row: Any) -> StreamSpec:
         seen_as=row.seen_as,
         hyperprior=row.hyperprior,
         resolution=row.resolution,
+        moves=row.moves,
     )
 
 

@@ -89,9 +89,11 @@ streams = Table(
     # Through which the family sees the observations' values, and the words for it.
     Column("transformation", LargeBinary),
     Column("seen_as", Text),
-    # Under which the family's hyperparameters are learned on, and steps to which values are known.
+    # Under which the family's hyperparameters are learned on, steps to which values are known, and
+    # the law by which they are moved.
     Column("hyperprior", JSON(none_as_null=True)),
     Column("resolution", JSON(none_as_null=True)),
+    Column("moves", Text),
 )
 
 # As what a stream was seen anew: its row says the rest. No replay crosses it.

@@ -64,4 +64,5 @@ def _described(spec: StreamSpec) -> dict[str, Any]:
         "seen_as": spec.seen_as,
         "hyperprior": spec.hyperprior,
         "resolution": spec.resolution,
+        "moves": spec.moves,
     }

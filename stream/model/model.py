@@ -135,11 +135,12 @@ def spec_from_sample(plan: StreamConfig, sample: NDArray[np.float64]) -> StreamS
     if not params:
         begun = base_from_sample(begun.family, prior_of(plan.model), sample)
     spec = _spec(plan, name, family_named(name).parameters(begun.family))
-    if begun.learner is not None and begun.resolution is not None:
+    if begun.learner is not None and begun.moves is not None:
         spec = replace(
             spec,
             hyperprior=hyperprior_of(begun.learner),
-            resolution=begun.resolution.tolist(),
+            resolution=begun.moves.step.tolist(),
+            moves=begun.moves.law,
         )
     if learned is None:
         return spec
@@ -172,6 +173,7 @@ def spec_on_record(plan: StreamConfig, stored: StreamSpec) -> StreamSpec:
         seen_as=stored.seen_as,
         hyperprior=stored.hyperprior,
         resolution=stored.resolution,
+        moves=stored.moves,
     )
     # The same schema may have been written down by a version that spelt out less, or more.
     same = _schema_of(stored) == _schema_of(wanted)
@@ -241,7 +243,7 @@ def free_shard(
         begun = base_from_sample(family, prior, sample)
     chain = MixtureChain.start(begun.family, prior, seed=model.seed, learner=begun.learner)
     shard = MixtureShard(chain, begun.family, cadence, memory)
-    shard.sample.seed, shard.resolution = model.seed, begun.resolution
+    shard.sample.seed, shard.moves = model.seed, begun.moves
     return shard
 
 

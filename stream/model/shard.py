@@ -23,6 +23,7 @@ from weald.mcmc.chain.growing import taken_from
 from weald.mcmc.contract import Chain
 from weald.mcmc.leases.leases import Budget
 from weald.mcmc.leases.outstanding import Lent
+from weald.mcmc.offline.resolution import Moves
 from weald.mcmc.offline.transformation import Transformation
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.mcmc.settings import RefinementSettings
@@ -132,8 +133,8 @@ class Shard(ABC):
         self.spec: StreamSpec | None = None
         # Through which the family sees observations; None where as they are.
         self.transformation: Transformation | None = None
-        # Steps to which the values that it sees are known, where the base measure is learned.
-        self.resolution: NDArray[np.float64] | None = None
+        # Of the values that it sees, where the base measure is learned.
+        self.moves: Moves | None = None
         self.uncrossable = False
         self._draws = RecentDraws()
         self.groups = PublishedGroups()

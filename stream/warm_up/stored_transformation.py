@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.mcmc.offline.preparation import Informative, informative_columns
+from weald.mcmc.offline.resolution import Moves
 from weald.mcmc.offline.transformation import NUMERIC, Transformation, wants_components
 from weald.mcmc.settings import FeatureSettings
 from weald.storage.encoding.snapshot import decode, encode
@@ -24,6 +25,7 @@ __all__ = [
     "learned_from",
     "listed",
     "log_columns",
+    "moves_of",
     "packed",
     "refuse_other_features",
     "refuse_unsuited",
@@ -146,6 +148,13 @@ def transformation_of(spec: StreamSpec) -> Transformation | None:
         When the bytes are damaged, or a later version's.
     """
     return None if spec.transformation is None else _unpacked(spec)[0]
+
+
+def moves_of(spec: StreamSpec) -> Moves | None:
+    """Return how the values that a stored stream's family sees are moved; None where not at all."""
+    if spec.resolution is None or spec.moves is None:
+        return None
+    return Moves(np.array(spec.resolution), spec.moves)
 
 
 def refuse_other_features(asked: FeatureSettings, stored: StreamSpec) -> None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.offline.fit import FitSettings, fit
-from weald.mcmc.offline.resolution import moved, resolution_of, within_resolution
+from weald.mcmc.offline.resolution import Moves, moved, resolution_of, within_resolution
 from weald.treecore.family.gaussian.robust_spread import spread_of, without_extremes
 
 TRUTH = np.repeat(np.arange(3), 100)
@@ -23,30 +23,46 @@ def index_of(values: NDArray[np.float64], family: str = "gaussian") -> float:
     return adjusted_rand_index(result.labels[:300], TRUTH)
 
 
-def test_moves_stay_within_the_grid() -> None:
-    values = np.column_stack([np.arange(40) % 4, np.linspace(0.0, 1.0, 40), np.full(40, 7.0)])
-    off = np.abs(within_resolution(values) - values).max(axis=0)
-    assert 0.3 < off[0] <= 0.5
-    assert off[1] <= 0.5e-3 * spread_of(values)[1]
-    assert 0.0 < off[2] <= 0.5e-3
+def test_moves_go_about_half_a_step_of_the_grid() -> None:
+    values = np.column_stack([np.arange(400) % 4, np.linspace(0.0, 1.0, 400), np.full(400, 7.0)])
+    off = (within_resolution(values) - values).std(axis=0)
+    # Of 400 moves, four standard errors.
+    within = 4 / np.sqrt(2 * 400)
+    assert off[0] == pytest.approx(0.5, rel=within)
+    assert off[1] == pytest.approx(0.5e-3 * spread_of(values)[1], rel=within)
+    assert 0.0 < off[2] <= 1e-3
     np.testing.assert_array_equal(within_resolution(values), within_resolution(values))
 
 
-def test_a_stream_moves_what_it_takes_alike_in_any_batch(rng: Generator) -> None:
+@pytest.mark.parametrize("law", ["normal", "even"])
+def test_a_stream_moves_what_it_takes_alike_in_any_batch(law: str, rng: Generator) -> None:
     values = np.column_stack([np.arange(200) % 4, rng.normal(size=200), np.full(200, np.nan)])
-    step, seqs = resolution_of(values), 1 + np.arange(200)
-    whole = moved(values, step, seqs, 7)
-    parts = [moved(values[at], step, seqs[at], 7) for at in (slice(0, 33), slice(33, 200))]
+    moves, seqs = Moves(resolution_of(values), law), 1 + np.arange(200)
+    whole = moved(values, moves, seqs, 7)
+    parts = [moved(values[at], moves, seqs[at], 7) for at in (slice(0, 33), slice(33, 200))]
     np.testing.assert_array_equal(whole, np.concatenate(parts))
-    shift = (whole - values)[:, :2] / step[:2]
-    assert (np.abs(shift) <= 0.5).all()
+    shift = (whole - values)[:, :2] / moves.step[:2]
     assert np.isnan(whole[:, 2]).all()
-    # Uniform within a step, other in each column and of other seeds: mean 0, variance a twelfth,
-    # within four standard errors.
-    assert np.abs(shift.mean(axis=0)).max() < 4 * np.sqrt(1 / 12 / 200)
-    assert np.abs(shift.var(axis=0) - 1 / 12).max() < 4 * np.sqrt(1 / 180 / 200)
+    # Other in each column and of other seeds, and as the law says, within four standard errors: a
+    # square of an even move has the variance 1 / 180, of a normal one 2 / 16.
+    (variance, of_square) = (1 / 4, 2 / 16) if law == "normal" else (1 / 12, 1 / 180)
+    assert (np.abs(shift) <= 0.5).all() == (law == "even")
+    np.testing.assert_allclose(moves.variance()[:2] / moves.step[:2] ** 2, variance)
+    assert np.abs(shift.mean(axis=0)).max() < 4 * np.sqrt(variance / 200)
+    assert np.abs((shift**2).mean(axis=0) - variance).max() < 4 * np.sqrt(of_square / 200)
     assert np.abs(np.corrcoef(shift.T)[0, 1]) < 4 / np.sqrt(200)
-    assert not np.allclose(whole[:, 0], moved(values, step, seqs, 8)[:, 0])
+    assert not np.allclose(whole[:, 0], moved(values, moves, seqs, 8)[:, 0])
+
+
+@pytest.mark.parametrize("family", ["gaussian", "diagonal"])
+def test_what_all_rows_of_a_kind_have_is_one_cluster(family: str, rng: Generator) -> None:
+    """Calls that one kind never makes; a flag that says nothing is no kind."""
+    kind = (rng.random(800) < 0.25).astype(np.int64)
+    calls = np.where(kind == 1, rng.normal(50.0, 10.0, 800), 0.0)
+    flag = (rng.random(800) < 0.1).astype(np.float64)
+    values = np.column_stack([rng.normal(size=800) + 4.0 * kind, calls, flag])
+    result = fit(values, FitSettings(family=family, iterations=40), lambda: 0.0)
+    assert adjusted_rand_index(result.labels, kind) == 1.0
 
 
 def test_spread_does_not_see_a_few_absurd_rows(rng: Generator) -> None:

@@ -46,7 +46,7 @@ def test_the_first_publications_come_early_and_place_what_comes_next() -> None:
     for start in range(0, 1000, 70):
         cut.apply(values[start : start + 70], 0.0)
         cut = MixtureShard.restore(cut.state(), cut.chain.family)
-        cut.resolution = shard.resolution
+        cut.moves = shard.moves
     np.testing.assert_array_equal(cut.clusters, shard.clusters)
 
 
@@ -56,7 +56,7 @@ def test_a_saved_model_goes_on_with_its_kernels() -> None:
     shard = free_shard(ModelSettings(family="gaussian"), cadence, values)
     shard.apply(values[:200], 0.0)
     again = MixtureShard.restore(shard.state(), shard.chain.family)
-    again.resolution = shard.resolution
+    again.moves = shard.moves
     assert again.cadence.kernels == "sams,gibbs"
     found = [each.apply(values[200:], 0.0).refinements[-1] for each in (shard, again)]
     assert found[0].log_joint_after == found[1].log_joint_after

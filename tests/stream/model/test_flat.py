@@ -99,7 +99,7 @@ def test_windows_do_not_depend_on_the_cut_or_on_a_start_in_between() -> None:
     for start in range(0, N, 37):
         cut.apply(values[start : start + 37], 0.0)
         cut = MixtureShard.restore(cut.state(), cut.chain.family)
-        cut.resolution, cut.sample.seed = whole.resolution, whole.sample.seed
+        cut.moves, cut.sample.seed = whole.moves, whole.sample.seed
     np.testing.assert_array_equal(cut.chain.labels, whole.chain.labels)
     np.testing.assert_array_equal(cut.clusters, whole.clusters)
     assert cut.chain.prior == whole.chain.prior

@@ -44,9 +44,9 @@ def test_a_cut_and_a_restart_change_nothing(values: NDArray[np.float64], rng: Ge
         for part in np.split(values, cuts):
             again.append(applied(shard, part))
             kept = shard._homes().homes
-            seen_by = shard.resolution
+            seen_by = shard.moves
             shard = MixtureShard.restore(shard.state(), shard.table.family)
-            shard.pace, shard.resolution = PUT_OFF, seen_by
+            shard.pace, shard.moves = PUT_OFF, seen_by
             assert shard._homes().homes == kept
         assert np.concatenate(again).tolist() == shown.tolist()
         assert shard.chain.labels.tolist() == whole.chain.labels.tolist()

@@ -26,6 +26,7 @@ from weald.mcmc.offline.resolution import moved
 from weald.stream.model.forgetting import REPLACED_RECORDS, Forgetting
 from weald.stream.settings import MemorySettings
 from weald.stream.warm_up.stored_family import family_of
+from weald.stream.warm_up.stored_transformation import moves_of
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.interface.base import observe, statistics_width
 
@@ -106,8 +107,9 @@ def test_an_update_replaces_the_observation_before(tmp_path: Path, repeating: Pa
     assert len(gone) == N_REPEATED
     assert all(by[seq] <= gone[seq] < by[seq] + REPLACED_RECORDS for seq in gone)
     spec = store.spec(NAME)
-    family = family_of(spec)
-    seen = moved(block.values, np.array(spec.resolution), np.arange(1, n + 1), spec.seed)
+    family, moves = family_of(spec), moves_of(spec)
+    assert moves is not None
+    seen = moved(block.values, moves, np.arange(1, n + 1), spec.seed)
     rows = np.zeros((n, statistics_width(family)))
     for at in range(n):
         observe(family, seen, at, rows, at)
