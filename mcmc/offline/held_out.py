@@ -4,8 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.mcmc.estimate.predictive import Predictive
+from weald.treecore.errors import ObservationError
+from weald.treecore.family import spec_of
 from weald.treecore.family.interface.base import Family
-from weald.treecore.family.totals import totals_of_groups
+from weald.treecore.family.totals import log_predictives, single_rows, totals_of_groups
 from weald.treecore.prior import PartitionPrior
 
 from .fit import ChainTrace
@@ -29,6 +31,9 @@ def held_out_densities(values: Values, test: Values, traces: list[ChainTrace]) -
         for trace in traces
         for each in zip(trace.draws, trace.draw_priors, trace.draw_families, strict=True)
     ]
+    family = drawn[0][2]
+    if (refused := spec_of(family).validate(family, test)) is not None:
+        raise ObservationError(f"row {refused[0]}: {refused[1]}")
     chosen = np.unique(np.linspace(0, len(drawn) - 1, _DRAWS).astype(int))
     found = np.stack([_log_densities(values, test, drawn[at]) for at in chosen])
     return np.asarray(np.logaddexp.reduce(found, axis=0) - np.log(len(chosen)))
@@ -40,5 +45,7 @@ def _log_densities(
     labels, prior, family = drawn
     clusters = np.arange(int(labels.max()) + 1)
     totals = totals_of_groups(family, values, labels, clusters.size)
-    log_joint = Predictive.of(family, prior, clusters, totals).log_joint(test)
+    known = Predictive.of(family, prior, clusters, totals)
+    # Each cluster once, not each pair of a cluster and a row.
+    log_joint = known.log_weights + log_predictives(family, single_rows(family, test), known.rows)
     return np.asarray(np.logaddexp.reduce(log_joint, axis=1))
