@@ -24,8 +24,8 @@ def sample(
 ) -> FitResult:
     """Run the chains, side by side where there are processors for them.
 
-    ``seconds`` is asked what all chains have together once the kernels are there, in place of what
-    the settings give each of them.
+    ``seconds`` is asked what is left for all chains, whenever one of them is where it starts; the
+    settings say otherwise how long each samples.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -38,9 +38,7 @@ def sample(
         family = family_for(values, settings)
         _compile(family, values, settings)
     at_once = min(settings.chains, os.cpu_count() or 1)
-    if seconds is not None:
-        each = seconds() * at_once / settings.chains
-        settings = replace(settings, seconds=each, iterations=None)
+    n_turns = -(-settings.chains // at_once)
     shares = [0.0] * settings.chains
     with counting("sampling, percent", 100) as advance:
 
@@ -49,7 +47,9 @@ def sample(
                 shares[index] = share
                 advance(int(100 * sum(shares) / len(shares)), "")
 
-            return run_chain(values, settings, index, time.perf_counter, progress, family)
+            turns_left = n_turns - index // at_once
+            own = None if seconds is None else lambda: seconds() / turns_left
+            return run_chain(values, settings, index, time.perf_counter, progress, family, own)
 
         # The kernels release the interpreter lock, so that threads are enough.
         with ThreadPoolExecutor(at_once) as pool:

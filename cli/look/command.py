@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["add_to"]
 
 SHOWN = 12
-# Of the time: what comes after sampling, and the least that sampling gets.
-AFTERWARDS, LEAST_SAMPLING = 0.25, 0.5
+# Of the time: what comes after sampling, and the least that sampling gets, and that in seconds.
+AFTERWARDS, LEAST_SAMPLING, LEAST_SECONDS = 0.25, 0.2, 0.5
 
 
 def add_to(app: typer.Typer) -> None:
@@ -135,9 +135,10 @@ def _fitted(rows: FileRows, began: float, seconds: float, seed: int) -> tuple[Se
         fitted = seen.fitted
     if n_partly := int((~seen.chosen[seen.original]).sum()):
         note(f"  {n_partly} rows with gaps in numbers: put where what they have fits best")
+    least = max(seconds * LEAST_SAMPLING, LEAST_SECONDS)
 
     def left() -> float:
-        return max(seconds * (1.0 - AFTERWARDS) - (time.monotonic() - began), LEAST_SAMPLING)
+        return max(seconds * (1.0 - AFTERWARDS) - (time.monotonic() - began), least)
 
     return seen, sample(fitted, settings, left)
 

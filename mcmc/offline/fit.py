@@ -268,20 +268,25 @@ def run_chain(
     clock: Clock,
     progress: Progress | None = None,
     family: Family | None = None,
+    seconds: Callable[[], float] | None = None,
 ) -> ChainTrace:
     """One chain on observations (n, d); ``progress`` is told the share that is done.
 
     The observations are float64, or a sparse matrix of scipy, which the multinomial family never
     makes dense. ``family`` is what :func:`family_for` makes of the same arguments, given where
-    several chains share it. Raises ParameterError for settings and ObservationError for a row that
-    the model cannot have.
+    several chains share it. ``seconds`` is asked what the chain has once it is where it starts, in
+    place of what the settings say. Raises ParameterError for settings and ObservationError for a
+    row that the model cannot have.
     """
     values = _observations(values, settings)
     kernels = kernels_of(settings)
     if family is None:
         family = family_for(values, settings)
     _compile(family, values, settings, kernels)
-    return sample([_start(family, values, settings, index)], kernels, settings, clock, progress)[0]
+    started = _start(family, values, settings, index)
+    if seconds is not None:
+        settings = replace(settings, seconds=seconds(), iterations=None)
+    return sample([started], kernels, settings, clock, progress)[0]
 
 
 def is_population(settings: FitSettings) -> bool:

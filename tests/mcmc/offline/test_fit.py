@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tests.batch_means import batch_means
 from weald.mcmc.contract import Entry
+from weald.mcmc.offline import fit as fit_module
 from weald.mcmc.offline.fit import FitResult, FitSettings, fit, run_chain
 from weald.mcmc.schedule import registry
 from weald.mcmc.schedule.kernels import KERNELS
@@ -184,6 +185,26 @@ def test_seconds_bound_a_chain(values: NDArray[np.float64]) -> None:
     ticks = count()
     both = FitSettings(seconds=7.0, iterations=3)
     assert len(run_chain(values, both, 0, lambda: float(next(ticks))).log_joint) == 3
+
+
+def test_a_chain_asks_what_it_has_once_it_is_where_it_starts(
+    values: NDArray[np.float64], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ten seconds the start takes four; other settings have no say."""
+    ticks = count()
+    start = fit_module._start
+
+    def slow(*arguments: Any) -> Any:
+        for _ in range(4):
+            next(ticks)
+        return start(*arguments)
+
+    monkeypatch.setattr(fit_module, "_start", slow)
+    settings = FitSettings(seconds=50.0, iterations=2)
+    trace = run_chain(
+        values, settings, 0, lambda: float(next(ticks)), seconds=lambda: 10.0 - float(next(ticks))
+    )
+    assert len(trace.log_joint) == 6
 
 
 def test_progress_ends_at_one(values: NDArray[np.float64]) -> None:
