@@ -263,7 +263,8 @@ def _diagnostics(subject: Sampled) -> Section:
     rows = diagnose(subject.chains)
     remark = (
         "Of the second half of the chains. R-hat above 1.01, or an effective sample size below "
-        "100 for each chain, asks for more iterations."
+        "100 for each chain, asks for more iterations before these quantities are quoted. Groups "
+        "may have settled long before, which is asked of the groups themselves, above."
     )
     return Section("In statistical words: convergence", remark, columns, rows, folded=True)
 

@@ -133,6 +133,10 @@ const explore = (data) => {
     `cluster ${data.cluster[i]}`, grouped ? `group ${partOf.group[i]}` : "",
     ...data.columns.map((column) => show(column, column.values[i]))].join("\n").toLowerCase());
 
+  // Names hold numbers, too, which are no values of each row.
+  const calledLike = (i, wanted) => /\p{L}/u.test(wanted) && ["cluster", "group"]
+    .some((kind) => parts[kind].get(partOf[kind][i])?.name.toLowerCase().includes(wanted));
+
   const choose = () => {
     const wanted = state.q.trim().toLowerCase(), part = selected();
     const filters = [...state.filters].map(([at, bins]) => [data.columns[at].bins, bins]);
@@ -140,7 +144,7 @@ const explore = (data) => {
     inside = new Uint8Array(n);
     for (let i = 0; i < n; i++) {
       inside[i] = (!part || partOf[part[0]][i] === part[1])
-        && (!wanted || haystack()[i].includes(wanted))
+        && (!wanted || haystack()[i].includes(wanted) || calledLike(i, wanted))
         && (!state.area || (data.x[i] >= x0 && data.x[i] <= x1 && data.y[i] >= y0 && data.y[i] <= y1))
         && filters.every(([bins, chosen]) => chosen.has(bins[i]));
     }
@@ -412,7 +416,7 @@ const explore = (data) => {
     $("count").textContent = members.length === n ? plural(n) : `${plural(members.length)} of ${n.toLocaleString("en")}`;
     d3.select("#chips").selectAll("button").data(chips()).join("button").attr("type", "button")
       .text((d) => `${d.text} ×`).attr("aria-label", (d) => `No longer: ${d.text}`).on("click", (_, d) => go(d.without));
-    $("all").hidden = $("near").hidden = !part && !narrowed;
+    $("all").hidden = $("near").hidden = $("down").hidden = !part && !narrowed;
   };
   const chips = () => {
     const found = [...state.filters].map(([at, bins]) => {
@@ -597,6 +601,7 @@ const explore = (data) => {
     on($("search"), "input", (event) => go({ q: event.target.value }, true));
     on($("find"), "submit", (event) => event.preventDefault());
     on($("all"), "click", () => go(clear));
+    on($("down"), "click", () => $("chosen").scrollIntoView());
     on($("by"), "click", () => go({ by: colourBy === "group" ? "cluster" : "group" }));
     on($("more"), "click", () => { most += MORE_ROWS; table(); });
     on($("more-shapes"), "click", () => { seen.manyShapes = !seen.manyShapes; shapes(); });
@@ -681,6 +686,7 @@ const explore = (data) => {
   };
 
   for (const id of ["find", "map", "chosen", "keys"]) $(id).hidden = false;
+  document.querySelectorAll(".of-stream").forEach((each) => { each.hidden = !lives; });
   $("map").hidden = !located.length;
   for (const id of ["shapes-title", "key"]) $(id).hidden = !data.columns.length;
   themed(); measure(); scaffold(); listen(); apply();

@@ -231,6 +231,25 @@ def test_it_can_be_used_without_a_mouse(page: Page) -> None:
     page.press("0")
 
 
+def test_names_are_searched_for_and_members_are_a_click_away(
+    browsed: Page, found: Exploration, tmp_path: Path
+) -> None:
+    """Names of groups are what people read; numbers in them are no row's."""
+    one = replace(found.groups[0], name="Old Town, price 1234567")
+    path = tmp_path / "page.html"
+    named = replace(found, groups=[one, *found.groups[1:]])
+    path.write_text(page_of(named), encoding="utf-8")
+    for wanted, n_found in (("old TOWN", one.size), ("1234567", 0)):
+        show(browsed, f"{path.as_uri()}#q={wanted.replace(' ', '%20')}")
+        assert count(browsed) == n_found
+    show(browsed, f"{path.as_uri()}#group=1")
+    browsed.click("#down")
+    top = "document.querySelector('#chosen').getBoundingClientRect().top"
+    browsed.until(f"Math.abs({top}) < 200")
+    browsed.press("Escape")
+    browsed.until("document.querySelector('#down').hidden")
+
+
 def test_the_map_tells_and_selects(page: Page, found: Exploration) -> None:
     page.ask("document.querySelector('#plot').scrollIntoView({block: 'center'})")
     x, y = page.ask(
@@ -245,6 +264,9 @@ def test_the_map_tells_and_selects(page: Page, found: Exploration) -> None:
             break
     x += beside
     page.until("!document.querySelector('#tip').hidden")
+    # Its sign stands in the text, and does not lie over it.
+    sign = "document.querySelector('#tip .sign').getBoundingClientRect()"
+    assert 0 < page.ask(f"Math.max({sign}.width, {sign}.height)") < 20
     page.mouse("mousePressed", x, y)
     page.mouse("mouseReleased", x, y)
     page.until("document.querySelector('#chosen-title').innerText.trim().startsWith('Group 2 ')")
