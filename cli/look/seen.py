@@ -119,9 +119,11 @@ def _whole_numbers_moved(schema: Schema, values: NDArray[np.float64]) -> NDArray
     chosen = [at for at in np.flatnonzero(scaling.log) if _is_whole_and_repeats(plain[:, at])]
     half = np.zeros(plain.shape[1])
     half[chosen] = 0.5 * resolution_of(plain[:, chosen])
-    # All at once: each column is moved in its own way.
+    # As far down as up: half a step below 0 may have no logarithm. All columns at once: each is
+    # moved in its own way.
+    high = scaling(plain + half)
     moved = values.copy()
-    moved[:, chosen] = between(scaling(plain - half), scaling(plain + half))[:, chosen]
+    moved[:, chosen] = between(2.0 * values - high, high)[:, chosen]
     return moved
 
 

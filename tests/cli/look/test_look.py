@@ -571,12 +571,26 @@ def test_whole_numbers_seen_by_their_logarithm_are_no_kinds_of_their_own(
     read = read_rows(str(clean / "visits.csv"), 0)
     moved = seen_of(read, 0).values[:, :2]
     assert np.array_equal(np.stack([each.values for each in read.columns[:2]], 1), visits)
-    low, high = np.log1p(visits - 0.5), np.log1p(visits + 0.5)
-    off = (moved - 0.5 * (low + high)) / (high - low)
+    off = 0.5 * (moved - np.log1p(visits)) / (np.log1p(visits + 0.5) - np.log1p(visits))
     # Of 600 moves of variance a quarter, four standard errors.
     assert np.abs(off.mean(axis=0)).max() < 4 * 0.5 / 600**0.5
     assert off.std(axis=0) == pytest.approx([0.5] * 2, rel=4 / 1200**0.5)
     assert abs(np.corrcoef(off.T)[0, 1]) < 4 / 600**0.5
+
+
+def test_amounts_in_large_steps_with_zeros_have_logarithms(
+    clean: Path, rng: np.random.Generator
+) -> None:
+    """Half a step below 0 is no amount."""
+    paid = 500 * np.rint(rng.lognormal(1.0, 1.5, 400)).astype(int)
+    paid[0] = 5_000_000
+    assert (paid == 0).any()
+    write(clean / "paid.csv", [{"paid": each, "at": at % 7} for at, each in enumerate(paid)])
+    read = read_rows(str(clean / "paid.csv"), 0)
+    assert read.schema.settings.fields[0].scale == "log"
+    moved = seen_of(read, 0).values
+    assert np.isfinite(moved).all()
+    assert (moved[:, 0] != read.values[:, 0]).all()
 
 
 def test_counts_that_vary_more_than_by_chance_are_few_clusters(
