@@ -12,7 +12,7 @@ from weald.cli.errors import ExitCode
 
 from .conftest import Command
 
-N, WIDTH = 300, 30
+N, WIDTH = 900, 30
 
 
 @pytest.fixture(scope="module")

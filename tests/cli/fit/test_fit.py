@@ -473,7 +473,7 @@ def test_groups_that_say_where_a_zero_stands_for_nothing_are_doubted(
     clean: Path, weald: Command, rng: np.random.Generator
 ) -> None:
     """Rows of one kind, in half of which a number was not taken and is 0."""
-    values = np.column_stack([rng.normal(60.0, 9.0, N), rng.normal(size=N)])
+    values = np.column_stack([rng.normal(60.0, 9.0, 4 * N), rng.normal(size=4 * N)])
     values[::2, 0] = 0.0
     path = clean / "t.csv"
     path.write_text("weight,x\n" + "".join(f"{a},{b}\n" for a, b in values))
