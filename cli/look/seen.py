@@ -109,7 +109,7 @@ def _whole_numbers_moved(schema: Schema, values: NDArray[np.float64]) -> NDArray
     Their logarithms lie on no even grid: each of the small ones would be a cluster, too. They move
     once the logarithm is taken: to be 0 in all rows of a kind must look like one cluster.
     """
-    from weald.mcmc.offline.resolution import between, resolution_of
+    from weald.mcmc.offline.resolution import moved_about, resolution_of
     from weald.stream.record.fields.originals import unscaled
 
     scaling = schema.scaling
@@ -119,12 +119,10 @@ def _whole_numbers_moved(schema: Schema, values: NDArray[np.float64]) -> NDArray
     chosen = [at for at in np.flatnonzero(scaling.log) if _is_whole_and_repeats(plain[:, at])]
     half = np.zeros(plain.shape[1])
     half[chosen] = 0.5 * resolution_of(plain[:, chosen])
-    # As far down as up: half a step below 0 may have no logarithm. All columns at once: each is
-    # moved in its own way.
-    high = scaling(plain + half)
-    moved = values.copy()
-    moved[:, chosen] = between(2.0 * values - high, high)[:, chosen]
-    return moved
+    # As far down as up: half a step below 0 may have no logarithm.
+    step = np.zeros_like(values)
+    step[:, chosen] = 2.0 * (scaling(plain + half) - values)[:, chosen]
+    return moved_about(values, step)
 
 
 def _is_whole_and_repeats(column: NDArray[np.float64]) -> bool:
@@ -166,4 +164,4 @@ def _settings(schema: Schema, seen: NDArray[np.float64], seed: int) -> FitSettin
     from weald.stream.warm_up.family_choice import family_of_rows
 
     family, params = family_of_rows(schema, seen)
-    return FitSettings(family=family, params=params, seconds=1.0, iterations=None, seed=seed)
+    return FitSettings(family=family, params=params, seed=seed)

@@ -29,8 +29,8 @@ from weald.treecore.statistics.observations import Observations
 __all__ = [
     "Moves",
     "as_finely_as_known",
-    "between",
     "moved",
+    "moved_about",
     "resolution_of",
     "unmoved_variance",
     "within_resolution",
@@ -81,14 +81,13 @@ class Moves(NamedTuple):
 
 def within_resolution(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The observations (n, d), each value moved by about half of what it is known to."""
-    half = 0.5 * resolution_of(values)
-    return between(values - half, values + half)
+    return moved_about(values, resolution_of(values))
 
 
-def between(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values (n, d) that are known to lie between two others, moved about their middle."""
-    moves = Generator(PCG64(_SEED)).normal(scale=_SPREAD, size=low.shape)
-    return np.asarray(0.5 * (low + high) + (high - low) * moves)
+def moved_about(values: NDArray[np.float64], step: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The observations (n, d), each moved by about half of a step (n, d) or (d) of its own."""
+    moves = Generator(PCG64(_SEED)).normal(scale=_SPREAD, size=values.shape)
+    return np.asarray(values + step * moves)
 
 
 def as_finely_as_known(family: Family, values: Observations) -> Observations:
