@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from weald.treecore.errors import ObservationError
-from weald.treecore.family import spec_of
-from weald.treecore.family.interface.base import Family
+from weald.treecore.family.interface.base import Family, refuse_impossible
 from weald.treecore.family.totals import add_observations, empty_totals, log_marginals
 from weald.treecore.prior import PartitionPrior
 
@@ -107,9 +106,7 @@ class Predictive:
                 )
             values = self.transformation.seen(values)
         takes = self.family if self.takes is None else self.takes
-        refused = spec_of(takes).validate(takes, values)
-        if refused is not None:
-            raise ObservationError(f"row {refused[0]}: {refused[1]}")
+        refuse_impossible(takes, values)
         answers = np.empty((len(values), len(self.rows)))
         step = max(1, _CHUNK // len(self.rows))
         for start in range(0, len(values), step):

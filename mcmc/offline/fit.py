@@ -16,11 +16,11 @@ from weald.mcmc.hyperparameters.learner import learner_of, learns_by_default
 from weald.mcmc.reconfiguration.reference_partitions import History
 from weald.mcmc.schedule.kernels import KERNELS, require_prior
 from weald.mcmc.settings import FitSettings
-from weald.treecore.errors import ObservationError, ParameterError
+from weald.treecore.errors import ParameterError
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.discrete.dirichlet_multinomial import build_multinomial
 from weald.treecore.family.discrete.sparse_multinomial import sparse_values
-from weald.treecore.family.interface.base import Family, workspace
+from weald.treecore.family.interface.base import Family, refuse_impossible, workspace
 from weald.treecore.forest.forest import Forest
 from weald.treecore.guide.guide import freeze
 from weald.treecore.partition.partition import Model
@@ -176,9 +176,7 @@ def family_for(values: Observations, settings: FitSettings) -> Family:
         sparse_values(values)
         return build_multinomial(settings.params, values)
     family: Family = spec.build(settings.params, values)
-    refused = spec.validate(family, values)
-    if refused is not None:
-        raise ObservationError(f"row {refused[0]}: {refused[1]}")
+    refuse_impossible(family, values)
     return family
 
 

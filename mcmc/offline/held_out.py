@@ -4,9 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.mcmc.estimate.predictive import Predictive
-from weald.treecore.errors import ObservationError
-from weald.treecore.family import spec_of
-from weald.treecore.family.interface.base import Family
+from weald.treecore.family.interface.base import Family, refuse_impossible
 from weald.treecore.family.totals import log_predictives, single_rows, totals_of_groups
 from weald.treecore.prior import PartitionPrior
 
@@ -31,9 +29,7 @@ def held_out_densities(values: Values, test: Values, traces: list[ChainTrace]) -
         for trace in traces
         for each in zip(trace.draws, trace.draw_priors, trace.draw_families, strict=True)
     ]
-    family = drawn[0][2]
-    if (refused := spec_of(family).validate(family, test)) is not None:
-        raise ObservationError(f"row {refused[0]}: {refused[1]}")
+    refuse_impossible(drawn[0][2], test)
     chosen = np.unique(np.linspace(0, len(drawn) - 1, _DRAWS).astype(int))
     found = np.stack([_log_densities(values, test, drawn[at]) for at in chosen])
     return np.asarray(np.logaddexp.reduce(found, axis=0) - np.log(len(chosen)))

@@ -14,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.treecore.compiled.compile import generic
-from weald.treecore.errors import ParameterError
+from weald.treecore.errors import ObservationError, ParameterError
 from weald.treecore.statistics.rows import Rows
 
 from .batched_predictive import BatchedPredictives
@@ -321,3 +321,10 @@ def spec_of(family: Family) -> FamilySpec[Any]:
         if isinstance(family, spec.family):
             return spec
     raise ParameterError(f"{type(family).__name__} is not a registered family")
+
+
+def refuse_impossible(family: Family, values: NDArray[np.float64]) -> None:
+    """Raise ObservationError, which names the row, where a family cannot take one of (n, d)."""
+    refused = spec_of(family).validate(family, values)
+    if refused is not None:
+        raise ObservationError(f"row {refused[0]}: {refused[1]}")
