@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from difflib import get_close_matches
 from enum import StrEnum
@@ -433,7 +432,7 @@ def _fit_rows(
     from .fitted_rows import of_all_rows, tell_copies
     from .outputs import Fitted, tell, write_assignments, write_trace
     from .reading import read
-    from .sampling import sample, settled
+    from .sampling import processors, sample, settled
 
     shown, valley = _level(level)
     (columns, asked, configured), (out, trace, test) = seeing, files
@@ -462,7 +461,7 @@ def _fit_rows(
         note(f"{n_partly} rows with gaps in numbers: put where what they have fits best")
     seen = values if fitted.all() else values[fitted]
     result = sample(seen, settings)
-    groups = groups_of_fit(result, seen, valley, os.cpu_count() or 1)
+    groups = groups_of_fit(result, seen, valley, processors())
     everyone = of_all_rows(result, values, fitted, original)
     with writing(out, trace):
         if out is not None:

@@ -13,10 +13,15 @@ if TYPE_CHECKING:
     from weald.mcmc.offline.family_choice import Choice
     from weald.mcmc.offline.fit import ChainTrace, FitResult, FitSettings
 
-__all__ = ["AUTO", "sample", "settled"]
+__all__ = ["AUTO", "processors", "sample", "settled"]
 
 # The family that predicts held-out rows better is chosen.
 AUTO = "auto"
+
+
+def processors() -> int:
+    """How many of them there are to share work among."""
+    return os.cpu_count() or 1
 
 
 def sample(
@@ -37,7 +42,7 @@ def sample(
     with step("compiling the kernels"):
         family = family_for(values, settings)
         _compile(family, values, settings)
-    at_once = min(settings.chains, os.cpu_count() or 1)
+    at_once = min(settings.chains, processors())
     n_turns = -(-settings.chains // at_once)
     shares = [0.0] * settings.chains
     with counting("sampling, percent", 100) as advance:
@@ -96,7 +101,7 @@ def settled(
     from weald.mcmc.offline.family_choice import choose_family
 
     with step("choosing the family"):
-        choice = choose_family(values, settings, time.perf_counter, min(2, os.cpu_count() or 1))
+        choice = choose_family(values, settings, time.perf_counter, min(2, processors()))
     return replace(settings, family=choice.family), choice
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -91,6 +90,7 @@ def look(
     from weald.answers.diagnostics.fit_diagnostics import diagnostics
     from weald.answers.diagnostics.trust import Trust
     from weald.cli.fit.outputs import judged
+    from weald.cli.fit.sampling import processors
     from weald.cli.terminal.progress import step
     from weald.mcmc.offline.fit_groups import groups_of_fit
 
@@ -101,7 +101,7 @@ def look(
         rows = read_rows(data, seed)
     seen, result = _fitted(rows, began, seconds, seed)
     with step("telling groups apart"):
-        groups = groups_of_fit(result, seen.fitted, n_threads=os.cpu_count() or 1)
+        groups = groups_of_fit(result, seen.fitted, n_threads=processors())
         found = found_in(rows, seen, result, groups.group)
         table = rows.values[seen.chosen], rows.schema.features
         told = judged(seen.fitted, result, groups, table)
@@ -117,7 +117,7 @@ def _fitted(rows: FileRows, began: float, seconds: float, seed: int) -> tuple[Se
     from dataclasses import replace
 
     from weald.cli.fit.fitted_rows import tell_copies
-    from weald.cli.fit.sampling import sample, settled
+    from weald.cli.fit.sampling import processors, sample, settled
     from weald.mcmc.offline.chains import chains_for
 
     from .seen import seen_of
@@ -126,8 +126,7 @@ def _fitted(rows: FileRows, began: float, seconds: float, seed: int) -> tuple[Se
     tell_copies(seen.original)
     fitted = seen.fitted
     # Two at least, whose answers can be compared; more where there are processors for them.
-    cores = os.cpu_count() or 1
-    chains = min(chains_for(*fitted.shape), max(cores, 2))
+    chains = min(chains_for(*fitted.shape), max(processors(), 2))
     settings, _ = settled(fitted, replace(seen.settings, chains=chains), chains)
     if settings.family == "diagonal":
         # Which takes gaps as they are.
