@@ -4,6 +4,7 @@
 - ``errors``: why a question has no answer, and what to do about it.
 - ``exploration``: what there is to explore of a partition: rows in a plane, groups of clusters,
   columns.
+- ``group_births``: how old a group is: as its oldest cluster, whatever it was called.
 - ``numbers``: Numbers, shares and moments as people read them.
 - ``prediction``: where records that were not stored would go, by the published clusters.
 - ``projection``: two dimensions in which clusters can be looked at.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from .group_births import births_of_groups
 from .numbers import iso_time
 
 if TYPE_CHECKING:
@@ -53,20 +54,23 @@ def group_records(stored: StoredStream) -> list[dict[str, Any]]:
     """Return the groups of the newest publication as rows, largest first.
 
     Clusters that were born since are in none yet. A group was born with the publication that first
-    told of it, and is new where that is the newest, but for the very first.
+    told of it or of one of its clusters, and is new where that is the newest, but for the very
+    first.
     """
     members: dict[int, list[ClusterRow]] = {}
-    for cluster in stored.reader.clusters(stored.stream):
+    there = stored.reader.clusters(stored.stream)
+    for cluster in there:
         if cluster.group is not None:
             members.setdefault(cluster.group, []).append(cluster)
     total = stored.n_clustered
     times = stored.reader.publication_times(stored.stream)
+    births = births_of_groups(there, stored.reader.births(stored.stream), times)
     rows = []
     for group, clusters in members.items():
         size = sum(each.n_observations for each in clusters)
         statistics = sum((each.statistics for each in clusters[1:]), start=clusters[0].statistics)
         described = stored.describe(replace(clusters[0], statistics=statistics))
-        born = clusters[0].group_born
+        born = births[group].told if group in births else None
         rows.append(
             {
                 "group": group,

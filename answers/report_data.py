@@ -48,12 +48,14 @@ def headline(n_groups: int, n_clusters: int, n_rows: int) -> str:
 class Birth(NamedTuple):
     """With which publication something came, and when, where that is known (epoch seconds).
 
-    ``time`` is by the clock, ``reached`` the newest time that the records until then told.
+    ``time`` is by the clock, ``reached`` the newest time that the records until then told. Of a
+    group ``grouped`` is the publication that first told of it, later perhaps than of its clusters.
     """
 
     publication: int
     time: float | None
     reached: float | None = None
+    grouped: int | None = None
 
 
 class KnownCluster(NamedTuple):
@@ -166,7 +168,7 @@ class Subject(Sampled):
     known : mapping of int to KnownCluster
         Of a stream, what is known of each cluster.
     group_births : mapping of int to Birth
-        Of a stream, since when each group is there, where that is known.
+        Of a stream, since when each group is there, by its oldest cluster, where that is known.
     warnings : sequence of str, optional
         Reasons to doubt a stream's newest publication; None where there is none.
     stayed : float

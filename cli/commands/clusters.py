@@ -51,10 +51,11 @@ _ORDER: dict[Sort, Callable[[Row], Any]] = {
 }
 
 
-# Names count up: of those of an earlier version, whose births are not known, the last is newest.
+# Names count up: of those of one publication the last is newest, and so of those of an earlier
+# version, whose births are not known.
 _ORDER_OF_GROUPS: dict[Sort, Callable[[Row], Any]] = {
     Sort.size: lambda row: -row["size"],
-    Sort.born: lambda row: -row["group"],
+    Sort.born: lambda row: (-(row["born_publication"] or 0), -row["group"]),
     Sort.id: lambda row: row["group"],
 }
 
@@ -130,8 +131,8 @@ def clusters(
 
     One kind is often several clusters, as its shape is not the family's. Those without a valley of
     density between them are one `group`; --level groups lists groups with their clusters, how sure
-    it is of their members, since when there is such a group (`new`: since the latest publication),
-    and what sets it apart.
+    it is of their members, since when it or one of its clusters is there (`new`: since the latest
+    publication), and what sets it apart.
 
     The ids are stable: a cluster or group keeps its id for as long as it lives, and an id is never
     used again.

@@ -65,8 +65,9 @@ class Clusters(msgspec.Struct):
 class Group(msgspec.Struct):
     """Clusters without a valley of density between them; its id is stable, as a cluster's is.
 
-    It was born with the publication that first told of it, and is new where that is the newest;
-    None is of an earlier version of Weald, or longer ago than publications are kept.
+    It was born with the publication that first told of it or of one of its clusters, and is new
+    where that is the newest; None is of an earlier version of Weald, or longer ago than
+    publications are kept.
     """
 
     group: int

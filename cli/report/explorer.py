@@ -269,16 +269,26 @@ def _newest(kind: str, parts: Sequence[Part], published: int) -> str:
     if len({each.publication for each in since.values()}) < FEWEST_BIRTHS:
         return ""
     last = max(since.values(), key=lambda each: each.publication)
-    links = [
-        f'<a href="#{kind}={each}">{kind} {each}</a>'
-        for each, born in since.items()
-        if born.publication == last.publication
-    ]
-    more = "" if len(links) <= MOST_NEWEST else f" and {len(links) - MOST_NEWEST} more"
+    newest = [each for each, born in since.items() if born.publication == last.publication]
     when = _since(last, published)
     if last.publication < published and last.time is not None:
         when += f" (publication {last.publication} of {published})"
-    return f"Newest: {', '.join(links[:MOST_NEWEST])}{more}, {when}. "
+    told = f"Newest: {_links(kind, newest)}, {when}. "
+    anew = [each for each, born in since.items() if _is_grouped_anew(born, published)]
+    if anew:
+        told += f"Only grouped anew, of clusters that were there before: {_links(kind, anew)}. "
+    return told
+
+
+def _links(kind: str, parts: Sequence[int]) -> str:
+    links = [f'<a href="#{kind}={each}">{kind} {each}</a>' for each in parts[:MOST_NEWEST]]
+    more = "" if len(parts) <= MOST_NEWEST else f" and {len(parts) - MOST_NEWEST} more"
+    return f"{', '.join(links)}{more}"
+
+
+def _is_grouped_anew(born: Birth, published: int) -> bool:
+    """Whether the newest publication first told of a group, and earlier ones of its clusters."""
+    return born.grouped == published > born.publication
 
 
 def _since(born: Birth, published: int) -> str:
@@ -334,7 +344,10 @@ def _part(
     sure = "" if part.sure is None else f" · how sure {share_text(part.sure)}"
     rows = f"{part.size:,} {'row' if part.size == 1 else 'rows'}"
     within = f" · {len(inside)} clusters" if len(inside) > 1 else ""
-    within += "" if part.since is None else f" · {_since(part.since, how.published)}"
+    if part.since is not None:
+        within += f" · {_since(part.since, how.published)}"
+        if _is_grouped_anew(part.since, how.published):
+            within += ", grouped so since the latest publication"
     head = (
         f'<a class="part" href="#{kind}={part.id}" data-kind="{kind}" data-id="{part.id}">'
         f'{_svg(how.signs[kind][part.id])}<span class="name"><b>{kind.capitalize()} {part.id}</b> '

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from weald.answers.description.contrast import ClusterContrast
 from weald.answers.diagnostics.trust import share_stayed
 from weald.answers.exploration import Exploration, Part, exploration_of
+from weald.answers.group_births import births_of_groups
 from weald.answers.prediction import PublishedPredictive
 from weald.answers.projection import Plane
 from weald.answers.records import lineage_record
@@ -224,11 +225,8 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
             for each in there
         },
         group_births={
-            each.group: Birth(
-                each.group_born, times.get(each.group_born), reached.get(each.group_born)
-            )
-            for each in there
-            if each.group is not None and each.group_born is not None
+            group: Birth(each.told, times.get(each.told), reached.get(each.told), each.named)
+            for group, each in births_of_groups(there, born, times).items()
         },
         warnings=(publications[-1].warnings or []) if publications else None,
         stayed=share_stayed(status.n_moved, status.n_inserted),

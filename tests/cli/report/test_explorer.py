@@ -443,6 +443,26 @@ def test_nothing_is_newest_where_all_were_born_at_once(found: Exploration) -> No
     assert "since publication 1<" in told
 
 
+def test_a_new_name_of_old_clusters_is_not_the_newest(found: Exploration) -> None:
+    """Of publications 1 to 4: two old groups that the last one joined are no new kind of thing."""
+    born = [Birth(1, None, grouped=4), Birth(3, None, grouped=3), Birth(4, None, grouped=4)]
+
+    def about(births: Sequence[Birth]) -> str:
+        groups = [
+            replace(each, since=birth) for each, birth in zip(found.groups, births, strict=True)
+        ]
+        return re.sub(r"<[^>]*>", "", fragments_of(replace(found, groups=groups)).tree)
+
+    told = about(born)
+    assert "Newest: group 3, new since the latest publication. " in told
+    assert "Only grouped anew, of clusters that were there before: group 1. " in told
+    assert told.count("since publication 1, grouped so since the latest publication") == 1
+    assert told.count("grouped so") == 1
+    told = about([*born[:2], Birth(1, None, grouped=1)])
+    assert "Newest: group 2, since publication 3. " in told
+    assert "anew" not in about([born[1], Birth(2, None, grouped=2), born[1]])
+
+
 def test_of_a_file_the_page_says_why_no_group_is_newest(found: Exploration) -> None:
     groups, parts = (
         [replace(part, since=None) for part in own] for own in (found.groups, found.parts)
