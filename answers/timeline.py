@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import isfinite, nan
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -85,6 +86,9 @@ class Timeline:
     links : sequence of Link
     n_left_out : int
         Smaller clusters that are not among the lines.
+    reached : mapping of int to float
+        By number of the publication, the newest time (epoch seconds) that the records until then
+        told, where they tell any.
     """
 
     publications: Sequence[PublicationRow]
@@ -92,6 +96,19 @@ class Timeline:
     lines: Sequence[Line]
     links: Sequence[Link]
     n_left_out: int
+    reached: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def moments(self) -> dict[int, float]:
+        """When publications were that are shown: in the data, where records tell a time."""
+        clock = {each.number: each.time for each in self.publications}
+        found = self.reached if self.is_by_data else clock
+        return {number: found[number] for number in clock if isfinite(found.get(number, nan))}
+
+    @property
+    def is_by_data(self) -> bool:
+        """Whether these are times that records told, and not of the clock."""
+        return any(isfinite(self.reached.get(each.number, nan)) for each in self.publications)
 
 
 def timeline_of_stream(stored: StoredStream) -> Timeline | None:

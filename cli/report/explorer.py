@@ -248,7 +248,9 @@ def _timeline(found: Exploration, how: _Shown) -> str:
     last = {line.cluster: line.heir or line.cluster for line in found.timeline.lines}
     fills = {each: signs[of].fill for each, of in last.items() if of in signs}
     drawn = timeline(found.timeline, names, lambda cluster: fills.get(cluster, "var(--quiet)"))
-    return _own("timeline.html").replace("<!--lives-->", drawn)
+    when = "the newest time in the data by then" if found.timeline.is_by_data else "when that was"
+    page = _own("timeline.html").replace("<!--when-->", f"{when} (UTC)")
+    return page.replace("<!--lives-->", drawn)
 
 
 def _tree(found: Exploration, how: _Shown) -> str:

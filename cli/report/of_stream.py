@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -179,6 +180,7 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
     there = reader.clusters(stream)
     born, times = reader.births(stream), {each.number: each.time for each in publications}
     reached = _reached(publications, blocks) if state.schema.time is not None else {}
+    lives = timeline_of_stream(state)
     told = [lineage_record(event) for event in events if event.kind != "birth"]
     return Subject(
         title=headline(status.n_groups, status.n_clusters, status.n_inserted),
@@ -211,7 +213,7 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
         events=told[-EVENTS_SHOWN:],
         groups={each.cluster: each.group for each in there if each.group is not None},
         moves=_moves(reader.rounds(stream)),
-        timeline=timeline_of_stream(state),
+        timeline=None if lives is None else replace(lives, reached=reached),
         known={
             each.cluster: KnownCluster(
                 each.n_observations,

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from math import sqrt
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from weald.answers.numbers import iso_time
+from weald.answers.numbers import iso_time, moment_text
 
 if TYPE_CHECKING:
     from weald.answers.timeline import Line, Link, Timeline
@@ -20,14 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["timeline"]
 
 # Pixels: of the whole, beside the lines, between two lines, and the thinnest and thickest line.
-WIDTH, LEFT, RIGHT, TOP, BOTTOM, LANE = 960, 14, 210, 26, 8, 15
+WIDTH, LEFT, RIGHT, TOP, BOTTOM, LANE = 960, 14, 210, 52, 8, 15
 THIN, THICK = 1.6, 11.0
 # How far before its publication a fork leaves its line, in publications.
 BEND = 0.55
 # Free room that a line needs beside another in its lane, in publications.
 APART = 0.3
 LONGEST_NAME = 30
-MOST_TICKS = 14
+# Ticks that have a number and a date, and where these stand above the lines.
+MOST_TICKS, NUMBER, DAY, CLOCK = 9, 38, 24, 11
 
 
 @dataclass(frozen=True)
@@ -125,17 +127,41 @@ def _reaches_root(cluster: int, parent: Mapping[int, int]) -> bool:
 def _axis(drawing: _Drawing, height: int) -> str:
     found = drawing.found
     every = -(-len(found.publications) // MOST_TICKS)
-    ticks = []
+    ticks, labelled = [], []
     for place, publication in enumerate(found.publications, start=1):
         x = drawing.across(place)
         ticks.append(f'<path class="tick" d="M{x} {TOP - 4}V{height - BOTTOM}"/>')
         if (len(found.publications) - place) % every == 0:
-            told = f"publication {publication.number}, {iso_time(publication.time)}"
-            ticks.append(
-                f'<text x="{x}" y="{TOP - 10}" text-anchor="middle">{publication.number}'
-                f"<title>{escape(told)}</title></text>"
+            labelled.append((x, publication.number))
+    return f'<g class="axis">{"".join(ticks)}{_dated(labelled, found)}</g>'
+
+
+def _dated(labelled: Sequence[tuple[float, int]], found: Timeline) -> str:
+    """Numbers of publications at pixels, below each when it was; a day where it is another."""
+    moments = found.moments
+    times = {number: iso_time(moments.get(number)) or "" for _, number in labelled}
+    # Where several are of one minute, seconds tell them apart.
+    known = [each for each in times.values() if each]
+    whole = len({each[:16] for each in known}) < len(known)
+    told, day = [], ""
+    for x, number in labelled:
+        date, _, clock = times[number].rstrip("Z").partition("T")
+        lines = [(NUMBER, str(number), ' class="id"'), (CLOCK, clock if whole else clock[:5], "")]
+        if date != day:
+            lines.append((DAY, date, ""))
+        day = date
+        for above, text, how in filter(itemgetter(1), lines):
+            told.append(
+                f'<text x="{x}" y="{TOP - above}" text-anchor="middle"{how}>{escape(text)}'
+                f"<title>{escape(_publication(number, found))}</title></text>"
             )
-    return f'<g class="axis">{"".join(ticks)}</g>'
+    return "".join(told)
+
+
+def _publication(number: int, found: Timeline) -> str:
+    """A publication with when it was, where that is known."""
+    when = found.moments.get(number)
+    return f"publication {number}" + ("" if when is None else f" ({moment_text(when)})")
 
 
 def _while_there(links: Sequence[Link], lines: Mapping[int, Line]) -> list[Link]:
@@ -225,16 +251,16 @@ def _sentence(line: Line, found: Timeline) -> str:
     said = f"Cluster {line.cluster}"
     if came is not None:
         verb = "split from" if came.kind == "split" else "born from"
-        said += f", {verb} {came.source} at publication {first + round(came.place)}"
+        said += f", {verb} {came.source} at {_publication(first + round(came.place), found)}"
     elif line.begun:
-        said += f", born after publication {first + int(line.start)}"
+        said += f", born after {_publication(first + int(line.start), found)}"
     else:
-        said += f", there before publication {first + 1}"
+        said += f", there before {_publication(first + 1, found)}"
     if not line.ended:
         return f"{said}; {line.sizes[-1][1]:,} now"
     if gone is not None:
         said += f", merged into {gone.target}"
     else:
         said += ", ended"
-    said += f" at publication {first + round(line.end)} with {line.sizes[-1][1]:,}"
+    said += f" at {_publication(first + round(line.end), found)} with {line.sizes[-1][1]:,}"
     return said if line.heir is None else f"{said}; selects {line.heir}, where most of it went"

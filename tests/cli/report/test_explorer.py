@@ -497,7 +497,10 @@ def test_facts_need_no_script(found: Exploration) -> None:
             assert f"<li>{html.escape(sentence.what)}: <b>" in plain
             assert " %" not in plain.partition(f"<li>{html.escape(sentence.what)}: <b>")[2][:30]
     assert "<b>Japan" not in plain
-    assert "<title>Cluster 2, split from 1 at publication 2; 120 now</title>" in plain
+    assert (
+        "<title>Cluster 2, split from 1 at publication 2 (2027-01-15 08:00 UTC); 120 now</title>"
+        in plain
+    )
     assert "Doubt it" in plain
     assert "&lt;few&gt;" in plain
     for shown in ("http:", "https:"):

@@ -2,11 +2,12 @@
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
 from tests.cli.lives import SIZES, events, publications
-from weald.answers.timeline import MOST_LINES, MOST_PUBLICATIONS, TAIL, timeline_of
+from weald.answers.timeline import MOST_LINES, MOST_PUBLICATIONS, TAIL, Timeline, timeline_of
 from weald.cli.report.timeline import timeline
 from weald.storage.queries.base import LineageRow
 
@@ -66,12 +67,15 @@ def test_each_line_is_a_link_with_a_sentence_and_its_colour() -> None:
     assert lines["5"].get("href") == "#cluster=2"
     assert lines["6"].tag == "g"
     said = {cluster: line.findtext("title") for cluster, line in lines.items()}
-    assert said["2"] == "Cluster 2, split from 1 at publication 2; 120 now"
+    when = "2027-01-15 08:00 UTC"
+    assert said["2"] == f"Cluster 2, split from 1 at publication 2 ({when}); 120 now"
     assert said["5"] == (
-        "Cluster 5, born after publication 0, merged into 7 at publication 3 with 10; "
+        f"Cluster 5, born after publication 0, merged into 7 at publication 3 ({when}) with 10; "
         "selects 2, where most of it went"
     )
-    assert said["6"] == "Cluster 6, born after publication 1, ended at publication 2 with 3"
+    assert said["6"] == (
+        f"Cluster 6, born after publication 1 ({when}), ended at publication 2 ({when}) with 3"
+    )
     assert lines["5"].get("aria-label") == said["5"]
     assert lines["3"].get("aria-label") == f"3 a <b>: {said['3']}"
     label = lines["3"].find("text")
@@ -81,6 +85,33 @@ def test_each_line_is_a_link_with_a_sentence_and_its_colour() -> None:
         shape = line.find("path[@class='life']")
         assert shape is not None
         assert shape.get("style") == f"fill:var(--c{int(cluster or 0) % 3})"
+
+
+def axis(found: Timeline) -> list[tuple[float, str]]:
+    """Height and text of each label above the lines, from left to right."""
+    drawn = ET.fromstring(timeline(found, {}, lambda _: "blue"))  # noqa: S314 - drawn here
+    return [(float(text.get("y", "")), text.text or "") for text in drawn.iterfind("g/text")]
+
+
+def test_publications_have_their_dates_by_the_records_time() -> None:
+    """Of the demo's events of 2018 not the day on which it was run."""
+    found = timeline_of(publications(), events(), SIZES)
+    clocks = ["08:00:01", "08:00:02", "08:00:03", "08:00:04"]  # of one minute
+    told = [text for _, text in axis(found)]
+    assert told == [*("1", clocks[0], "2027-01-15"), "2", clocks[1], "3", clocks[2], "4", clocks[3]]
+    day = 86400.0
+    reached = {0: 0.0, 1: 1.5e9, 2: 1.5e9 + 0.2 * day, 3: 1.5e9 + 9 * day}
+    dated = replace(found, reached=reached)
+    told = [text for _, text in axis(dated)]
+    assert told[:3] == ["1", "02:40", "2017-07-14"]
+    # A day once, and nothing where it is not known.
+    assert told[3:] == ["2", "07:28", "3", "02:40", "2017-07-23", "4"]
+    heights = {text: height for height, text in axis(dated)}
+    assert heights["1"] < heights["2017-07-14"] < heights["02:40"]
+    drawn = timeline(dated, {}, lambda _: "blue")
+    assert "<title>publication 2 (2017-07-14 07:28 UTC)</title>" in drawn
+    assert "split from 1 at publication 2 (2017-07-14 07:28 UTC); 120 now" in drawn
+    assert (found.is_by_data, dated.is_by_data) == (False, True)
 
 
 def test_lines_that_are_there_at_once_do_not_lie_on_each_other() -> None:
