@@ -8,75 +8,70 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .commands import (
-    assign,
-    cluster,
-    clusters,
-    config,
-    db,
-    dlq,
-    doctor,
-    export,
-    init,
-    lineage,
-    predict,
-    run,
-    snapshot,
-    status,
-    tree,
-    warmup,
-    watch,
-    worker,
-)
-from .demo import command as demo
 from .errors import CommandError, ExitCode
-from .fit import command as fit
-from .http import command as serve
-from .look import command as look
-from .report import command as report
 from .service.allocation import give_arrays_back
 from .terminal.error_messages import translated
 from .terminal.output import note
 
+if TYPE_CHECKING:
+    app: typer.Typer
+
 __all__ = ["app", "main"]
 
-app = typer.Typer(
-    name="weald",
-    # rich's help pages cost more time than the rest of the start together.
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Try `weald demo` first; it needs nothing installed and ends with commands to try.",
-)
+# Where each command is, in the order in which they are listed.
+_PLACES = {
+    "demo": ".demo.command",
+    "look": ".look.command",
+    "init": ".commands.init",
+    "run": ".commands.run",
+    "serve": ".http.command",
+    "worker": ".commands.worker",
+    "watch": ".commands.watch",
+    "status": ".commands.status",
+    "clusters": ".commands.clusters",
+    "cluster": ".commands.cluster",
+    "tree": ".commands.tree",
+    "assign": ".commands.assign",
+    "predict": ".commands.predict",
+    "lineage": ".commands.lineage",
+    "export": ".commands.export",
+    "fit": ".fit.command",
+    "report": ".report.command",
+    "doctor": ".commands.doctor",
+    "warmup": ".commands.warmup",
+    "snapshot": ".commands.snapshot",
+    "db": ".commands.db",
+    "dlq": ".commands.dlq",
+    "config": ".commands.config",
+}
 
-demo.add_to(app)
-look.add_to(app)
-init.add_to(app)
-run.add_to(app)
-serve.add_to(app)
-worker.add_to(app)
-watch.add_to(app)
-status.add_to(app)
-clusters.add_to(app)
-cluster.add_to(app)
-tree.add_to(app)
-assign.add_to(app)
-predict.add_to(app)
-lineage.add_to(app)
-export.add_to(app)
-fit.add_to(app)
-report.add_to(app)
-doctor.add_to(app)
-warmup.add_to(app)
-snapshot.add_to(app)
-db.add_to(app)
-dlq.add_to(app)
-config.add_to(app)
+
+def _program(names: Sequence[str]) -> typer.Typer:
+    """The program with these commands alone; each takes time to load."""
+    program = typer.Typer(
+        name="weald",
+        # rich's help pages cost more time than the rest of the start together.
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        epilog="Try `weald demo` first; it needs nothing installed and ends with commands to try.",
+    )
+    program.callback()(root)
+    for name in names:
+        import_module(_PLACES[name], __package__).add_to(program)
+    return program
+
+
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _program(list(_PLACES))
 
 
 def _show_version(asked: bool) -> None:  # noqa: FBT001  # the shape that typer calls
@@ -87,7 +82,6 @@ def _show_version(asked: bool) -> None:  # noqa: FBT001  # the shape that typer 
         raise typer.Exit
 
 
-@app.callback()
 def root(
     *,
     _version: Annotated[
@@ -125,9 +119,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Always, with a code of ``ExitCode``.
     """
     give_arrays_back()
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    # Help, completion and a word that is no command need all of them.
+    named = words[:1] if words and words[0] in _PLACES else list(_PLACES)
     try:
         with translated():
-            app(args=None if arguments is None else list(arguments), prog_name="weald")
+            _program(named)(args=words, prog_name="weald")
     except CommandError as error:
         for line in error.lines():
             note(line)

@@ -12,6 +12,8 @@ import typer.main
 
 from weald.cli.main import app
 
+from .conftest import type_command
+
 ROOT = Path(__file__).parents[2]
 # Rooms and libraries whose import alone would spend the limit.
 HEAVY = ("numpy", "scipy", "numba", "sqlalchemy", "kafka", "redis", "matplotlib", "rich")
@@ -87,6 +89,26 @@ def test_help_loads_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.strip() == ""
     assert "Usage: weald" in done.stdout
+
+
+@pytest.mark.parametrize("name", sorted(name for name in COMMANDS if name.count(" ") == 1))
+def test_a_command_alone_has_its_own_help(name: str) -> None:
+    found = type_command(name.removeprefix("weald "), "--help")
+    assert found.code == 0
+    assert found.out.startswith(f"Usage: {name} ")
+
+
+def test_a_command_loads_no_other_command() -> None:
+    code = (
+        "import sys; from weald.cli.main import main\n"
+        "try: main(['fit', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print(*(name for name in sys.modules if name.startswith('weald.cli.')), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stderr.split()
+    assert "weald.cli.fit.command" in loaded
+    assert not [name for name in loaded if name.startswith("weald.cli.commands.")]
 
 
 DOCUMENTS = [
