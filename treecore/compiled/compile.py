@@ -39,6 +39,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Fast math stays off: it breaks log-sum-exp of all minus infinity and the test for NaN.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+# One for all generators, which every sweep is called with.
+_GENERATOR: Any = types.NumPyRandomGeneratorType("rng")
 
 
 class _Shared(CPUDispatcher):
@@ -52,6 +54,13 @@ class _Shared(CPUDispatcher):
         variables = tuple(types.unliteral(each) for each in args)
         named = {name: types.unliteral(each) for name, each in kws.items()}
         return super().get_call_template(variables, named)
+
+    def typeof_pyval(self, value: Any) -> Any:
+        """Type of a value that native code doesn't know; numba finds that of a generator anew."""
+        if type(value) is not Generator:
+            return super().typeof_pyval(value)
+        self._types_active_call.add(_GENERATOR)  # type: ignore[attr-defined]  # in its __init__
+        return _GENERATOR
 
     # Made for what a process calls, which is a small part of what it imports.
     @cached_property

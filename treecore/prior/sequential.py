@@ -6,6 +6,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.treecore.compiled.compile import compiled
+
 __all__ = ["canonical_labels", "seat_one_by_one"]
 
 # Sorting is slower than counting unless labels are spread wider than this many times n.
@@ -60,10 +62,18 @@ def canonical_labels(labels: NDArray[np.integer]) -> NDArray[np.int64]:
     if labels.dtype.kind not in "iu" or int(labels.min()) < 0 or end > _SPREAD * n:
         _, labels = np.unique(labels, return_inverse=True)
         end = int(labels.max()) + 1
-    first = np.full(end, n, dtype=np.int64)
-    # Written from the back, so that the earliest place of each label is the one that stays.
-    first[labels[::-1]] = np.arange(n - 1, -1, -1, dtype=np.int64)
-    present = np.flatnonzero(first < n)
-    rank = np.empty(end, dtype=np.int64)
-    rank[present[np.argsort(first[present])]] = np.arange(present.shape[0], dtype=np.int64)
-    return rank[labels]
+    found = np.array(labels, dtype=np.int64, order="C")
+    _renumber(found, np.full(end, -1, dtype=np.int64))
+    return found
+
+
+@compiled
+def _renumber(labels: NDArray[np.int64], number: NDArray[np.int64]) -> None:
+    """Number labels (n) in place as they first appear; ``number`` of each label, -1 before."""
+    numbered = 0
+    for i in range(labels.shape[0]):
+        label = labels[i]
+        if number[label] < 0:
+            number[label] = numbered
+            numbered += 1
+        labels[i] = number[label]

@@ -248,6 +248,25 @@ def test_draws_that_cut_a_cloud_anywhere_make_other_groups_than_those_shown(rng:
     assert shared_groups(cut_anywhere[0], groups_of_draws(drawn, plain, 0.95))[1] < 0.75
 
 
+def test_a_draw_that_comes_again_is_looked_at_once(
+    rng: Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values, labels = two(rng, 8.0)
+    family = FAMILIES["gaussian"].build({}, values)
+    other = np.zeros_like(labels)
+    looked_at = []
+
+    def noted(*arguments: Any) -> Any:
+        looked_at.append(arguments[2])
+        return group_tree(*arguments)
+
+    monkeypatch.setattr("weald.mcmc.estimate.groups.group_tree", noted)
+    drawn = [(family, each) for each in (labels, other, labels.copy(), other)]
+    found = groups_of_draws(drawn, values)
+    assert len(looked_at) == 2
+    assert (found == np.stack([labels, other, labels, other])).all()
+
+
 def test_clusters_are_one_group_where_most_draws_have_them_in_one() -> None:
     """Whatever the tree of the shown clusters says; and few rows go where draws have them."""
     shown = np.repeat([0, 1, 2, 3], [20, 20, 20, 3])

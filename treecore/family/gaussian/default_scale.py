@@ -11,8 +11,9 @@ greatest bound is taken. It exceeds the share itself where a cluster has few deg
 import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 from scipy.special import gammaln
+
+from weald.treecore.compiled.compile import compiled, inner
 
 __all__ = ["sample_covariance", "whitened", "within_share"]
 
@@ -58,6 +59,7 @@ def within_share(values: Values, freedom: float, *, diagonal: bool) -> float:
     if n > _MOST_ROWS:
         values = values[np.linspace(0, n - 1, _MOST_ROWS).astype(np.int64)]
         n = _MOST_ROWS
+    values = np.ascontiguousarray(values)
     best, share = -np.inf, 1.0
     k = 1
     while _FEWEST_A_CLUSTER * k <= n:
@@ -73,18 +75,61 @@ def within_share(values: Values, freedom: float, *, diagonal: bool) -> float:
 def _k_means(values: Values, k: int) -> NDArray[np.int64]:
     """Labels (n) by a few rounds of k-means from scattered rows."""
     rng = Generator(PCG64(0))
-    centres = values[rng.integers(values.shape[0], size=1)]
-    nearest = cdist(values, centres, "sqeuclidean")[:, 0]
-    while centres.shape[0] < k and nearest.sum() > 0.0:
-        chosen = rng.choice(values.shape[0], p=nearest / nearest.sum())
-        centres = np.concatenate([centres, values[chosen : chosen + 1]])
-        nearest = np.minimum(nearest, cdist(values, centres[-1:], "sqeuclidean")[:, 0])
-    labels = np.zeros(values.shape[0], dtype=np.int64)
-    for _ in range(_ROUNDS):
-        labels = cdist(values, centres, "sqeuclidean").argmin(axis=1)
-        for c in np.unique(labels):
-            centres[c] = values[labels == c].mean(axis=0)
+    n = values.shape[0]
+    centres = np.empty((k, values.shape[1]))
+    centres[0] = values[rng.integers(n, size=1)[0]]
+    nearest = np.full(n, np.inf)
+    made = 1
+    _see_centre(values, centres[0], nearest)
+    while made < k and nearest.sum() > 0.0:
+        reached = nearest.cumsum()
+        chosen = np.searchsorted(reached / reached[-1], rng.random(), side="right")
+        centres[made] = values[chosen]
+        _see_centre(values, centres[made], nearest)
+        made += 1
+    labels = np.full(n, -1, dtype=np.int64)
+    _improve_centres(values, centres[:made], labels)
     return labels
+
+
+@inner
+def _squared_distance(one: Values, other: Values) -> float:
+    total = 0.0
+    for c in range(one.shape[0]):
+        total += (one[c] - other[c]) ** 2
+    return total
+
+
+@compiled
+def _see_centre(values: Values, centre: Values, nearest: Values) -> None:
+    """Lower the squared distances (n) from values (n, d) to their nearest centre by a new one."""
+    for i in range(values.shape[0]):
+        nearest[i] = min(nearest[i], _squared_distance(values[i], centre))
+
+
+@compiled
+def _improve_centres(values: Values, centres: Values, labels: NDArray[np.int64]) -> None:
+    """Some rounds of k-means of values (n, d), fewer where labels (n) stay as they are."""
+    n, d = values.shape
+    for _ in range(_ROUNDS):
+        moved = False
+        counts, sums = np.zeros(centres.shape[0]), np.zeros(centres.shape)
+        for i in range(n):
+            best, least = 0, np.inf
+            for c in range(centres.shape[0]):
+                apart = _squared_distance(values[i], centres[c])
+                if apart < least:
+                    best, least = c, apart
+            moved = moved or best != labels[i]
+            labels[i] = best
+            counts[best] += 1.0
+            for j in range(d):
+                sums[best, j] += values[i, j]
+        if not moved:
+            return
+        for c in range(centres.shape[0]):
+            if counts[c] > 0.0:
+                centres[c] = sums[c] / counts[c]
 
 
 def _sums(values: Values, labels: NDArray[np.int64]) -> tuple[Values, Values, Values]:

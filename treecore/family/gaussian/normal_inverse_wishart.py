@@ -129,7 +129,7 @@ def normal_inverse_wishart(
         raise ParameterError("psi must be positive definite") from None
     log_det_psi = 2.0 * float(np.log(np.diag(factor)).sum())
     constant = 0.5 * nu * log_det_psi - sum(lgamma((nu - i) / 2) for i in range(d))
-    log_count = log_counts(np.arange(_TABLE, dtype=np.float64), d, kappa, nu) + constant
+    log_count = log_counts(_TABLE, d, kappa, nu) + constant
     log_count[0] = 0.5 * nu * log_det_psi
     below = lower_triangle(d)
     inverse = np.linalg.inv(factor) * sqrt(kappa / (kappa + 1.0))

@@ -34,16 +34,18 @@ class Weighed(Protocol):
         ...
 
 
-def log_counts(
-    weights: NDArray[np.float64], d: int, kappa: float, nu: float
-) -> NDArray[np.float64]:
-    """The part of a normal-inverse-Wishart log marginal that depends on the weights (n) alone.
+def log_counts(n: int, d: int, kappa: float, nu: float) -> NDArray[np.float64]:
+    """The part of a normal-inverse-Wishart log marginal that depends on the weight alone.
 
-    Up to a constant: half the log determinant of psi and log gammas of the prior.
+    For weights 0 to n - 1, up to a constant: half the log determinant of psi and log gammas of the
+    prior.
     """
+    weights = np.arange(n, dtype=np.float64)
     value = -0.5 * weights * d * log(pi) + 0.5 * d * np.log(kappa / (kappa + weights))
+    # A feature more has the same log gammas, one weight further on.
+    gammas = gammaln(0.5 * (nu + np.arange(1 - d, n)))
     for i in range(d):
-        value += gammaln(0.5 * (nu + weights - i))
+        value += gammas[d - 1 - i : d - 1 - i + n]
     return value
 
 
