@@ -12,6 +12,7 @@ const explore = (data) => {
   const on = (target, what, heard) => target.addEventListener(what, heard, { signal });
   const n = data.cluster.length, rows = d3.range(n);
   const FEW_ROWS = 10, MORE_ROWS = 200, FEW_SHAPES = 12, COLOURS = 10, NEAR = 14, MANY = 100;
+  const FEWEST_CALLED = 3, LEAST_CALLED = .01;
   const plural = (count) => `${count.toLocaleString("en")} ${count === 1 ? "row" : "rows"}`;
   const percent = (share) => share > 0 && share < .005 ? "<1 %" : share < 1 && share >= .995 ? ">99 %"
     : `${Math.round(100 * share)} %`;
@@ -64,7 +65,7 @@ const explore = (data) => {
     }
     const known = column.values.filter((v) => v !== null).sort(d3.ascending);
     const distinct = new Set(known.slice(0, 1e5));
-    let edges;
+    let edges, whole = false;
     if (column.period) edges = d3.range(PARTS_OF[column.kind] + 1).map((at) => at * column.period / PARTS_OF[column.kind]);
     else if (column.written) {
       const scale = d3.scaleUtc([d3.min(known) * 1000, d3.max(known) * 1000 + 1000], [0, 1]).nice(20);
@@ -73,26 +74,43 @@ const explore = (data) => {
       const values = d3.sort(distinct);
       column.bins = column.values.map((v) => v === null ? -1 : values.indexOf(v));
       column.labels = values.map(String);
+      column.ends = [column.labels[0], column.labels.at(-1)];
       return;
     } else {
       const [low, high] = [d3.quantileSorted(known, .005), d3.quantileSorted(known, .995)];
-      const scale = d3.scaleLinear([low, high > low ? high : low + 1], [0, 1]).nice(20);
-      edges = scale.ticks(20);
-      if (edges.length < 2) edges = scale.domain();
+      whole = known.every(Number.isInteger);
+      if (whole) {
+        const step = Math.max(1, d3.tickStep(low, high, 20)), first = Math.floor(low / step);
+        edges = d3.range(Math.floor(high / step) - first + 2).map((at) => (first + at) * step);
+      } else {
+        const scale = d3.scaleLinear([low, high > low ? high : low + 1], [0, 1]).nice(20);
+        edges = scale.ticks(20);
+        if (edges.length < 2) edges = scale.domain();
+      }
     }
     // What lies beyond the ends is counted in the first and the last.
     column.bins = column.values.map((v) => v === null ? -1
       : Math.max(0, Math.min(edges.length - 2, d3.bisectRight(edges, v) - 1)));
-    column.edges = edges;
+    // A bar of whole numbers ends before the next begins.
+    const last = edges.length - 2, end = (at) => whole ? edges[at + 1] - 1 : edges[at + 1];
+    const higher = whole ? d3.bisectLeft(known, edges[last + 1]) : d3.bisectRight(known, edges[last + 1]);
+    column.lower = d3.bisectLeft(known, edges[0]); column.higher = known.length - higher;
     const days = column.written && edges.every((each) => each % 86400 === 0);
     const written = column.period ? (v) => moment(column, v % column.period)
       : column.written ? (v) => moment(days ? { ...column, written: 10 } : column, v) : d3.format(".6~g");
-    // A bar of dates is one day.
-    column.labels = column.dates ? edges.slice(0, -1).map(written)
-      : d3.pairs(edges, (a, b) => `${written(a)} to ${written(b)}`);
+    // A bar of dates is one day; one at an end that is open has no end.
+    column.labels = edges.slice(0, -1).map((from, at) => {
+      if (column.dates) return written(from);
+      if (column.lower && at === 0) return `at most ${written(end(at))}`;
+      if (column.higher && at === last) return `at least ${written(from)}`;
+      return end(at) === from ? written(from) : `${written(from)} to ${written(end(at))}`;
+    });
+    column.ends = [written(edges[0]), written(column.period ? edges[last] : end(last))];
+    if (column.lower) column.below = `${column.lower.toLocaleString("en")} lower, to ${written(known[0])}`;
+    if (column.higher) column.beyond = `${column.higher.toLocaleString("en")} higher, to ${written(known.at(-1))}`;
   };
   data.columns.forEach(binned);
-  const whole = new Set(data.columns.filter((column) => column.written).map((column) => column.name));
+  const moments = new Set(data.columns.filter((column) => column.written).map((column) => column.name));
 
   // State, from the address and back.
   let state = {}, inside = new Uint8Array(n).fill(1), members = rows;
@@ -162,8 +180,14 @@ const explore = (data) => {
   seen.axes = data.axes.join();
   let width = 0, height = 0, baseX, baseY, px, py, tree, transform = d3.zoomTransform(plot), drawnAt = transform;
   let colourBy = "cluster", hovered = -1, preview = null, waiting = 0, settling = 0;
+  // A wheel, or one finger, scrolls the page that the map is in.
+  const isMeant = (event) => event.type === "wheel" ? event.ctrlKey || event.metaKey
+    : event.type !== "touchstart" || event.touches.length > 1;
   const zoom = d3.zoom().scaleExtent([.5, 400])
-    .filter((event) => !event.button && !event.shiftKey && !plot.classList.contains("selecting"))
+    .filter((event) => isMeant(event) && !event.button && !event.shiftKey && !plot.classList.contains("selecting"))
+    // With Ctrl a wheel comes in steps of 100, and two fingers on a pad in small ones.
+    .wheelDelta((event) => -event.deltaY * (event.deltaMode === 1 ? .05 : event.deltaMode ? 1 : .002)
+      * (event.ctrlKey && Math.abs(event.deltaY) < 20 ? 10 : 1))
     .on("zoom", (event) => { transform = event.transform; moved(); });
 
   const measure = () => {
@@ -292,9 +316,13 @@ const explore = (data) => {
   const calledBy = (id) => !grouped || Number.isInteger(id) && colourBy === "group" ? String(id)
     : `cluster ${String(id).replace("new ", "")}`;
   const labels = () => {  // at the middle of each part, the largest first, where there is room
-    const ids = partOf[colourBy], byPart = d3.group(members.filter((i) => !Number.isNaN(px[i])), (i) => ids[i]);
-    const placed = [];
+    const [x0, y0] = transform.invert([0, 0]), [x1, y1] = transform.invert([width, height]);
+    const there = members.filter((i) => px[i] >= x0 && px[i] <= x1 && py[i] >= y0 && py[i] <= y1), seenRows = there.length;
+    const ids = partOf[colourBy], byPart = d3.group(there, (i) => ids[i]);
+    const placed = [], largest = d3.max(byPart.values(), (own) => own.length) ?? 0;
     for (const [id, own] of d3.sort(byPart, (d) => -d[1].length)) {
+      // A few rows are no part of the picture; of those that are seen alone the largest are.
+      if (own.length < Math.min(largest, Math.max(FEWEST_CALLED, LEAST_CALLED * seenRows))) break;
       const spot = { x: d3.median(own, (i) => px[i]), y: d3.median(own, (i) => py[i]) };
       // The middle of few pixels would be hidden by its label, which stands above them.
       const above = d3.quantile(own, .02, (i) => py[i]);
@@ -494,7 +522,8 @@ const explore = (data) => {
     box.append("h4").text(column.name).append("span").attr("class", "quiet")
       .text(d.missing > 0 ? ` (${percent(d.missing)} missing)` : "");
     const flat = Boolean(column.names), count = column.labels.length, w = 220, h = flat ? count * 17 + 4 : 92;
-    const high = d3.max([...d.own, ...(both ? d.other : [])]) || 1, svg = box.append("svg").attr("viewBox", `0 0 ${w} ${h}`);
+    const high = d3.max([...d.own, ...(both ? d.other : [])]) || 1, open = column.below || column.beyond ? 13 : 0;
+    const svg = box.append("svg").attr("viewBox", `0 0 ${w} ${h + open}`);
     const along = d3.scaleBand(d3.range(count), flat ? [0, h - 4] : [4, w - 4]).paddingInner(flat ? .15 : .06);
     const size = d3.scaleLinear([0, high], [0, flat ? w - 124 : h - 24]);
     const start = Math.min(112, 8 + 5.6 * d3.max(column.labels, (label) => label.length));
@@ -523,11 +552,12 @@ const explore = (data) => {
       .attr("y", (bin) => along(bin) + 11).attr("text-anchor", "end")
       .text((bin) => column.labels[bin].length > 20 ? `${column.labels[bin].slice(0, 19)}…` : column.labels[bin]);
     else {
-      const ends = column.edges ? [column.labels[0].split(" to ")[0], column.labels[count - 1].split(" to ").at(column.period ? 0 : -1)]
-        : [column.labels[0], column.labels[count - 1]];
       svg.append("line").attr("x1", 4).attr("x2", w - 4).attr("y1", h - 17.5).attr("y2", h - 17.5);
-      svg.append("text").attr("x", 4).attr("y", h - 5).text(ends[0]);
-      svg.append("text").attr("x", w - 4).attr("y", h - 5).attr("text-anchor", "end").text(ends[1]);
+      // Where the bars stop short of the values, what lies beyond is told below the ends.
+      for (const [at, anchor, texts] of [[4, "start", [column.ends[0], column.below]], [w - 4, "end", [column.ends[1], column.beyond]]])
+        texts.forEach((text, line) => {
+          if (text) svg.append("text").attr("x", at).attr("y", h - 5 + 13 * line).attr("text-anchor", anchor).text(text);
+        });
     }
     if (focused >= 0) bins.filter((bin) => bin === focused).node()?.focus();
   };
@@ -547,7 +577,7 @@ const explore = (data) => {
     ...(ranked ? [{ name: "typical", of: (i) => typical[i], right: true }] : []),
     ...(data.texts.length ? [{ name: "text", of: (i) => data.texts[i] }] : []),
     // A time as it came in says where in the day and the week it is, too.
-    ...data.columns.filter((column) => !(column.period && whole.has(column.name.replace(/ \(\w+\)$/, ""))))
+    ...data.columns.filter((column) => !(column.period && moments.has(column.name.replace(/ \(\w+\)$/, ""))))
       .map((column) => ({ name: column.name, of: (i) => show(column, column.values[i]),
       order: (i) => column.names ? show(column, column.values[i]) : column.values[i], right: !column.names })),
   ];
@@ -594,6 +624,13 @@ const explore = (data) => {
     follow(); traced(true); summary(); shapes(); table(); labels(); paint();
   };
 
+  let hinting = 0;
+  const hint = (text) => {
+    $("hint").textContent = text; $("hint").hidden = false;
+    clearTimeout(hinting); hinting = setTimeout(() => { $("hint").hidden = true; }, 1500);
+  };
+  const withWheel = /Mac|iP(hone|ad)/.test(navigator.platform) ? "\u2318 and wheel" : "Ctrl and wheel";
+
   const resized = () => { measure(); scaffold(); labels(); paint(); };
   const shownParts = () => [...document.querySelectorAll(".part")].filter((link) => link.checkVisibility());
   const listen = () => {
@@ -620,6 +657,10 @@ const explore = (data) => {
     });
     on($("whole"), "click", () => plotted.call(zoom.transform, d3.zoomIdentity));
     on(plot, "click", (event) => { if (!event.shiftKey) click(event); });
+    on(plot, "wheel", (event) => { if (!isMeant(event)) hint(`${withWheel} zoom the map`); });
+    on(plot, "touchmove", (event) => {
+      if (event.touches.length === 1 && !plot.classList.contains("selecting")) hint("Two fingers move and zoom the map");
+    });
     on(plot, "pointerleave", () => { hovered = -1; $("tip").hidden = true; frame(); });
     on(plot, "keydown", (event) => {
       const by = { ArrowLeft: [40, 0], ArrowRight: [-40, 0], ArrowUp: [0, 40], ArrowDown: [0, -40] }[event.key];
@@ -682,7 +723,7 @@ const explore = (data) => {
     on(window, "beforeprint", () => document.querySelectorAll(".tree details").forEach((each) => { each.open = true; }));
     const sized = new ResizeObserver(() => { if (plot.clientWidth !== width || plot.clientHeight !== height) resized(); });
     sized.observe(plot);
-    on(signal, "abort", () => { sized.disconnect(); clearTimeout(settling); });
+    on(signal, "abort", () => { sized.disconnect(); clearTimeout(settling); clearTimeout(hinting); });
   };
 
   for (const id of ["find", "map", "chosen", "keys"]) $(id).hidden = false;

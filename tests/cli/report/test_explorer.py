@@ -630,3 +630,127 @@ def test_what_is_selected_can_be_looked_at_closely(page: Page) -> None:
     shown = page.ask("[...document.querySelectorAll('#over .x text')].map((t) => t.textContent)")
     middle = [float(each.replace("\N{MINUS SIGN}", "-")) for each in shown]
     assert -32.0 < min(middle) < CENTRES[3, 0] < max(middle) < -18.0
+
+
+def ticks(page: Page) -> list[str]:
+    """Numbers along the map's lower edge."""
+    told = page.ask("[...document.querySelectorAll('#over .x text')].map((t) => t.textContent)")
+    return [str(each) for each in told]
+
+
+def test_a_wheel_scrolls_the_page_and_with_ctrl_zooms_the_map(page: Page) -> None:
+    page.ask("document.querySelector('#map').scrollIntoView({behavior: 'instant'})")
+    x, y = page.ask(
+        "(() => { const b = document.querySelector('#plot').getBoundingClientRect();"
+        "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+    )
+    before, top = ticks(page), page.ask("scrollY")
+    page.mouse("mouseWheel", x, y, deltaX=0, deltaY=-100, button="none")
+    page.until(f"scrollY < {top}")
+    assert page.ask("document.querySelector('#hint').checkVisibility()")
+    assert text(page, "#hint") == "Ctrl and wheel zoom the map"
+    page.until("document.querySelector('#hint').hidden")
+    assert ticks(page) == before
+    page.ask("document.querySelector('#map').scrollIntoView({behavior: 'instant'})")
+    top = page.ask("scrollY")
+    page.mouse("mouseWheel", x, y, deltaX=0, deltaY=-100, button="none", modifiers=2)
+    page.until(
+        "[...document.querySelectorAll('#over .x text')].map((t) => t.textContent).join() !== "
+        + json.dumps(",".join(before))
+    )
+    # A step of the wheel is a small step of the map.
+    assert 1.05 < page.ask("document.querySelector('#plot').__zoom.k") < 1.3
+    assert page.ask("[scrollY, document.querySelector('#hint').hidden]") == [top, True]
+
+
+def test_one_finger_scrolls_the_page_and_two_move_the_map(page: Page, written: str) -> None:
+    page.call("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=2)
+    show(page, written)
+    page.ask("document.querySelector('#map').scrollIntoView({behavior: 'instant'})")
+    x, y = page.ask(
+        "(() => { const b = document.querySelector('#plot').getBoundingClientRect();"
+        "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+    )
+
+    def drag(*fingers: float) -> None:
+        """Fingers side by side, at these distances from the middle, go up; two go apart, too."""
+        for kind, up in (("touchStart", 0), *(("touchMove", 15 * each) for each in range(1, 9))):
+            points = [
+                {"x": x + (1 + up / 60 * (len(fingers) - 1)) * each, "y": y - up, "id": at}
+                for at, each in enumerate(fingers)
+            ]
+            page.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+        page.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
+    top = page.ask("scrollY")
+    drag(0.0)
+    page.until(f"scrollY > {top}")
+    assert page.ask("document.querySelector('#plot').__zoom.k") == 1
+    page.ask("document.querySelector('#map').scrollIntoView({behavior: 'instant'})")
+    drag(-30.0, 30.0)
+    page.until("document.querySelector('#plot').__zoom.k > 1.5")
+    page.call("Emulation.setTouchEmulationEnabled", enabled=False)
+
+
+def test_bars_of_whole_numbers_are_whole_and_open_ends_are_told(
+    browsed: Page, found: Exploration, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    items = np.arange(N, dtype=float) % 16 + 1.0
+    visits = np.where(rng.random(N) < 0.5, np.arange(N) % 300, 7.0)
+    visits[0] = 90_000.0
+    cost = np.round(rng.uniform(10.0, 20.0, N), 3)
+    cost[[3, 5]], cost[7] = 0.5, 812.25
+    columns = [
+        Original("items", "number", items),
+        Original("visits", "number", visits),
+        Original("cost", "number", cost),
+    ]
+    path = tmp_path / "page.html"
+    path.write_text(page_of(replace(found, columns=columns)), encoding="utf-8")
+    show(browsed, path.as_uri())
+
+    def bars(name: str) -> list[str]:
+        at = f"document.querySelectorAll('.shape[aria-label={name}] .bin')"
+        told = browsed.ask(f"[...{at}].map((each) => each.getAttribute('aria-label'))")
+        return [str(each).partition(":")[0] for each in told]
+
+    def below(name: str) -> list[str]:
+        at = f"document.querySelectorAll('.shape[aria-label={name}] svg > text')"
+        return [str(each) for each in browsed.ask(f"[...{at}].map((each) => each.textContent)")]
+
+    assert bars("items") == [str(each) for each in range(1, 17)]
+    assert below("items") == ["1", "16"]
+    assert bars("visits")[:2] == ["0 to 19", "20 to 39"]
+    assert bars("visits")[-1].startswith("at least ")
+    assert below("visits")[-1] == "1 higher, to 90000"
+    assert bars("cost")[0].startswith("at most ")
+    assert bars("cost")[-1].startswith("at least ")
+    assert below("cost")[1] == "2 lower, to 0.5"
+    assert below("cost")[-1] == "1 higher, to 812.25"
+    # What is told is what a click finds.
+    browsed.click('.shape[aria-label="items"] .bin[aria-label^="5:"]')
+    browsed.until("document.querySelector('#chips').innerText.startsWith('items 5 ')")
+    assert count(browsed) == int((items == 5.0).sum())
+    show(browsed, path.as_uri())
+    last = bars("visits")[-1]
+    browsed.click(f'.shape[aria-label="visits"] .bin[aria-label^="{last}:"]')
+    browsed.until(f"document.querySelector('#chips').innerText.startsWith('visits {last} ')")
+    assert count(browsed) == int((visits >= float(last.rpartition(" ")[2])).sum())
+    assert browsed.console == []
+
+
+def test_a_few_rows_have_no_label_on_the_map(
+    browsed: Page, found: Exploration, tmp_path: Path
+) -> None:
+    """Unless they are what is looked at."""
+    # They lie by themselves, where there is all the room for a label.
+    fourth = np.flatnonzero(found.clusters == 4)
+    lone = found.of_rows(np.setdiff1d(np.arange(N), fourth[2:]))
+    path = tmp_path / "page.html"
+    path.write_text(page_of(lone), encoding="utf-8")
+    labels = "[...document.querySelectorAll('#over .label')].map((e) => e.textContent)"
+    show(browsed, f"{path.as_uri()}#by=cluster")
+    told = browsed.ask(labels)
+    assert {each.split(" ")[1] for each in told} == {"1", "3"}  # 2 lies beside 1
+    show(browsed, f"{path.as_uri()}#by=cluster&cluster=4")
+    assert [each.split(" ")[1] for each in browsed.ask(labels)] == ["4"]
