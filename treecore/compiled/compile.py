@@ -55,7 +55,7 @@ class _Shared(CPUDispatcher):
         named = {name: types.unliteral(each) for name, each in kws.items()}
         return super().get_call_template(variables, named)
 
-    def typeof_pyval(self, value: Any) -> Any:
+    def typeof_pyval(self, value: object) -> types.Type:
         """Type of a value that native code doesn't know; numba finds that of a generator anew."""
         if type(value) is not Generator:
             return super().typeof_pyval(value)
