@@ -3,7 +3,7 @@
 // change is a change of the address, so that any view can be linked to, and Back works.
 // What was there before goes when other data come, as on the live page; how people look at it stays.
 let explored = null;
-const seen = { sorting: { key: "typical", up: true }, manyShapes: false, axes: "" };
+const seen = { sorting: { key: "typical", up: true }, manyShapes: false, longer: false, axes: "" };
 const explore = (data) => {
   explored?.abort();
   explored = new AbortController();
@@ -12,7 +12,7 @@ const explore = (data) => {
   const on = (target, what, heard) => target.addEventListener(what, heard, { signal });
   const n = data.cluster.length, rows = d3.range(n);
   const FEW_ROWS = 10, MORE_ROWS = 200, FEW_SHAPES = 12, COLOURS = 10, NEAR = 14, MANY = 100;
-  const FEWEST_CALLED = 3, LEAST_CALLED = .01;
+  const FEWEST_CALLED = 3, LEAST_CALLED = .01, FEW_LISTED = 6;
   const plural = (count) => `${count.toLocaleString("en")} ${count === 1 ? "row" : "rows"}`;
   const percent = (share) => share > 0 && share < .005 ? "<1 %" : share < 1 && share >= .995 ? ">99 %"
     : `${Math.round(100 * share)} %`;
@@ -605,8 +605,24 @@ const explore = (data) => {
         cell.append("a").attr("href", (i) => address({ ...state, row: i })).text((i) => ` ${data.keys[i]}`);
       }
     });
+    sideways();
     $("more").hidden = ordered.length <= most;
     $("more").textContent = `More of the ${plural(ordered.length)}`;
+  };
+
+  // What a narrow window cuts is a swipe away, which nobody looks for.
+  const sideways = () => {
+    const box = $("members"), cut = box.offsetWidth > box.parentElement.clientWidth + 1;
+    $("sideways").hidden = !cut;
+    if (cut) $("sideways").textContent = `Scroll it sideways for all ${headings().length} columns \u2192`;
+  };
+  // As many of a list as come before the map on a phone, until all are asked for.
+  const listed = () => {
+    const tops = document.querySelectorAll(".tree > ul > li"), only = tops.length === 1;
+    const n = only ? tops[0].querySelectorAll(":scope > details > ul > li").length : tops.length;
+    $("tree").classList.toggle("few", !seen.longer);
+    $("longer").hidden = n <= FEW_LISTED;
+    $("longer").textContent = seen.longer ? "Fewer" : `All ${n} ${only || !grouped ? "clusters" : "groups"}`;
   };
 
   const apply = () => {
@@ -631,7 +647,7 @@ const explore = (data) => {
   };
   const withWheel = /Mac|iP(hone|ad)/.test(navigator.platform) ? "\u2318 and wheel" : "Ctrl and wheel";
 
-  const resized = () => { measure(); scaffold(); labels(); paint(); };
+  const resized = () => { measure(); scaffold(); labels(); paint(); sideways(); };
   const shownParts = () => [...document.querySelectorAll(".part")].filter((link) => link.checkVisibility());
   const listen = () => {
     on(window, "hashchange", apply);
@@ -639,6 +655,8 @@ const explore = (data) => {
     on($("find"), "submit", (event) => event.preventDefault());
     on($("all"), "click", () => go(clear));
     on($("down"), "click", () => $("chosen").scrollIntoView());
+    on($("to-map"), "click", () => $("map").scrollIntoView());
+    on($("longer"), "click", () => { seen.longer = !seen.longer; listed(); });
     on($("by"), "click", () => go({ by: colourBy === "group" ? "cluster" : "group" }));
     on($("more"), "click", () => { most += MORE_ROWS; table(); });
     on($("more-shapes"), "click", () => { seen.manyShapes = !seen.manyShapes; shapes(); });
@@ -728,9 +746,9 @@ const explore = (data) => {
 
   for (const id of ["find", "map", "chosen", "keys"]) $(id).hidden = false;
   document.querySelectorAll(".of-stream").forEach((each) => { each.hidden = !lives; });
-  $("map").hidden = !located.length;
+  $("map").hidden = $("to-map").hidden = !located.length;
   for (const id of ["shapes-title", "key"]) $(id).hidden = !data.columns.length;
-  themed(); measure(); scaffold(); listen(); apply();
+  themed(); measure(); scaffold(); listen(); listed(); apply();
   document.documentElement.dataset.ready = "yes";
 };
 
