@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from .projection import Plane, plane_of
 from .records import mean_sure
 from .report_data import Birth, Subject
 from .timeline import Timeline
+
+if TYPE_CHECKING:
+    from weald.stream.record.schema import Schema
 
 __all__ = ["Exploration", "Part", "exploration_of"]
 
@@ -81,6 +85,8 @@ class Exploration:
         Rows that these n stand for.
     timeline : Timeline, optional
         Of a stream, how its clusters came to be.
+    called : str
+        What the keys are: a column, or "row".
     """
 
     plane: Plane
@@ -93,6 +99,7 @@ class Exploration:
     groups: Sequence[Part]
     n_all: int
     timeline: Timeline | None = None
+    called: str = "row"
 
     def sampled(self, most: int, rng: np.random.Generator) -> Exploration:
         """Return the same with at most so many rows, drawn at random; the parts stay whole."""
@@ -161,7 +168,13 @@ def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
         ],
         n_all=n,
         timeline=subject.timeline,
+        called=_called(subject.schema),
     ).of_rows(np.flatnonzero(there))
+
+
+def _called(schema: Schema | None) -> str:
+    """What people call records by; one that has no key is a row."""
+    return "row" if schema is None or schema.key is None else ".".join(schema.key)
 
 
 def _as_sure(part: Part, subject: Subject, clusters: Sequence[int]) -> Part:

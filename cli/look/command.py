@@ -71,8 +71,9 @@ def look(
     does not happen by chance, are seen once and counted in sizes. Of more than 10,000 rows as many
     are drawn at random.
 
-    The files of a folder are read in the order of their names as one, and a row is called by its
-    file and line. A column of lists of numbers, as embeddings are, is one vector; texts beside a
+    Rows are called by a column that says which record it is, as `order_id` does, where there is one
+    that differs in every row; else by their number. The files of a folder are read in the order of
+    their names as one, and such a row is called by its file and line. A column of lists of numbers, as embeddings are, is one vector; texts beside a
     long one are told, not clustered by, as it stands for them.
 
     A sentence such as `country Norway: 82 %, elsewhere 9 %` is true of the rows as it is printed:

@@ -121,6 +121,7 @@ def exploration_of(rows: FileRows, seen: Seen, result: FitResult, found: Found) 
         density=predictive.log_density(_filled(seen.values)),
         columns=rows.columns,
         texts=rows.texts,
+        called=rows.called,
         parts=_parts("cluster", found.clusters, found.cluster_sentences),
         groups=_parts("group", found.groups, found.group_sentences),
         n_all=rows.n_read,

@@ -24,6 +24,8 @@ from weald.stream.errors import SchemaError
 from weald.stream.record.inference.field_inference import judged
 from weald.stream.record.inference.proposal import SchemaProposal, named, proposed
 
+from .called import names_of
+
 if TYPE_CHECKING:
     from weald.stream.record.fields.originals import Original
     from weald.stream.record.schema import Schema
@@ -50,7 +52,10 @@ class FileRows(NamedTuple):
     n_read:
         Rows of the file; more than these where they are a sample.
     keys:
-        What each row (n) is called: its place in the file, or file and line.
+        What each row (n) is called: by a column that says which record it is, else its place in
+        the file, or file and line.
+    called:
+        The column that these are from, or "row".
     schema:
         What rows are clustered by.
     values:
@@ -64,6 +69,7 @@ class FileRows(NamedTuple):
     name: str
     n_read: int
     keys: list[str]
+    called: str
     schema: Schema
     values: NDArray[np.float64]
     columns: list[Original]
@@ -144,16 +150,26 @@ def _rows(path: Path, name: str, seed: int) -> FileRows:
     files, whole = [file for file, _, _ in drawn.rows], path.is_dir()
     if whole and len(set(files)) > 1:
         columns.append(Original("file", "category", np.array(files, dtype=object)))
-    keys = [f"{file}:{line}" if whole else f"row {line}" for file, line, _ in drawn.rows]
+    called, keys = _called(drawn, proposal, whole=whole)
     return FileRows(
         name,
         drawn.n_read,
         keys,
+        called,
         schema,
         values,
         columns,
         _texts(proposal, records, vectors=vectors),
     )
+
+
+def _called(drawn: _Drawn, proposal: SchemaProposal, *, whole: bool) -> tuple[str, list[str]]:
+    """What rows are called by, and what each is called; of a whole folder else by file and line."""
+    found = names_of(proposal, [record for _, _, record in drawn.rows])
+    if found is not None:
+        note(f"  rows are called by {found[0]}")
+        return found
+    return "row", [f"{file}:{line}" if whole else f"row {line}" for file, line, _ in drawn.rows]
 
 
 def _moments(time: Mapping[str, Any], records: Sequence[Record]) -> list[Original]:

@@ -356,7 +356,8 @@ const explore = (data) => {
     const told = data.columns.filter((column) => column.values[at] !== null).slice(0, 8);
     tip.replaceChildren();
     const head = d3.select(tip);
-    head.append("div").html(svgSign(colourBy, partOf[colourBy][at])).append("b").text(` ${data.keys[at]}`);
+    head.append("div").html(svgSign(colourBy, partOf[colourBy][at])).append("b")
+      .text(` ${data.called === "row" ? "" : `${data.called} `}${data.keys[at]}`);
     head.append("div").text(`${grouped ? `group ${partOf.group[at]}, ` : ""}cluster ${data.cluster[at]}`);
     if (data.texts.length) head.append("div").attr("class", "pattern").text(data.texts[at].slice(0, MANY));
     const list = head.append("dl");
@@ -571,7 +572,7 @@ const explore = (data) => {
   // Members, the most typical first until another order is asked for.
   let most = FEW_ROWS;
   const headings = () => [
-    { name: "row", of: (i) => data.keys[i], order: (i) => i },
+    { name: data.called, of: (i) => data.keys[i], order: (i) => i },
     ...(grouped ? [{ name: "group", of: (i) => partOf.group[i], right: true }] : []),
     { name: "cluster", of: (i) => data.cluster[i], right: true },
     ...(ranked ? [{ name: "typical", of: (i) => typical[i], right: true }] : []),

@@ -172,6 +172,7 @@ def _payload(found: Exploration, how: _Shown, *, on_map: bool) -> dict[str, Any]
         "land": json.loads(_own("vendor/land-110m.json")) if on_map else None,
         "cluster": found.clusters.tolist(),
         "density": _numbers(found.density, FEWER),
+        "called": found.called,
         "keys": list(found.keys),
         "texts": list(found.texts),
         "columns": [_column(each) for each in _told(found)],

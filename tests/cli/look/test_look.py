@@ -164,8 +164,10 @@ def test_the_page_shows_the_values_that_came_in(
         )
         assert page.console == []
     places = {name.rstrip(" ▲"): at for at, name in enumerate(shown[0])}
+    assert places["order_id"] == 0
     for row in shown[1:]:
-        line = lines[int(row[0].removeprefix("row ")) - 1]
+        line = lines[int(row[0]) - 1000]
+        assert line["order_id"] == row[0]
         assert row[places["country"]] == line["country"]
         assert row[places["express"]] == line["express"]
         if line["price"] != "NA":

@@ -161,4 +161,4 @@ def shade(page: Page, *, right: bool) -> int:
         "})"
     )
     ground = page.ask("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
-    return max(abs(a - b) for a, b in zip(own, ground, strict=False))
+    return max(abs(int(a) - int(b)) for a, b in zip(own, ground, strict=False))
