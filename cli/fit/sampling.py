@@ -85,9 +85,12 @@ def _sample_population(values: Any, settings: FitSettings) -> FitResult:
 
 
 def settled(
-    values: Any, settings: FitSettings, chains: int | None
+    values: Any, settings: FitSettings, chains: int | None, **trial: float
 ) -> tuple[FitSettings, Choice | None]:
-    """The settings with chains and a family, and why it was chosen where it was not given."""
+    """The settings with chains and a family, and why it was chosen where it was not given.
+
+    ``trial`` may say how many ``seconds`` each family is tried at most.
+    """
     from weald.mcmc.offline.chains import chains_for
     from weald.mcmc.offline.fit import is_population, kernels_of
     from weald.mcmc.schedule.kernels import require_every_partition
@@ -101,7 +104,8 @@ def settled(
     from weald.mcmc.offline.family_choice import choose_family
 
     with step("choosing the family"):
-        choice = choose_family(values, settings, time.perf_counter, min(2, processors()))
+        at_once = min(2, processors())
+        choice = choose_family(values, settings, time.perf_counter, at_once, **trial)
     return replace(settings, family=choice.family), choice
 
 

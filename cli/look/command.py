@@ -25,6 +25,13 @@ __all__ = ["add_to"]
 SHOWN = 12
 # Of the time: what comes after sampling, and the least that sampling gets, and that in seconds.
 AFTERWARDS, LEAST_SAMPLING, LEAST_SECONDS = 0.25, 0.2, 0.5
+# What comes after sampling takes up to so many times as long as loading does, which is always the
+# same work: where that was slow, as many other processes run, so will be the rest. At most this
+# share of the time is set aside, however long a cold disk took.
+AFTER_LOADING, MOST_AFTERWARDS = 3.0, 0.5
+# Share of the time for which each of two families is tried, and seconds that the program itself
+# takes to start, at most.
+TRIAL, START = 0.15, 0.5
 
 
 def add_to(app: typer.Typer) -> None:
@@ -87,8 +94,9 @@ def look(
     sweeps instead.
     The first look after an installation compiles its kernels, which takes a minute or two.
     """
-    # What is loaded on the way counts, too: people wait for it.
-    began = time.monotonic()
+    # What is loaded on the way counts, too, and the program's own start: people wait for it.
+    loading = time.monotonic()
+    began = loading - min(time.process_time(), START)
     from weald.answers.diagnostics.fit_diagnostics import diagnostics
     from weald.answers.diagnostics.trust import Trust
     from weald.cli.fit.outputs import judged
@@ -99,9 +107,10 @@ def look(
     from .found import found_in
     from .rows import read_rows
 
+    afterwards = afterwards_of(seconds, time.monotonic() - loading)
     with step("reading, and inferring the schema"):
         rows = read_rows(data, seed)
-    seen, result = _fitted(rows, began, seconds, seed)
+    seen, result = _fitted(rows, began, (seconds, afterwards), seed)
     with step("telling groups apart"):
         groups = groups_of_fit(result, seen.fitted, n_threads=processors())
         found = found_in(rows, seen, result, groups.group)
@@ -114,8 +123,22 @@ def look(
     note(f"{time.monotonic() - began:.0f} s in all")
 
 
-def _fitted(rows: FileRows, began: float, seconds: float, seed: int) -> tuple[Seen, FitResult]:
-    """What the family sees of the rows, and a fit of it in what is left of the time."""
+def afterwards_of(seconds: float, loading: float) -> float:
+    """Seconds, of so many, that are set aside for what comes after sampling.
+
+    ``loading`` is how long it took to load what a look needs.
+    """
+    share = min(AFTER_LOADING * loading / seconds, MOST_AFTERWARDS)
+    return seconds * max(share, AFTERWARDS)
+
+
+def _fitted(
+    rows: FileRows, began: float, time_for: tuple[float, float], seed: int
+) -> tuple[Seen, FitResult]:
+    """What the family sees of the rows, and a fit of it in what is left of the time.
+
+    ``time_for`` is that of the answer, and of it what is set aside for what comes after sampling.
+    """
     from dataclasses import replace
 
     from weald.cli.fit.fitted_rows import tell_copies
@@ -129,7 +152,9 @@ def _fitted(rows: FileRows, began: float, seconds: float, seed: int) -> tuple[Se
     fitted = seen.fitted
     # Two at least, whose answers can be compared; more where there are processors for them.
     chains = min(chains_for(*fitted.shape), max(processors(), 2))
-    settings, _ = settled(fitted, replace(seen.settings, chains=chains), chains)
+    seconds, afterwards = time_for
+    settings = replace(seen.settings, chains=chains)
+    settings, _ = settled(fitted, settings, chains, seconds=TRIAL * seconds)
     if settings.family == "diagonal":
         # Which takes gaps as they are.
         seen = seen.with_gaps()
@@ -139,7 +164,7 @@ def _fitted(rows: FileRows, began: float, seconds: float, seed: int) -> tuple[Se
     least = max(seconds * LEAST_SAMPLING, LEAST_SECONDS)
 
     def left() -> float:
-        return max(seconds * (1.0 - AFTERWARDS) - (time.monotonic() - began), least)
+        return max(seconds - afterwards - (time.monotonic() - began), least)
 
     return seen, sample(fitted, settings, left)
 

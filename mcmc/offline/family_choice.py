@@ -29,7 +29,7 @@ FULL, INDEPENDENT = "gaussian", "diagonal"
 _MOST_ROWS = 800
 _FEWEST_ROWS = 60
 _SWEEPS = 40
-# Seconds of each trial, on hundreds of columns; else it takes a second or two.
+# Seconds of each trial at most, on hundreds of columns; else it takes a second or two.
 _SECONDS = 20.0
 # Standard errors by which the simpler family has to win.
 _CLEAR = 3.0
@@ -47,12 +47,13 @@ def choose_family(
     settings: FitSettings,
     clock: Callable[[], float],
     n_threads: int = 1,
+    seconds: float = _SECONDS,
 ) -> Choice:
     """Choose for rows (n, d); ``settings`` are those of the fit, whatever family they name.
 
     A function of rows and seed: two chains of 40 sweeps on 600 rows at most. One that takes more
-    than 20 seconds of ``clock`` for that stops there, which the reason says. With two threads they
-    run side by side.
+    than so many ``seconds`` of ``clock`` for that stops there, which the reason says. With two
+    threads they run side by side.
     """
     n, d = values.shape
     if not np.isfinite(values).all():
@@ -69,7 +70,7 @@ def choose_family(
     sweeps = []
 
     def density(family: str) -> NDArray[np.float64]:
-        trial = replace(settings, family=family, iterations=_SWEEPS, seconds=_SECONDS, chains=1)
+        trial = replace(settings, family=family, iterations=_SWEEPS, seconds=seconds, chains=1)
         trial = replace(trial, kernels=("auto",), keep_labels=False)
         trace = run_chain(seen, trial, 0, clock)
         sweeps.append(len(trace.log_joint))
@@ -85,7 +86,7 @@ def choose_family(
     ahead = mean if best == INDEPENDENT else -mean
     short = ""
     if min(sweeps) < _SWEEPS:
-        short = f", after {min(sweeps)} of {_SWEEPS} sweeps, as {_SECONDS:.0f} seconds were over"
+        short = f", after {min(sweeps)} of {_SWEEPS} sweeps, as {seconds:.3g} seconds were over"
     word = "better" if ahead > 0.0 else "as well"
     return Choice(
         best,

@@ -19,6 +19,7 @@ from tests.servers.devtools import driven
 from weald.answers.description.texts import Templates, Vocabulary
 from weald.cli.errors import ExitCode
 from weald.cli.files.folder import form_of
+from weald.cli.look.command import afterwards_of
 from weald.cli.look.rows import read_rows
 from weald.cli.look.seen import seen_of
 from weald.stream.record.inference import field_inference
@@ -612,3 +613,14 @@ def test_counts_that_vary_more_than_by_chance_are_few_clusters(
         sorted(np.bincount(kind))[::-1], abs=9
     )
     assert len(found["clusters"]) <= 5
+
+
+@pytest.mark.parametrize(
+    ("loading", "expected"),
+    [(0.0, 2.5), (0.5, 2.5), (1.2, 3.6), (60.0, 5.0)],
+    ids=["loaded before", "a quiet machine", "a busy one", "a cold disk"],
+)
+def test_more_time_is_kept_for_the_end_where_loading_was_slow(
+    loading: float, expected: float
+) -> None:
+    assert afterwards_of(10.0, loading) == pytest.approx(expected)

@@ -39,6 +39,9 @@ def test_a_trial_stops_when_its_time_is_over(rng: Generator) -> None:
     values = rng.normal(size=(100, 2)) + np.repeat([0.0, 9.0], 50)[:, None]
     choice = choose_family(values, SETTINGS, lambda: float(next(times)))
     assert "after 20 of 40 sweeps, as 20 seconds were over" in choice.reason
+    times = itertools.count()
+    choice = choose_family(values, SETTINGS, lambda: float(next(times)), seconds=5.0)
+    assert "after 5 of 40 sweeps, as 5 seconds were over" in choice.reason
     assert "sweeps" not in choose_family(values, SETTINGS, lambda: 0.0).reason
 
 
