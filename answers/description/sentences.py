@@ -91,6 +91,18 @@ class _Parted(NamedTuple):
         """What a rule tells that holds for these shares."""
         return float(_shared(np.array(inside), np.array(elsewhere), self.weight))
 
+    def information_of(self, cells: NDArray[np.int64]) -> float:
+        """What it tells to know in which of some cells (n) a row is."""
+        own = np.bincount(cells[self.inside], minlength=int(cells.max()) + 1)
+        every = np.bincount(cells, minlength=len(own))
+        of = np.array([self.weight, 1.0 - self.weight])
+        shares = np.array([own / self.n_inside, (every - own) / self.n_elsewhere])
+        total = of @ shares
+        # Of a cell without any row nothing is told.
+        ratio = shares[:, total > 0.0] / total[total > 0.0]
+        told = of @ (shares[:, total > 0.0] * np.log(np.where(ratio > 0.0, ratio, 1.0)))
+        return float(told.sum()) / _limit(self.weight)
+
 
 class _Rule(NamedTuple):
     """What a rule tells by itself, and, for the few that are said, its words and where it holds.
@@ -107,6 +119,9 @@ def explain(
     columns: Sequence[Original], inside: Mask, *, share: float | None = None, most: int = 3
 ) -> list[Sentence]:
     """Return what sets rows apart, the most telling sentence first, each adding to those before.
+
+    That all of them hold says more than that the ones before do. Where there is none such beside
+    the first, one that says of the rows what that leaves unsaid is told as well.
 
     Parameters
     ----------
@@ -128,6 +143,7 @@ def explain(
     ]
     needed = _needed(len(inside), len(columns))
     chosen: list[Sentence] = []
+    least = max(LEAST_ADDED, needed / _limit(rows.weight))
     holds, known = np.ones(len(inside), dtype=bool), 0.0
     while found and len(chosen) < most:
         gains = [
@@ -135,13 +151,30 @@ def explain(
             for _, rule, where in found
         ]
         at = int(np.argmax(gains))
-        least = max(LEAST_ADDED, needed / _limit(rows.weight)) if not chosen else LEAST_ADDED
-        if gains[at] - known < least:
+        if gains[at] - known < (LEAST_ADDED if chosen else least):
             break
         name, rule, where = found.pop(at)
         holds, known = holds & where, gains[at]
         chosen.append(_sentence(name, rule, rows.shares(where)))
+    if len(chosen) == 1 < most and found:
+        chosen += _beside(holds, found, rows, least)
     return chosen
+
+
+def _beside(
+    first: Mask, others: Sequence[tuple[str, _Rule, Mask]], rows: _Parted, least: float
+) -> list[Sentence]:
+    """The sentence that tells most of what a first one leaves unsaid, if that is enough.
+
+    Of rows that it holds for or not, as may be: both together need not hold for more of the rows.
+    """
+    known = rows.information_of(first.astype(np.int64))
+    gains = [rows.information_of(2 * first + where) - known for _, _, where in others]
+    at = int(np.argmax(gains))
+    if gains[at] < least:
+        return []
+    name, rule, where = others[at]
+    return [_sentence(name, rule, rows.shares(where))]
 
 
 def sentence_of(column: Original, inside: Mask, *, share: float | None = None) -> Sentence | None:

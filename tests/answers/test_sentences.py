@@ -2,6 +2,7 @@
 
 import re
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,10 +56,10 @@ def read(what: str, columns: list[Original]) -> Mask:
     return (values >= low) & (values <= high)
 
 
-def information(found: Mask, inside: Mask) -> float:
-    """Mutual information of two masks, in nats, by its definition."""
+def information(found: NDArray[Any], inside: Mask) -> float:
+    """Mutual information of masks, or of cells and a mask, in nats, by its definition."""
     total = 0.0
-    for one, other in product((True, False), repeat=2):
+    for one, other in product(np.unique(found), (True, False)):
         both = float(((found == one) & (inside == other)).mean())
         apart = float((found == one).mean() * (inside == other).mean())
         total += both * np.log(both / apart) if both else 0.0
@@ -279,3 +280,45 @@ def test_telling_of_many_parts_of_the_same_columns_is_telling_of_each(rng: Gener
     for part in range(6):
         anew = [Original(each.name, each.kind, each.values.copy()) for each in columns]
         assert explain(columns, parts == part) == explain(anew, parts == part)
+
+
+def unfinished(rng: Generator) -> tuple[list[Original], Mask]:
+    """A quarter pay by gift card, but for some of them, and of those the price says so."""
+    inside = np.arange(N) < N // 4
+    by_card = rng.random(N) < np.where(inside, 0.76, 0.0)
+    price = np.where(inside, rng.normal(55.0, 5.0, N), rng.lognormal(4.0, 1.0, N))
+    columns = [
+        Original("payment", "category", np.where(by_card, "gift card", "card").astype(object)),
+        Original("price", "number", price),
+        *(Original(f"noise {at}", "number", rng.normal(size=N)) for at in range(20)),
+    ]
+    return columns, inside
+
+
+def test_what_a_first_sentence_leaves_unsaid_a_second_says(rng: Generator) -> None:
+    """Both together hold for fewer of the rows than the first, and yet say more of them."""
+    columns, inside = unfinished(rng)
+    said = explain(columns, inside)
+    assert [each.column for each in said] == ["payment", "price"]
+    first, second = (read(each.what, columns) for each in said)
+    assert said[1].inside == pytest.approx(second[inside].mean())
+    assert said[1].elsewhere == pytest.approx(second[~inside].mean())
+    known = information(first, inside)
+    assert information(first & second, inside) < known
+    # In which of four cells a row is says more, by what another sentence has to add at least.
+    assert information(2 * first + second, inside) > known + 0.02 * information(inside, inside)
+
+
+def test_what_a_first_sentence_said_is_not_said_again(rng: Generator) -> None:
+    """Of a column that follows from the one that is told, and of twenty that are noise."""
+    columns, inside = unfinished(rng)
+    paid = columns[0].values == "gift card"
+    again = Original("voucher", "category", np.where(paid, "yes", "no").astype(object))
+    said = explain([columns[0], again, *columns[2:]], inside)
+    assert len(said) == 1
+    alone = np.flatnonzero(inside)[: N // 10]
+    of_one = np.isin(np.arange(N), alone)
+    sure = Original("kind", "category", np.where(of_one, "own", "other").astype(object))
+    # Where the first one says it all there is nothing to add.
+    assert len(explain([sure, *columns], of_one)) == 1
+    assert len(explain(columns, inside, most=1)) == 1
