@@ -406,6 +406,9 @@ const explore = (data) => {
     if (inner.top < outer.top || inner.bottom > outer.bottom) box.scrollTop += inner.top - outer.top - outer.height / 3;
   };
 
+  // A link above a list that does not scroll by itself leads far down the page.
+  let led = false;
+
   // The tree follows: what is current, and how many rows of each part are inside.
   const follow = () => {
     const part = selected(), narrowed = state.q || state.filters.size || state.area;
@@ -417,9 +420,11 @@ const explore = (data) => {
       if (is) {
         link.setAttribute("aria-current", "true"); link.closest("details")?.setAttribute("open", "");
         within($("tree"), link);
+        if (led) link.scrollIntoView({ block: "nearest" });
       }
       link.querySelector(".match").textContent = narrowed ? `${counts[kind].get(id) ?? 0} found` : "";
     });
+    led = false;
   };
 
   const summary = () => {
@@ -713,6 +718,7 @@ const explore = (data) => {
       peeked = part;
       look(link?.dataset.kind, Number(link?.dataset.id));
     };
+    on($("tree"), "click", (event) => { led = Boolean(event.target.closest(".about a")); });
     on($("tree"), "mouseover", peek);
     on($("tree"), "mousemove", peek);
     on($("tree"), "mouseleave", peek);

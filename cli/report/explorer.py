@@ -279,7 +279,7 @@ def _newest(kind: str, parts: Sequence[Part], published: int) -> str:
     told = f"Newest: {_links(kind, newest)}, {when}. "
     anew = [each for each, born in since.items() if _is_grouped_anew(born, published)]
     if anew:
-        told += f"Only grouped anew, of clusters that were there before: {_links(kind, anew)}. "
+        told += f"Not new, but grouped anew at the latest publication: {_links(kind, anew)}. "
     return told
 
 

@@ -455,7 +455,7 @@ def test_a_new_name_of_old_clusters_is_not_the_newest(found: Exploration) -> Non
 
     told = about(born)
     assert "Newest: group 3, new since the latest publication. " in told
-    assert "Only grouped anew, of clusters that were there before: group 1. " in told
+    assert "Not new, but grouped anew at the latest publication: group 1. " in told
     assert told.count("since publication 1, grouped so since the latest publication") == 1
     assert told.count("grouped so") == 1
     told = about([*born[:2], Birth(1, None, grouped=1)])

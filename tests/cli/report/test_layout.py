@@ -117,6 +117,13 @@ def test_on_a_phone_the_list_does_not_scroll_in_the_page(browsed: Page, tmp_path
     assert browsed.ask(shown) == list("123456")
     opened(390, "#group=8")
     assert browsed.ask(shown) == list("1234568")
+    # What is told above it leads to where it is.
+    about = "document.querySelector('.tree .about')"
+    browsed.ask(f"{about}.innerHTML += ' <a href=\"#group=9\">group 9</a>'; scrollTo(0, 0)")
+    browsed.click(".tree .about a:last-child")
+    browsed.until("document.querySelector('.part[aria-current]')?.dataset.id === '9'")
+    top = "document.querySelector('.part[aria-current]').getBoundingClientRect().top"
+    browsed.until(f"0 <= {top} && {top} < 844")
     opened(1280)
     assert browsed.ask(shown) == list("123456789")
     assert browsed.ask("document.querySelector('#longer').checkVisibility()") is False
