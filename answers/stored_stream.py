@@ -151,23 +151,37 @@ class StoredStream:
             told = self.transformation.describe(family, row, names, self.moves)
         else:
             told = self._described_as_seen(row)
-        return told if self.network else original_summaries(self.schema, told)
+        return told if self.network else original_summaries(self.schema, self._unmoved(told))
+
+    def _unmoved(self, told: list[FeatureSummary]) -> list[FeatureSummary]:
+        """Summaries of the values that came in without what was moved before logarithms."""
+        import numpy as np
+
+        from weald.stream.warm_up.stored_transformation import log_moves_of
+
+        before = log_moves_of(self.spec)
+        if before is None:
+            return told
+        centres = np.array([float(each.centre) for each in told])
+        return _less_variance(told, before.variance(centres))
 
     def _described_as_seen(self, row: NDArray[np.float64]) -> list[FeatureSummary]:
         """What a statistics row says of values that the family sees as they are, but for moves."""
-        from dataclasses import replace
-
-        import numpy as np
-
-        from weald.mcmc.offline.resolution import unmoved_variance
         from weald.stream.warm_up.stored_family import family_named
 
         told = family_named(self.spec.family).describe(self.family, row, self.features)
-        if self.moves is None:
-            return told
-        variance = np.array([each.spread or 0.0 for each in told]) ** 2
-        spread = np.sqrt(unmoved_variance(variance, self.moves)).tolist()
-        return [
-            each if each.spread is None else replace(each, spread=own)
-            for each, own in zip(told, spread, strict=True)
-        ]
+        return told if self.moves is None else _less_variance(told, self.moves.variance())
+
+
+def _less_variance(
+    told: list[FeatureSummary], variance: NDArray[np.float64]
+) -> list[FeatureSummary]:
+    """Summaries (d) of what was moved, by moves of such variances (d)."""
+    from dataclasses import replace
+
+    return [
+        each
+        if each.spread is None or less == 0.0
+        else replace(each, spread=max(each.spread**2 - less, 0.0) ** 0.5)
+        for each, less in zip(told, variance.tolist(), strict=True)
+    ]

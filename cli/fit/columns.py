@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,17 @@ from weald.cli.terminal.output import note
 
 if TYPE_CHECKING:
     from weald.mcmc.offline.transformation import Transformation
-    from weald.mcmc.settings import FeatureSettings
+    from weald.mcmc.settings import FeatureSettings, FitSettings
+    from weald.stream.record.schema import Schema
 
-__all__ = ["Columns", "chosen_columns", "components_asked", "transformation_of", "with_logs"]
+__all__ = [
+    "Columns",
+    "as_kinds_are_known",
+    "chosen_columns",
+    "components_asked",
+    "transformation_of",
+    "with_logs",
+]
 
 
 class Columns(NamedTuple):
@@ -107,6 +115,18 @@ def transformation_of(table: Table, family: str, asked: FeatureSettings) -> Tran
         end = " (--components all: as they are)" if found.axes is not None else ""
         note(f"seen by the family: {found.in_words()}{end}")
     return found
+
+
+def as_kinds_are_known(schema: Schema | None, values: Any, settings: FitSettings) -> Any:
+    """Rows (n, d) of fields of several kinds, numbers as finely as they are known; others alike."""
+    if schema is None or settings.family != "mixed":
+        return values
+    from weald.mcmc.offline.fit import family_for
+    from weald.mcmc.offline.resolution import as_finely_as_known
+    from weald.stream.warm_up.log_moves import moved_before_logarithms
+
+    values = moved_before_logarithms(schema, values)
+    return as_finely_as_known(family_for(values, settings), values)
 
 
 def _logs_of(table: Table, asked: FeatureSettings) -> list[int]:

@@ -428,7 +428,7 @@ def _fit_rows(
     from weald.mcmc.offline.transformation import wants_components
     from weald.mcmc.settings import FeatureSettings
 
-    from .columns import transformation_of
+    from .columns import as_kinds_are_known, transformation_of
     from .fitted_rows import of_all_rows, tell_copies
     from .outputs import Fitted, tell, write_assignments, write_trace
     from .reading import read
@@ -451,7 +451,8 @@ def _fit_rows(
         # A row without one number has no place along any of the axes.
         fitted = once
     learned = transformation_of(table.of_rows(fitted), settings.family, asked)
-    values = table.values if learned is None else learned.seen(table.values)
+    values = as_kinds_are_known(reading.schema, table.values, settings)
+    values = values if learned is None else learned.seen(values)
     settings, choice = settled(values if fitted.all() else values[fitted], settings, chains)
     if settings.family == INDEPENDENT:
         # Which takes gaps as they are.

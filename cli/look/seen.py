@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Seen", "seen_of"]
 
-# Share of a column's spread from which the step of its grid is coarse.
-COARSE = 0.1
-
 
 class Seen(NamedTuple):
     """What a family sees of rows, and which it is.
@@ -61,11 +58,14 @@ def seen_of(rows: FileRows, seed: int) -> Seen:
     """
     from weald.cli.fit.fitted_rows import correlated_columns, whole_rows
     from weald.mcmc.offline.copies import are_originals, originals_seen
+    from weald.mcmc.offline.fit import family_for
+    from weald.mcmc.offline.resolution import moved_about, resolution_under
     from weald.stream.warm_up.family_choice import choose_family
+    from weald.stream.warm_up.log_moves import moved_before_logarithms
 
     original = originals_seen(rows.values, choose_family(rows.schema)[0], {})
     once = are_originals(original)
-    rows = rows._replace(values=_whole_numbers_moved(rows.schema, rows.values))
+    rows = rows._replace(values=moved_before_logarithms(rows.schema, rows.values))
     schema, values = _along_components(rows)
     chosen = once & whole_rows(values, correlated_columns(schema))
     settings = _settings(schema, values[chosen], seed)
@@ -83,51 +83,10 @@ def seen_of(rows: FileRows, seed: int) -> Seen:
             settings = _settings(schema, values[chosen], seed)
         elif learned is not None:
             values = learned.seen(values)
-    return Seen(_as_finely_as_known(values, settings), original, chosen, settings)
-
-
-def _as_finely_as_known(seen: NDArray[np.float64], settings: FitSettings) -> NDArray[np.float64]:
-    """Numbers on a coarse grid beside other kinds moved within it, as a fit moves numbers alone.
-
-    Small whole numbers would be clusters of their own else, each as narrow as can be.
-    """
-    from weald.mcmc.offline.resolution import within_resolution
-
-    finely = seen.copy()
-    for part in settings.params.get("parts", ()):
-        if part["family"] in ("gaussian", "diagonal"):
-            own = seen[:, part["columns"]]
-            moved = within_resolution(own)
-            coarse = 2.0 * np.nanmax(np.abs(moved - own), axis=0) > COARSE * np.nanstd(own, axis=0)
-            finely[:, part["columns"]] = np.where(coarse, moved, own)
-    return finely
-
-
-def _whole_numbers_moved(schema: Schema, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Whole numbers that are seen by their logarithm moved within what rounds to them.
-
-    Their logarithms lie on no even grid: each of the small ones would be a cluster, too. They move
-    once the logarithm is taken: to be 0 in all rows of a kind must look like one cluster.
-    """
-    from weald.mcmc.offline.resolution import moved_about, resolution_of
-    from weald.stream.record.fields.originals import unscaled
-
-    scaling = schema.scaling
-    if scaling is None:
-        return values
-    plain = unscaled(schema, values)
-    chosen = [at for at in np.flatnonzero(scaling.log) if _is_whole_and_repeats(plain[:, at])]
-    half = np.zeros(plain.shape[1])
-    half[chosen] = 0.5 * resolution_of(plain[:, chosen])
-    # As far down as up: half a step below 0 may have no logarithm.
-    step = np.zeros_like(values)
-    step[:, chosen] = 2.0 * (scaling(plain + half) - values)[:, chosen]
-    return moved_about(values, step)
-
-
-def _is_whole_and_repeats(column: NDArray[np.float64]) -> bool:
-    known = column[np.isfinite(column)]
-    return bool((known == np.rint(known)).all()) and 2 * np.unique(known).size <= known.size
+    if settings.family == "mixed":
+        family = family_for(values[chosen], settings)
+        values = moved_about(values, resolution_under(family, values))
+    return Seen(values, original, chosen, settings)
 
 
 def _along_components(rows: FileRows) -> tuple[Schema, NDArray[np.float64]]:

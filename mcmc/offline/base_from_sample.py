@@ -16,12 +16,13 @@ from weald.mcmc.chain.position import Position
 from weald.mcmc.hyperparameters.learner import Hyperprior, learner_of, learns_by_default
 from weald.mcmc.schedule.kernels import KERNELS
 from weald.treecore.family.interface.base import Family
+from weald.treecore.family.product import Product
 from weald.treecore.guide.guide import Guide
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PartitionPrior
 
 from .chains import trusted_chains
-from .resolution import Moves, resolution_of, within_resolution
+from .resolution import Moves, resolution_of, resolution_under, within_resolution
 from .start import atoms_of
 
 __all__ = ["Learned", "base_from_sample"]
@@ -46,7 +47,7 @@ class Learned(NamedTuple):
     family : NamedTuple
     learner : NamedTuple or None
     moves : Moves or None
-        A width that is learned may become any, so what it is learned from is moved so.
+        How values are moved: a width that is learned may become any.
     """
 
     family: Any
@@ -57,12 +58,18 @@ class Learned(NamedTuple):
 def base_from_sample(family: Family, prior: PartitionPrior, values: NDArray[np.float64]) -> Learned:
     """What a sample (n, d) says of the base measure.
 
-    The family as it is where it has nothing to learn by default, or the sample is too small.
+    The family as it is where it has nothing to learn by default, or the sample is too small. Of
+    the numbers beside other kinds it says how coarse they are.
     """
+    if not (learns_by_default(family) or isinstance(family, Product)):
+        return Learned(family)
     rows = np.linspace(0, len(values) - 1, min(len(values), _MOST_ROWS)).astype(np.int64)
-    if not learns_by_default(family) or np.unique(rows).size < _FEWEST_ROWS:
+    if np.unique(rows).size < _FEWEST_ROWS:
         return Learned(family)
     values = values[np.unique(rows)]
+    if isinstance(family, Product):
+        step = resolution_under(family, values)
+        return Learned(family, moves=Moves(step) if step.any() else None)
     moves, values = Moves(resolution_of(values)), within_resolution(values)
     learner: Any = learner_of(family, values)
 

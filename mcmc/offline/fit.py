@@ -21,6 +21,7 @@ from weald.treecore.family import FAMILIES
 from weald.treecore.family.discrete.dirichlet_multinomial import build_multinomial
 from weald.treecore.family.discrete.sparse_multinomial import sparse_values
 from weald.treecore.family.interface.base import Family, refuse_impossible, workspace
+from weald.treecore.family.product import Product
 from weald.treecore.forest.forest import Forest
 from weald.treecore.guide.guide import freeze
 from weald.treecore.partition.partition import Model
@@ -328,7 +329,8 @@ def _begin(
     seen, learner = values, None
     if learns and isinstance(values, np.ndarray):
         learner = learner_of(family, values)
-        # A width that is learned may become any; one that is given has said how fine values are.
+    # A width that is learned may become any; one that is given has said how fine values are.
+    if learns or isinstance(family, Product):
         seen = as_finely_as_known(family, values)
     atoms = atoms_of(family, seen)
     forest = grow_forest(family, prior, atoms)

@@ -7,6 +7,10 @@ is moved by about half a step of its column's grid, if it has one, and at least 
 the column's spread. The moves of a fit are a function of row and column alone, those of a stream of
 its seed, the observation's number and the column.
 
+Numbers beside other kinds have a base measure that is not learned, and are moved where the grid is
+coarse only. Counts that are seen by their logarithm lie on no even grid there, and move by what
+half a step of theirs is at each of them.
+
 Moves are normal, of standard deviation half a step. Where values next to each other are as frequent
 the density is as even as by moves that fill each step evenly (within 1.5 %), while a value that all
 rows of a cluster have is one normal cluster, whatever their number: evenly filled it is several,
@@ -24,6 +28,7 @@ from weald.mcmc.hyperparameters.learner import learns_by_default
 from weald.mcmc.sharded.counter import row_key, uniforms
 from weald.treecore.family.gaussian.robust_spread import spread_of
 from weald.treecore.family.interface.base import Family
+from weald.treecore.family.product import Product, parts_of
 from weald.treecore.statistics.observations import Observations
 
 __all__ = [
@@ -32,7 +37,9 @@ __all__ = [
     "moved",
     "moved_about",
     "resolution_of",
+    "resolution_under",
     "unmoved_variance",
+    "whole_steps",
     "within_resolution",
 ]
 
@@ -41,6 +48,8 @@ _LEAST = 1e-3
 _SPREAD = 0.5
 # A uniform number may be 0, of which the normal one is not finite.
 _TINY = 2.0**-54
+# Share of a column's spread from which the step of its grid is coarse.
+_COARSE = 0.03
 # A column lies on a grid if so large a share of its values has been there before.
 _TIES = 0.5
 _SEED = 0x5EED
@@ -54,9 +63,42 @@ def resolution_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
     for c in range(step.size):
         seen = values[np.isfinite(values[:, c]), c]
         step[c] = _LEAST * spread_of(seen[:, None])[0] if seen.size else 0.0
-        distinct = np.unique(seen)
-        if 1 < distinct.size <= (1.0 - _TIES) * seen.size:
-            step[c] = max(step[c], float(np.diff(distinct).min()))
+        step[c] = max(step[c], _step_of_grid(seen))
+    return step
+
+
+def _step_of_grid(seen: NDArray[np.float64]) -> float:
+    """Of a column's values (n), none of them missing; 0 where they lie on no grid."""
+    distinct = np.unique(seen)
+    on_grid = 1 < distinct.size <= (1.0 - _TIES) * seen.size
+    return float(np.diff(distinct).min()) if on_grid else 0.0
+
+
+def resolution_under(family: Family, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The steps (d) by which such a family wants observations (n, d) moved; 0 where not at all."""
+    if learns_by_default(family):
+        return resolution_of(values)
+    step = np.zeros(values.shape[1])
+    if not isinstance(family, Product):
+        return step
+    for part in parts_of(family):
+        if not learns_by_default(part.family):
+            continue
+        for column in part.columns.tolist():
+            seen = values[np.isfinite(values[:, column]), column]
+            grid = _step_of_grid(seen)
+            if grid > 0.0 and grid > _COARSE * spread_of(seen[:, None])[0]:
+                step[column] = grid
+    return step
+
+
+def whole_steps(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The steps (d) of columns of whole numbers that repeat, by observations (n, d); else 0."""
+    step = np.zeros(values.shape[1])
+    for c in range(step.size):
+        seen = values[np.isfinite(values[:, c]), c]
+        if (seen == np.rint(seen)).all():
+            step[c] = _step_of_grid(seen)
     return step
 
 
@@ -65,8 +107,8 @@ class Moves(NamedTuple):
 
     Attributes
     ----------
-    step : ndarray of float64, shape (d,)
-        To which values are known.
+    step : ndarray of float64, shape (d,) or (n, d)
+        To which values are known; of each observation by itself, where their number is given.
     law : str
         ``normal``; or ``even``, within half a step, of streams that an earlier Weald began.
     """
@@ -93,12 +135,13 @@ def moved_about(values: NDArray[np.float64], step: NDArray[np.float64]) -> NDArr
 def as_finely_as_known(family: Family, values: Observations) -> Observations:
     """Observations (n, d) by which partitions under such a family are compared.
 
-    Where it learns widths these are moved within their resolution, as its chains see them. On the
-    grid itself a chain that made every row a cluster, as narrow as it likes, would predict best.
+    These are moved within their resolution, as its chains see them. On the grid itself a chain
+    that made every row a cluster, as narrow as it likes, would predict best.
     """
-    if isinstance(values, np.ndarray) and learns_by_default(family):
-        return within_resolution(values)
-    return values
+    if not isinstance(values, np.ndarray):
+        return values
+    step = resolution_under(family, values)
+    return moved_about(values, step) if step.any() else values
 
 
 def moved(
@@ -109,10 +152,11 @@ def moved(
     The same observation of the same stream is moved alike, in whatever batch it comes.
     """
     found, at = values.copy(), np.empty(len(values))
-    for column in np.flatnonzero(moves.step):
+    step = np.broadcast_to(moves.step, values.shape)
+    for column in np.flatnonzero(step.any(axis=0)):
         uniforms(row_key(seed, int(column), _STAGE), seqs, at)
         steps = at - 0.5 if moves.law == "even" else _SPREAD * ndtri(np.maximum(at, _TINY))
-        found[:, column] += moves.step[column] * steps
+        found[:, column] += step[:, column] * steps
     return found
 
 

@@ -86,6 +86,9 @@ class StreamSpec:
         Under which the family's hyperparameters are learned on, as JSON-able values, steps to which
         the values that it sees are known, and by which law they are moved; None where they stay as
         they are here.
+    log_steps
+        Steps, in the units that came in, by which what is seen by its logarithm is moved before
+        that; 0 of columns that stay, None where all do.
     """
 
     name: str
@@ -100,6 +103,7 @@ class StreamSpec:
     hyperprior: dict[str, Any] | None = None
     resolution: list[float] | None = None
     moves: str | None = None
+    log_steps: list[float] | None = None
 
 
 # Of a `StreamSpec`, what a `Revision` changes.
@@ -111,6 +115,7 @@ REVISED = (
     "hyperprior",
     "resolution",
     "moves",
+    "log_steps",
 )
 
 _NO_MARK = LogMark()

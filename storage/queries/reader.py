@@ -64,6 +64,7 @@ def spec_of(row: Any) -> StreamSpec:
         hyperprior=row.hyperprior,
         resolution=row.resolution,
         moves=row.moves,
+        log_steps=row.log_steps,
     )
 
 

@@ -90,10 +90,11 @@ streams = Table(
     Column("transformation", LargeBinary),
     Column("seen_as", Text),
     # Under which the family's hyperparameters are learned on, steps to which values are known, and
-    # the law by which they are moved.
+    # the law by which they are moved; steps of what is moved before it has a logarithm.
     Column("hyperprior", JSON(none_as_null=True)),
     Column("resolution", JSON(none_as_null=True)),
     Column("moves", Text),
+    Column("log_steps", JSON(none_as_null=True)),
 )
 
 # As what a stream was seen anew: its row says the rest. No replay crosses it.

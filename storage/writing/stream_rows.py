@@ -30,7 +30,7 @@ def row_of(spec: StreamSpec) -> dict[str, Any]:
 
 def plain(spec: StreamSpec) -> StreamSpec:
     """Return the spec as JSON would give it back: tuples as lists, keys as text."""
-    names = ("family_params", "prior_params", "schema", "hyperprior", "resolution")
+    names = ("family_params", "prior_params", "schema", "hyperprior", "resolution", "log_steps")
     parts = {name: getattr(spec, name) for name in names}
     return replace(spec, **json.loads(json.dumps(parts)))
 
@@ -65,4 +65,5 @@ def _described(spec: StreamSpec) -> dict[str, Any]:
         "hyperprior": spec.hyperprior,
         "resolution": spec.resolution,
         "moves": spec.moves,
+        "log_steps": spec.log_steps,
     }

@@ -28,7 +28,7 @@ from weald.stream.settings import MemorySettings, SchemaSettings
 from weald.stream.tables.atom_table import AtomTable
 from weald.stream.telemetry.steps import Step
 from weald.stream.warm_up.stored_family import family_of
-from weald.stream.warm_up.stored_transformation import moves_of, transformation_of
+from weald.stream.warm_up.stored_transformation import log_moves_of, moves_of, transformation_of
 from weald.treecore.family import spec_of
 from weald.treecore.family.interface.base import Family
 from weald.treecore.family.same_kind import with_parameters
@@ -196,6 +196,8 @@ class MixtureShard(Shard):
 
     def _seen(self, values: Values, seqs: Ids) -> Values:
         """Observations (n, d) of these numbers (n) as the family sees them (n, q)."""
+        if self.log_moves is not None:
+            values = self.log_moves.moved(values, seqs, self.sample.seed)
         if self.transformation is not None:
             values = self.transformation.seen(values)
         if self.moves is not None:
@@ -362,7 +364,7 @@ class MixtureShard(Shard):
         """Take observations as a stream's row says."""
         self.spec, self.sample.seed = spec, spec.seed
         self.transformation = transformation_of(spec)
-        self.moves = moves_of(spec)
+        self.moves, self.log_moves = moves_of(spec), log_moves_of(spec)
 
     def _base_measure(self) -> tuple[dict[str, float], dict[str, Any]]:
         """Let what is shown be told under what has been learned; returns words and all of it."""

@@ -24,6 +24,7 @@ from weald.storage.settings import RetentionSettings
 from weald.stream.record.schema import Schema
 from weald.stream.settings import MemorySettings, SchemaSettings, StreamSettings
 from weald.stream.warm_up.family_choice import choose_family
+from weald.stream.warm_up.log_moves import LogMoves, moved_before_logarithms
 from weald.stream.warm_up.stored_family import family_named, family_of, parameters_over
 from weald.stream.warm_up.stored_transformation import (
     learned_from,
@@ -34,6 +35,7 @@ from weald.stream.warm_up.stored_transformation import (
     transformation_of,
 )
 from weald.treecore.errors import ParameterError
+from weald.treecore.family.product import Product
 from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
 from weald.treecore.relational.family import IRM
 
@@ -121,30 +123,33 @@ def spec_from_sample(plan: StreamConfig, sample: NDArray[np.float64]) -> StreamS
         When the settings name a family, a prior or a parameter that does not exist.
     """
     name, params = chosen_family(plan.model, plan.schema, plan.features)
+    schema = Schema.of(plan.schema)
     if name in NUMERIC:
         sample = without_absurd(sample)
-    learned, words = None, None
+    learned, words, before = None, None, None
     if plan.features.asks or not plan.model.params:
-        learned, words = learned_from(sample, plan.features, name, Schema.of(plan.schema))
+        learned, words = learned_from(sample, plan.features, name, schema)
+    if not plan.model.params:
+        before = LogMoves.of(schema, sample)
+        sample = moved_before_logarithms(schema, sample)
     if learned is not None:
         sample = learned.seen(sample)
         sample = sample[np.isfinite(sample).all(axis=1)]
         if plan.model.family == AUTO and learned.axes is not None:
             name = _better_along_components(sample, plan.model.seed)
     begun = Learned(family_named(name).build(params, sample))
-    if not params:
+    if not plan.model.params:
         begun = base_from_sample(begun.family, prior_of(plan.model), sample)
-    spec = _spec(plan, name, family_named(name).parameters(begun.family))
-    if begun.learner is not None and begun.moves is not None:
-        spec = replace(
-            spec,
-            hyperprior=hyperprior_of(begun.learner),
-            resolution=begun.moves.step.tolist(),
-            moves=begun.moves.law,
-        )
-    if learned is None:
-        return spec
-    return replace(spec, transformation=packed(learned, plan.features), seen_as=words)
+    moves = begun.moves
+    return replace(
+        _spec(plan, name, family_named(name).parameters(begun.family)),
+        transformation=None if learned is None else packed(learned, plan.features),
+        seen_as=words,
+        hyperprior=None if begun.learner is None else hyperprior_of(begun.learner),
+        resolution=None if moves is None else moves.step.tolist(),
+        moves=None if moves is None else moves.law,
+        log_steps=None if before is None else before.step.tolist(),
+    )
 
 
 def spec_on_record(plan: StreamConfig, stored: StreamSpec) -> StreamSpec:
@@ -174,6 +179,7 @@ def spec_on_record(plan: StreamConfig, stored: StreamSpec) -> StreamSpec:
         hyperprior=stored.hyperprior,
         resolution=stored.resolution,
         moves=stored.moves,
+        log_steps=stored.log_steps,
     )
     # The same schema may have been written down by a version that spelt out less, or more.
     same = _schema_of(stored) == _schema_of(wanted)
@@ -239,7 +245,7 @@ def free_shard(
         sample = without_absurd(sample)
     family = family_named(name).build(model.params, sample)
     prior, begun = prior_of(model), Learned(family)
-    if not model.params:
+    if not model.params or isinstance(family, Product):
         begun = base_from_sample(family, prior, sample)
     chain = MixtureChain.start(begun.family, prior, seed=model.seed, learner=begun.learner)
     shard = MixtureShard(chain, begun.family, cadence, memory)

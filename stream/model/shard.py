@@ -43,6 +43,7 @@ from weald.stream.settings import MemorySettings
 from weald.stream.tables.atom_table import AtomTable
 from weald.stream.tables.cluster_table import ClusterTable
 from weald.stream.telemetry.steps import Step, untimed
+from weald.stream.warm_up.log_moves import LogMoves
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.interface.base import Family
 
@@ -133,8 +134,9 @@ class Shard(ABC):
         self.spec: StreamSpec | None = None
         # Through which the family sees observations; None where as they are.
         self.transformation: Transformation | None = None
-        # Of the values that it sees, where the base measure is learned.
+        # Of the values that it sees, and before that of those that are seen by their logarithm.
         self.moves: Moves | None = None
+        self.log_moves: LogMoves | None = None
         self.uncrossable = False
         self._draws = RecentDraws()
         self.groups = PublishedGroups()

@@ -15,16 +15,20 @@ from weald.mcmc.offline.transformation import NUMERIC, Transformation, wants_com
 from weald.mcmc.settings import FeatureSettings
 from weald.storage.encoding.snapshot import decode, encode
 from weald.storage.errors import SnapshotCorrupt, StreamConflict
+from weald.stream.record.schema import Schema
+from weald.stream.settings import SchemaSettings
 from weald.treecore.errors import ParameterError
+
+from .log_moves import LogMoves
 
 if TYPE_CHECKING:
     from weald.storage.commit.commit import StreamSpec
-    from weald.stream.record.schema import Schema
 
 __all__ = [
     "learned_from",
     "listed",
     "log_columns",
+    "log_moves_of",
     "moves_of",
     "packed",
     "refuse_other_features",
@@ -155,6 +159,14 @@ def moves_of(spec: StreamSpec) -> Moves | None:
     if spec.resolution is None or spec.moves is None:
         return None
     return Moves(np.array(spec.resolution), spec.moves)
+
+
+def log_moves_of(spec: StreamSpec) -> LogMoves | None:
+    """Return how what a stored stream sees by logarithms is moved before; None where not at all."""
+    scaling = Schema.of(msgspec.convert(spec.schema, SchemaSettings)).scaling
+    if spec.log_steps is None or scaling is None:
+        return None
+    return LogMoves(np.array(spec.log_steps), scaling)
 
 
 def refuse_other_features(asked: FeatureSettings, stored: StreamSpec) -> None:

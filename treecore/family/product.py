@@ -32,7 +32,7 @@ from .interface.base import (
 from .interface.checks import refuse_unknown, renumbered, shape_fault
 from .interface.defaults import register_dense
 
-__all__ = ["Product", "product"]
+__all__ = ["Part", "Product", "parts_of", "product"]
 
 
 class Product(NamedTuple):
@@ -149,26 +149,28 @@ def _log_predictive(family: Product, table: Rows, k: int, rows: Rows, i: int) ->
 register_dense(Product)
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
+    """A family that is no product, its columns, and its range of a row."""
+
     family: Any
     columns: NDArray[np.int64]
     start: int
     stop: int
 
 
-def _parts(family: Product) -> Iterator[_Part]:
-    """The families that are no products, with their columns and their range of a row."""
+def parts_of(family: Product) -> Iterator[Part]:
+    """The families that are no products, in order."""
     columns = family.columns if family.columns.size else np.arange(family.n_features)
     at = start = 0
     rest: Any = family
     while isinstance(rest, Product):
         stop = start + rest.row_split
-        yield _Part(rest.head, columns[at : at + rest.head_features], start, stop)
+        yield Part(rest.head, columns[at : at + rest.head_features], start, stop)
         at, start, rest = at + rest.head_features, stop, rest.tail
-    yield _Part(rest, columns[at:], start, start + int(statistics_width(rest)))
+    yield Part(rest, columns[at:], start, start + int(statistics_width(rest)))
 
 
-def _part_row(part: _Part, row: NDArray[np.float64]) -> NDArray[np.float64]:
+def _part_row(part: Part, row: NDArray[np.float64]) -> NDArray[np.float64]:
     """Its piece of a row, with the count of observations of the whole."""
     piece = row[part.start : part.stop].copy()
     piece[0] = row[0]
@@ -225,7 +227,7 @@ def _guess(sample: NDArray[np.float64]) -> list[dict[str, object]]:
 
 def _parameters(family: Product) -> dict[str, object]:
     parts = []
-    for part in _parts(family):
+    for part in parts_of(family):
         spec = spec_of(part.family)
         parameters = spec.parameters(part.family)
         parts.append({"family": spec.name, "columns": part.columns.tolist(), "params": parameters})
@@ -237,7 +239,7 @@ def _validate(family: Product, values: NDArray[np.float64]) -> tuple[int, str] |
     if fault is not None:
         return fault
     first: tuple[int, str] | None = None
-    for part in _parts(family):
+    for part in parts_of(family):
         fault = spec_of(part.family).validate(part.family, values[:, part.columns])
         if fault is not None and (first is None or fault[0] < first[0]):
             first = fault[0], renumbered(fault[1], part.columns)
@@ -248,7 +250,7 @@ def _describe(
     family: Product, row: NDArray[np.float64], names: Sequence[str]
 ) -> list[FeatureSummary]:
     summaries: dict[int, FeatureSummary] = {}
-    for part in _parts(family):
+    for part in parts_of(family):
         columns = part.columns.tolist()
         piece = _part_row(part, row)
         own = spec_of(part.family).describe(part.family, piece, [names[c] for c in columns])
@@ -260,7 +262,7 @@ def _draw(
     family: Product, row: NDArray[np.float64], rng: Generator, size: int
 ) -> NDArray[np.float64]:
     values = np.empty((size, family.n_features))
-    for part in _parts(family):
+    for part in parts_of(family):
         piece = _part_row(part, row)
         values[:, part.columns] = spec_of(part.family).draw(part.family, piece, rng, size)
     return values

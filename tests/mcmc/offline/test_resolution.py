@@ -7,7 +7,15 @@ from numpy.typing import NDArray
 
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.offline.fit import FitSettings, fit
-from weald.mcmc.offline.resolution import Moves, moved, resolution_of, within_resolution
+from weald.mcmc.offline.resolution import (
+    Moves,
+    moved,
+    resolution_of,
+    resolution_under,
+    whole_steps,
+    within_resolution,
+)
+from weald.treecore.family import FAMILIES
 from weald.treecore.family.gaussian.robust_spread import spread_of, without_extremes
 
 TRUTH = np.repeat(np.arange(3), 100)
@@ -97,3 +105,28 @@ def test_columns_that_say_nothing_new(kind: str, rng: Generator) -> None:
     }[kind]
     clean, dirty = index_of(values), index_of(np.column_stack([values, more]))
     assert abs(dirty - clean) < 0.02
+
+
+def test_numbers_beside_other_kinds_are_moved_where_they_are_coarse(rng: Generator) -> None:
+    """Small whole numbers were clusters of their own, each as narrow as can be."""
+    kind = (rng.random(600) < 0.3).astype(np.int64)
+    stars = np.rint(rng.normal(np.array([4.0, 1.5])[kind], 0.7))
+    cents = np.rint(100.0 * rng.normal(np.array([9.0, 30.0])[kind], 3.0)) / 100.0
+    way = (rng.random(600) < np.array([0.1, 0.9])[kind]).astype(np.float64)
+    values = np.column_stack([stars, cents, way])
+    parts = [
+        {"family": "diagonal", "columns": [0, 1]},
+        {"family": "bernoulli", "columns": [2]},
+    ]
+    family = FAMILIES["mixed"].build({"parts": parts}, values)
+    np.testing.assert_array_equal(resolution_under(family, values), [1.0, 0.0, 0.0])
+    settings = FitSettings(family="mixed", params={"parts": parts}, iterations=40)
+    result = fit(values, settings, lambda: 0.0)
+    assert adjusted_rand_index(result.labels, kind) > 0.9
+
+
+def test_whole_numbers_that_repeat_have_a_step(rng: Generator) -> None:
+    whole = rng.poisson(3.0, 200)
+    values = np.column_stack([whole, 10.0 * whole, whole + 0.5, np.arange(200), np.full(200, 7.0)])
+    values[3] = np.nan
+    np.testing.assert_array_equal(whole_steps(values), [1.0, 10.0, 0.0, 0.0, 0.0])
