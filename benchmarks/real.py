@@ -13,7 +13,6 @@ that Weald's own rules were set on are marked.
 """
 
 import argparse
-import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import HDBSCAN, KMeans
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+from threadpoolctl import threadpool_limits
 
 from benchmarks.labelled_tables import TABLES, TUNED_ON, load
 from weald.answers.diagnostics.fit_diagnostics import held_out_density
@@ -390,7 +390,8 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", help="all by default")
     parser.add_argument("--write", action="store_true", help="renew docs/real-tables.md")
     asked = parser.parse_args()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Of the peers, too. The library has read its environment when numpy was loaded.
+    threadpool_limits(1, "blas")
     warnings.simplefilter("ignore")
     # What compiles does so before anything is timed.
     weald(np.random.default_rng(0).normal(size=(60, 3)), np.zeros((5, 3)), 1)

@@ -14,7 +14,6 @@ has no such family, and chooses no prior: see ``docs/choosing.md``.
 """
 
 import argparse
-import os
 import time
 import warnings
 from dataclasses import replace
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
+from threadpoolctl import threadpool_limits
 
 from benchmarks.labelled_tables import TABLES, TUNED_ON
 from benchmarks.real import prepared
@@ -213,7 +213,8 @@ def main() -> None:
     parser.add_argument("what", choices=["spherical", "priors"])
     parser.add_argument("tables", nargs="*", help="those with a star by default")
     asked = parser.parse_args()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Of the peers, too. The library has read its environment when numpy was loaded.
+    threadpool_limits(1, "blas")
     warnings.simplefilter("ignore")
     for name in asked.tables or [each for each in TABLES if each in TUNED_ON]:
         table = prepared(name)

@@ -32,7 +32,7 @@ from .interface.base import (
 from .interface.checks import refuse_unknown, renumbered, shape_fault
 from .interface.defaults import register_dense
 
-__all__ = ["Part", "Product", "parts_of", "product"]
+__all__ = ["Product", "ProductPart", "parts_of", "product"]
 
 
 class Product(NamedTuple):
@@ -149,7 +149,7 @@ def _log_predictive(family: Product, table: Rows, k: int, rows: Rows, i: int) ->
 register_dense(Product)
 
 
-class Part(NamedTuple):
+class ProductPart(NamedTuple):
     """A family that is no product, its columns, and its range of a row."""
 
     family: Any
@@ -158,19 +158,19 @@ class Part(NamedTuple):
     stop: int
 
 
-def parts_of(family: Product) -> Iterator[Part]:
+def parts_of(family: Product) -> Iterator[ProductPart]:
     """The families that are no products, in order."""
     columns = family.columns if family.columns.size else np.arange(family.n_features)
     at = start = 0
     rest: Any = family
     while isinstance(rest, Product):
         stop = start + rest.row_split
-        yield Part(rest.head, columns[at : at + rest.head_features], start, stop)
+        yield ProductPart(rest.head, columns[at : at + rest.head_features], start, stop)
         at, start, rest = at + rest.head_features, stop, rest.tail
-    yield Part(rest, columns[at:], start, start + int(statistics_width(rest)))
+    yield ProductPart(rest, columns[at:], start, start + int(statistics_width(rest)))
 
 
-def _part_row(part: Part, row: NDArray[np.float64]) -> NDArray[np.float64]:
+def _part_row(part: ProductPart, row: NDArray[np.float64]) -> NDArray[np.float64]:
     """Its piece of a row, with the count of observations of the whole."""
     piece = row[part.start : part.stop].copy()
     piece[0] = row[0]
