@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from weald.answers.numbers import moment_text
 from weald.cli.terminal.describe import cluster_columns, flattened
 from weald.cli.terminal.output import Column, Form, write_rows
 
@@ -109,18 +110,33 @@ def write_page(
             "publications": str(len(findings.publications)),
         },
     )
+    lives = subject.timeline
     sections = [
         Section("Clusters", "", _columns(bundled), _table_rows(findings)),
         Section(
             "How the clusters changed",
             "At each publication: how many observations it put into another cluster.",
-            PUBLICATION_COLUMNS,
-            findings.publications,
+            [
+                PUBLICATION_COLUMNS[0],
+                Column("when", "newest event by then"),
+                *PUBLICATION_COLUMNS[1:],
+            ],
+            _dated(findings.publications, {} if lives is None else lives.moments),
         ),
         Section("Next", "", [Column("type", "type")], [{"type": each} for each in commands]),
     ]
     page = render(headed, [], sections, explored, trust_in(subject))
     place.page.write_text(page, encoding="utf-8")
+
+
+def _dated(rows: Sequence[dict[str, Any]], moments: Mapping[int, float]) -> list[dict[str, Any]]:
+    """Publications with when each was, in the data."""
+    return [
+        {**row, "when": moment_text(moments[row["publication"]])}
+        if row["publication"] in moments
+        else row
+        for row in rows
+    ]
 
 
 def _columns(bundled: BundledStream) -> list[Column]:

@@ -132,6 +132,16 @@ def test_the_picture_and_the_page_stand_by_themselves(
         title = page.ask("document.querySelector('h1').textContent")
         assert title == f"{n_groups} groups of {int(found[2]):,} rows"
         assert "Aguanga, California" in page.ask("document.body.textContent")
+        # Publications have the dates of the events, not of the day on which they are replayed.
+        table = page.ask("document.querySelector('main > .wide:nth-last-of-type(2)').innerText")
+        assert "newest event by then" in table
+        assert re.search(r"^1\s+2018-02-01 00:09 UTC\s+200\s", table, re.MULTILINE)
+        ticks = page.ask("document.querySelector('.lives .axis').textContent")
+        assert "2018-02-01" in ticks
+        # What was only grouped anew is not called new.
+        about = page.ask("document.querySelector('.tree .about').textContent")
+        assert re.search(r"Newest: group \d+, .* \(publication 2 of 9\)", about)
+        assert "Not new, but grouped anew at the latest publication: group 21, group 22." in about
         assert page.console == []
         assert not [each for each in page.requests if each.startswith("http")]
 
