@@ -35,7 +35,7 @@ def sample(
     from concurrent.futures import ThreadPoolExecutor
 
     from weald.cli.terminal.progress import counting, step
-    from weald.mcmc.offline.fit import combine, family_for, is_population, run_chain
+    from weald.mcmc.offline.fit import combine, family_for, ground_of, is_population, run_chain
 
     if is_population(settings):
         return _sample_population(values, settings)
@@ -46,6 +46,7 @@ def sample(
     n_turns = -(-settings.chains // at_once)
     shares = [0.0] * settings.chains
     with counting("sampling, percent", 100) as advance:
+        ground = ground_of(values, settings, family)
 
         def one(index: int) -> ChainTrace:
             def progress(share: float) -> None:
@@ -54,7 +55,7 @@ def sample(
 
             turns_left = n_turns - index // at_once
             own = None if seconds is None else lambda: seconds() / turns_left
-            return run_chain(values, settings, index, time.perf_counter, progress, family, own)
+            return run_chain(values, settings, index, time.perf_counter, progress, ground, own)
 
         # The kernels release the interpreter lock, so that threads are enough.
         with ThreadPoolExecutor(at_once) as pool:

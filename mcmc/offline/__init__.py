@@ -8,6 +8,8 @@
 - ``fit``: A batch of observations clustered offline: chains, their traces, and one reported
   partition.
 - ``fit_groups``: groups of the clusters that a fit shows: those that its draws agree on.
+- ``ground``: what all chains of a fit stand on: a family, the atoms, and the forest that they begin
+  from.
 - ``held_out``: how probable rows are to a fit that has not seen them.
 - ``offline_guide``: the guide of an offline chain: a tree of nearest neighbours where
   observations have distances.

@@ -21,17 +21,14 @@ from weald.treecore.family import FAMILIES
 from weald.treecore.family.discrete.dirichlet_multinomial import build_multinomial
 from weald.treecore.family.discrete.sparse_multinomial import sparse_values
 from weald.treecore.family.interface.base import Family, refuse_impossible, workspace
-from weald.treecore.family.product import Product
-from weald.treecore.forest.forest import Forest
-from weald.treecore.guide.guide import freeze
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
 from weald.treecore.statistics.observations import Observations
 
 from .chains import trusted_chains
-from .offline_guide import offline_guide
+from .ground import Ground, prepared
 from .resolution import as_finely_as_known
-from .start import atoms_of, grow_forest, most_blocks, possible_labels, starting_labels
+from .start import most_blocks, possible_labels, starting_labels
 
 __all__ = [
     "LEAST_POPULATION",
@@ -42,6 +39,7 @@ __all__ = [
     "combine",
     "family_for",
     "fit",
+    "ground_of",
     "is_population",
     "kernels_of",
     "report",
@@ -181,19 +179,32 @@ def family_for(values: Observations, settings: FitSettings) -> Family:
     return family
 
 
-def _start(
-    family: Family, values: Observations, settings: FitSettings, index: int
-) -> tuple[Position, Generator]:
+def ground_of(values: Observations, settings: FitSettings, family: Family | None = None) -> Ground:
+    """What all chains with these settings stand on, of a family that is given or theirs.
+
+    Raises ParameterError and ObservationError as :func:`family_for`.
+    """
+    values = _observations(values, settings)
+    if family is None:
+        family = family_for(values, settings)
+    learns = settings.learn_base
+    if learns is None:
+        learns = learns_by_default(family) and not settings.params
+    learns = learns and isinstance(values, np.ndarray)
+    return prepared(family, _prior(settings), values, learns=learns, shared=settings.chains > 1)
+
+
+def _start(ground: Ground, settings: FitSettings, index: int) -> tuple[Position, Generator]:
     """Where a chain begins, and its own source of randomness."""
-    prior = _prior(settings)
+    family, prior = ground.family, ground.prior
     rng = Generator(PCG64(SeedSequence(settings.seed, spawn_key=(index,))))
-    position, forest = _begin(family, prior, values, settings)
-    n = values.shape[0]
+    position = _begin(ground, settings)
+    n = position.n_atoms
     labels = possible_labels(
-        starting_labels(settings.init, forest, n, rng),
+        starting_labels(settings.init, ground.forest, n, rng),
         settings.init,
         most_blocks(prior, n),
-        lambda: freeze(Model(family, prior.seating(n, 0), workspace(family)), forest),
+        lambda: ground.guide_of_forest(Model(family, prior.seating(n, 0), workspace(family))),
     )
     position.set_labels(labels)
     return position, rng
@@ -266,23 +277,23 @@ def run_chain(
     index: int,
     clock: Clock,
     progress: Progress | None = None,
-    family: Family | None = None,
+    ground: Ground | None = None,
     seconds: Callable[[], float] | None = None,
 ) -> ChainTrace:
     """One chain on observations (n, d); ``progress`` is told the share that is done.
 
     The observations are float64, or a sparse matrix of scipy, which the multinomial family never
-    makes dense. ``family`` is what :func:`family_for` makes of the same arguments, given where
+    makes dense. ``ground`` is what :func:`ground_of` makes of the same arguments, given where
     several chains share it. ``seconds`` is asked what the chain has once it is where it starts, in
     place of what the settings say. Raises ParameterError for settings and ObservationError for a
     row that the model cannot have.
     """
     values = _observations(values, settings)
     kernels = kernels_of(settings)
-    if family is None:
-        family = family_for(values, settings)
-    _compile(family, values, settings, kernels)
-    started = _start(family, values, settings, index)
+    if ground is None:
+        ground = ground_of(values, settings)
+    _compile(ground.family, values, settings, kernels)
+    started = _start(ground, settings, index)
     if seconds is not None:
         settings = replace(settings, seconds=seconds(), iterations=None)
     return sample([started], kernels, settings, clock, progress)[0]
@@ -312,48 +323,38 @@ def run_population(
         )
     values = _observations(values, settings)
     kernels = kernels_of(settings)
-    family = family_for(values, settings)
-    chains = [_start(family, values, settings, index) for index in range(settings.chains)]
+    ground = ground_of(values, settings)
+    chains = [_start(ground, settings, index) for index in range(settings.chains)]
     for position, rng in chains:
         KERNELS["gibbs"].sweep(rng, position)
     return sample(chains, kernels, settings, clock, progress)
 
 
-def _begin(
-    family: Family, prior: PartitionPrior, values: Observations, settings: FitSettings
-) -> tuple[Position, Forest]:
-    """All rows in one cluster, and the forest that guides its moves."""
-    learns = settings.learn_base
-    if learns is None:
-        learns = learns_by_default(family) and not settings.params
-    seen, learner = values, None
-    if learns and isinstance(values, np.ndarray):
-        learner = learner_of(family, values)
-    # A width that is learned may become any; one that is given has said how fine values are.
-    if learns or isinstance(family, Product):
-        seen = as_finely_as_known(family, values)
-    atoms = atoms_of(family, seen)
-    forest = grow_forest(family, prior, atoms)
+def _begin(ground: Ground, settings: FitSettings) -> Position:
+    """All rows in one cluster."""
+    learner = None
+    if ground.learns:
+        learner = learner_of(ground.family, np.asarray(ground.values))
     position = Position(
-        family,
-        atoms,
-        np.zeros(values.shape[0], dtype=np.int64),
-        prior,
-        lambda model: offline_guide(model, forest, atoms),
+        ground.family,
+        ground.atoms,
+        np.zeros(ground.values.shape[0], dtype=np.int64),
+        ground.prior,
+        ground.guide,
         learner=learner,
     )
     if learner is not None and settings.iterations is not None:
         position.base_rests = min(_BASE_RESTS, settings.iterations // _BASE_RESTS_SHARE)
     elif learner is not None:
         position.base_rests = _BASE_RESTS
-    return position, forest
+    return position
 
 
 def _compile(
     family: Family, values: Observations, settings: FitSettings, kernels: list[Kernel[Position]]
 ) -> None:
     """Let every kernel see a few rows, so that compilation takes none of the chain's time."""
-    position, _ = _begin(family, _prior(settings), values[:4], settings)
+    position = _begin(ground_of(values[:4], settings, family), settings)
     labels = position.labels()
     position.guides = (labels, np.arange(labels.shape[0]))
     history = History(1)
@@ -491,7 +492,7 @@ def fit(
     if is_population(settings):
         traces = run_population(values, settings, clock, progress)
         return combine(settings, traces, values)
-    family = family_for(values, settings)
+    ground = ground_of(values, settings)
     traces = []
     for index in range(settings.chains):
 
@@ -499,5 +500,5 @@ def fit(
             if progress is not None:
                 progress((done + share) / settings.chains)
 
-        traces.append(run_chain(values, settings, index, clock, tell, family))
+        traces.append(run_chain(values, settings, index, clock, tell, ground))
     return combine(settings, traces, values)

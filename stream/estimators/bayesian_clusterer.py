@@ -25,7 +25,7 @@ from weald.mcmc.offline.fit import (
     FitResult,
     FitSettings,
     combine,
-    family_for,
+    ground_of,
     run_chain,
 )
 from weald.mcmc.offline.fit_groups import groups_of_fit
@@ -208,10 +208,10 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
         values = everyone if once.all() else everyone[once]
         self._choose_family(values)
         settings = self._fit_settings(chains_for(*values.shape))
-        family = family_for(values, settings)
+        ground = ground_of(values, settings)
 
         def one(index: int) -> Any:
-            return run_chain(values, settings, index, time.perf_counter, family=family)
+            return run_chain(values, settings, index, time.perf_counter, ground=ground)
 
         with ThreadPoolExecutor(self.n_jobs or 1) as pool:
             traces = list(pool.map(one, range(settings.chains)))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from weald.mcmc.hyperparameters.base_scale import log_likelihood_under
 from weald.mcmc.hyperparameters.learner import Learner, learner_of, learns_by_default
-from weald.mcmc.offline.fit import FitSettings, run_chain
+from weald.mcmc.offline.fit import FitSettings, ground_of, run_chain
 from weald.mcmc.sharded.shard import SHOWN
 from weald.mcmc.sharded.sharded_chain import ShardedPlan, ShardedState, begun, gathered, swept
 from weald.mcmc.sharded.shown import ShownPartition, shown_partition, statistics_of_shown
@@ -204,7 +204,8 @@ def _first_state(sample: Matrix, family: Any, n: int, settings: FitSettings) -> 
             iterations=_SAMPLE_SWEEPS,
             seed=settings.seed,
         )
-        found = run_chain(sample, few, 0, time.perf_counter, family=family)
+        ground = ground_of(sample, few, family)
+        found = run_chain(sample, few, 0, time.perf_counter, ground=ground)
         started, prior = found.last
         labels = found.draws[-1]
     sums = totals_of_groups(family, sample, labels, int(labels.max()) + 1)

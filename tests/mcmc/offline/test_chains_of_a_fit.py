@@ -1,14 +1,18 @@
 """How many chains a fit runs, and that a chain which is stuck has no say."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pytest
 from numpy.random import Generator
 
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.offline.chains import chains_for, trusted_chains
-from weald.mcmc.offline.fit import FitSettings, combine, run_chain
+from weald.mcmc.offline.fit import ChainTrace, FitSettings, combine, ground_of, run_chain
+from weald.mcmc.offline.start import grow_forest
 from weald.treecore.family.gaussian.normal_inverse_wishart import normal_inverse_wishart
 
 
@@ -36,6 +40,35 @@ def test_chains_that_agree_are_all_trusted(rng: Generator) -> None:
     traces = [run_chain(values, FitSettings(iterations=20), at, time.perf_counter) for at in (0, 1)]
     last = [(trace.last[0], trace.draws[-1]) for trace in traces]
     assert trusted_chains(values, last) == [0, 1]
+
+
+@pytest.mark.parametrize("family", ["gaussian", "bernoulli"])
+def test_chains_side_by_side_share_a_forest_and_are_as_each_alone(
+    family: str, rng: Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = rng.normal(size=(300, 6)) + 6.0 * (np.arange(300) % 3)[:, None]
+    if family == "bernoulli":
+        values = (values > 3.0).astype(np.float64)
+    settings = FitSettings(family=family, iterations=10, chains=4)
+    alone = [run_chain(values, settings, at, time.perf_counter) for at in range(4)]
+    grown = []
+
+    def noted(*arguments: Any) -> Any:
+        grown.append(len(arguments[2].size))
+        return grow_forest(*arguments)
+
+    monkeypatch.setattr("weald.mcmc.offline.ground.grow_forest", noted)
+    ground = ground_of(values, settings)
+
+    def one(index: int) -> ChainTrace:
+        return run_chain(values, settings, index, time.perf_counter, ground=ground)
+
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(one, range(4)))
+    assert grown.count(300) == 1
+    for one_alone, shared in zip(alone, together, strict=True):
+        assert one_alone.log_joint == shared.log_joint
+        assert (np.stack(one_alone.draws) == np.stack(shared.draws)).all()
 
 
 def test_rows_on_a_grid_do_not_speak_for_a_cluster_each(rng: Generator) -> None:
