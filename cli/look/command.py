@@ -24,7 +24,7 @@ __all__ = ["add_to"]
 
 SHOWN = 12
 # Of the time: what comes after sampling, and the least that sampling gets, and that in seconds.
-AFTERWARDS, LEAST_SAMPLING, LEAST_SECONDS = 0.25, 0.2, 0.5
+AFTERWARDS, LEAST_SAMPLING, LEAST_SECONDS = 0.3, 0.2, 0.5
 # What comes after sampling takes up to so many times as long as loading does, which is always the
 # same work: where that was slow, as many other processes run, so will be the rest. At most this
 # share of the time is set aside, however long a cold disk took.

@@ -617,7 +617,7 @@ def test_counts_that_vary_more_than_by_chance_are_few_clusters(
 
 @pytest.mark.parametrize(
     ("loading", "expected"),
-    [(0.0, 2.5), (0.5, 2.5), (1.2, 3.6), (60.0, 5.0)],
+    [(0.0, 3.0), (0.5, 3.0), (1.2, 3.6), (60.0, 5.0)],
     ids=["loaded before", "a quiet machine", "a busy one", "a cold disk"],
 )
 def test_more_time_is_kept_for_the_end_where_loading_was_slow(
