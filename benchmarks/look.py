@@ -31,7 +31,7 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from benchmarks.look_files import FILES, MadeFile
-from benchmarks.look_sentences import false_sentences, frame_of
+from benchmarks.look_sentences import false_sentences, frame_of, written
 from weald.cli.fit.sampling import sample, settled
 from weald.cli.look.rows import read_rows
 from weald.cli.look.seen import seen_of
@@ -79,10 +79,18 @@ def looked(path: Path) -> Look:
         json.loads(out),
         first,
         whole,
-        np.array([int(key.removeprefix("row ")) - 1 for key in held["keys"]]),
+        places_of(path, held["called"], held["keys"]),
         cluster,
         np.array([group_of[each] for each in cluster.tolist()]),
     )
+
+
+def places_of(path: Path, called: str, names: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Which row of the file (0 to n - 1) each name is of; ``called`` is the column of names."""
+    if called == "row":
+        return np.array([int(name.removeprefix("row ")) - 1 for name in names])
+    place = {name: at for at, name in enumerate(written(path, called))}
+    return np.array([place[name] for name in names])
 
 
 def untrue(look: Look, path: Path) -> tuple[int, list[str]]:
@@ -104,7 +112,7 @@ def best_of_others(path: Path, kinds: Sequence[Any]) -> tuple[float, str]:
         rows = read_rows(str(path), 0)
         told = seen_of(rows, 0)
     seen = told.fitted
-    known = np.array(kinds)[[int(key.removeprefix("row ")) - 1 for key in rows.keys]][told.chosen]
+    known = np.array(kinds)[places_of(path, rows.called, rows.keys)][told.chosen]
     for name, other in _others(told.settings):
         with redirect_stderr(StringIO()):
             chosen, _ = settled(seen, other, 1)

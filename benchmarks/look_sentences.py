@@ -4,6 +4,7 @@ Nothing of Weald takes part: a sentence is read as a person reads it, and its sh
 over the values that the file has.
 """
 
+import gzip
 import json
 import re
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["false_sentences", "frame_of"]
+__all__ = ["false_sentences", "frame_of", "written"]
 
 Mask = NDArray[np.bool_]
 
@@ -44,6 +45,15 @@ def frame_of(path: Path) -> pd.DataFrame:
         return pd.DataFrame({"line": path.read_text(encoding="utf-8").splitlines()})
     separator = "\t" if name.endswith(".tsv") else None
     return pd.read_csv(path, sep=separator, engine="python", dtype=str, keep_default_na=False)
+
+
+def written(path: Path, column: str) -> list[str]:
+    """A column of the file as it is written; names of digits stay as long as they are."""
+    if ".jsonl" not in path.name:
+        return [str(each) for each in frame_of(path)[column]]
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+        frame = pd.json_normalize([json.loads(line) for line in lines])
+    return [str(each) for each in frame[column]]
 
 
 def false_sentences(description: str, frame: pd.DataFrame, inside: Mask) -> list[str]:
