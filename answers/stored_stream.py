@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from weald.storage.queries.base import ClusterRow, StreamSpec
     from weald.storage.queries.reader import SqlReader
     from weald.stream.record.schema import Schema
+    from weald.stream.warm_up.log_moves import LogMoves
     from weald.treecore.family import FeatureSummary
 
 __all__ = ["StoredStream"]
@@ -130,6 +131,13 @@ class StoredStream:
         return moves_of(self.spec)
 
     @cached_property
+    def log_moves(self) -> LogMoves | None:
+        """By which numbers were moved before their logarithms; None where they are not."""
+        from weald.stream.warm_up.stored_transformation import log_moves_of
+
+        return log_moves_of(self.spec)
+
+    @cached_property
     def _seen_anew(self) -> int:
         """Number of the publication that was shown when the stream was seen anew; -1 if never."""
         models = self.reader.models(self.stream)
@@ -157,13 +165,10 @@ class StoredStream:
         """Summaries of the values that came in without what was moved before logarithms."""
         import numpy as np
 
-        from weald.stream.warm_up.stored_transformation import log_moves_of
-
-        before = log_moves_of(self.spec)
-        if before is None:
+        if self.log_moves is None:
             return told
         centres = np.array([float(each.centre) for each in told])
-        return _less_variance(told, before.variance(centres))
+        return _less_variance(told, self.log_moves.variance(centres))
 
     def _described_as_seen(self, row: NDArray[np.float64]) -> list[FeatureSummary]:
         """What a statistics row says of values that the family sees as they are, but for moves."""

@@ -125,7 +125,7 @@ def as_kinds_are_known(schema: Schema | None, values: Any, settings: FitSettings
     from weald.mcmc.offline.resolution import as_finely_as_known
     from weald.stream.warm_up.log_moves import moved_before_logarithms
 
-    values = moved_before_logarithms(schema, values)
+    values, _ = moved_before_logarithms(schema, values)
     return as_finely_as_known(family_for(values, settings), values)
 
 

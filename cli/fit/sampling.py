@@ -86,11 +86,11 @@ def _sample_population(values: Any, settings: FitSettings) -> FitResult:
 
 
 def settled(
-    values: Any, settings: FitSettings, chains: int | None, **trial: float
+    values: Any, settings: FitSettings, chains: int | None, seconds: float | None = None
 ) -> tuple[FitSettings, Choice | None]:
     """The settings with chains and a family, and why it was chosen where it was not given.
 
-    ``trial`` may say how many ``seconds`` each family is tried at most.
+    Each family is tried for so many ``seconds`` at most.
     """
     from weald.mcmc.offline.chains import chains_for
     from weald.mcmc.offline.fit import is_population, kernels_of
@@ -106,7 +106,7 @@ def settled(
 
     with step("choosing the family"):
         at_once = min(2, processors())
-        choice = choose_family(values, settings, time.perf_counter, at_once, **trial)
+        choice = choose_family(values, settings, time.perf_counter, at_once, seconds)
     return replace(settings, family=choice.family), choice
 
 

@@ -65,7 +65,7 @@ def seen_of(rows: FileRows, seed: int) -> Seen:
 
     original = originals_seen(rows.values, choose_family(rows.schema)[0], {})
     once = are_originals(original)
-    rows = rows._replace(values=moved_before_logarithms(rows.schema, rows.values))
+    rows = rows._replace(values=moved_before_logarithms(rows.schema, rows.values)[0])
     schema, values = _along_components(rows)
     chosen = once & whole_rows(values, correlated_columns(schema))
     settings = _settings(schema, values[chosen], seed)

@@ -47,14 +47,15 @@ def choose_family(
     settings: FitSettings,
     clock: Callable[[], float],
     n_threads: int = 1,
-    seconds: float = _SECONDS,
+    seconds: float | None = None,
 ) -> Choice:
     """Choose for rows (n, d); ``settings`` are those of the fit, whatever family they name.
 
     A function of rows and seed: two chains of 40 sweeps on 600 rows at most. One that takes more
-    than so many ``seconds`` of ``clock`` for that stops there, which the reason says. With two
-    threads they run side by side.
+    than so many ``seconds`` of ``clock`` (20 by default) for that stops there, which the reason
+    says. With two threads they run side by side.
     """
+    seconds = _SECONDS if seconds is None else seconds
     n, d = values.shape
     if not np.isfinite(values).all():
         return Choice(INDEPENDENT, "values are missing, which gaussian does not take")

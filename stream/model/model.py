@@ -24,7 +24,7 @@ from weald.storage.settings import RetentionSettings
 from weald.stream.record.schema import Schema
 from weald.stream.settings import MemorySettings, SchemaSettings, StreamSettings
 from weald.stream.warm_up.family_choice import choose_family
-from weald.stream.warm_up.log_moves import LogMoves, moved_before_logarithms
+from weald.stream.warm_up.log_moves import moved_before_logarithms
 from weald.stream.warm_up.stored_family import family_named, family_of, parameters_over
 from weald.stream.warm_up.stored_transformation import (
     learned_from,
@@ -130,8 +130,7 @@ def spec_from_sample(plan: StreamConfig, sample: NDArray[np.float64]) -> StreamS
     if plan.features.asks or not plan.model.params:
         learned, words = learned_from(sample, plan.features, name, schema)
     if not plan.model.params:
-        before = LogMoves.of(schema, sample)
-        sample = moved_before_logarithms(schema, sample)
+        sample, before = moved_before_logarithms(schema, sample)
     if learned is not None:
         sample = learned.seen(sample)
         sample = sample[np.isfinite(sample).all(axis=1)]

@@ -63,7 +63,7 @@ class LogMoves(NamedTuple):
         return moved(values, Moves(self.steps(values)), seqs, seed)
 
 
-def moved_before_logarithms(schema: Schema, values: Values) -> Values:
-    """The observations (n, d) of a file, moved as those of a stream are."""
+def moved_before_logarithms(schema: Schema, values: Values) -> tuple[Values, LogMoves | None]:
+    """Observations (n, d) moved as they say themselves, as those of a stream are, and how."""
     before = LogMoves.of(schema, values)
-    return values if before is None else moved_about(values, before.steps(values))
+    return values if before is None else moved_about(values, before.steps(values)), before

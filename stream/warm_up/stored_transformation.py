@@ -163,10 +163,10 @@ def moves_of(spec: StreamSpec) -> Moves | None:
 
 def log_moves_of(spec: StreamSpec) -> LogMoves | None:
     """Return how what a stored stream sees by logarithms is moved before; None where not at all."""
-    scaling = Schema.of(msgspec.convert(spec.schema, SchemaSettings)).scaling
-    if spec.log_steps is None or scaling is None:
+    if spec.log_steps is None:
         return None
-    return LogMoves(np.array(spec.log_steps), scaling)
+    scaling = Schema.of(msgspec.convert(spec.schema, SchemaSettings)).scaling
+    return None if scaling is None else LogMoves(np.array(spec.log_steps), scaling)
 
 
 def refuse_other_features(asked: FeatureSettings, stored: StreamSpec) -> None:

@@ -57,10 +57,7 @@ class _Shared(CPUDispatcher):
 
     def typeof_pyval(self, value: object) -> types.Type:
         """Type of a value that native code doesn't know; numba finds that of a generator anew."""
-        if type(value) is not Generator:
-            return super().typeof_pyval(value)
-        self._types_active_call.add(_GENERATOR)  # type: ignore[attr-defined]  # in its __init__
-        return _GENERATOR
+        return _GENERATOR if type(value) is Generator else super().typeof_pyval(value)
 
     # Made for what a process calls, which is a small part of what it imports.
     @cached_property
