@@ -6,6 +6,7 @@
 - ``invariants``: what every batch must satisfy by itself, before the database is asked. Pure.
 - ``log_marks``: by what a partition's log is known again, and what was decided when it was another
   one.
+- ``parts``: a stream in shards: what its parts are called, and what they are.
 - ``refinement_rows``: what refinement adds to one transaction, inline or by workers: plain frozen
   data.
 """

@@ -89,6 +89,8 @@ class StreamSpec:
     log_steps
         Steps, in the units that came in, by which what is seen by its logarithm is moved before
         that; 0 of columns that stay, None where all do.
+    shards, shard
+        Of how many shards it is; and of a part, which one it is. See `parts`.
     """
 
     name: str
@@ -104,6 +106,8 @@ class StreamSpec:
     resolution: list[float] | None = None
     moves: str | None = None
     log_steps: list[float] | None = None
+    shards: int = 1
+    shard: int | None = None
 
 
 # Of a `StreamSpec`, what a `Revision` changes.

@@ -65,6 +65,8 @@ def spec_of(row: Any) -> StreamSpec:
         resolution=row.resolution,
         moves=row.moves,
         log_steps=row.log_steps,
+        shards=row.shards,
+        shard=row.shard,
     )
 
 
@@ -125,9 +127,17 @@ class SqlReader:
         return self._ids[stream]
 
     def streams(self) -> list[str]:
-        """Return the names of all streams, sorted."""
+        """Return the names of all streams, sorted; parts of streams are none of them."""
+        named = sa.select(streams.c.name).where(streams.c.part_of.is_(None))
         with self._transaction() as connection:
-            return sorted(connection.execute(sa.select(streams.c.name)).scalars())
+            return sorted(connection.execute(named).scalars())
+
+    def parts(self, stream: str) -> dict[int, str]:
+        """Return the names of the stream's shards that have begun, by their numbers."""
+        with self._of(stream) as (connection, stream_id):
+            named = sa.select(streams.c.shard, streams.c.name).where(streams.c.part_of == stream_id)
+            rows = connection.execute(named.order_by(streams.c.shard))
+            return {row.shard: row.name for row in rows}
 
     def spec(self, stream: str) -> StreamSpec:
         """Return what the stream is."""

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 __all__ = ["HEAD"]
 
-HEAD = "0022"
+HEAD = "0023"

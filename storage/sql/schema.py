@@ -95,6 +95,11 @@ streams = Table(
     Column("resolution", JSON(none_as_null=True)),
     Column("moves", Text),
     Column("log_steps", JSON(none_as_null=True)),
+    # Of a stream in shards, how many; it holds no observations. Each shard is a stream of its own
+    # that says of which it is a part: see ``storage.commit.parts``.
+    Column("shards", Integer, nullable=False, server_default="1"),
+    Column("part_of", Integer, ForeignKey("streams.id")),
+    Column("shard", Integer),
 )
 
 # As what a stream was seen anew: its row says the rest. No replay crosses it.

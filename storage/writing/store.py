@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import sqlalchemy as sa
 
 from weald.storage.commit.commit import BatchCommit, Rewind, Snapshot, StreamSpec
+from weald.storage.commit.parts import part_of
 from weald.storage.errors import StreamConflict
 from weald.storage.queries.answers import StreamPosition
 from weald.storage.queries.base import Letters
@@ -55,12 +57,7 @@ class SqlStore(SqlReader):
         """
         wanted = plain(spec)
         with self._writing() as connection:
-            insert = upsert(connection.dialect.name, streams)
-            connection.execute(
-                insert.on_conflict_do_nothing(index_elements=["name"]), row_of(wanted)
-            )
-            row = connection.execute(sa.select(streams).where(streams.c.name == spec.name)).one()
-        stored = spec_of(row)
+            stored = spec_of(_begun(connection, row_of(wanted)))
         for field in StreamSpec.__dataclass_fields__:
             old, new = getattr(stored, field), getattr(wanted, field)
             if old != new:
@@ -69,6 +66,24 @@ class SqlStore(SqlReader):
                     "the new stream another name, or run with the stored settings"
                 )
         return stored
+
+    def ensure_part(self, whole: StreamSpec, shard: int) -> StreamSpec:
+        """Create a shard of a stream, and the stream itself if it is new; return the shard's spec.
+
+        What the shard is follows from the stream as it is stored: of several that begin at once
+        one says what all are.
+
+        Parameters
+        ----------
+        whole
+            What the stream is if it is new.
+        shard
+            Number of the shard, from 0.
+        """
+        with self._writing() as connection:
+            row = _begun(connection, row_of(plain(whole)))
+            part = row_of(part_of(spec_of(row), shard)) | {"part_of": row.id}
+            return spec_of(_begun(connection, part))
 
     def claim(
         self, stream: str, owner: str, generation: int, *, takeover: bool = False
@@ -182,3 +197,12 @@ class SqlStore(SqlReader):
                     snapshots.c.stream_id == stream_id, snapshots.c.number.in_(numbers)
                 )
             )
+
+
+def _begun(connection: sa.Connection, row: dict[str, Any]) -> Any:
+    """Put the row of a stream in if there is none of that name; return what is there then."""
+    insert = upsert(connection.dialect.name, streams).on_conflict_do_nothing(
+        index_elements=["name"]
+    )
+    connection.execute(insert, row)
+    return connection.execute(sa.select(streams).where(streams.c.name == row["name"])).one()

@@ -66,4 +66,6 @@ def _described(spec: StreamSpec) -> dict[str, Any]:
         "resolution": spec.resolution,
         "moves": spec.moves,
         "log_steps": spec.log_steps,
+        "shards": spec.shards,
+        "shard": spec.shard,
     }
