@@ -616,6 +616,10 @@ class MixtureChain:
         self.prior = prior
         self._use_family(family)
 
+    def tidy(self) -> None:
+        """Put the trees in order, as it is done for a lease."""
+        self._freeze(self._model(0))
+
     def lease_of(
         self,
         atoms: NDArray[np.int64],

@@ -15,5 +15,7 @@ Of a stream, each shard of which has a chain of its own:
 - ``global_round``: a round of all shards, decided on statistics alone.
 - ``relay``: sequential allocation that goes from shard to shard.
 - ``round_messages``: what shards tell in a round, and are told.
+- ``message_arrays``: the same as named arrays, for a database or a wire.
+- ``round_steps``: a round as numbered steps of questions and answers.
 - ``shard_chain``: a chain that takes part in such rounds with the atoms of one shard.
 """

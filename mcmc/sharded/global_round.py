@@ -38,6 +38,7 @@ from weald.treecore.prior.sequential import canonical_labels
 from .launches import LaunchedMove, open_launches
 from .round_messages import (
     Anchors,
+    AnchorsAsked,
     BlockSums,
     Pairs,
     Redraw,
@@ -108,6 +109,11 @@ class GlobalRound:
     def n_shards(self) -> int:
         """How many take part."""
         return len(self.reports)
+
+    @property
+    def n_pairs(self) -> int:
+        """Pairs that count; none before anchors were heard."""
+        return int(self._names.shape[0])
 
     def whole(self) -> BlockSums:
         """All blocks as they are known."""
@@ -196,15 +202,12 @@ class GlobalRound:
         """The number among all of each shard's first atom, and of what would come next."""
         return np.cumsum([0, *(each.n_atoms for each in self.reports)])
 
-    def anchors_of(self, shard: int) -> tuple[Ids, Ids, Ids]:
-        """Blocks that take what was drawn, and which atoms a shard is to tell of.
-
-        Of these the places in the question, and the numbers in its report.
-        """
+    def anchors_of(self, shard: int) -> AnchorsAsked:
+        """Blocks that take what was drawn, and which atoms a shard is to tell of."""
         every = np.concatenate([np.empty(0, np.int64), *self._asked]).astype(np.int64)
         start, end = self._starts()[shard : shard + 2]
         places = np.flatnonzero((every >= start) & (every < end))
-        return self.moved, places, every[places] - start
+        return AnchorsAsked(self.moved, places, every[places] - start)
 
     def hear_anchors(self, answers: Sequence[Anchors]) -> None:
         """Choose the second anchors, and the pairs that count."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "Anchors",
+    "AnchorsAsked",
     "BlockSums",
     "Pairs",
     "Redraw",
@@ -74,6 +75,22 @@ class Redrawn(NamedTuple):
     atoms: Ids
     size: Ids
     rows: Matrix
+
+
+class AnchorsAsked(NamedTuple):
+    """Blocks that take what was drawn, and which atoms a shard is to tell of.
+
+    Attributes
+    ----------
+    moved:
+        Names of the blocks.
+    asked, numbers:
+        Places (q) in the question, and the numbers (q) of these atoms in the shard's report.
+    """
+
+    moved: Ids
+    asked: Ids
+    numbers: Ids
 
 
 class Anchors(NamedTuple):

@@ -11,8 +11,8 @@ Blocks have names, which are the same in all shards. A block that after a round 
 gets a new one. Shards count up by their number, so that nobody has to be asked for a name.
 """
 
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -24,7 +24,7 @@ from weald.mcmc.conditional.labels import require_dense
 from weald.mcmc.leases.elsewhere import Elsewhere, with_elsewhere
 from weald.mcmc.leases.lease_work import work
 from weald.mcmc.leases.leases import Budget
-from weald.mcmc.schedule.kernel_report import KernelReport
+from weald.mcmc.schedule.kernel_report import KernelReport, Refinement
 from weald.treecore.family.interface.base import Family, workspace
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PartitionPrior
@@ -42,7 +42,7 @@ from .round_messages import (
     Sides,
 )
 
-__all__ = ["ShardChain"]
+__all__ = ["Learned", "ShardChain", "TurnEnd"]
 
 Ids = NDArray[np.int64]
 Matrix = NDArray[np.float64]
@@ -54,6 +54,25 @@ _NONE = -1
 _ARRAYS = ("named", "reported", "drawn", "side")
 # Atoms whose weights in all blocks are in memory at a time.
 _AT_A_TIME = 1 << 16
+
+
+class TurnEnd(NamedTuple):
+    """How a turn has ended, from which it can be taken again.
+
+    Attributes
+    ----------
+    atoms, names:
+        The atoms (u) of the round, and the block of each from now on.
+    next_name:
+        Of the shard.
+    leased:
+        Whether kernels moved any of them, for which the trees were put in order.
+    """
+
+    atoms: Ids
+    names: Ids
+    next_name: int
+    leased: bool
 
 
 @dataclass(eq=False)
@@ -94,17 +113,23 @@ class ShardChain:
 
     def state(self) -> Arrays:
         """Everything, as plain arrays; :meth:`restore` continues bit for bit."""
-        about = np.array([self.shard, self.n_shards, self.next_name])
-        own = {"about": about} | {name: getattr(self, name).copy() for name in _ARRAYS}
-        return under("shard_", own) | self.chain.state()
+        return under("shard_", self.own_state()) | self.chain.state()
 
     @classmethod
     def restore(cls, saved: Arrays) -> Self:
         """The shard whose :meth:`state` this is."""
-        own = taken_from(saved, "shard_")
-        shard, n_shards, next_name = own["about"].tolist()
-        named, reported, drawn, side = (own[name].copy() for name in _ARRAYS)
-        chain = MixtureChain.restore(saved)
+        return cls.on(MixtureChain.restore(saved), taken_from(saved, "shard_"))
+
+    def own_state(self) -> Arrays:
+        """What it knows beside its chain, as plain arrays, for :meth:`on`."""
+        about = np.array([self.shard, self.n_shards, self.next_name])
+        return {"about": about} | {name: getattr(self, name).copy() for name in _ARRAYS}
+
+    @classmethod
+    def on(cls, chain: MixtureChain, saved: Arrays) -> Self:
+        """The shard of a chain that is there, whose :meth:`own_state` this is."""
+        shard, n_shards, next_name = saved["about"].tolist()
+        named, reported, drawn, side = (saved[name].copy() for name in _ARRAYS)
         return cls(chain, shard, n_shards, named, reported, drawn, side, next_name)
 
     def _fresh(self, n: int) -> Ids:
@@ -221,7 +246,7 @@ class ShardChain:
 
     def take_turn(
         self, rng: Generator, model: Learned, turn: ShardTurn, budget: Budget
-    ) -> tuple[KernelReport, ...]:
+    ) -> tuple[TurnEnd, Refinement]:
         """Name sides as was decided, move in the blocks that were dealt, and end the round.
 
         ``budget`` is what the lease does where all blocks are one shard's; its seed is not looked
@@ -239,10 +264,22 @@ class ShardChain:
         kernels: tuple[KernelReport, ...] = ()
         if mine.any():
             names[mine], kernels = self._moved(rng, atoms[mine], names[mine], turn, budget)
+        end = TurnEnd(atoms, names, self.next_name, bool(mine.any()))
+        return end, replace(self._end(end), kernels=kernels)
+
+    def take_again(self, model: Learned, end: TurnEnd) -> Refinement:
+        """Take a turn whose end is known: to the same bits, without its kernels."""
+        self.chain.learn(*model)
+        if end.leased:
+            self.chain.tidy()
+        return self._end(end)
+
+    def _end(self, end: TurnEnd) -> Refinement:
+        chain, self.next_name = self.chain, end.next_name
         self.named = np.full(chain.labels.shape[0], _NONE, dtype=np.int64)
-        self.named[atoms] = names
-        chain.adopt([(atoms, np.unique(names, return_inverse=True)[1])], learns=False)
-        return kernels
+        self.named[end.atoms] = end.names
+        labels = np.unique(end.names, return_inverse=True)[1]
+        return chain.adopt([(end.atoms, labels)], learns=False)
 
     def _moved(
         self, rng: Generator, atoms: Ids, names: Ids, turn: ShardTurn, budget: Budget
