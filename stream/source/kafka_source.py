@@ -35,7 +35,7 @@ from .inflation import OversizedBatchError, limit_batches
 from .kafka_log import look_at, message_of
 from .kafka_options import client_options, overhearing
 from .recognition import FoundLog
-from .single_writer import SingleWriterAssignor
+from .single_writer import Seat, SingleWriterAssignor
 from .source import Change, in_order, owned_by
 
 __all__ = ["KafkaSource"]
@@ -63,7 +63,7 @@ class _RebalanceRecorder(ConsumerRebalanceListener):  # type: ignore[misc]  # un
 
 
 class KafkaSource:
-    """The partitions of a topic, while this process is the group's writer.
+    """The partitions of a topic, or of one shard, while this member is the group's writer of them.
 
     Parameters
     ----------
@@ -72,17 +72,25 @@ class KafkaSource:
         Names the group, ``weald-<stream>``, unless the settings do.
     batch_records : int
         Most records of one `poll`.
+    seat : Seat, optional
+        For which shard of the stream it stands; by default the stream is one.
 
     Raises
     ------
     SourceUnavailable
         When no broker answers.
     SourceError
-        When the settings are wrong.
+        When the settings are wrong, or the topic has fewer partitions than the stream has shards.
     """
 
-    def __init__(self, settings: KafkaSettings, stream: str, batch_records: int = 2_000) -> None:
-        assignor = SingleWriterAssignor()
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        stream: str,
+        batch_records: int = 2_000,
+        seat: Seat = Seat(),  # noqa: B008 - a constant
+    ) -> None:
+        assignor = SingleWriterAssignor(seat)
         self._settings = settings
         self._recorder = _RebalanceRecorder(assignor)
         self._paused = False
@@ -115,7 +123,8 @@ class KafkaSource:
             assignor.meeting = self._consumer._coordinator.request_rejoin  # noqa: SLF001 - nothing public does it
             # Joining before the topic's partitions are known means an empty first assignment and a
             # second rebalance right behind it.
-            self._consumer.partitions_for_topic(settings.topic)
+            partitions = self._consumer.partitions_for_topic(settings.topic) or ()
+            _require_enough(settings.topic, len(partitions), seat.shards)
             self._consumer.subscribe([settings.topic], listener=self._recorder)
 
     @property
@@ -190,7 +199,7 @@ class KafkaSource:
         return [changes.popleft() for _ in range(len(changes))]
 
     def assignment(self) -> set[TopicPartition]:
-        """All partitions of the topic for the writer, none for a standby."""
+        """The partitions of its shard for the writer, none for a standby."""
         return set(_ours(self._consumer.assignment()))
 
     def look(self, marks: Mapping[TopicPartition, LogMark]) -> dict[TopicPartition, FoundLog]:
@@ -258,6 +267,16 @@ class KafkaSource:
             self._consumer.close(autocommit=False)
         except KafkaError as error:
             _log.warning("leaving the consumer group failed: %s", error)
+
+
+def _require_enough(topic: str, partitions: int, shards: int) -> None:
+    """Refuse a topic that is there and has no partition for some shard."""
+    if 0 < partitions < shards:
+        raise SourceError(
+            f"topic {topic!r} has {partitions} partitions, and stream.shards = {shards} needs one "
+            f"for each shard: give the topic more (kafka-topics --alter --partitions {shards}), or "
+            "a stream of another name fewer shards"
+        )
 
 
 def _not_before(start: int, offset: int, place: Any) -> int:
