@@ -9,4 +9,5 @@
 - ``parts``: a stream in shards: what its parts are called, and what they are.
 - ``refinement_rows``: what refinement adds to one transaction, inline or by workers: plain frozen
   data.
+- ``shard_rows``: what rounds of the shards of one stream add to a transaction of one of them.
 """

@@ -25,6 +25,7 @@ from .changes import (
 )
 from .log_marks import LogMark, LogReplacement
 from .refinement_rows import AdoptionRow, LeaseRow, RoundRow
+from .shard_rows import ShardMessageRow, ShardRoundRow
 
 __all__ = [
     "CERTAINTY_CHUNK",
@@ -443,6 +444,10 @@ class BatchCommit:
         How the stream was seen anew; the commit has a snapshot then, and no replay comes across.
     reverts
         Whether its snapshot puts the model back: no older image may come after it.
+    shard_round
+        The round of the stream's shards, as it stands from now on; shard 0 writes it.
+    shard_messages
+        What shards are asked in it, or what this one answers.
     """
 
     stream: str
@@ -467,3 +472,5 @@ class BatchCommit:
     replaced: Sequence[LogReplacement] = ()
     revisions: Sequence[Revision] = ()
     reverts: bool = False
+    shard_round: ShardRoundRow | None = None
+    shard_messages: Sequence[ShardMessageRow] = ()

@@ -25,13 +25,14 @@ from weald.storage.commit.commit import (
 )
 from weald.storage.commit.log_marks import LogReplacement
 from weald.storage.commit.refinement_rows import RoleRow
+from weald.storage.commit.shard_rows import ShardMessageRow, ShardRoundRow
 from weald.storage.errors import StreamNotFound
 from weald.storage.settings import StorageSettings
 from weald.storage.sql import bundles
 from weald.storage.sql.database import make_engine, reading, require_head
 from weald.storage.sql.failures import translated
 from weald.storage.sql.schema import streams
-from weald.storage.writing import fence, leases
+from weald.storage.writing import fence, leases, shard_rounds
 
 from . import assignments, dead_letters, history, overview, replay, trends
 from .answers import (
@@ -392,3 +393,31 @@ class SqlReader:
         """Return the later numbers of observations at which a refinement was put off, in order."""
         with self._of(stream) as (connection, stream_id):
             return history.postponed_after(connection, stream_id, after_seq)
+
+    def whole(self, stream: str) -> StreamSpec | None:
+        """Return what the stream is of which this one is a shard; None where it is none."""
+        with self._of(stream) as (connection, stream_id):
+            part = streams.alias()
+            row = connection.execute(
+                sa.select(streams)
+                .join(part, part.c.part_of == streams.c.id)
+                .where(part.c.id == stream_id)
+            ).one_or_none()
+        return None if row is None else spec_of(row)
+
+    def shard_round(self, whole: str, number: int | None = None) -> ShardRoundRow | None:
+        """Return a round of a stream's shards, by default the newest; None where there is none."""
+        with self._of(whole) as (connection, stream_id):
+            return shard_rounds.round_row(connection, stream_id, number)
+
+    def shard_messages(
+        self, whole: str, number: int, direction: str, *, shard: int | None = None
+    ) -> list[ShardMessageRow]:
+        """Return what was "asked" or "answered" in a round, of one shard or all, by step."""
+        with self._of(whole) as (connection, stream_id):
+            return shard_rounds.messages(connection, stream_id, (number, direction), shard)
+
+    def shard_steps(self, whole: str, number: int, direction: str) -> list[tuple[int, int]]:
+        """Return step and shard of what was "asked" or "answered" in a round."""
+        with self._of(whole) as (connection, stream_id):
+            return shard_rounds.steps(connection, stream_id, (number, direction))

@@ -1,11 +1,11 @@
 """Labelled steps of a record's journey at which a test may have the process killed.
 
 Off, and then one comparison each, unless the environment variable ``WEALD_FAILPOINT`` names a
-label of `LABELS` or `PLANE_LABELS`: ``commit.observations`` kills the process with SIGKILL when it
-comes to that step for the first time, ``commit.observations:3`` the third time. No handler runs and
-no buffer is flushed, as when the machine loses its power. The crash harness
+label of `LABELS`, `PLANE_LABELS` or `SHARD_LABELS`: ``commit.observations`` kills the process with
+SIGKILL when it comes to that step for the first time, ``commit.observations:3`` the third time. No
+handler runs and no buffer is flushed, as when the machine loses its power. The crash harness
 (``python -m tests.crash.harness``) goes through all of `LABELS`, ``python -m tests.leases.chaos``
-through the others.
+through the others of a stream in one piece.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import signal
 
-__all__ = ["LABELS", "PLANE_LABELS", "VARIABLE", "arm", "failpoint"]
+__all__ = ["LABELS", "PLANE_LABELS", "SHARD_LABELS", "VARIABLE", "arm", "failpoint"]
 
 VARIABLE = "WEALD_FAILPOINT"
 
@@ -61,6 +61,17 @@ PLANE_LABELS = (
     "commit.adopting",
 )
 
+# Steps of rounds of a stream's shards: a shard reports, answers, and takes its turn; shard 0 asks.
+SHARD_LABELS = (
+    *(
+        f"shard.{step}{end}"
+        for step in ("report", "answer", "turn", "ask")
+        for end in ("", ".done")
+    ),
+    # Inside of the transaction: the round's row is written, what was asked or answered is not yet.
+    "commit.shard_round",
+)
+
 _left: dict[str, int] = {}
 
 
@@ -76,7 +87,7 @@ def arm(order: str) -> None:
     if not order:
         return
     label, _, count = order.partition(":")
-    labels = LABELS + PLANE_LABELS
+    labels = LABELS + PLANE_LABELS + SHARD_LABELS
     if label not in labels or not (count or "1").isdecimal() or count == "0":
         raise ValueError(
             f"{VARIABLE}={order!r} is not LABEL or LABEL:COUNT; labels: {', '.join(labels)}"

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 __all__ = ["HEAD"]
 
-HEAD = "0023"
+HEAD = "0024"

@@ -43,6 +43,8 @@ __all__ = [
     "postponements",
     "publications",
     "rounds",
+    "shard_messages",
+    "shard_rounds",
     "snapshot_pieces",
     "snapshots",
     "stream_models",
@@ -424,5 +426,34 @@ adoptions = Table(
     Column("begun_publication", BigInteger, nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("publication", BigInteger, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+)
+
+# Rounds of the shards of a stream, which is the whole here. Who writes shard 0 asks.
+shard_rounds = Table(
+    "shard_rounds",
+    metadata,
+    _stream_id(),
+    Column("number", BigInteger, primary_key=True),
+    Column("seed", BigInteger, nullable=False),
+    # What is asked now; the last one is that of turns.
+    Column("step", Integer, nullable=False),
+    # As they were drawn in the round.
+    Column("hyperparameters", JSON, nullable=False),
+    Column("next_name", BigInteger, nullable=False),
+    Column("opened_at", Double, nullable=False),
+    Column("closed_at", Double),
+)
+
+# What shards were asked and have answered in the round that is out, and their reports for it. A
+# report is the answer to step 0.
+shard_messages = Table(
+    "shard_messages",
+    metadata,
+    _stream_id(),
+    Column("round_number", BigInteger, primary_key=True),
+    Column("step", Integer, primary_key=True),
+    Column("shard", Integer, primary_key=True),
+    Column("direction", Text, primary_key=True),
     Column("payload", LargeBinary, nullable=False),
 )

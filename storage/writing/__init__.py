@@ -8,6 +8,7 @@
   at a time.
 - ``rewind``: back to a snapshot: everything later leaves the tables, and the offsets go back with
   it.
+- ``shard_rounds``: rounds of the shards of one stream: what was asked, and what was answered.
 - ``store``: the store over SQL: the questions, and the writer's side on top of them.
 - ``stream_rows``: the row of a stream: as it begins, and as it is once the stream is seen anew.
 - ``writer``: one batch, one transaction: the order of the writes, after the fence has let it

@@ -53,6 +53,7 @@ from weald.storage.sql.schema import (
 from .fence import Turn, take_turn
 from .leases import prune, write_leases
 from .logs import replace_logs
+from .shard_rounds import write_shard_rounds
 from .stream_rows import write_revisions
 
 __all__ = ["write_batch", "write_clusters", "write_snapshot"]
@@ -96,6 +97,7 @@ def write_batch(connection: sa.Connection, batch: BatchCommit, snapshots_kept: i
     failpoint("commit.history")
     write_leases(connection, turn.stream_id, batch.leases, batch.adoptions)
     write_revisions(connection, turn.stream_id, batch.revisions)
+    write_shard_rounds(connection, turn.stream_id, batch.shard_round, batch.shard_messages)
     if batch.snapshot is not None:
         write_snapshot(connection, turn.stream_id, batch.epoch, batch.snapshot)
         _prune_snapshots(connection, turn.stream_id, snapshots_kept)
