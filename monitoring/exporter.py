@@ -15,7 +15,7 @@ from typing import Self
 from prometheus_client import CollectorRegistry, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 
-from .health import Health, Report
+from .health import Probed, Report
 from .host_names import is_loopback, names_an_address
 from .settings import MonitoringSettings
 
@@ -31,7 +31,7 @@ class Exporter:
         Address, port (0 takes a free one) and optional token.
     registry : CollectorRegistry
         What ``/metrics`` shows.
-    health : Health
+    health : Probed
         What the probes ask.
 
     Raises
@@ -41,7 +41,7 @@ class Exporter:
     """
 
     def __init__(
-        self, settings: MonitoringSettings, registry: CollectorRegistry, health: Health
+        self, settings: MonitoringSettings, registry: CollectorRegistry, health: Probed
     ) -> None:
         self._token = settings.token
         self._registry = registry

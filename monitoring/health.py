@@ -8,11 +8,11 @@ holds a copy.
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
-__all__ = ["ADVISORY", "REQUIRED", "Condition", "Health", "Report"]
+__all__ = ["ADVISORY", "REQUIRED", "Condition", "Health", "JointHealth", "Probed", "Report"]
 
 # schema: the database is at the newest migration. sql: the last transaction went through.
 # source: partitions are owned, or the process stands by. model: state is loaded and replayed.
@@ -100,3 +100,43 @@ class Health:
         with self._lock:
             conditions = tuple(self._conditions.values())
         return Report(all(c.ok for c in conditions if c.required), conditions)
+
+
+class Probed(Protocol):
+    """What probes ask."""
+
+    def live(self) -> Report:
+        """Tell whether it is alive."""
+
+    def ready(self) -> Report:
+        """Tell whether it is ready, with all conditions and reasons."""
+
+
+class JointHealth:
+    """The health of a process with several engines: that of the worst of them.
+
+    Parameters
+    ----------
+    of : mapping of str to Health
+        By the name that their conditions are told under.
+    """
+
+    def __init__(self, of: Mapping[str, Health]) -> None:
+        self._of = dict(of)
+
+    def live(self) -> Report:
+        """Tell whether every loop came round lately enough."""
+        return _joint({name: each.live() for name, each in self._of.items()})
+
+    def ready(self) -> Report:
+        """Tell whether every required condition of each holds."""
+        return _joint({name: each.ready() for name, each in self._of.items()})
+
+
+def _joint(reports: Mapping[str, Report]) -> Report:
+    conditions = [
+        replace(condition, name=f"{name} {condition.name}")
+        for name, report in reports.items()
+        for condition in report.conditions
+    ]
+    return Report(all(report.ok for report in reports.values()), tuple(conditions))

@@ -7,6 +7,8 @@ and meanings are in `weald.monitoring.names`.
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from typing import Self
 
 from numpy.typing import ArrayLike
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -41,7 +43,7 @@ EMPTY_AT_START = (
 
 
 class Metrics:
-    """All metrics of one stream in one process, in a registry of their own.
+    """All metrics of one stream in one process; a shard is a stream of its own here.
 
     Every method is cheap, thread-safe, and takes counts (since the last call) or seconds.
     Label values known beforehand exist from the start at zero: a rate then sees their first
@@ -72,17 +74,28 @@ class Metrics:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.registry = CollectorRegistry() if registry is None else registry
-        self._stream = stream
         self._clock = clock
         self._reasons = frozenset(reasons)
-        self._model: tuple[str, str] | None = None
         self._counters: dict[str, Counter] = {}
         self._gauges: dict[str, Gauge] = {}
         self._histograms: dict[str, Histogram] = {}
+        self._version = version
         self._register()
         ProcessCollector(registry=self.registry)
+        self._tell_of(stream)
+
+    def beside(self, stream: str) -> Self:
+        """Return those of another stream of this process, in the same registry."""
+        other = copy(self)
+        other._tell_of(stream)  # noqa: SLF001 - of this very class
+        return other
+
+    def _tell_of(self, stream: str) -> None:
+        self._stream = stream
+        self._model: tuple[str, str] | None = None
+        # Partitions whose lag is told.
+        self._lagging: set[tuple[str, str]] = set()
         self._start_at_zero()
-        self._set("weald_build_info", 1.0, version, platform.python_version())
 
     def _register(self) -> None:
         for metric in METRICS:
@@ -131,6 +144,7 @@ class Metrics:
             self._latency.observe([], (self._stream, since))
         self._histograms["weald_sql_transaction_seconds"].labels(self._stream)
         self.phase("starting")
+        self._set("weald_build_info", 1.0, self._version, platform.python_version())
 
     def _add(self, name: str, n: float, *labels: str) -> None:
         self._counters[name].labels(self._stream, *labels).inc(n)
@@ -150,8 +164,9 @@ class Metrics:
             What the prior stands at in the chain, by name; only numbers are kept.
         """
         if self._model != (family, prior):
+            if self._model is not None:
+                self._gauges["weald_model_info"].remove(self._stream, *self._model)
             self._model = (family, prior)
-            self._gauges["weald_model_info"].clear()
             self._set("weald_model_info", 1.0, family, prior)
         for name, value in hyperparameters.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
@@ -234,8 +249,10 @@ class Metrics:
         self._set("weald_assigned_partitions", assigned)
         self._set("weald_paused_partitions", paused)
         if assigned == 0:
-            self._gauges["weald_partition_lag_records"].clear()
-            self._gauges["weald_partition_lag_seconds"].clear()
+            while self._lagging:
+                place = self._lagging.pop()
+                for name in ("weald_partition_lag_records", "weald_partition_lag_seconds"):
+                    self._gauges[name].remove(self._stream, *place)
 
     def rebalance(self, kind: str) -> None:
         """Count one change of ownership, one of `names.REBALANCE_KINDS`."""
@@ -268,8 +285,10 @@ class Metrics:
         seconds : float
             Age of the last committed record; 0 where there is no lag.
         """
-        self._set("weald_partition_lag_records", records, topic, str(partition))
-        self._set("weald_partition_lag_seconds", seconds, topic, str(partition))
+        place = topic, str(partition)
+        self._lagging.add(place)
+        self._set("weald_partition_lag_records", records, *place)
+        self._set("weald_partition_lag_seconds", seconds, *place)
 
     # Refinement.
 

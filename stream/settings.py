@@ -130,6 +130,10 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         What to do when replay after an unclean stop does not arrive at the partition that SQL
         shows, as under another version of a numerical library: keep what SQL shows and go on, or
         stop with an error.
+    shards : int
+        In how many parts the stream is written, each by one `weald run` at a time: a part has the
+        partitions of the topic whose numbers leave the same remainder. Fixed when the stream is
+        made. For streams that one process cannot keep up with.
     takeover_seconds : float
         How long the consumer group must insist that this process owns the stream although SQL
         knows a later generation, before it is believed: a new broker counts from the start.
@@ -148,6 +152,7 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dead_letter_topic: bool = True
     duplicate_keys: Literal["allow", "keep-first", "update"] = "allow"
     diverged: Literal["adopt", "stop"] = "adopt"
+    shards: Annotated[int, msgspec.Meta(ge=1, le=16)] = 1
     takeover_seconds: Seconds = 60.0
 
 

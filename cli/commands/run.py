@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
+_log = logging.getLogger(__name__)
+
 
 class SourceKind(StrEnum):
     """Where records come from."""
@@ -118,6 +120,8 @@ def run(
     }
     loaded = open_settings(config, set_, flags)
     settings = loaded.settings
+    if settings.stream.shards > 1:
+        _look_at_shards(settings.stream.shards, embedded=embedded)
     from weald.cli.service import service as root
 
     with ExitStack() as running:
@@ -127,18 +131,19 @@ def run(
         _check_source(settings)
         database = settings.storage.url
         root.waiting_for_sql(database, lambda: root.prepare_database(settings))
-        opened = root.open_source(settings)
-        running.callback(opened.close)
+        opened = root.open_sources(settings)
+        for source_ in opened:
+            running.callback(source_.close)
         ready = running.enter_context(
             root.service(settings, opened, next_port="monitoring.port" not in loaded.origins)
         )
         if decision is not None:
-            ready.engine.go_on_with(decision)
+            ready.go_on_with(decision)
         _announce(settings, ready.metrics_url)
         if embedded and settings.refinement.mode == "workers":
             running.enter_context(working_threads(settings, settings.workers.threads))
-        with stopping_on_signals(ready.engine.stop, "the batch") as received:
-            ready.engine.run()
+        with stopping_on_signals(ready.stop, "the batch") as received:
+            ready.run()
     _sum_up(settings, config)
     if signal.SIGINT in received:
         sys.exit(ExitCode.INTERRUPTED)
@@ -160,6 +165,20 @@ def _decision(skip_to: list[str], *, from_beginning_again: bool) -> Decision | N
         chosen[partition] = int(offset)
     everywhere = chosen.pop("", None)
     return Decision(everywhere, {int(number): offset for number, offset in chosen.items()})
+
+
+def _look_at_shards(shards: int, *, embedded: bool) -> None:
+    if embedded:
+        raise UsageError(
+            f"stream.shards = {shards} does not go with --embedded: its broker lasts as long as "
+            "this process, which no other one can share",
+            next_step="weald run --embedded --set stream.shards=1",
+        )
+    _log.warning(
+        "stream.shards = %d: each shard has clusters of its own, with ids of its own. Clusters are "
+        "not joined across shards yet, and questions are answered for one shard at a time",
+        shards,
+    )
 
 
 def _check_source(settings: Settings) -> None:

@@ -122,16 +122,17 @@ def _replay(settings: Settings, bundled: BundledStream, limit: int | None) -> No
         replay = Replay(servers, topic, islice(bundled.records(), limit))
         open_things.enter_context(replay)
         root.prepare_database(running)
-        source = BoundedSource(root.open_source(running), replay)
+        (topic_source,) = root.open_sources(running)
+        source = BoundedSource(topic_source, replay)
         open_things.callback(source.close)
-        ready = open_things.enter_context(root.service(running, source, next_port=True))
+        ready = open_things.enter_context(root.service(running, [source], next_port=True))
         note(f"Kafka protocol  {servers}, topic {topic} (librdkafka's broker, in this process)")
         note(f"Redis           {running.redis.url} (Valkey)")
         note(f"metrics         {ready.metrics_url}")
         advance = open_things.enter_context(counting("records", total))
         source.received = lambda n: advance(n, "")
-        received = open_things.enter_context(stopping_on_signals(ready.engine.stop, "the batch"))
-        ready.engine.run()
+        received = open_things.enter_context(stopping_on_signals(ready.stop, "the batch"))
+        ready.run()
     if received:
         raise KeyboardInterrupt
 

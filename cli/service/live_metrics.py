@@ -39,15 +39,19 @@ class Running:
 
 
 def running(settings: Settings) -> Running | None:
-    """Ask the metrics of the stream's writer; None unless one is running where they are served."""
+    """Ask the metrics of the stream's writer; None unless one is running where they are served.
+
+    Of a stream in shards that process tells of the shards that it writes.
+    """
     text = _metrics(settings)
     if text is None:
         return None
-    stream = f'stream="{settings.stream.name}"'
+    # Of a stream in shards each has a name of its own.
+    stream = re.compile(rf'stream="{re.escape(settings.stream.name)}(/\d+)?"')
     found: dict[str, list[float]] = {}
     workers: dict[str, int] = {}
     for name, labels, value in _SAMPLE.findall(text):
-        if stream not in labels.split(","):
+        if not any(stream.fullmatch(label) for label in labels.split(",")):
             continue
         found.setdefault(name, []).append(float(value))
         if name == "weald_workers" and float(value):

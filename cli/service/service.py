@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import logging
 import time
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -20,7 +21,7 @@ from weald.cli.terminal.output import note
 from weald.mcmc.schedule.registry import ALL, ROLES
 from weald.mcmc.schedule.stream_kernels import require_role
 from weald.monitoring.exporter import Exporter
-from weald.monitoring.health import Health
+from weald.monitoring.health import Health, JointHealth, Probed
 from weald.monitoring.metrics import Metrics
 from weald.monitoring.settings import MonitoringSettings
 from weald.storage.errors import StorageUnavailable
@@ -32,6 +33,7 @@ from weald.storage.writing.store import SqlReader, SqlStore
 from weald.stream.dead_letters.kafka_topic import KafkaDeadLetters
 from weald.stream.engine.coordinator import RefinementCoordinator
 from weald.stream.engine.engine import Engine
+from weald.stream.engine.side_by_side import run_all
 from weald.stream.engine.sinks import Sinks
 from weald.stream.model.model import StreamConfig, prior_of
 from weald.stream.record.decode import NUMBER_BYTES
@@ -40,6 +42,7 @@ from weald.stream.record.record import Reason
 from weald.stream.source.file_source import FileSource
 from weald.stream.source.kafka_source import KafkaSource
 from weald.stream.source.retry import Backoff
+from weald.stream.source.single_writer import Seat
 from weald.stream.telemetry.outages import Outages
 from weald.stream.telemetry.telemetry import Telemetry
 
@@ -47,12 +50,13 @@ from . import embedded
 
 if TYPE_CHECKING:
     from weald.cli.config.settings import Settings
+    from weald.stream.source.recognition import Decision
     from weald.stream.source.source import Source
 
 __all__ = [
     "Service",
     "embedded_servers",
-    "open_source",
+    "open_sources",
     "prepare_database",
     "service",
     "waiting_for_sql",
@@ -75,13 +79,28 @@ class Service:
 
     Parameters
     ----------
-    engine : Engine
+    engines : tuple of Engine
+        One, or for each shard of the stream one.
     metrics_url : str or None
         Where its numbers are; None when nothing is served.
     """
 
-    engine: Engine
+    engines: tuple[Engine, ...]
     metrics_url: str | None
+
+    def go_on_with(self, decision: Decision) -> None:
+        """Accept a log that is another one than was read, as a person has decided."""
+        for engine in self.engines:
+            engine.go_on_with(decision)
+
+    def run(self) -> None:
+        """Run until the source ends or `stop` is called."""
+        run_all(self.engines)
+
+    def stop(self) -> None:
+        """Finish the batch in hand, then return from `run`; safe in a signal handler."""
+        for engine in self.engines:
+            engine.stop()
 
 
 @contextmanager
@@ -159,61 +178,100 @@ def waiting_for_sql(url: str, operation: Callable[[], T]) -> T:
             return result
 
 
-def open_source(settings: Settings) -> Source:
-    """Open what ``stream.source`` names."""
+def open_sources(settings: Settings) -> list[Source]:
+    """Open what ``stream.source`` names, for each shard of the stream once."""
     stream = settings.stream
-    if stream.source == "kafka":
-        return KafkaSource(settings.kafka, stream.name, stream.batch_records)
-    record_bytes = NUMBER_BYTES * schema_for(stream, settings.schema).dimension
-    return FileSource(stream, settings.schema.max_bytes, record_bytes)
+    if stream.source != "kafka":
+        record_bytes = NUMBER_BYTES * schema_for(stream, settings.schema).dimension
+        return [FileSource(stream, settings.schema.max_bytes, record_bytes)]
+    process = uuid.uuid4().hex[:12]
+    with ExitStack() as opened:
+        sources: list[Source] = []
+        for shard in range(stream.shards):
+            seat = Seat(shard, stream.shards, process)
+            source = KafkaSource(settings.kafka, stream.name, stream.batch_records, seat)
+            opened.callback(source.close)
+            sources.append(source)
+        opened.pop_all()  # they are the caller's
+    return sources
 
 
 @contextmanager
-def service(settings: Settings, source: Source, *, next_port: bool = False) -> Iterator[Service]:
-    """Wire an engine to its database, to Redis, to the dead-letter topic and to its observers.
+def service(
+    settings: Settings, sources: Sequence[Source], *, next_port: bool = False
+) -> Iterator[Service]:
+    """Wire engines to their database, to Redis, to the dead-letter topic and to their observers.
 
     Parameters
     ----------
     settings : Settings
-    source : Source
+    sources : sequence of Source
+        One for each shard of the stream, as `open_sources` makes them.
     next_port : bool
         Where another process has the metrics port, take the next one that is free.
     """
-    stream = settings.stream
+    plans = [_plan(settings, shard) for shard in _shards(settings)]
+    names = [plan.name for plan in plans]
     with ExitStack() as open_things:
-        storage = settings.storage
-        store = waiting_for_sql(storage.url, lambda: SqlStore(storage))
-        open_things.callback(store.close)
-        sinks = Sinks()
-        if settings.redis.enabled:
-            sinks.statistics = open_things.enter_context(RedisStatistics(settings.redis))
-        if stream.source == "kafka" and stream.dead_letter_topic:
-            sinks.dead_letters = KafkaDeadLetters(settings.kafka, stream.name)
-            open_things.callback(sinks.dead_letters.close)
         reasons = [str(reason) for reason in Reason]
-        metrics = Metrics(stream.name, reasons=reasons, version=version("weald"))
-        health = Health(settings.monitoring.stalled_after_seconds)
-        health.satisfied("schema", "at this program's revision")
+        first = Metrics(names[0], reasons=reasons, version=version("weald"))
+        metrics = [first, *(first.beside(name) for name in names[1:])]
+        healths = {name: Health(settings.monitoring.stalled_after_seconds) for name in names}
+        for health in healths.values():
+            health.satisfied("schema", "at this program's revision")
         url = None
         if settings.monitoring.enabled:
             tries = PORTS_TRIED if next_port else 1
-            exporter = _exporter(settings.monitoring, metrics, health, tries)
+            probed = healths[names[0]] if len(names) == 1 else JointHealth(healths)
+            exporter = _exporter(settings.monitoring, first, probed, tries)
             url = f"{open_things.enter_context(exporter).url}/metrics"
-        schema = schema_for(stream, settings.schema)
-        plan = StreamConfig(
-            stream,
-            settings.schema,
-            settings.model,
-            settings.refinement,
-            settings.retention,
-            settings.memory,
-            settings.features,
-        )
-        telemetry = Telemetry(metrics, health)
-        engine = Engine(plan, source, store, sinks, telemetry, schema)
-        if settings.refinement.mode == "workers":
-            _let_workers_refine(settings, engine, store, telemetry, open_things)
-        yield Service(engine, url)
+        engines = [
+            _engine(settings, plan, source, Telemetry(told, healths[plan.name]), open_things)
+            for plan, source, told in zip(plans, sources, metrics, strict=True)
+        ]
+        yield Service(tuple(engines), url)
+
+
+def _shards(settings: Settings) -> list[int | None]:
+    """Numbers of the stream's shards; of a stream that is not in shards, none."""
+    shards = settings.stream.shards
+    return [None] if shards == 1 else list(range(shards))
+
+
+def _plan(settings: Settings, shard: int | None) -> StreamConfig:
+    return StreamConfig(
+        settings.stream,
+        settings.schema,
+        settings.model,
+        settings.refinement,
+        settings.retention,
+        settings.memory,
+        settings.features,
+        shard,
+    )
+
+
+def _engine(
+    settings: Settings,
+    plan: StreamConfig,
+    source: Source,
+    telemetry: Telemetry,
+    open_things: ExitStack,
+) -> Engine:
+    storage, stream = settings.storage, settings.stream
+    store = waiting_for_sql(storage.url, lambda: SqlStore(storage))
+    open_things.callback(store.close)
+    sinks = Sinks()
+    if settings.redis.enabled:
+        sinks.statistics = open_things.enter_context(RedisStatistics(settings.redis))
+    if stream.source == "kafka" and stream.dead_letter_topic:
+        sinks.dead_letters = KafkaDeadLetters(settings.kafka, stream.name)
+        open_things.callback(sinks.dead_letters.close)
+    schema = schema_for(stream, settings.schema)
+    engine = Engine(plan, source, store, sinks, telemetry, schema)
+    if settings.refinement.mode == "workers":
+        _let_workers_refine(settings, engine, store, telemetry, open_things)
+    return engine
 
 
 def _let_workers_refine(
@@ -236,7 +294,7 @@ def _let_workers_refine(
 
 
 def _exporter(
-    settings: MonitoringSettings, metrics: Metrics, health: Health, tries: int
+    settings: MonitoringSettings, metrics: Metrics, health: Probed, tries: int
 ) -> Exporter:
     first = settings.port
     for port in range(first, first + tries):

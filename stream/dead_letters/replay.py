@@ -58,7 +58,7 @@ class DeadLetterReplay:
             Next offset of each partition that SQL knows.
         """
         limit = self._plan.stream.batch_records
-        found = self._store.replay_requests(self._plan.stream.name, limit=limit)
+        found = self._store.replay_requests(self._plan.name, limit=limit)
         self._next = time.monotonic() + (0.0 if len(found) == limit else SECONDS)
         return self._held(found, offsets) if found else None
 

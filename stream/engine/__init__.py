@@ -10,6 +10,8 @@
 - ``ownership``: who writes the stream: acting, on the engine's thread, on what the group has
   decided.
 - ``quiet``: whether a stream goes on refining while no record comes, and when that is enough.
+- ``side_by_side``: the engines of one process, a thread each: all run until one fails or all are
+  stopped.
 - ``sinks``: where results go besides SQL. None of it is needed for correctness.
 - ``writer``: one tenure as the stream's writer: from claiming it in SQL to losing it.
 - ``yielding``: records first: refinement takes the time that ingestion leaves.

@@ -75,9 +75,7 @@ class Engine:
         reasons = [str(reason) for reason in Reason]
         self._plan = plan
         self._source = source
-        self._telemetry = telemetry or Telemetry(
-            Metrics(plan.stream.name, reasons=reasons), Health()
-        )
+        self._telemetry = telemetry or Telemetry(Metrics(plan.name, reasons=reasons), Health())
         self._schema = schema or schema_for(plan.stream, plan.schema)
         self._limit = DeadLetterLimit(plan.stream.dead_letter_share, plan.stream.dead_letter_window)
         self._retry = RetryPolicy(source, self._telemetry, lambda: self._stopping)
@@ -100,6 +98,11 @@ class Engine:
     def go_on_with(self, decision: Decision) -> None:
         """Accept a log that is another one than was read, as a person has decided."""
         self._ownership.decision = decision
+
+    @property
+    def name(self) -> str:
+        """Name of the stream, or of the shard."""
+        return self._plan.name
 
     def stop(self) -> None:
         """Finish the batch in hand, then return from `run`; safe in a signal handler."""
@@ -233,6 +236,9 @@ class Engine:
         if messages:
             self._quiet.heard()
             self._digest(writer, messages)
+        n_held = len(self._held)
+        if writer.shard is None and self._retry.until_done("sql", lambda: writer.may_begin(n_held)):
+            self._flush(writer)
 
     def _digest(self, writer: Writer, messages: list[Message]) -> None:
         now = time.time()
@@ -242,8 +248,7 @@ class Engine:
         self._limit.observe(len(kept), dead)
         self._held.add(messages, kept, (batch, dead), now, writer.offsets)
         writer.reached(self._held.reached)
-        enough = max(self._plan.model.warmup_records, 1)
-        if writer.shard is not None or len(self._held) >= enough:
+        if writer.shard is not None:
             self._flush(writer)
 
     def _reconsider(self, writer: Writer) -> bool:

@@ -111,7 +111,7 @@ class Ownership:
         theirs = None if other is None else group_of(other)
         if ours is not None and theirs is not None and ours != theirs:
             raise StreamConflict(
-                f"stream {self._plan.stream.name!r} is written by the consumer group {theirs!r} "
+                f"stream {self._plan.name!r} is written by the consumer group {theirs!r} "
                 f"now; this process is of the group {ours!r}, and two groups cannot write one "
                 "stream"
             )

@@ -140,11 +140,10 @@ class Writer:
             When SQL lacks observations that it counts, or when replay does not reproduce what it
             shows and the settings say to stop then.
         """
-        name = self._plan.stream.name
-        stored = self._known()
-        if stored is None:
+        name = self._plan.name
+        spec = self._on_record()
+        if spec is None:
             return
-        spec = self._store.ensure_stream(spec_on_record(self._plan, stored))
         self._take(spec)
         failpoint("load.claimed")
         settings = self._plan.refinement, self._plan.memory
@@ -166,11 +165,24 @@ class Writer:
         shard.settle(*settings)
         self._equip(shard)
 
-    def _known(self) -> StreamSpec | None:
+    def _known(self, name: str) -> StreamSpec | None:
         try:
-            return self._store.spec(self._plan.stream.name)
+            return self._store.spec(name)
         except StreamNotFound:
             return None
+
+    def _on_record(self) -> StreamSpec | None:
+        """What the stream is, or the shard of it that this is, if SQL knows the stream."""
+        stored = self._known(self._plan.stream.name)
+        if stored is None:
+            return None
+        whole = self._store.ensure_stream(spec_on_record(self._plan, stored))
+        return whole if self._plan.shard is None else self._made(whole)
+
+    def _made(self, whole: StreamSpec) -> StreamSpec:
+        if self._plan.shard is None:
+            return self._store.ensure_stream(whole)
+        return self._store.ensure_part(whole, self._plan.shard)
 
     def _take(self, spec: StreamSpec) -> None:
         claim = self._claim
@@ -191,7 +203,7 @@ class Writer:
         Fenced
             When it was taken, or put back.
         """
-        name, claim = self._plan.stream.name, self._claim
+        name, claim = self._plan.name, self._claim
         now = self._store.position(name)
         if (now.owner, now.epoch) != (claim.owner, self._epoch):
             raise Fenced(f"stream {name!r} was claimed by {now.owner!r} meanwhile", now.owner)
@@ -200,7 +212,7 @@ class Writer:
         self, shard: Shard, snapshot: SnapshotInfo | None, breathe: Callable[[int], None]
     ) -> bool:
         """Whether the replay arrived at what SQL shows; if not, the model takes that over."""
-        name = self._plan.stream.name
+        name = self._plan.name
         different = first_difference(self._store, name, shard, breathe)
         if different is None:
             return True
@@ -226,6 +238,15 @@ class Writer:
 
     # Going on.
 
+    def may_begin(self, n_held: int) -> bool:
+        """Whether so many observations make the model of a new stream.
+
+        Any do where another shard of the stream has said what the model is.
+        """
+        enough = max(self._plan.model.warmup_records, 1)
+        shared = self._plan.shard is not None and n_held > 0
+        return n_held >= enough or (shared and self._known(self._plan.stream.name) is not None)
+
     def begin(self, held: Held) -> None:
         """Make the model of a new stream from its first observations.
 
@@ -234,11 +255,14 @@ class Writer:
         Fenced
             When another process has begun the stream meanwhile.
         """
-        if self._known() is not None:
-            raise Fenced(f"stream {self._plan.stream.name!r} was begun by another process")
-        sample = held.batch.values[: max(self._plan.model.warmup_records, 1)]
+        if self._known(self._plan.name) is not None:
+            raise Fenced(f"stream {self._plan.name!r} was begun by another process")
         offsets, marks = self.offsets, self.marks
-        spec = self._store.ensure_stream(spec_from_sample(self._plan, sample))
+        # Of a stream in shards another one may have said meanwhile what all are.
+        spec = None if self._plan.shard is None else self._on_record()
+        if spec is None:
+            sample = held.batch.values[: max(self._plan.model.warmup_records, 1)]
+            spec = self._made(spec_from_sample(self._plan, sample))
         self._take(spec)
         if spec.seen_as is not None:
             _log.info("stream %r: the family sees %s ([features])", spec.name, spec.seen_as)
@@ -250,7 +274,7 @@ class Writer:
     def _equip(self, shard: Shard) -> None:
         """Take a model on, with what it may ask for while it is no replay."""
         self._shard, spec = shard, self._spec
-        shard.archive = Archive(self._store, self._plan.stream.name)
+        shard.archive = Archive(self._store, self._plan.name)
         shard.revise = None if spec is None else revision_of(self._plan, spec)
 
     def settle_repeats(self, held: Held) -> None:
@@ -316,7 +340,7 @@ class Writer:
         clusters = np.concatenate(applied.clusters) if applied.clusters else np.empty(0, np.int64)
         epoch = self._epoch + 1
         return BatchCommit(
-            stream=self._plan.stream.name,
+            stream=self._plan.name,
             owner=claim.owner,
             generation=max(generation, claim.generation),
             epoch=epoch,
@@ -413,7 +437,7 @@ class Writer:
         end = time.monotonic() + PRUNING_SECONDS
         try:
             while self._pruning and time.monotonic() < end:
-                gone = self._store.prune(self._plan.stream.name, self._plan.retention)
+                gone = self._store.prune(self._plan.name, self._plan.retention)
                 self._pruning = bool(gone)
                 if gone:
                     _log.info("forgotten, as [retention] says: %s", gone)

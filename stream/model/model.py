@@ -19,6 +19,7 @@ from weald.mcmc.relational.chain import NetworkChain
 from weald.mcmc.schedule.stream_kernels import kernels_of_networks, require_runnable
 from weald.mcmc.settings import FeatureSettings, FitSettings, ModelSettings, RefinementSettings
 from weald.storage.commit.commit import REVISED, Arrays, StreamSpec
+from weald.storage.commit.parts import part_name
 from weald.storage.errors import StreamConflict
 from weald.storage.settings import RetentionSettings
 from weald.stream.record.schema import Schema
@@ -77,6 +78,8 @@ class StreamConfig:
     retention : RetentionSettings
     memory : MemorySettings
     features : FeatureSettings
+    shard : int, optional
+        Which part of the stream is meant, where it has several.
     """
 
     stream: StreamSettings
@@ -86,6 +89,12 @@ class StreamConfig:
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
     features: FeatureSettings = field(default_factory=FeatureSettings)
+    shard: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Name under which SQL has it."""
+        return part_name(self.stream.name, self.shard)
 
     def __post_init__(self) -> None:
         if self.stream.duplicate_keys == "update" and self.memory.leaf_budget is not None:
@@ -102,10 +111,38 @@ class StreamConfig:
             )
         family = chosen_family(self.model, self.schema, self.features)[0]
         refuse_unsuited(self.features, family, Schema.of(self.schema))
+        if self.stream.shards > 1:
+            _refuse_undivided(self, family)
         if family == IRM.name:
             kernels_of_networks(self.refinement.kernels)
         else:
             require_runnable(self.refinement.kernels, prior_of(self.model))
+
+
+def _refuse_undivided(plan: StreamConfig, family: str) -> None:
+    """Refuse what a stream in shards cannot be: see the law in ``docs/many-machines.md``."""
+    memory = plan.memory
+    reasons = {
+        f'stream.source = "{plan.stream.source}", which has no partitions to deal out': (
+            plan.stream.source != "kafka"
+        ),
+        'refinement.mode = "workers", whose leases are of one process\'s blocks': (
+            plan.refinement.mode == "workers"
+        ),
+        "records of a network, whose vertices come in several partitions": family == IRM.name,
+        "memory.leaf_budget, as no round counts what a budget leaves out": (
+            memory.leaf_budget is not None
+        ),
+        "a half-life, as sums that fade would change in the middle of a round": memory.fades,
+        "memory.window_records, which would be counted in each shard by itself; "
+        "memory.window_seconds goes with shards": memory.window_records is not None,
+    }
+    for reason, found in reasons.items():
+        if found:
+            raise ParameterError(
+                f"stream.shards = {plan.stream.shards} does not go with {reason}. Leave one of the "
+                "two out"
+            )
 
 
 def spec_from_sample(plan: StreamConfig, sample: NDArray[np.float64]) -> StreamSpec:
@@ -189,10 +226,12 @@ def revision_of(plan: StreamConfig, stored: StreamSpec) -> Revise | None:
     """What a stream is to be where columns that it leaves out begin to say something.
 
     From a sample (n, d) of its records. None where it keeps what it is: where its parameters were
-    given, and where workers have its clusters or it holds a budget of leaves.
+    given, where workers have its clusters or it holds a budget of leaves, and in shards.
     """
     inline = plan.refinement.mode == "inline" and plan.memory.leaf_budget is None
-    if plan.model.params or not inline or stored.transformation is None:
+    # Another shard would go on seeing the records as before.
+    whole = stored.shard is None
+    if plan.model.params or not (inline and whole) or stored.transformation is None:
         return None
 
     def revised(sample: NDArray[np.float64]) -> StreamSpec:
@@ -347,4 +386,5 @@ def _spec(plan: StreamConfig, family: str, family_params: dict[str, Any]) -> Str
         prior_params=dict(prior.parameters()),
         schema={name: schema[name] for name in ("fields", "key", "time")},
         seed=plan.model.seed,
+        shards=plan.stream.shards,
     )

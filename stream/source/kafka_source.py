@@ -98,7 +98,7 @@ class KafkaSource:
         self._group = settings.group or self._client
         self._topic_ids: set[str | None] = set()
         self._asked_for_topic = -_SAME_TOPIC_SECONDS
-        self._process = uuid.uuid4().hex[:12]
+        self._process = seat.process or uuid.uuid4().hex[:12]
         limit_batches(settings.batch_max_bytes)
         with overhearing() as overheard, _translated(settings, overheard):
             self._consumer = KafkaConsumer(

@@ -11,20 +11,12 @@ import msgspec
 from tests.crash.forked import PATIENCE_SECONDS, Run
 from weald.storage.sql.failpoints import VARIABLE
 
-__all__ = ["commanded"]
+__all__ = ["begun", "commanded"]
 
 
 def commanded(run: Run, order: str, kill_after: float | None = None) -> bool:
     """Run the stream by ``weald run`` until it ends or is killed; see `forked.forked`."""
-    config = run.log.with_suffix(".toml")
-    config.write_text(_settings(run))
-    with run.log.open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "weald.cli.main", "run", "--verbose", "--config", str(config)],
-            stdout=log,
-            stderr=log,
-            env={**os.environ, VARIABLE: order},
-        )
+    process = begun(run, order)
     try:
         status = process.wait(PATIENCE_SECONDS if kill_after is None else kill_after)
     except subprocess.TimeoutExpired:
@@ -36,6 +28,19 @@ def commanded(run: Run, order: str, kill_after: float | None = None) -> bool:
         tail = run.log.read_text(errors="replace")[-3000:]
         raise RuntimeError(f"weald run left with {status}:\n{tail}")
     return status != 0
+
+
+def begun(run: Run, order: str = "") -> subprocess.Popen[bytes]:
+    """Start ``weald run`` with the run's settings, what it says going to the run's log."""
+    config = run.log.with_suffix(".toml")
+    config.write_text(_settings(run))
+    with run.log.open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "weald.cli.main", "run", "--verbose", "--config", str(config)],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, VARIABLE: order},
+        )
 
 
 def _settings(run: Run) -> str:
@@ -52,6 +57,8 @@ def _settings(run: Run) -> str:
         "redis": {"enabled": False},
         "monitoring": {"enabled": False},
     }
+    if run.kafka is not None:
+        sections["kafka"] = msgspec.structs.asdict(run.kafka)
     lines = ["[schema]", f"fields = [{fields}]"]
     lines += [f"{name} = {json.dumps(getattr(plan.schema, name))}" for name in ("key", "time")]
     for section, settings in sections.items():

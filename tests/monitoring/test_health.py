@@ -3,7 +3,7 @@
 import pytest
 
 from tests.clock import Clock
-from weald.monitoring.health import ADVISORY, REQUIRED, Health
+from weald.monitoring.health import ADVISORY, REQUIRED, Health, JointHealth
 
 
 def ready_health(clock: Clock) -> Health:
@@ -68,3 +68,17 @@ def test_advisory_conditions_are_told_only(name: str) -> None:
 def test_unknown_condition_is_refused() -> None:
     with pytest.raises(ValueError, match="one of schema, sql, source, model, redis"):
         Health().satisfied("moon")
+
+
+def test_several_are_as_well_as_the_worst_of_them() -> None:
+    well, ill = Health(), Health()
+    for name in REQUIRED:
+        well.satisfied(name)
+        ill.satisfied(name)
+    both = JointHealth({"s/0": well, "s/1": ill})
+    assert both.ready().ok
+    assert both.live().ok
+    ill.unsatisfied("sql", "is away")
+    assert not both.ready().ok
+    bad = [each for each in both.ready().conditions if not each.ok and each.required]
+    assert [(each.name, each.reason) for each in bad] == [("s/1 sql", "is away")]

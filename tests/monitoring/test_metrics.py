@@ -144,3 +144,26 @@ def test_two_streams_do_not_meet() -> None:
 def test_registry_can_be_given() -> None:
     registry = CollectorRegistry()
     assert Metrics("quakes", registry).registry is registry
+
+
+def test_shards_of_a_process_stand_side_by_side() -> None:
+    first = Metrics("wide/0", version="1")
+    second = first.beside("wide/1")
+    assert second.registry is first.registry
+    for each, n in ((first, 1), (second, 2)):
+        each.model(f"family{n}", "crp", {})
+        each.partition_lag("events", n, n, 0.0)
+        each.partitions(1, 0)
+        each.model_size(n, n)
+
+    def told(name: str) -> dict[str, float]:
+        samples = (s for metric in first.registry.collect() for s in metric.samples)
+        return {s.labels["stream"]: s.value for s in samples if s.name == name}
+
+    assert told("weald_observations") == {"wide/0": 1.0, "wide/1": 2.0}
+    assert told("weald_partition_lag_records") == {"wide/0": 1.0, "wide/1": 2.0}
+    second.partitions(0, 0)
+    second.model("another", "crp", {})
+    assert told("weald_partition_lag_records") == {"wide/0": 1.0}
+    assert told("weald_model_info") == {"wide/0": 1.0, "wide/1": 1.0}
+    assert told("weald_build_info") == {"wide/0": 1.0, "wide/1": 1.0}
