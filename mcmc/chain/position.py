@@ -20,6 +20,7 @@ from weald.mcmc.hyperparameters.learner import Learner, stepped
 from weald.mcmc.state.atom_state import State, make_state
 from weald.mcmc.state.pieces import Pieces, labels_of_pieces, make_pieces
 from weald.mcmc.tree_guided.tgmcmc import TreePosition, make_picks
+from weald.treecore.errors import ParameterError
 from weald.treecore.family.interface.base import Family, workspace
 from weald.treecore.guide.guide import Guide, measure_again, refresh_potentials
 from weald.treecore.partition.partition import (
@@ -111,7 +112,10 @@ class Position:
         elif self.learner is not None:
             family = stepped(self.learner, rng, self.family, self._block_rows())
             if family is not self.family:
+                before = self.family
                 self._use_family(family)
+                if self._guide is not None and not _is_possible(self._guide):
+                    self._use_family(before)
 
     def hyperparameters(self) -> dict[str, float]:
         """Numbers that a trace shows."""
@@ -164,6 +168,11 @@ class Position:
             if self.family is not self._first_family:
                 measure_again(self.model, self._guide)
             refresh_potentials(self.model, self._guide)
+            if not _is_possible(self._guide):
+                raise ParameterError(
+                    "the family's base measure gives some of the observations no probability as "
+                    "one cluster: scale the numbers, or leave the family's parameters to the data"
+                )
         return self._guide
 
     def in_guide_order(self) -> NDArray[np.int64]:
@@ -228,3 +237,8 @@ class Position:
         """
         chosen = self.prior if prior is None else prior
         return self.log_likelihood() + chosen.log_probability(self.sizes())
+
+
+def _is_possible(guide: Guide) -> bool:
+    """Whether each node can be one cluster: kernels weigh all of them against what is below."""
+    return bool(np.isfinite(guide.log_marginal).all())

@@ -11,6 +11,7 @@ from tests.treecore.invariants import describe, guide_faults, partition_faults
 from weald.mcmc.chain.position import Position
 from weald.mcmc.offline.start import atoms_of, grow_forest
 from weald.mcmc.schedule.kernels import KERNELS
+from weald.treecore.errors import ParameterError
 from weald.treecore.family import FAMILIES
 from weald.treecore.guide.guide import freeze
 from weald.treecore.prior import PartitionPrior, build_prior
@@ -127,3 +128,41 @@ def test_arrays_that_are_used_again_change_no_draw() -> None:
         fresh._spare_state = fresh._spare_pieces = None
         assert (reusing.labels() == fresh.labels()).all()
         assert reusing.log_joint() == fresh.log_joint()
+
+
+class _Narrow:
+    """A learner whose base measure lets each observation be alone, and no two of them together."""
+
+    def step(self, _rng: Any, family: Any, _rows: Any) -> Any:
+        least = np.full_like(family.rate, 1e-305)
+        return family._replace(kappa=least, rate=least, log_rate=np.log(least))
+
+    def middle(self, families: list[Any]) -> Any:
+        return families[0]
+
+    def shown(self, _family: Any) -> dict[str, float]:
+        return {}
+
+
+def test_no_base_measure_makes_a_node_of_the_guide_impossible(rng: np.random.Generator) -> None:
+    prior = build_prior("dp", {})
+    values = 1e5 * np.random.default_rng(0).normal(size=(12, 1))
+    family: Any = FAMILIES["diagonal"].build({}, values)
+    atoms = atoms_of(family, values)
+    forest = grow_forest(family, prior, atoms)
+    labels = np.arange(12)
+    at = Position(
+        family, atoms, labels, prior, lambda model: freeze(model, forest), learner=_Narrow()
+    )
+    before = at.guide().log_potential.copy()
+    at.resample(rng)
+    assert at.family is family
+    assert (at.guide().log_potential == before).all()
+    # Without a guide nothing tells, until there is one.
+    other = Position(
+        family, atoms, labels, prior, lambda model: freeze(model, forest), learner=_Narrow()
+    )
+    other.resample(rng)
+    assert other.family is not family
+    with pytest.raises(ParameterError, match="no probability as one cluster"):
+        other.guide()
