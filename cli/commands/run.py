@@ -217,14 +217,19 @@ def _sum_up(settings: Settings, config: Path | None) -> None:
     try:
         with SqlReader(settings.storage) as reader:
             status = reader.status(settings.stream.name)
+            in_shards = bool(reader.parts(settings.stream.name))
     except StorageError:
         return  # no stream yet, or a database that has gone meanwhile: the run itself ended well
     dead = "dead letter" if status.n_dead == 1 else "dead letters"
     note(
         f"so far  {status.n_received:,} received: {status.n_inserted:,} inserted, "
-        f"{status.n_duplicate:,} repeated, {status.n_dead:,} {dead}; {status.n_clusters:,} clusters"
+        f"{status.n_duplicate:,} repeated, {status.n_dead:,} {dead}"
+        + ("" if in_shards else f"; {status.n_clusters:,} clusters")
     )
     where = "" if config is None else f" --config {config}"
+    if in_shards:
+        note(f"Next: weald status{where}")
+        return
     look = f"; weald dlq list{where}" if status.n_dead else ""
     note(f"Next: weald clusters{where}; weald report{where}{look}")
 

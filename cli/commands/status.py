@@ -9,7 +9,7 @@ import typer
 
 from weald.answers.diagnostics.trust import Trust, share_stayed, stayed_in_words
 from weald.answers.numbers import iso_time
-from weald.cli.terminal.opened import open_settings
+from weald.cli.terminal.opened import open_settings, stream_and_shard
 from weald.cli.terminal.options import Config, Output, Set, StreamName, Wide, example
 from weald.cli.terminal.output import Column, Form, write_record
 
@@ -27,6 +27,16 @@ LEDGER_COLUMNS = (
     Column("n_inserted", "inserted", "right", gives_way=1),
     Column("n_duplicate", "duplicate", "right", gives_way=2),
     Column("n_dead", "dead letters", "right"),
+)
+SHARD_COLUMNS = (
+    Column("shard", "shard", "right"),
+    Column("n_received", "received", "right"),
+    Column("n_inserted", "inserted", "right", gives_way=1),
+    Column("n_dead", "dead letters", "right", gives_way=2),
+    Column("lag_records", "lag", "right", lambda value: "" if value is None else str(value)),
+    Column("n_clusters", "clusters", "right"),
+    Column("committed_at", "last commit"),
+    Column("owner", "owner", gives_way=3),
 )
 DECISION_COLUMNS = (
     Column("decided_at", "decided"),
@@ -102,13 +112,19 @@ def status(
     came back did: moves, processor time, and how far they moved what is slow in that time (squared
     changes of the sum of the clusters' squared shares). `weald watch` names the workers.
     Where columns that said nothing at first have begun to, `models` says since when they are seen.
+    Of a stream in shards `shards` has a row for each: who writes it, its account, the clusters that
+    it has for itself, and its lag, if a process on this machine writes it.
     Where a topic was another one than was read, the account of the earlier one stays under the name
     that the decision about it tells (`weald run --help`).
     """
-    settings = open_settings(config, set_, {"stream.name": stream}).settings
-    told = _at_once(settings) or _in_full(config, set_, stream)
-    told |= _of_the_writer(settings)
+    name, shard = stream_and_shard(stream)
+    settings = open_settings(config, set_, {"stream.name": name}).settings
+    told = (_at_once(settings) if shard is None else None) or _in_full(config, set_, stream)
+    told |= _of_the_writer(settings, shard, told["shards"])
     answer = {key: _shown(key, value) for key, value in told.items()}
+    answer["shards"] = [
+        {**row, "committed_at": iso_time(row["committed_at"])} for row in told["shards"]
+    ]
     answer["partitions"] = [
         {**row, "updated_at": iso_time(row["updated_at"])} for row in told["partitions"]
     ]
@@ -117,6 +133,7 @@ def status(
             {**row, "decided_at": iso_time(row["decided_at"])} for row in told[journal]
         ]
     tables = {
+        "shards": SHARD_COLUMNS,
         "partitions": LEDGER_COLUMNS,
         "log_decisions": DECISION_COLUMNS,
         "models": MODEL_COLUMNS,
@@ -126,11 +143,15 @@ def status(
     write_record(_brief(answer) if output is Form.table else answer, output, tables=tables)
 
 
-def _of_the_writer(settings: Settings) -> dict[str, Any]:
-    """What SQL does not know; nothing where no writer runs."""
+def _of_the_writer(
+    settings: Settings, shard: int | None, shards: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """What SQL does not know; nothing where no writer runs. Shards are told their own lag."""
     from weald.cli.service.live_metrics import running
 
-    found = running(settings)
+    found = running(settings, shard)
+    for row in shards:
+        row["lag_records"] = None if found is None else found.lag_of.get(row["shard"])
     if found is None:
         return {}
     lag = {"lag_records": found.lag_records, "lag_seconds": found.lag_seconds}
@@ -152,12 +173,13 @@ def _in_full(config: Path | None, set_: list[str] | None, stream: str | None) ->
     from weald.cli.service.warm_up import explained
     from weald.cli.terminal.opened import reading
 
-    with explained(config, set_, stream), reading(config, set_, stream) as state:
+    with explained(config, set_, stream), reading(config, set_, stream, undivided=False) as state:
         return {
             **asdict(state.reader.status(state.stream)),
             "dead_letter_reasons": state.reader.dead_letter_counts(state.stream),
             "leases": state.reader.lease_counts(state.stream),
             "roles": [asdict(row) for row in state.reader.roles(state.stream)],
+            "shards": [asdict(row) for row in state.reader.shards(state.stream)],
             "partitions": [asdict(row) for row in state.reader.ledger(state.stream)],
             "log_decisions": [
                 {name: value for name, value in asdict(row).items() if name != "mark"}
@@ -180,7 +202,7 @@ def _brief(answer: dict[str, Any]) -> dict[str, Any]:
     if answer["n_atoms"] == answer["n_observations"]:
         # Nothing is compacted.
         hidden |= {"n_atoms", "estimated_disruption"}
-    told = {k: v for k, v in answer.items() if k not in hidden and v not in (None, {}, [])}
+    told = {k: v for k, v in answer.items() if k not in hidden and v not in (None, {}, [], "")}
     reasons = answer["warnings"]
     if reasons is None:
         return told

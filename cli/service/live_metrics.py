@@ -28,6 +28,8 @@ class Running:
     lag_records, lag_seconds
         Records of all its partitions that SQL does not hold yet, and the age of the last committed
         one of the partition that is furthest behind.
+    lag_of
+        Records of each shard that it writes, of a stream in shards.
     n_workers
         Workers of each role that it has heard of lately, roles without any left out.
     """
@@ -36,23 +38,28 @@ class Running:
     lag_records: int
     lag_seconds: float
     n_workers: dict[str, int]
+    lag_of: dict[int, int]
 
 
-def running(settings: Settings) -> Running | None:
+def running(settings: Settings, shard: int | None = None) -> Running | None:
     """Ask the metrics of the stream's writer; None unless one is running where they are served.
 
-    Of a stream in shards that process tells of the shards that it writes.
+    Of a stream in shards that process tells of the shards that it writes, of all or of one.
     """
     text = _metrics(settings)
     if text is None:
         return None
     # Of a stream in shards each has a name of its own.
-    stream = re.compile(rf'stream="{re.escape(settings.stream.name)}(/\d+)?"')
+    stream = re.compile(rf'stream="{re.escape(settings.stream.name)}(?:/(\d+))?"')
     found: dict[str, list[float]] = {}
     workers: dict[str, int] = {}
+    lag_of: dict[int, int] = {}
     for name, labels, value in _SAMPLE.findall(text):
-        if not any(stream.fullmatch(label) for label in labels.split(",")):
+        meant = next(filter(None, map(stream.fullmatch, labels.split(","))), None)
+        if meant is None or (shard is not None and meant[1] != str(shard)):
             continue
+        if name == "weald_partition_lag_records" and meant[1]:
+            lag_of[int(meant[1])] = lag_of.get(int(meant[1]), 0) + round(float(value))
         found.setdefault(name, []).append(float(value))
         if name == "weald_workers" and float(value):
             workers.update({role: round(float(value)) for role in _ROLE.findall(labels)})
@@ -67,6 +74,7 @@ def running(settings: Settings) -> Running | None:
         lag_records=round(sum(values("weald_partition_lag_records"))),
         lag_seconds=max(values("weald_partition_lag_seconds"), default=0.0),
         n_workers=workers,
+        lag_of=lag_of,
     )
 
 

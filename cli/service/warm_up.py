@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from weald.cli.errors import NotReadyError
-from weald.cli.terminal.opened import open_settings
+from weald.cli.terminal.opened import open_settings, stream_and_shard
 
 from .live_metrics import running
 
@@ -28,7 +28,9 @@ def explained(
     try:
         yield
     except NotReadyError as error:
-        settings = open_settings(config, set_, {"stream.name": stream}).settings
+        settings = open_settings(
+            config, set_, {"stream.name": stream_and_shard(stream)[0]}
+        ).settings
         writer, needed = running(settings), settings.model.warmup_records
         if writer is None:
             raise

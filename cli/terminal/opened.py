@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from weald.cli.config.settings import Loaded, Settings
     from weald.storage.queries.reader import SqlReader
 
-__all__ = ["open_settings", "opened", "reading", "reading_with_settings", "sqlite_file"]
+__all__ = [
+    "open_settings",
+    "opened",
+    "reading",
+    "reading_with_settings",
+    "sqlite_file",
+    "stream_and_shard",
+]
 
 FIRST_STEPS = "weald demo    makes a stream to look at; weald init and weald run start your own"
 
@@ -50,9 +57,13 @@ def open_settings(
 
 @contextmanager
 def reading(
-    config: Path | None, set_: list[str] | None, stream: str | None = None
+    config: Path | None,
+    set_: list[str] | None,
+    stream: str | None = None,
+    *,
+    undivided: bool = True,
 ) -> Iterator[StoredStream]:
-    """Open the state that the settings point to.
+    """Open the state that the settings point to; ``undivided`` as in `reading_with_settings`.
 
     Raises
     ------
@@ -61,17 +72,60 @@ def reading(
     NotReadyError
         If there is no database yet.
     """
-    with reading_with_settings(config, set_, stream) as (stored, _):
+    found = reading_with_settings(config, set_, stream, undivided=undivided)
+    with found as (stored, _):
         yield stored
 
 
 @contextmanager
 def reading_with_settings(
-    config: Path | None, set_: list[str] | None, stream: str | None = None
+    config: Path | None,
+    set_: list[str] | None,
+    stream: str | None = None,
+    *,
+    undivided: bool = True,
 ) -> Iterator[tuple[StoredStream, Settings]]:
-    """Open the state that the settings point to, as :func:`reading`, and return these, too."""
+    """Open the state that the settings point to, as :func:`reading`, and return these, too.
+
+    Parameters
+    ----------
+    config, set_
+        What the flags gave.
+    stream : str, optional
+        Name of the stream; ``NAME/s`` is shard s of it.
+    undivided : bool
+        Refuse a stream in shards, whose observations and clusters its shards have.
+    """
+    _, shard = stream_and_shard(stream)
     with opened(config, set_, stream) as (reader, loaded):
-        yield StoredStream(reader, _chosen(loaded, reader.streams())), loaded.settings
+        name = _chosen(loaded, reader.streams())
+        parts = reader.parts(name) if undivided or shard is not None else {}
+        if shard is not None:
+            name = _part(name, shard, parts)
+        elif parts:
+            raise NotReadyError(
+                f"stream {name} is in shards, each with clusters of its own: ask for one of them",
+                next_step=f"add --stream {next(iter(parts.values()))}",
+            )
+        yield StoredStream(reader, name), loaded.settings
+
+
+def stream_and_shard(stream: str | None) -> tuple[str | None, int | None]:
+    """Take the name of a shard apart; the name of a stream has none."""
+    if stream is None:
+        return None, None
+    name, found, shard = stream.rpartition("/")
+    return (name, int(shard)) if found and shard.isdecimal() else (stream, None)
+
+
+def _part(stream: str, shard: int, parts: Mapping[int, str]) -> str:
+    if shard in parts:
+        return parts[shard]
+    known = f"its shards are {', '.join(parts.values())}" if parts else "it is not in shards"
+    raise NotFoundError(
+        f"stream {stream} has no shard {shard}: {known}",
+        next_step=f"weald status --stream {stream}",
+    )
 
 
 @contextmanager
@@ -87,7 +141,7 @@ def opened(
     """
     from weald.storage.queries.reader import SqlReader
 
-    loaded = open_settings(config, set_, {"stream.name": stream})
+    loaded = open_settings(config, set_, {"stream.name": stream_and_shard(stream)[0]})
     storage = loaded.settings.storage
     _require_file(storage.url)
     with SqlReader(storage) as reader:

@@ -14,6 +14,7 @@ __all__ = [
     "LedgerRow",
     "MembershipCertainty",
     "ObservationRow",
+    "ShardStatus",
     "Shown",
     "SnapshotInfo",
     "StreamPosition",
@@ -152,6 +153,20 @@ class StreamStatus:
     warnings: list[str] | None = None
     seen_as: str | None = None
     base_measure: dict[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class ShardStatus:
+    """One shard of a stream at a glance; its clusters are its own."""
+
+    shard: int
+    owner: str
+    committed_at: float | None
+    n_received: int
+    n_inserted: int
+    n_duplicate: int
+    n_dead: int
+    n_clusters: int
 
 
 class MembershipCertainty(NamedTuple):

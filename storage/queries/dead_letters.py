@@ -18,6 +18,7 @@ from weald.storage.errors import InvariantBroken
 from weald.storage.sql.schema import dead_letters, offsets
 
 from .base import Letters
+from .status_statements import REASONS
 
 __all__ = ["counts", "purge", "request_replay", "rows", "take_back"]
 
@@ -53,13 +54,8 @@ def rows(
 
 def counts(connection: sa.Connection, stream_id: int) -> dict[str, int]:
     """Return the number of dead letters for each reason, by reason."""
-    statement = (
-        sa.select(dead_letters.c.reason, sa.func.count().label("n"))
-        .where(dead_letters.c.stream_id == stream_id)
-        .group_by(dead_letters.c.reason)
-        .order_by(dead_letters.c.reason)
-    )
-    return {row.reason: row.n for row in connection.execute(statement)}
+    found = connection.execute(sa.text(REASONS), {"stream": stream_id})
+    return {row.reason: row.n for row in found}
 
 
 def request_replay(connection: sa.Connection, stream_id: int, letters: Letters) -> tuple[int, int]:

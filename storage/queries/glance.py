@@ -24,6 +24,7 @@ from .status_statements import (
     REVISION,
     ROLES,
     ROUNDS,
+    SHARDS,
     status_of,
 )
 
@@ -78,6 +79,7 @@ def _told(connection: sqlite3.Connection, stream: str, rounds: int) -> dict[str,
     told["roles"] = [dict(row) for row in connection.execute(ROLES, given)]
     for name in OF_JSON:
         told[name] = told[name] and json.loads(told[name])
+    told["shards"] = [dict(row) for row in connection.execute(SHARDS, given)]
     told["partitions"] = [dict(row) for row in connection.execute(LEDGER, given)]
     told["log_decisions"] = [dict(row) for row in connection.execute(DECISIONS, given)]
     told["models"] = [dict(row) for row in connection.execute(MODELS, given)]

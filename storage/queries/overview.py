@@ -14,10 +14,10 @@ from weald.storage.commit.refinement_rows import RoleRow
 from weald.storage.encoding.row_bytes import from_bytes
 from weald.storage.sql.schema import clusters
 
-from .answers import LedgerRow, StreamStatus
-from .status_statements import DECISIONS, LEDGER, MODELS, OF_JSON, ROLES, status_of
+from .answers import LedgerRow, ShardStatus, StreamStatus
+from .status_statements import DECISIONS, LEDGER, MODELS, OF_JSON, ROLES, SHARDS, status_of
 
-__all__ = ["cluster_rows", "ledger", "log_decisions", "model_rows", "role_rows", "status"]
+__all__ = ["cluster_rows", "ledger", "log_decisions", "model_rows", "role_rows", "shards", "status"]
 
 
 def status(connection: sa.Connection, stream_id: int) -> StreamStatus:
@@ -36,6 +36,16 @@ def status(connection: sa.Connection, stream_id: int) -> StreamStatus:
     counts = {name for name in told if name.startswith("n_") and told[name] is not None}
     told |= {name: int(told[name]) for name in counts}
     return StreamStatus(**told)
+
+
+def shards(connection: sa.Connection, stream_id: int) -> list[ShardStatus]:
+    """Return the shards of the stream that have begun, in order."""
+    rows = connection.execute(sa.text(SHARDS), {"stream": stream_id}).mappings()
+    # Sums are decimals in PostgreSQL.
+    counts = ("n_received", "n_inserted", "n_duplicate", "n_dead")
+    return [
+        ShardStatus(**row | {name: int(row[name]) for name in counts}) for row in map(dict, rows)
+    ]
 
 
 def ledger(connection: sa.Connection, stream_id: int) -> list[LedgerRow]:

@@ -39,6 +39,7 @@ from .answers import (
     LedgerRow,
     MembershipCertainty,
     ObservationRow,
+    ShardStatus,
     Shown,
     SnapshotInfo,
     StreamPosition,
@@ -218,6 +219,11 @@ class SqlReader:
         """Return the stream at a glance."""
         with self._of(stream) as (connection, stream_id):
             return overview.status(connection, stream_id)
+
+    def shards(self, stream: str) -> list[ShardStatus]:
+        """Return the shards of the stream that have begun, in order; of another stream, none."""
+        with self._of(stream) as (connection, stream_id):
+            return overview.shards(connection, stream_id)
 
     def ledger(self, stream: str) -> list[LedgerRow]:
         """Return the account of each partition."""

@@ -18,18 +18,21 @@ __all__ = [
     "REVISION",
     "ROLES",
     "ROUNDS",
+    "SHARDS",
     "status_of",
 ]
 
 REVISION = "SELECT version_num FROM alembic_version"
 ID = "SELECT id FROM streams WHERE name = :name"
+# A stream in shards has the accounts of its parts, whose rows name it.
 _STREAM = """
-    SELECT name, family, seen_as, prior, seed, owner, generation, epoch, committed_at
+    SELECT name, family, seen_as, prior, seed, owner, generation, epoch,
+           (SELECT max(committed_at) FROM streams WHERE :stream IN (id, part_of)) AS committed_at
     FROM streams WHERE id = :stream"""
 _ACCOUNT = """
     SELECT coalesce(sum(n_received), 0) AS n_received, coalesce(sum(n_inserted), 0) AS n_inserted,
            coalesce(sum(n_duplicate), 0) AS n_duplicate, coalesce(sum(n_dead), 0) AS n_dead
-    FROM offsets WHERE stream_id = :stream"""
+    FROM offsets WHERE stream_id IN (SELECT id FROM streams WHERE :stream IN (id, part_of))"""
 _CLUSTERS = """
     SELECT count(*) - count(retired_publication) AS n_clusters,
            count(retired_publication) AS n_clusters_retired,
@@ -49,10 +52,12 @@ _SNAPSHOT = """
     FROM snapshots WHERE stream_id = :stream ORDER BY number DESC LIMIT 1"""
 LEDGER = """
     SELECT topic, partition, next_offset, n_received, n_inserted, n_duplicate, n_dead, updated_at
-    FROM offsets WHERE stream_id = :stream ORDER BY topic, partition"""
+    FROM offsets WHERE stream_id IN (SELECT id FROM streams WHERE :stream IN (id, part_of))
+    ORDER BY topic, partition"""
 REASONS = """
     SELECT reason, count(*) AS n FROM dead_letters
-    WHERE stream_id = :stream GROUP BY reason ORDER BY reason"""
+    WHERE stream_id IN (SELECT id FROM streams WHERE :stream IN (id, part_of))
+    GROUP BY reason ORDER BY reason"""
 LEASES = """
     SELECT outcome, count(*) AS n FROM leases
     WHERE stream_id = :stream GROUP BY outcome ORDER BY outcome"""
@@ -64,10 +69,20 @@ ROLES = """
     GROUP BY role ORDER BY role"""
 DECISIONS = """
     SELECT topic, partition, kept_as, next_offset, difference, decided_at
-    FROM log_decisions WHERE stream_id = :stream ORDER BY id"""
+    FROM log_decisions WHERE stream_id IN (SELECT id FROM streams WHERE :stream IN (id, part_of))
+    ORDER BY id"""
 MODELS = """
     SELECT seq, publication, decided_at, family, seen_as, earlier_family, earlier_seen_as, reason
     FROM stream_models WHERE stream_id = :stream ORDER BY seq"""
+SHARDS = """
+    SELECT s.shard, s.owner, s.committed_at,
+           coalesce(sum(o.n_received), 0) AS n_received,
+           coalesce(sum(o.n_inserted), 0) AS n_inserted,
+           coalesce(sum(o.n_duplicate), 0) AS n_duplicate, coalesce(sum(o.n_dead), 0) AS n_dead,
+           (SELECT count(*) FROM clusters c
+            WHERE c.stream_id = s.id AND c.retired_publication IS NULL) AS n_clusters
+    FROM streams s LEFT JOIN offsets o ON o.stream_id = s.id
+    WHERE s.part_of = :stream GROUP BY s.id, s.shard, s.owner, s.committed_at ORDER BY s.shard"""
 ROUNDS = """
     SELECT seq, kernel, proposed, accepted, log_joint_before, log_joint_after, seconds
     FROM rounds WHERE stream_id = :stream ORDER BY id DESC LIMIT :rounds"""
