@@ -175,8 +175,9 @@ def _look_at_shards(shards: int, *, embedded: bool) -> None:
             next_step="weald run --embedded --set stream.shards=1",
         )
     _log.warning(
-        "stream.shards = %d: each shard has clusters of its own, with ids of its own. Clusters are "
-        "not joined across shards yet, and questions are answered for one shard at a time",
+        "stream.shards = %d: shards refine together, but each publishes by itself: a cluster that "
+        "lies in several of them is shown under several ids, and questions are answered for one "
+        "shard at a time",
         shards,
     )
 

@@ -141,7 +141,10 @@ class ShardChain:
     def remove(self, atoms: Ids) -> None:
         """Take atoms out; see :meth:`~weald.mcmc.chain.chain.MixtureChain.remove`."""
         self.chain.remove(atoms)
-        # Their ids are given to arrivals.
+        self.forget(atoms)
+
+    def forget(self, atoms: Ids) -> None:
+        """Note that the chain has these atoms no more: their ids are given to arrivals."""
         self.named[atoms[atoms < self.named.shape[0]]] = _NONE
 
     def report(self) -> ShardReport:
@@ -276,6 +279,8 @@ class ShardChain:
 
     def _end(self, end: TurnEnd) -> Refinement:
         chain, self.next_name = self.chain, end.next_name
+        # Of no use after it, and a turn that is taken again has none of it.
+        self.reported = self.drawn = self.side = np.empty(0, dtype=np.int64)
         self.named = np.full(chain.labels.shape[0], _NONE, dtype=np.int64)
         self.named[end.atoms] = end.names
         labels = np.unique(end.names, return_inverse=True)[1]

@@ -10,6 +10,7 @@
 - ``ownership``: who writes the stream: acting, on the engine's thread, on what the group has
   decided.
 - ``quiet``: whether a stream goes on refining while no record comes, and when that is enough.
+- ``shard_rounds``: a shard's side of the rounds with the others of its stream, through SQL.
 - ``side_by_side``: the engines of one process, a thread each: all run until one fails or all are
   stopped.
 - ``sinks``: where results go besides SQL. None of it is needed for correctness.

@@ -33,6 +33,7 @@ from .coordinator import RefinementCoordinator
 from .overdue import Overdue
 from .ownership import Ownership
 from .quiet import Quiet
+from .shard_rounds import ShardRounds
 from .sinks import Sinks
 from .writer import Writer
 from .yielding import Yielding
@@ -89,6 +90,7 @@ class Engine:
         self._quiet = Quiet(plan.refinement.quiet_seconds)
         self._overdue = Overdue(plan.refinement.publish_every_seconds)
         self._yielding = Yielding() if _yields(plan) else None
+        self._shards = None if plan.shard is None else ShardRounds(store)
         self._stopping = False
 
     def refine_by(self, coordinator: RefinementCoordinator) -> None:
@@ -138,6 +140,7 @@ class Engine:
                     self._delivery.introduce(taken)
             elif (writer := self._ownership.writer) is not None:
                 self._refine_by_workers(writer, messages)
+                self._refine_with_shards(writer, messages)
                 self._hear(writer, messages)
                 if not self._source.exhausted:
                     self._go_on(writer, messages)
@@ -161,6 +164,8 @@ class Engine:
             # In a silence it is the workers who refine, if there are any.
             return self._coordinator.poll_seconds(wait)
         writer = self._ownership.writer
+        if self._shards is not None:
+            return self._shards.poll_seconds(writer, wait)
         if writer is None or writer.shard is None:
             return wait
         return 0.0 if self._quiet.due or self._makes_up(writer) else wait
@@ -184,6 +189,23 @@ class Engine:
             self._delivery.deliver(writer, Held(), applied)
             self._coordinator.committed()
 
+    def _refine_with_shards(self, writer: Writer, messages: list[Message]) -> None:
+        """Take part in a round of the stream's shards; what that changes is committed at once."""
+        shard, rounds, quiet = writer.shard, self._shards, self._quiet
+        if rounds is None or shard is None or len(self._held) or not self._plan.cadence.rounds:
+            return
+        silent, every = quiet.silent and not messages, self._plan.cadence.every_records
+        show = self._overdue.due or (silent and quiet.due)
+        wants = shard.seq - shard.rounds.seq >= every or show
+        behind = self._behind(messages)
+        applied = self._retry.until_done(
+            "sql", lambda: rounds.turn(writer, wants=wants, behind=behind, show=show)
+        )
+        if applied is not None:
+            if silent and applied.refinements:
+                quiet.refined(applied.refinements[-1].log_joint_after)
+            self._delivery.deliver(writer, Held(), applied)
+
     def _await_workers(self, writer: Writer) -> None:
         """Take back the round that is out when a source ends, if it comes back soon."""
         if self._coordinator is None or len(self._held):
@@ -204,7 +226,7 @@ class Engine:
             return
         self._overdue.look(shard.publication, unpublished=shard.unpublished)
         silent = not messages and self._quiet.due
-        if self._plan.refinement.mode != "inline" or len(self._held):
+        if self._plan.cadence.mode != "inline" or len(self._held):
             return
         due = self._overdue.due or self._makes_up(writer)
         if silent or (due and not self._behind(messages)):
@@ -314,4 +336,4 @@ def _yields(plan: StreamConfig) -> bool:
     pace = plan.refinement.pace
     if pace == "auto":
         pace = "yielding" if plan.stream.source == "kafka" else "counted"
-    return pace == "yielding" and plan.refinement.mode == "inline"
+    return pace == "yielding" and plan.cadence.mode == "inline"

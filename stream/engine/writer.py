@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weald.storage.commit.commit import BatchCommit, LineageRow, Snapshot, StreamSpec
+from weald.storage.commit.commit import BatchCommit, LeaseRow, LineageRow, Snapshot, StreamSpec
 from weald.storage.commit.log_marks import LogMark, LogReplacement
 from weald.storage.errors import Fenced, StorageUnavailable, StreamNotFound
 from weald.storage.queries.answers import SnapshotInfo
@@ -29,6 +29,7 @@ from weald.stream.model.model import (
     spec_from_sample,
     spec_on_record,
 )
+from weald.stream.model.part_shard import PartShard
 from weald.stream.model.shard import Shard
 from weald.stream.record.pending_batch import Held
 from weald.stream.record.record import DeadLetter, TopicPartition
@@ -146,13 +147,13 @@ class Writer:
             return
         self._take(spec)
         failpoint("load.claimed")
-        settings = self._plan.refinement, self._plan.memory
+        settings = self._plan.cadence, self._plan.memory
         shard, snapshot = restored(self._store, spec, settings)
         self._snapshot_seq = 0 if snapshot is None else snapshot.seq
         failpoint("load.restored")
         self._snapshots = max((each.number for each in self._store.snapshots(name)), default=0)
         try:
-            replay(self._store, name, shard, self._next_seq - 1, breathe)
+            replay(self._store, name, shard, self._next_seq - 1, breathe, self._out(shard))
             failpoint("load.replayed")
             shard.table.take_changes(self._epoch)
             agrees = self._compare(shard, snapshot, breathe)
@@ -164,6 +165,13 @@ class Writer:
         self._due = snapshot is None or not agrees or was != settings
         shard.settle(*settings)
         self._equip(shard)
+
+    def _out(self, shard: Shard) -> LeaseRow | None:
+        """The round that is out and goes on: that of a stream's shards, which wait for this one."""
+        if not isinstance(shard, PartShard):
+            return None
+        offered = self._store.leases(self._plan.name, outcome="offered", limit=1)
+        return offered[0] if offered else None
 
     def _known(self, name: str) -> StreamSpec | None:
         try:
@@ -241,10 +249,11 @@ class Writer:
     def may_begin(self, n_held: int) -> bool:
         """Whether so many observations make the model of a new stream.
 
-        Any do where another shard of the stream has said what the model is.
+        Any do, or none, where another shard of the stream has said what the model is: a round waits
+        for all of them.
         """
         enough = max(self._plan.model.warmup_records, 1)
-        shared = self._plan.shard is not None and n_held > 0
+        shared = self._plan.shard is not None
         return n_held >= enough or (shared and self._known(self._plan.stream.name) is not None)
 
     def begin(self, held: Held) -> None:
@@ -268,7 +277,8 @@ class Writer:
             _log.info("stream %r: the family sees %s ([features])", spec.name, spec.seen_as)
         failpoint("begin.created")
         self.offsets, self.marks = offsets, marks
-        self._equip(new_shard(spec, self._plan.refinement, self._plan.memory))
+        whole = self._store.whole(spec.name)
+        self._equip(new_shard(spec, self._plan.cadence, self._plan.memory, whole))
         self._due = True
 
     def _equip(self, shard: Shard) -> None:
@@ -360,6 +370,8 @@ class Writer:
             adoptions=applied.adoptions,
             postponed=applied.postponed,
             revisions=applied.revisions,
+            shard_round=applied.shard_round,
+            shard_messages=applied.shard_messages,
             replaced=self._replaced,
         )
 

@@ -18,6 +18,7 @@ from weald.storage.commit.commit import (
     Unbundled,
 )
 from weald.storage.commit.refinement_rows import AdoptionRow, LeaseRow
+from weald.storage.commit.shard_rows import ShardMessageRow, ShardRoundRow
 from weald.stream.publication.publication import LineageEvent
 
 __all__ = ["BatchOutcome"]
@@ -44,6 +45,10 @@ class BatchOutcome:
         Numbers of observations after which a refinement had its turn and was put off.
     revisions : list of Revision
         How the stream was seen anew.
+    shard_messages : list of ShardMessageRow
+        What this shard asks or answers in the round of all shards.
+    shard_round : ShardRoundRow, optional
+        That round as it stands, where it is this shard that asks.
     passed : list of ndarray of int64
         Numbers of those that the model, which holds a sample, did not take in, in pieces.
     """
@@ -63,6 +68,13 @@ class BatchOutcome:
     postponed: list[int] = field(default_factory=list)
     revisions: list[Revision] = field(default_factory=list)
     passed: list[Ids] = field(default_factory=list)
+    shard_messages: list[ShardMessageRow] = field(default_factory=list)
+    shard_round: ShardRoundRow | None = None
+
+    @property
+    def says_anything(self) -> bool:
+        """Whether there is anything to commit."""
+        return any(bool(happened) for happened in vars(self).values())
 
     def refined(self, refinement: Refinement, n_rounds: int, seq: int, n_held: int) -> None:
         """Append a refinement after observation number `seq`, when the model held `n_held`."""
@@ -73,8 +85,10 @@ class BatchOutcome:
 
     def extend(self, later: "BatchOutcome") -> None:
         """Append what happened later."""
+        self.shard_round = later.shard_round or self.shard_round
         for name, happened in vars(later).items():
-            getattr(self, name).extend(happened)
+            if isinstance(happened, list):
+                getattr(self, name).extend(happened)
 
 
 def _rounds_of(seq: int, refinement: Refinement) -> list[RoundRow]:

@@ -43,6 +43,7 @@ from weald.treecore.relational.family import IRM
 from .left_out import Revise
 from .mixture_shard import MixtureShard
 from .network_shard import NetworkShard
+from .part_shard import PartShard
 from .shard import Shard
 
 __all__ = [
@@ -95,6 +96,13 @@ class StreamConfig:
     def name(self) -> str:
         """Name under which SQL has it."""
         return part_name(self.stream.name, self.shard)
+
+    @property
+    def cadence(self) -> RefinementSettings:
+        """How the model is refined: that of a shard from outside, as by workers."""
+        if self.shard is None:
+            return self.refinement
+        return msgspec.structs.replace(self.refinement, mode="workers")
 
     def __post_init__(self) -> None:
         if self.stream.duplicate_keys == "update" and self.memory.leaf_budget is not None:
@@ -242,9 +250,12 @@ def revision_of(plan: StreamConfig, stored: StreamSpec) -> Revise | None:
 
 
 def new_shard(
-    spec: StreamSpec, cadence: RefinementSettings, memory: MemorySettings | None = None
+    spec: StreamSpec,
+    cadence: RefinementSettings,
+    memory: MemorySettings | None = None,
+    whole: StreamSpec | None = None,
 ) -> Shard:
-    """Make an empty shard of a stream."""
+    """Make the empty model of a stream, or of the shard of a stream that is the ``whole``."""
     family, prior = family_of(spec), build_prior(spec.prior, spec.prior_params)
     if spec.family == IRM.name:
         network = NetworkChain.start(family, prior, seed=spec.seed)
@@ -252,6 +263,9 @@ def new_shard(
     learner = learner_of_hyperprior(family, spec.hyperprior)
     chain = MixtureChain.start(family, prior, seed=spec.seed, learner=learner)
     shard = MixtureShard(chain, family, cadence, memory)
+    if whole is not None and spec.shard is not None:
+        place, settings = (spec.shard, whole.shards), (cadence, memory or MemorySettings())
+        shard = PartShard.begin(chain, place, settings)
     shard.see_by(spec)
     return shard
 
@@ -260,7 +274,8 @@ def restored_shard(spec: StreamSpec, arrays: Arrays) -> Shard:
     """Make the shard that a snapshot's arrays are of."""
     if spec.family == IRM.name:
         return NetworkShard.restore(arrays, family_of(spec))
-    shard = MixtureShard.restore(arrays, family_of(spec))
+    kind = MixtureShard if spec.shard is None else PartShard
+    shard = kind.restore(arrays, family_of(spec))
     shard.see_by(spec)
     return shard
 

@@ -48,13 +48,12 @@ from weald.treecore.errors import ParameterError
 from weald.treecore.family.interface.base import Family
 
 from .batch_outcome import BatchOutcome
-from .cadence import cadence_of, cadence_row
 from .compacted_atoms import Archive
 from .forgetting import REPLACED_RECORDS, Forgetting
 from .leaf_budget import Bounding
-from .lease_rounds import LeaseRounds
+from .lease_rounds import LeaseRounds, unpacked
 from .left_out import Revise
-from .pace import COUNTED, Pace
+from .pace import COUNTED, Pace, cadence_of, cadence_row
 from .rows import IncomingRows
 from .sample import Sample
 
@@ -564,6 +563,10 @@ class Shard(ABC):
     def take_back(self, returns: Sequence[tuple[Ids, Ids]]) -> Refinement:
         """Take the round that is out back: atoms and labels of each lease that was returned."""
         raise NotImplementedError(_NOT_LENT)
+
+    def adopt_round(self, payload: Arrays) -> None:
+        """Take back the round that is out as SQL keeps it."""
+        self.take_back(unpacked(payload))
 
     def forget_lent(self) -> None:
         """Go on as if no round were out; its returns are late from now on."""

@@ -127,7 +127,7 @@ def restored(
                 info.seq,
                 error,
             )
-    return new_shard(spec, *settings), None
+    return new_shard(spec, *settings, whole=reader.whole(spec.name)), None
 
 
 def replay(

@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Sequence
 
 from weald.storage.commit.commit import AdoptionRow, LeaseRow
-from weald.stream.model.lease_rounds import unpacked
 from weald.stream.model.shard import Shard
 
 __all__ = ["ReplayedRounds"]
@@ -52,7 +51,7 @@ class ReplayedRounds:
                 shard.note_lent()
             if (row.seq, row.publication) != here:
                 return
-            shard.take_back(unpacked(row.payload))
+            shard.adopt_round(row.payload)
             self._rows.popleft()
 
     def room(self, limit: int) -> int:

@@ -205,6 +205,7 @@ def revert_dropping(store: SqlStore, stream: str, number: int) -> int:
         When it does not say how far the topic had been read, when records would be lost, or when
         observations have been compacted.
     """
+    _refuse_shard(store, stream)
     _refuse_compacted(store, stream)
     info = next((each for each in store.snapshots(stream) if each.number == number), None)
     shard = usable(store, stream, number)
@@ -252,6 +253,7 @@ def revert_keeping(
     Fenced
         When the stream moves on too fast for it; stop the writer, or try again.
     """
+    _refuse_shard(store, stream)
     _refuse_compacted(store, stream)
     for _ in range(ATTEMPTS):
         # Comes first: whatever is read after it is of this very moment, or the epoch has moved.
@@ -341,6 +343,16 @@ def shown_network(reader: SqlReader, stream: str) -> NetworkShard:
         _let_go(reader, stream, shard)
     adopt(reader, stream, shard)
     return shard
+
+
+def _refuse_shard(store: SqlReader, stream: str) -> None:
+    """Raise StreamConflict for a shard of a stream: the others would not go back with it."""
+    whole = store.whole(stream)
+    if whole is not None:
+        raise StreamConflict(
+            f"{stream!r} is a shard of stream {whole.name!r}, whose others have had rounds with it "
+            "since: none of them goes back alone"
+        )
 
 
 def _refuse_compacted(reader: SqlReader, stream: str) -> None:
