@@ -118,14 +118,20 @@ def transformation_of(table: Table, family: str, asked: FeatureSettings) -> Tran
 
 
 def as_kinds_are_known(schema: Schema | None, values: Any, settings: FitSettings) -> Any:
-    """Rows (n, d) of fields of several kinds, numbers as finely as they are known; others alike."""
-    if schema is None or settings.family != "mixed":
+    """Rows (n, d) of declared fields, numbers as finely as they are known; others alike.
+
+    Here are those that are seen by their logarithm, and those beside other kinds of fields; what
+    makes a chain of numbers alone knows the rest.
+    """
+    if schema is None:
         return values
     from weald.mcmc.offline.fit import family_for
     from weald.mcmc.offline.resolution import as_finely_as_known
     from weald.stream.warm_up.log_moves import moved_before_logarithms
 
     values, _ = moved_before_logarithms(schema, values)
+    if settings.family != "mixed":
+        return values
     return as_finely_as_known(family_for(values, settings), values)
 
 
