@@ -38,6 +38,8 @@ __all__ = ["ShardRounds"]
 _LOOK_SECONDS, _IDLE_LOOK_SECONDS = 0.01, 0.25
 # Of a shard's time rounds have at most so much: less while records wait.
 _SHARE, _SHARE_BEHIND = 0.5, 0.1
+# What has waited for its publication waits so long for a round that is out: a shard may be away.
+_PATIENCE_SECONDS = 5.0
 
 
 class ShardRounds:
@@ -58,7 +60,7 @@ class ShardRounds:
         self._keeper: _Keeper
         self._lease: LeaseRow | None = None
         self._told = REPORT
-        self._rest_until = self._spent = 0.0
+        self._rest_until = self._spent = self._since = 0.0
 
     def poll_seconds(self, writer: Writer | None, at_most: float) -> float:
         """How long the writer may wait for records, at most so many seconds."""
@@ -92,7 +94,8 @@ class ShardRounds:
             if shard.rounds.out:
                 self._answer(shard, applied)
                 self._rest(shard, began, behind=behind)
-                if show and not shard.rounds.out:
+                waited = shard.unpublished and began - self._since > _PATIENCE_SECONDS
+                if show and (waited or not shard.rounds.out):
                     applied.extend(shard.go_on(self._clock()))
             elif began >= self._rest_until and (wants or self._others_wait(shard)):
                 self._report(writer, shard, applied)
@@ -122,6 +125,7 @@ class ShardRounds:
         offered = self._store.leases(spec.name, outcome="offered", limit=1)
         said = self._store.shard_steps(whole.name, out, ANSWERED)
         self._writer, self._whole, self._keeper = writer, whole, keeper
+        self._since = time.monotonic()
         self._lease = offered[0] if offered and offered[0].round_number == out else None
         self._told = max((step for step, shard in said if shard == spec.shard), default=REPORT)
         return whole
@@ -131,6 +135,7 @@ class ShardRounds:
 
     def _report(self, writer: Writer, shard: PartShard, applied: BatchOutcome) -> None:
         failpoint("shard.report")
+        self._since = time.monotonic()
         number = shard.rounds.taken + 1
         report = shard.report(number, applied, self._clock())
         applied.shard_messages.append(_said(shard, number, REPORT, report))

@@ -286,6 +286,31 @@ def test_a_round_waits_for_a_shard_that_is_away(shards_in: Callable[..., Shards]
     assert shards.rounds() > (0 if stuck is None else stuck.number)
 
 
+def test_what_has_waited_is_shown_though_a_shard_is_away(
+    shards_in: Callable[..., Shards], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_rounds, "_PATIENCE_SECONDS", 0.0)
+    shards = shards_in(n=70)
+    cadence = msgspec.structs.replace(
+        shards.plan.refinement, publish_every_records=1000, publish_every_seconds=0.001
+    )
+    shards.plan = replace(shards.plan, refinement=cadence)
+    shards.engines = [shards.engine(shard) for shard in range(S)]
+    shards.go(30)
+    shards.engines[2]._round = lambda: False  # type: ignore[method-assign]  # it is away
+    shards.go(40)
+    assert shards.part(0).rounds.out
+    assert not shards.part(0).unpublished
+    told = len(shards.store.publications(f"{NAME}/0"))
+    shards.go(5)
+    # But nothing again and again.
+    assert len(shards.store.publications(f"{NAME}/0")) == told
+    live = shards.part(0)
+    shards.again(0)
+    np.testing.assert_array_equal(shards.part(0).chain.labels, live.chain.labels)
+    assert shards.part(0).publication == live.publication
+
+
 def test_a_snapshot_that_is_asked_for_in_a_round_knows_of_it(
     shards_in: Callable[..., Shards],
 ) -> None:
