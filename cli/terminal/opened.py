@@ -104,7 +104,7 @@ def reading_with_settings(
             name = _part(name, shard, parts)
         elif parts:
             raise NotReadyError(
-                f"stream {name} is in shards, each with clusters of its own: ask for one of them",
+                f"stream {name} is in shards, each of which shows clusters of its own: ask for one",
                 next_step=f"add --stream {next(iter(parts.values()))}",
             )
         yield StoredStream(reader, name), loaded.settings

@@ -83,7 +83,7 @@ def test_a_shard_is_asked_by_its_name(sharded: Path) -> None:
 def test_other_questions_ask_for_a_shard(sharded: Path, command: str) -> None:
     result = type_command(*command.split(), "--config", str(sharded))
     assert result.code == ExitCode.NOT_READY
-    assert "in shards, each with clusters of its own" in result.err
+    assert "in shards, each of which shows clusters of its own" in result.err
     assert f"--stream {NAME}/0" in result.err
 
 
