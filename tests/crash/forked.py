@@ -38,7 +38,7 @@ __all__ = ["Run", "Topic", "aside", "forked", "write"]
 # What an undisturbed writer never takes; one that does is stuck, and that is a finding.
 PATIENCE_SECONDS = 120.0
 # So few points are refined in less than a tenth of the time, and nothing would be put off.
-yielding.LEAST_SHARE = 0.005
+_LEAST_SHARE = 0.005
 
 
 @dataclass(frozen=True)
@@ -162,6 +162,8 @@ def _child(log: Path | None, task: Callable[[], None]) -> NoReturn:
 
 
 def write(run: Run, order: str) -> None:
+    """Run the stream in this process, which is for nothing else, to its end."""
+    yielding.LEAST_SHARE = _LEAST_SHARE
     plan = run.plan
     arm(order)
     source: Source
