@@ -59,8 +59,13 @@ class Home:
             stream={"name": stream.name, "source": "kafka", **stream.stream},
             kafka={"bootstrap_servers": "127.0.0.1:9092", "topic": stream.name},
             model=stream.model,
-            # What a demo shows is the same on every machine.
-            refinement={"pace": "counted", **stream.refinement},
+            # What a demo shows is the same on every machine, however slow: nothing goes by a clock.
+            refinement={
+                "pace": "counted",
+                "quiet_seconds": 0,
+                "publish_every_seconds": 0,
+                **stream.refinement,
+            },
             # The demo's own server ends with it.
             redis=False,
         )
