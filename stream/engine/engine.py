@@ -184,9 +184,7 @@ class Engine:
             "sql", lambda: coordinator.turn(writer, behind=behind, show=show, begin=begin)
         )
         if applied is not None:
-            if silent and applied.refinements:
-                quiet.refined(applied.refinements[-1].log_joint_after)
-            self._delivery.deliver(writer, Held(), applied)
+            self._deliver_refined(writer, applied, silent=silent)
             self._coordinator.committed()
 
     def _refine_with_shards(self, writer: Writer, messages: list[Message]) -> None:
@@ -202,9 +200,13 @@ class Engine:
             "sql", lambda: rounds.turn(writer, wants=wants, behind=behind, show=show)
         )
         if applied is not None:
-            if silent and applied.refinements:
-                quiet.refined(applied.refinements[-1].log_joint_after)
-            self._delivery.deliver(writer, Held(), applied)
+            self._deliver_refined(writer, applied, silent=silent)
+
+    def _deliver_refined(self, writer: Writer, applied: BatchOutcome, *, silent: bool) -> None:
+        """Commit what came of a refinement, and have the silence count it, if there is one."""
+        if silent and applied.refinements:
+            self._quiet.refined(applied.refinements[-1].log_joint_after)
+        self._delivery.deliver(writer, Held(), applied)
 
     def _await_workers(self, writer: Writer) -> None:
         """Take back the round that is out when a source ends, if it comes back soon."""

@@ -262,8 +262,9 @@ def new_shard(
         return NetworkShard(network, family, cadence, memory)
     learner = learner_of_hyperprior(family, spec.hyperprior)
     chain = MixtureChain.start(family, prior, seed=spec.seed, learner=learner)
-    shard = MixtureShard(chain, family, cadence, memory)
-    if whole is not None and spec.shard is not None:
+    if whole is None or spec.shard is None:
+        shard = MixtureShard(chain, family, cadence, memory)
+    else:
         place, settings = (spec.shard, whole.shards), (cadence, memory or MemorySettings())
         shard = PartShard.begin(chain, place, settings)
     shard.see_by(spec)

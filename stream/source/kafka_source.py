@@ -35,7 +35,7 @@ from .inflation import OversizedBatchError, limit_batches
 from .kafka_log import look_at, message_of
 from .kafka_options import client_options, overhearing
 from .recognition import FoundLog
-from .single_writer import Seat, SingleWriterAssignor
+from .single_writer import UNDIVIDED, Seat, SingleWriterAssignor
 from .source import Change, in_order, owned_by
 
 __all__ = ["KafkaSource"]
@@ -88,7 +88,7 @@ class KafkaSource:
         settings: KafkaSettings,
         stream: str,
         batch_records: int = 2_000,
-        seat: Seat = Seat(),  # noqa: B008 - a constant
+        seat: Seat = UNDIVIDED,
     ) -> None:
         assignor = SingleWriterAssignor(seat)
         self._settings = settings

@@ -19,7 +19,7 @@ from kafka.protocol.consumer.metadata import (
     ConsumerProtocolSubscription,
 )
 
-__all__ = ["Member", "Seat", "SingleWriterAssignor", "assign_shards"]
+__all__ = ["UNDIVIDED", "Member", "Seat", "SingleWriterAssignor", "assign_shards"]
 
 Partition = tuple[str, int]
 
@@ -38,13 +38,17 @@ class Seat(NamedTuple):
     process: str = ""
 
 
+# Of a stream that is one shard.
+UNDIVIDED = Seat()
+
+
 class Member(NamedTuple):
     """What one member says of itself when it joins."""
 
     identity: str
     generation: int
     owned: frozenset[Partition]
-    seat: Seat = Seat()
+    seat: Seat = UNDIVIDED
 
 
 def assign_shards(
@@ -122,7 +126,7 @@ class SingleWriterAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # 
 
     name = "weald-single-writer"
 
-    def __init__(self, seat: Seat = Seat()) -> None:  # noqa: B008 - a constant
+    def __init__(self, seat: Seat = UNDIVIDED) -> None:
         self._seat = seat
         self.meeting: Callable[[], None] = lambda: None
         self._owned: frozenset[Partition] = frozenset()
@@ -190,7 +194,7 @@ def _heard(said: bytes) -> tuple[int, Seat]:
     if len(said) == _SEATED.size:
         generation, shard, shards, process = _SEATED.unpack(said)
         return generation, Seat(shard, shards, process.rstrip(b"\0").decode())
-    return _GENERATION.unpack(said)[0] if len(said) == _GENERATION.size else -1, Seat()
+    return _GENERATION.unpack(said)[0] if len(said) == _GENERATION.size else -1, UNDIVIDED
 
 
 def _assignment(partitions: Sequence[Partition]) -> Any:
