@@ -12,18 +12,35 @@ from .round_messages import (
     Anchors,
     AnchorsAsked,
     BlockSums,
+    Items,
+    ItemsAsked,
     Pairs,
     Redraw,
     Redrawn,
     ShardReport,
     ShardTurn,
+    ShownItems,
+    ShownSums,
     Sides,
 )
 
 __all__ = ["VERSION", "Message", "arrays_of", "message_of"]
 
 Arrays = dict[str, NDArray[Any]]
-Message = ShardReport | Redraw | Redrawn | AnchorsAsked | Anchors | Pairs | Sides | ShardTurn
+Message = (
+    ShardReport
+    | Redraw
+    | Redrawn
+    | AnchorsAsked
+    | Anchors
+    | Pairs
+    | Sides
+    | ShardTurn
+    | ItemsAsked
+    | Items
+    | ShownItems
+    | ShownSums
+)
 
 # Of this form. A round is finished by the version that began it, or asked anew by another.
 VERSION = 1
@@ -37,6 +54,10 @@ _KINDS: tuple[type[Message], ...] = (
     Pairs,
     Sides,
     ShardTurn,
+    ItemsAsked,
+    Items,
+    ShownItems,
+    ShownSums,
 )
 _ABOUT, _WITHIN = "about", "."
 

@@ -11,11 +11,15 @@ __all__ = [
     "Anchors",
     "AnchorsAsked",
     "BlockSums",
+    "Items",
+    "ItemsAsked",
     "Pairs",
     "Redraw",
     "Redrawn",
     "ShardReport",
     "ShardTurn",
+    "ShownItems",
+    "ShownSums",
     "Sides",
     "added",
     "numbers_of",
@@ -145,6 +149,70 @@ class ShardTurn(NamedTuple):
     mine: Ids
     n_leases: int
     others: BlockSums
+
+
+class ItemsAsked(NamedTuple):
+    """The rounds (t, ascending) whose draws a shard is to tell, as far as it has them."""
+
+    rounds: Ids
+
+
+class Items(NamedTuple):
+    """What no draw divides of a shard's atoms, nor what they are shown in.
+
+    Attributes
+    ----------
+    rounds, seen:
+        Rounds (t, ascending) of the draws, and how many observations each of them had seen.
+    names:
+        The block (t, i) of each item in each draw.
+    now:
+        Its block (i) at the report.
+    cluster, size:
+        The cluster (i) that it is shown in, and its observations (i).
+    sums:
+        What the shard has of the clusters that are shown.
+    """
+
+    rounds: Ids
+    seen: Ids
+    names: Ids
+    now: Ids
+    cluster: Ids
+    size: Ids
+    sums: BlockSums
+
+
+class ShownItems(NamedTuple):
+    """A publication of the whole, as one shard is told.
+
+    Attributes
+    ----------
+    publication:
+        Its number.
+    clusters, percent:
+        The cluster (i) of each of the shard's items, and how sure it is of it (2, i): probability
+        and stability.
+    before, heirs:
+        Clusters (k, ascending) that were shown before, and where most of each is shown now: it goes
+        on there itself, if anywhere.
+    names, homes:
+        Blocks (j, ascending), and the cluster (j) that most of each is shown in.
+    """
+
+    publication: int
+    clusters: Ids
+    percent: NDArray[np.uint8]
+    before: Ids
+    heirs: Ids
+    names: Ids
+    homes: Ids
+
+
+class ShownSums(NamedTuple):
+    """What a shard has of each cluster once it shows what was published."""
+
+    sums: BlockSums
 
 
 def numbers_of(seed: int, number: int, *whose: int) -> Generator:

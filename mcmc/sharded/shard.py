@@ -337,7 +337,7 @@ def _choices(owner: Counts, ends: Counts, natural: Matrix, held: Counts) -> RowC
     return RowChoices(start, stop, owner, natural, held)
 
 
-def hash_of_draws(draws: Sequence[Places]) -> NDArray[np.uint64]:
+def hash_of_draws(draws: Sequence[NDArray[np.integer]]) -> NDArray[np.uint64]:
     """One number for the labels that each row had; 64 bits that depend on all of them."""
     found = np.zeros(draws[0].shape[0], dtype=np.uint64)
     for draw in draws:

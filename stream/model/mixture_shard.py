@@ -176,7 +176,7 @@ class MixtureShard(Shard):
             part = slice(at, at + len(atoms))
             shown[part], born = arrivals.place(slots, likeliest)
             applied.lineage += births(self.publication, seqs[part][born], shown[part][born], now)
-            self._next_cluster += len(born)
+            self._next_cluster += self._cluster_step * len(born)
             self.atom_table.enter(atoms, seqs[part], times[part], shown[part])
             at += len(atoms)
 

@@ -414,9 +414,14 @@ class Shard(ABC):
         """Where the blocks' arrivals go until something else is published."""
         if self._arrivals is None:
             self._arrivals = Arrivals.settled(
-                self.chain.labels, self.atom_table, self._next_cluster
+                self.chain.labels, self.atom_table, self._next_cluster, self._cluster_step
             )
         return self._arrivals
+
+    @property
+    def _cluster_step(self) -> int:
+        """By which the ids of new clusters count up."""
+        return 1
 
     def _retirements(self, touched: set[int], now: float) -> list[LineageEvent]:
         """Renew the table's rows of these clusters; events of those that have no member left."""

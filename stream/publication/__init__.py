@@ -6,6 +6,8 @@
 - ``groups``: groups of the published clusters, which keep their names.
 - ``judgement``: what speaks against a publication, found from its clusters' sizes and a few
   observations.
+- ``named_draws``: what a shard has drawn in its last rounds, by the names of blocks.
 - ``publication``: the published partition: stable cluster ids, and the events that lead from one
   to the next.
+- ``whole``: the publication of all shards of a stream, from what no draw divides.
 """

@@ -7,6 +7,8 @@ clusters as they are, so it does not matter where the stream is cut, or whether 
 between.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,6 +33,8 @@ class Arrivals:
         The id that the next new cluster gets.
     sizes : ndarray of int64, shape (n,), optional
         Observations that each row stands for, one by default.
+    step : int
+        By which ids count up.
 
     Attributes
     ----------
@@ -44,6 +48,7 @@ class Arrivals:
         clusters: Ids,
         next_cluster: int,
         sizes: Ids | None = None,
+        step: int = 1,
     ) -> None:
         blocks, block = numbered(slots)
         ids, place = numbered(clusters)
@@ -54,15 +59,22 @@ class Arrivals:
         for slot, cluster, n in zip(*columns, strict=True):
             self._members[slot][cluster] = n
         self.homes = {slot: _home(members) for slot, members in self._members.items()}
-        self._next_cluster = next_cluster
+        self._next_cluster, self._step = next_cluster, step
+        self._pinned: set[int] = set()
 
     @classmethod
-    def settled(cls, slots: Ids, atom_table: AtomTable, next_cluster: int) -> "Arrivals":
+    def settled(
+        cls, slots: Ids, atom_table: AtomTable, next_cluster: int, step: int = 1
+    ) -> "Arrivals":
         """Where the blocks' arrivals go, by the block slot of every atom by its id (n)."""
         present = atom_table.present
-        return cls(
-            slots[present], atom_table.cluster[present], next_cluster, atom_table.size[present]
-        )
+        clusters, sizes = atom_table.cluster[present], atom_table.size[present]
+        return cls(slots[present], clusters, next_cluster, sizes, step)
+
+    def pin(self, homes: Mapping[int, int]) -> None:
+        """Have arrivals in these blocks join these clusters, whatever most of a block is in."""
+        self.homes |= homes
+        self._pinned |= set(homes)
 
     def place(self, slots: Ids, likeliest: Ids) -> tuple[Ids, list[int]]:
         """Assign arrivals, in order.
@@ -85,13 +97,13 @@ class Arrivals:
         for i, (slot, best) in enumerate(zip(slots.tolist(), likeliest.tolist(), strict=True)):
             if slot not in self.homes:
                 self.homes[slot] = cluster = self._next_cluster
-                self._next_cluster += 1
+                self._next_cluster += self._step
                 born.append(i)
             else:
                 cluster = self.homes.get(best, self.homes[slot])
             members = self._members.setdefault(slot, {})
             members[cluster] = members.get(cluster, 0) + 1
-            if cluster != self.homes[slot]:
+            if cluster != self.homes[slot] and slot not in self._pinned:
                 self.homes[slot] = _home(members)
             clusters[i] = cluster
         return clusters, born
@@ -116,11 +128,12 @@ class Arrivals:
             joined = self._members.setdefault(new, {})
             joined[cluster] = joined.get(cluster, 0) + size
         for slot in {*before.tolist(), *after.tolist()}:
-            if self._members[slot]:
-                self.homes[slot] = _home(self._members[slot])
-            else:
+            if not self._members[slot]:
                 del self._members[slot]
                 self.homes.pop(slot, None)
+                self._pinned.discard(slot)
+            elif slot not in self._pinned:
+                self.homes[slot] = _home(self._members[slot])
 
 
 def _home(members: dict[int, int]) -> int:

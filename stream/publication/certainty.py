@@ -12,7 +12,7 @@ alone, the share of draws in which it is. An observation is judged by the draws 
 import math
 from collections.abc import Callable
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,20 @@ from weald.stream.tables.atom_table import AtomTable
 from weald.stream.tables.contingency import numbered, overlaps
 from weald.treecore.prior.sequential import canonical_labels
 
-__all__ = ["Judged", "RecentDraws", "judge"]
+__all__ = [
+    "DRAWS_KEPT",
+    "MOST_UNSEEN",
+    "MOST_WORK",
+    "PERCENT",
+    "Judged",
+    "RecentDraws",
+    "affordable",
+    "judge",
+]
 
 Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
+_Draw = TypeVar("_Draw")
 
 # Four bytes an observation each.
 DRAWS_KEPT = 16
@@ -35,13 +45,13 @@ DRAWS_KEPT = 16
 _MOST_WEIGHED = 1e7
 _ENOUGH_DRAWS = 8
 # A draw that has not seen a larger share of what is held says too little of what is now.
-_MOST_UNSEEN = 0.1
+MOST_UNSEEN = 0.1
 # Bounds of the search, above which fewer draws are looked at: counts in its table, and those that a
 # sweep looks up, for which there are always a few.
 _MOST_COUNTS = 1e6
 _MOST_LOOKED_UP = 4e7
 _FEW_DRAWS = 4
-_MOST_WORK = 2e7
+MOST_WORK = 2e7
 # Certainties are kept in whole percent, one byte each.
 PERCENT = 100.0
 _UNTOLD = 255
@@ -61,6 +71,12 @@ class Judged(NamedTuple):
 
 def _as_drawn(draws: Ids) -> Ids:
     return draws
+
+
+def affordable(draws: list[_Draw], blocks: int, n: int) -> list[_Draw]:
+    """The newest draws (n each) that a search has room and time for, with so many blocks each."""
+    most = max(_MOST_LOOKED_UP / max(blocks * n, 1), _FEW_DRAWS)
+    return draws[-max(int(min(most, _MOST_COUNTS / blocks**2)), 1) :]
 
 
 class RecentDraws:
@@ -102,7 +118,7 @@ class RecentDraws:
 
     def _timely(self, seq: int, held: int) -> list[bool]:
         """Whether each draw was made when nearly all that is held now had come."""
-        return [seq - after <= _MOST_UNSEEN * held for after in self._after]
+        return [seq - after <= MOST_UNSEEN * held for after in self._after]
 
     def best(
         self,
@@ -124,8 +140,7 @@ class RecentDraws:
         sizes, now = atom_table.size[atoms], canonical_labels(labels[atoms])
         drawn = [_drawn(draw, atoms) for draw in self.timely(seq, held)]
         blocks = int(now.max(initial=0)) + 1
-        most = max(_MOST_LOOKED_UP / max(blocks * len(atoms), 1), _FEW_DRAWS)
-        drawn = drawn[-max(int(min(most, _MOST_COUNTS / blocks**2)), 1) :]
+        drawn = affordable(drawn, blocks, len(atoms))
         enough = max(_MOST_WEIGHED / max(blocks * len(atoms), 1), _ENOUGH_DRAWS)
         drawn = drawn[::-1][:: max(math.ceil(len(drawn) / enough), 1)][::-1]
         if not drawn or len(atoms) == 0:
@@ -133,7 +148,7 @@ class RecentDraws:
         filled = np.stack([canonical_labels(_filled(draw, now, sizes)) for draw in drawn])
         shown = canonical_labels(atom_table.cluster[atoms])
         return consensus_partition(
-            relabelled(filled), "vi", [shown], weight=sizes, starts=1, most_work=_MOST_WORK
+            relabelled(filled), "vi", [shown], weight=sizes, starts=1, most_work=MOST_WORK
         )
 
     def certainty(self, atom_table: AtomTable) -> Certainty:
@@ -150,12 +165,8 @@ class RecentDraws:
             for values in judged
         ]
         percent = np.rint(np.nan_to_num(np.stack(judged)) * PERCENT).astype(np.uint8)
-        told = np.full((2, atom_table.end), _UNTOLD, dtype=np.uint8)
-        told[:, : self._told.shape[1]] = self._told
         seen = weight > 0
-        changed = (told[:, atoms] != percent).any(axis=0) & (atom_table.seq[atoms] > 0) & seen
-        told[:, atoms[changed]] = percent[:, changed]
-        self._told = told
+        changed = self.news(atoms, percent, (atom_table.seq[atoms] > 0) & seen)
         whole = tuple(
             float(np.average(values[seen], weights=weight[seen])) if seen.any() else math.nan
             for values in judged
@@ -164,6 +175,18 @@ class RecentDraws:
         return Certainty(
             told_of, percent[:, changed], ids, means[0], means[1], (whole[0], whole[1])
         )
+
+    def news(
+        self, atoms: Ids, percent: NDArray[np.uint8], among: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Which ``among`` these atoms (n) something else is said of (2, n) than last; noted."""
+        end = max(int(atoms.max(initial=-1)) + 1, self._told.shape[1])
+        told = np.full((2, end), _UNTOLD, dtype=np.uint8)
+        told[:, : self._told.shape[1]] = self._told
+        changed: NDArray[np.bool_] = (told[:, atoms] != percent).any(axis=0) & among
+        told[:, atoms[changed]] = percent[:, changed]
+        self._told = told
+        return changed
 
     def state(self) -> Arrays:
         """Arrays from which `restore` goes on."""

@@ -105,12 +105,15 @@ class Published:
         The id that the next new cluster gets; ids count from 1 and are never used again.
     heirs : ndarray of int64, shape (k,)
         Where each cluster's observations are shown that stood beside the others.
+    step : int
+        By which ids count up: the ids between are given by others.
     """
 
     number: int
     clusters: Ids
     next_cluster: int
     heirs: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    step: int = 1
 
     @classmethod
     def empty(cls) -> "Published":
@@ -163,11 +166,10 @@ def publish(
     heirs = match(flow)
     new_ids = np.where(heirs >= 0, ids[heirs] if len(ids) else heirs, 0)
     unmatched = np.flatnonzero(heirs < 0)
-    new_ids[unmatched] = previous.next_cluster + np.arange(len(unmatched))
+    new_ids[unmatched] = previous.next_cluster + previous.step * np.arange(len(unmatched))
     clusters, heirs_beside = np.split(new_ids[blocks], [n])
-    published = Published(
-        previous.number + 1, clusters, previous.next_cluster + len(unmatched), heirs_beside
-    )
+    next_cluster = previous.next_cluster + previous.step * len(unmatched)
+    published = Published(previous.number + 1, clusters, next_cluster, heirs_beside, previous.step)
     events = _EventBuilder(flow, ids, new_ids, heirs, published.number, moment).events()
     return published, events, np.flatnonzero(clusters != previous.clusters)
 
