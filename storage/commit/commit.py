@@ -53,6 +53,7 @@ __all__ = [
     "Snapshot",
     "StreamSpec",
     "Unbundled",
+    "WholeShown",
 ]
 
 Arrays = dict[str, NDArray[Any]]
@@ -416,6 +417,30 @@ class Rewind:
 
 
 @dataclass(frozen=True, eq=False)
+class WholeShown:
+    """A publication of all shards: what people are told of the whole.
+
+    Attributes
+    ----------
+    clusters
+        With a publication, all clusters that are shown, of which the count is all statistics as
+        yet, and those that it has ended, with the statistics that they had. Once all shards show
+        it, those clusters with the sums of all shards.
+    publication
+        Its row; ``seq`` counts the observations of all shards. None once all shards show it.
+    lineage
+        Its events.
+    certainty
+        Of the clusters; that of observations is told by their shards.
+    """
+
+    clusters: Sequence[ClusterRow]
+    publication: PublicationRow | None = None
+    lineage: Sequence[LineageRow] = ()
+    certainty: Certainty | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class BatchCommit:
     """Everything that one transaction writes: all of it, or none.
 
@@ -448,6 +473,8 @@ class BatchCommit:
         The round of the stream's shards, as it stands from now on; shard 0 writes it.
     shard_messages
         What shards are asked in it, or what this one answers.
+    whole
+        A publication of all shards; shard 0 writes it.
     """
 
     stream: str
@@ -474,3 +501,4 @@ class BatchCommit:
     reverts: bool = False
     shard_round: ShardRoundRow | None = None
     shard_messages: Sequence[ShardMessageRow] = ()
+    whole: WholeShown | None = None

@@ -14,4 +14,5 @@
 - ``status_statements``: what ``weald status`` asks, as SQL that both databases understand.
 - ``trends``: what moves: when clusters began, where the newest observations went, which keys
   there are.
+- ``whole``: questions about a stream in shards, whose parts have the observations.
 """

@@ -141,6 +141,10 @@ class SqlReader:
             rows = connection.execute(named.order_by(streams.c.shard))
             return {row.shard: row.name for row in rows}
 
+    def holders(self, stream: str) -> list[str]:
+        """Return the streams that have the observations of this one: itself."""
+        return [stream]
+
     def spec(self, stream: str) -> StreamSpec:
         """Return what the stream is."""
         with self._of(stream) as (connection, stream_id):
@@ -291,6 +295,11 @@ class SqlReader:
         """Return how many of the ``newest`` observations each cluster has now."""
         with self._of(stream) as (connection, stream_id):
             return trends.arrivals(connection, stream_id, newest)
+
+    def last_cluster(self, stream: str, *, multiple_of: int) -> int:
+        """Return the largest id of a cluster that is a multiple of that number; 0 of none."""
+        with self._of(stream) as (connection, stream_id):
+            return trends.last_cluster(connection, stream_id, multiple_of)
 
     def cluster_ids(self, stream: str) -> list[int]:
         """Return the ids of the clusters that are shown, largest first."""

@@ -11,7 +11,7 @@ from weald.storage.sql.schema import bundles, clusters, lineage_events, observat
 
 from .assignments import in_bundle, is_member, shown_cluster
 
-__all__ = ["arrivals", "births", "cluster_ids", "keys_like", "member_seqs"]
+__all__ = ["arrivals", "births", "cluster_ids", "keys_like", "last_cluster", "member_seqs"]
 
 
 def births(connection: sa.Connection, stream_id: int) -> dict[int, float]:
@@ -68,6 +68,14 @@ def cluster_ids(connection: sa.Connection, stream_id: int) -> list[int]:
         .order_by(clusters.c.n_observations.desc(), clusters.c.cluster)
     )
     return list(connection.execute(statement).scalars())
+
+
+def last_cluster(connection: sa.Connection, stream_id: int, multiple_of: int) -> int:
+    """Return the largest id of a cluster that is a multiple of that number; 0 of none."""
+    statement = sa.select(sa.func.max(clusters.c.cluster)).where(
+        clusters.c.stream_id == stream_id, clusters.c.cluster % multiple_of == 0
+    )
+    return connection.execute(statement).scalar_one() or 0
 
 
 def member_seqs(connection: sa.Connection, stream_id: int, cluster: int) -> list[int]:

@@ -61,15 +61,19 @@ PLANE_LABELS = (
     "commit.adopting",
 )
 
-# Steps of rounds of a stream's shards: a shard reports, answers, and takes its turn; shard 0 asks.
+# Steps of rounds of a stream's shards: a shard reports, answers, takes its turn, and shows what is
+# published; shard 0 asks, and publishes.
 SHARD_LABELS = (
     *(
         f"shard.{step}{end}"
-        for step in ("report", "answer", "turn", "ask")
+        for step in ("report", "answer", "turn", "ask", "publish")
         for end in ("", ".done")
     ),
+    "shard.show",
     # Inside of the transaction: the round's row is written, what was asked or answered is not yet.
     "commit.shard_round",
+    # The publication of the whole is, what it says of clusters is not.
+    "commit.whole",
 )
 
 _left: dict[str, int] = {}

@@ -84,6 +84,7 @@ def prune(
         "clusters": _retired(shedding, told),
         "rounds": shedding.beyond(rounds.c.id, retention.rounds),
         "dead_letters": _dead_letters(shedding, retention.dead_letters, before),
+        "publications of all shards": _of_the_whole(shedding, retention.publications),
     }
     return {name: n for name, n in gone.items() if n}
 
@@ -202,6 +203,36 @@ def _retired(shedding: _Shedding, told: int) -> int:
             clusters.c.cluster < newest.scalar_subquery(),
         )
     ).rowcount
+
+
+def _of_the_whole(part: _Shedding, kept: int) -> int:
+    """Delete what earlier publications of a stream in shards tell; its first shard sees to it.
+
+    No replay asks for any of it; but of the ids that publications give the newest always stays.
+    """
+    whole = streams.alias()
+    found = part.connection.execute(
+        sa.select(whole.c.id, whole.c.shards)
+        .join(streams, streams.c.part_of == whole.c.id)
+        .where(streams.c.id == part.stream_id, streams.c.shard == 0)
+    ).one_or_none()
+    if found is None or not kept:
+        return 0
+    shedding = _Shedding(part.connection, found.id, part.at_most)
+    oldest = shedding.oldest_kept(publications.c.number, kept)
+    if oldest is None:
+        return 0
+    own = clusters.c.stream_id == found.id, clusters.c.cluster % (found.shards + 1) == 0
+    newest = sa.select(sa.func.max(clusters.c.cluster)).where(*own)
+    gone = part.connection.execute(
+        sa.delete(clusters).where(
+            own[0],
+            clusters.c.retired_publication < oldest,
+            clusters.c.cluster != sa.func.coalesce(newest.scalar_subquery(), 0),
+        )
+    ).rowcount
+    told = shedding.prefix(publications.c.number, publications.c.number < oldest)
+    return gone + told + _lineage(shedding, oldest - 1)
 
 
 def _dead_letters(shedding: _Shedding, kept: int, before: float) -> int:

@@ -18,9 +18,11 @@ from weald.storage.commit.commit import (
     ClusterRow,
     Handover,
     LineageRow,
+    PublicationRow,
     Reassignment,
     Snapshot,
     Unbundled,
+    WholeShown,
 )
 from weald.storage.commit.invariants import check_batch
 from weald.storage.encoding.row_bytes import to_bytes
@@ -48,6 +50,7 @@ from weald.storage.sql.schema import (
     rounds,
     snapshot_pieces,
     snapshots,
+    streams,
 )
 
 from .fence import Turn, take_turn
@@ -85,12 +88,12 @@ def write_batch(connection: sa.Connection, batch: BatchCommit, snapshots_kept: i
     failpoint("commit.observations")
     _write_dead_letters(connection, turn.stream_id, sources, batch)
     failpoint("commit.dead_letters")
-    _write_publications(connection, turn.stream_id, batch)
+    _write_publications(connection, turn.stream_id, batch.publications)
     write_clusters(connection, turn.stream_id, batch.epoch, batch.clusters)
     for certainty in batch.certainties:
         write_certainty(connection, turn.stream_id, certainty)
     failpoint("commit.clusters")
-    _write_lineage(connection, turn, batch.lineage)
+    _write_lineage(connection, turn.stream_id, turn.next_event, batch.lineage)
     _write_rounds(connection, turn.stream_id, batch)
     put_off = [{"stream_id": turn.stream_id, "seq": seq} for seq in batch.postponed]
     _insert(connection, postponements, put_off)
@@ -98,6 +101,8 @@ def write_batch(connection: sa.Connection, batch: BatchCommit, snapshots_kept: i
     write_leases(connection, turn.stream_id, batch.leases, batch.adoptions)
     write_revisions(connection, turn.stream_id, batch.revisions)
     write_shard_rounds(connection, turn.stream_id, batch.shard_round, batch.shard_messages)
+    if batch.whole is not None:
+        _write_whole(connection, turn.stream_id, batch.epoch, batch.whole)
     if batch.snapshot is not None:
         write_snapshot(connection, turn.stream_id, batch.epoch, batch.snapshot)
         _prune_snapshots(connection, turn.stream_id, snapshots_kept)
@@ -196,7 +201,9 @@ def _write_dead_letters(
     _insert(connection, dead_letters, rows)
 
 
-def _write_publications(connection: sa.Connection, stream_id: int, batch: BatchCommit) -> None:
+def _write_publications(
+    connection: sa.Connection, stream_id: int, published: Sequence[PublicationRow]
+) -> None:
     rows = [
         {
             "stream_id": stream_id,
@@ -214,7 +221,7 @@ def _write_publications(connection: sa.Connection, stream_id: int, batch: BatchC
             "base_measure": row.base_measure,
             "family_params": row.family_params,
         }
-        for row in batch.publications
+        for row in published
     ]
     _insert(connection, publications, rows)
 
@@ -254,11 +261,13 @@ def write_clusters(
         connection.execute(_cluster_statement(connection.dialect.name), rows)
 
 
-def _write_lineage(connection: sa.Connection, turn: Turn, lineage: Sequence[LineageRow]) -> None:
+def _write_lineage(
+    connection: sa.Connection, stream_id: int, first: int, lineage: Sequence[LineageRow]
+) -> None:
     events: list[dict[str, Any]] = []
     parents: list[dict[str, Any]] = []
-    for number, row in enumerate(lineage, start=turn.next_event):
-        identity = {"stream_id": turn.stream_id, "number": number}
+    for number, row in enumerate(lineage, start=first):
+        identity = {"stream_id": stream_id, "number": number}
         events.append(
             identity
             | {
@@ -277,6 +286,28 @@ def _write_lineage(connection: sa.Connection, turn: Turn, lineage: Sequence[Line
         ]
     _insert(connection, lineage_events, events)
     _insert(connection, lineage_parents, parents)
+
+
+def _write_whole(connection: sa.Connection, part_id: int, epoch: int, shown: WholeShown) -> None:
+    """Write a publication of all shards as rows of the whole, behind the fence of shard 0."""
+    part = streams.alias()
+    whole = sa.select(part.c.part_of).where(part.c.id == part_id, part.c.shard == 0)
+    n_events = len(shown.lineage)
+    row = connection.execute(
+        sa.update(streams)
+        .where(streams.c.id == whole.scalar_subquery())
+        .values(next_event=streams.c.next_event + n_events)
+        .returning(streams.c.id, streams.c.next_event)
+    ).one_or_none()
+    if row is None:
+        raise InvariantBroken("another shard than the first publishes what all of them show")
+    if shown.publication is not None:
+        _write_publications(connection, row.id, [shown.publication])
+    failpoint("commit.whole")
+    write_clusters(connection, row.id, epoch, shown.clusters)
+    if shown.certainty is not None:
+        write_certainty(connection, row.id, shown.certainty)
+    _write_lineage(connection, row.id, row.next_event - n_events, shown.lineage)
 
 
 def _write_rounds(connection: sa.Connection, stream_id: int, batch: BatchCommit) -> None:

@@ -6,6 +6,9 @@ and keeps nothing that SQL does not have: from reports and answers a new owner m
 again, to the bit. Each shard answers what it is asked, and takes its turn at last; all of it is
 written with a commit of its own, behind its fence.
 
+In some of the rounds shards tell their items as well, and with their turns they are told what is
+published. What people are told of it, of all shards, is written where turns are asked for.
+
 A round waits for all shards, however long one of them is away.
 """
 
@@ -14,18 +17,38 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
+import numpy as np
+
+from weald.mcmc.settings import RefinementSettings
 from weald.mcmc.sharded.global_round import GlobalRound
 from weald.mcmc.sharded.message_arrays import Message, arrays_of, message_of
-from weald.mcmc.sharded.round_messages import ShardReport, ShardTurn
-from weald.mcmc.sharded.round_steps import REPORT, RoundKey, RoundSteps, turn_step
+from weald.mcmc.sharded.round_messages import (
+    ItemsAsked,
+    ShardReport,
+    ShardTurn,
+    ShownItems,
+    ShownSums,
+)
+from weald.mcmc.sharded.round_steps import (
+    ITEMS,
+    REPORT,
+    RoundKey,
+    RoundSteps,
+    shown_step,
+    turn_step,
+)
 from weald.storage.commit.commit import AdoptionRow, LeaseRow, StreamSpec
 from weald.storage.commit.shard_rows import ANSWERED, ASKED, ShardMessageRow, ShardRoundRow
 from weald.storage.errors import StorageUnavailable
 from weald.storage.sql.failpoints import failpoint
 from weald.stream.model.batch_outcome import BatchOutcome
+from weald.stream.model.mixture_shard import FEW_ATOMS
 from weald.stream.model.part_shard import PartShard, model_of, words_of
+from weald.stream.publication.certainty import DRAWS_KEPT
+from weald.stream.publication.whole import ShownBefore, publication_of_items
+from weald.stream.publication.whole_rows import rows_of_sums, rows_of_whole
 
 from .writer import Writer
 
@@ -36,10 +59,17 @@ __all__ = ["ShardRounds"]
 
 # While a round is out, or others may begin one, the writer looks so often.
 _LOOK_SECONDS, _IDLE_LOOK_SECONDS = 0.01, 0.25
+# What is published of more than a few observations comes when about so many are new.
+_NEW_SHARE = 0.1
 # Of a shard's time rounds have at most so much: less while records wait.
 _SHARE, _SHARE_BEHIND = 0.5, 0.1
-# What has waited for its publication waits so long for a round that is out: a shard may be away.
-_PATIENCE_SECONDS = 5.0
+
+
+class _When(NamedTuple):
+    """Whether something has waited for its publication, and whether records wait."""
+
+    show: bool
+    behind: bool
 
 
 class ShardRounds:
@@ -49,7 +79,8 @@ class ShardRounds:
     ----------
     store : SqlStore
     clock : callable
-        Wall clock in epoch seconds, written on rounds; it decides nothing.
+        Wall clock in epoch seconds, written on rounds. It decides whether what has waited is
+        published, which SQL has from then on.
     """
 
     def __init__(self, store: SqlStore, clock: Callable[[], float] = time.time) -> None:
@@ -60,7 +91,7 @@ class ShardRounds:
         self._keeper: _Keeper
         self._lease: LeaseRow | None = None
         self._told = REPORT
-        self._rest_until = self._spent = self._since = 0.0
+        self._rest_until = self._spent = 0.0
 
     def poll_seconds(self, writer: Writer | None, at_most: float) -> float:
         """How long the writer may wait for records, at most so many seconds."""
@@ -81,7 +112,7 @@ class ShardRounds:
         behind : bool
             Records wait: rounds come less often.
         show : bool
-            What a round has changed is published out of turn.
+            The next round that this shard opens is published out of turn.
         """
         shard, whole = writer.shard, self._whole_of(writer)
         if not isinstance(shard, PartShard) or whole is None:
@@ -90,13 +121,10 @@ class ShardRounds:
         applied = BatchOutcome()
         try:
             if shard.part.shard == 0:
-                self._keeper.go_on(shard, applied, self._clock())
+                self._keeper.go_on(shard, applied, self._clock(), _When(show, behind))
             if shard.rounds.out:
                 self._answer(shard, applied)
                 self._rest(shard, began, behind=behind)
-                waited = shard.unpublished and began - self._since > _PATIENCE_SECONDS
-                if show and (waited or not shard.rounds.out):
-                    applied.extend(shard.go_on(self._clock()))
             elif began >= self._rest_until and (wants or self._others_wait(shard)):
                 self._report(writer, shard, applied)
         except StorageUnavailable:
@@ -125,7 +153,6 @@ class ShardRounds:
         offered = self._store.leases(spec.name, outcome="offered", limit=1)
         said = self._store.shard_steps(whole.name, out, ANSWERED)
         self._writer, self._whole, self._keeper = writer, whole, keeper
-        self._since = time.monotonic()
         self._lease = offered[0] if offered and offered[0].round_number == out else None
         self._told = max((step for step, shard in said if shard == spec.shard), default=REPORT)
         return whole
@@ -135,7 +162,6 @@ class ShardRounds:
 
     def _report(self, writer: Writer, shard: PartShard, applied: BatchOutcome) -> None:
         failpoint("shard.report")
-        self._since = time.monotonic()
         number = shard.rounds.taken + 1
         report = shard.report(number, applied, self._clock())
         applied.shard_messages.append(_said(shard, number, REPORT, report))
@@ -168,8 +194,11 @@ class ShardRounds:
                 continue
             question = message_of(each.payload)
             if isinstance(question, ShardTurn):
-                self._take_turn(shard, row, question, applied)
-                continue
+                step = shown_step(shard.part.n_shards)
+                shown = [message_of(each.payload) for each in [*asked, *new] if each.step == step]
+                told = cast("ShownItems", shown[0]) if shown else None
+                self._take_turn(shard, row, (question, told), applied)
+                return
             failpoint("shard.answer")
             answer = shard.answer(each.step, key, row.hyperparameters, question)
             # After a restart what was answered before is done again, and known already.
@@ -179,13 +208,27 @@ class ShardRounds:
             failpoint("shard.answer.done")
 
     def _take_turn(
-        self, shard: PartShard, row: ShardRoundRow, turn: ShardTurn, applied: BatchOutcome
+        self,
+        shard: PartShard,
+        row: ShardRoundRow,
+        asked: tuple[ShardTurn, ShownItems | None],
+        applied: BatchOutcome,
     ) -> None:
         failpoint("shard.turn")
         began, place = time.monotonic(), (shard.seq, shard.publication)
         begun = shard.rounds.seq, shard.rounds.publication
         key = RoundKey(row.seed, row.number)
-        payload, refinement = shard.take_turn(key, row.hyperparameters, turn)
+        turn, shown = asked
+        if shown is None:
+            payload, refinement = shard.take_turn(key, row.hyperparameters, turn)
+        else:
+            told = applied, self._clock()
+            payload, refinement = shard.take_turn_and_show(
+                key, row.hyperparameters, turn, shown, told
+            )
+            step = shown_step(shard.part.n_shards)
+            applied.shard_messages.append(_said(shard, row.number, step, shard.shown_sums()))
+            failpoint("shard.show")
         applied.adoptions.append(AdoptionRow(row.number, *begun, *place, payload))
         refinement = replace(refinement, seconds=time.monotonic() - began)
         n_held = shard.atom_table.n_observations
@@ -205,7 +248,7 @@ class _Keeper:
         self._row = store.shard_round(whole.name)
         self._steps: RoundSteps | None = None
 
-    def go_on(self, shard: PartShard, applied: BatchOutcome, now: float) -> None:
+    def go_on(self, shard: PartShard, applied: BatchOutcome, now: float, when: _When) -> None:
         """Open a round if all have reported, or ask the next if all have answered."""
         row = self._row
         if row is None or row.step == turn_step(self._whole.shards):
@@ -214,6 +257,10 @@ class _Keeper:
                 return
             failpoint("shard.ask")
             steps, at = self._opened(shard, number, row), REPORT
+            if self._publishes(shard.cadence, steps.round, when, now):
+                steps.publish(_items_before(number))
+            if row is not None:
+                self._sum(row, steps.round, applied)
         elif self._all_said(row.number, row.step):
             failpoint("shard.ask")
             steps, at = self._steps or self._made_again(shard, row), row.step
@@ -234,7 +281,48 @@ class _Keeper:
             ShardMessageRow(whole.number, steps.step, to, ASKED, arrays_of(question))
             for to, question in enumerate(questions)
         ]
+        if steps.items and steps.step == turn_step(self._whole.shards):
+            self._publish(shard, steps, applied, now)
         failpoint("shard.ask.done")
+
+    def _publishes(
+        self, cadence: RefinementSettings, whole: GlobalRound, when: _When, now: float
+    ) -> bool:
+        """Whether a round is published: in its turn, or since something has waited."""
+        n, new = int(whole.whole().size.sum()), cadence.every_records * whole.n_shards
+        first = max(cadence.publish_every_records // cadence.every_records, 1)
+        if _in_turn(whole.number, first, n, new):
+            return True
+        waits = cadence.publish_every_seconds
+        if when.behind or when.show or waits <= 0.0:
+            return when.show and not when.behind
+        newest = self._store.publications(self._whole.name, limit=1)
+        return not newest or now - newest[-1].time >= waits
+
+    def _publish(
+        self, shard: PartShard, steps: RoundSteps, applied: BatchOutcome, now: float
+    ) -> None:
+        """Tell all shards, and people, what the items of this round support."""
+        failpoint("shard.publish")
+        name, whole = self._whole.name, steps.round
+        newest = self._store.publications(name, limit=1)
+        there = {row.cluster: row for row in self._store.clusters(name)}
+        before = ShownBefore(
+            newest[-1].number if newest else 0,
+            self._store.last_cluster(name, multiple_of=self._whole.shards + 1),
+            {each: row.n_observations for each, row in there.items()},
+        )
+        found = publication_of_items(steps.items, before, now)
+        if found is None:
+            return
+        model = whole.family, whole.prior, shard.chain.learner
+        applied.whole = rows_of_whole(found, model, there, now)
+        step = shown_step(self._whole.shards)
+        applied.shard_messages += [
+            ShardMessageRow(whole.number, step, to, ASKED, arrays_of(shown))
+            for to, shown in enumerate(found.shown)
+        ]
+        failpoint("shard.publish.done")
 
     def _all_said(self, number: int, step: int) -> bool:
         said = self._store.shard_steps(self._whole.name, number, ANSWERED)
@@ -243,7 +331,22 @@ class _Keeper:
     def _said(self, number: int) -> list[ShardMessageRow]:
         return self._store.shard_messages(self._whole.name, number, ANSWERED)
 
-    def _opened(self, shard: PartShard, number: int, before: ShardRoundRow | None) -> RoundSteps:
+    def _sum(self, row: ShardRoundRow, after: GlobalRound, applied: BatchOutcome) -> None:
+        """Tell what all shards have of the clusters that the round before has published."""
+        step, name = shown_step(self._whole.shards), self._whole.name
+        if not self._all_said(row.number, step):
+            return
+        shown = cast("list[ShownSums]", _messages(self._said(row.number), step))
+        there = {each.cluster: each for each in self._store.clusters(name)}
+        family = model_of(after.family, row.hyperparameters)[0]
+        applied.whole = rows_of_sums(shown, there, family)
+
+    def _opened(
+        self,
+        shard: PartShard,
+        number: int,
+        before: ShardRoundRow | None,
+    ) -> RoundSteps:
         """The round of these reports at its first step; ``before`` is the round before it."""
         family, next_name = shard.chain.first_family, self._whole.shards
         # From words, as a new owner would have them.
@@ -261,10 +364,29 @@ class _Keeper:
         """The round that is out, at its present step, from what SQL has of it."""
         before = self._store.shard_round(self._whole.name, row.number - 1)
         steps = self._opened(shard, row.number, before)
+        if (ITEMS, 0) in self._store.shard_steps(self._whole.name, row.number, ASKED):
+            steps.publish(_items_before(row.number))
         said = self._said(row.number)
         while steps.step < row.step:
             steps.hear(_messages(said, steps.step))
         return steps
+
+
+def _in_turn(number: int, first: int, n: int, new: int) -> bool:
+    """Whether a round has its turn to be published, where about ``new`` of ``n`` come in each.
+
+    Every so many rounds, the ``first`` times sooner; and where a publication looks at many, as
+    often as a tenth of them is new. Turns by powers of two are turns of fewer, too.
+    """
+    every = first
+    while n > FEW_ATOMS and every * new < _NEW_SHARE * n:
+        every *= 2
+    return number % every == 0 or (number < first and number.bit_count() == 1)
+
+
+def _items_before(number: int) -> ItemsAsked:
+    """Ask for the draws of the rounds before this one."""
+    return ItemsAsked(np.arange(max(number - DRAWS_KEPT, 1), number))
 
 
 def _said(shard: PartShard, number: int, step: int, answer: Message) -> ShardMessageRow:

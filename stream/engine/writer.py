@@ -372,6 +372,7 @@ class Writer:
             revisions=applied.revisions,
             shard_round=applied.shard_round,
             shard_messages=applied.shard_messages,
+            whole=applied.whole,
             replaced=self._replaced,
         )
 

@@ -16,6 +16,7 @@ from weald.storage.commit.commit import (
     Revision,
     RoundRow,
     Unbundled,
+    WholeShown,
 )
 from weald.storage.commit.refinement_rows import AdoptionRow, LeaseRow
 from weald.storage.commit.shard_rows import ShardMessageRow, ShardRoundRow
@@ -49,6 +50,8 @@ class BatchOutcome:
         What this shard asks or answers in the round of all shards.
     shard_round : ShardRoundRow, optional
         That round as it stands, where it is this shard that asks.
+    whole : WholeShown, optional
+        A publication of all shards, in the same case.
     passed : list of ndarray of int64
         Numbers of those that the model, which holds a sample, did not take in, in pieces.
     """
@@ -70,6 +73,7 @@ class BatchOutcome:
     passed: list[Ids] = field(default_factory=list)
     shard_messages: list[ShardMessageRow] = field(default_factory=list)
     shard_round: ShardRoundRow | None = None
+    whole: WholeShown | None = None
 
     @property
     def says_anything(self) -> bool:
@@ -86,6 +90,7 @@ class BatchOutcome:
     def extend(self, later: "BatchOutcome") -> None:
         """Append what happened later."""
         self.shard_round = later.shard_round or self.shard_round
+        self.whole = later.whole or self.whole
         for name, happened in vars(later).items():
             if isinstance(happened, list):
                 getattr(self, name).extend(happened)

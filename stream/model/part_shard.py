@@ -1,29 +1,53 @@
 """The writer's state of one shard of a stream: it refines in rounds with the other shards.
 
-It takes arrivals as any stream does, and refines nothing by itself. A round begins for it with its
-report, of the atoms that are there then, and ends with its turn. What it answers in between follows
-from its state at the report; the end of its turn is in SQL as that of a round of leases is, and a
-replay takes it from there. What is to leave the model leaves before a report: in the middle of a
-round others count on it.
+It takes arrivals as any stream does, and refines and publishes nothing by itself. A round begins
+for it with its report, of the atoms that are there then, and ends with its turn. What it answers in
+between follows from its state at the report; the end of its turn is in SQL as that of a round of
+leases is, and a replay takes it from there. What is to leave the model leaves before a report: in
+the middle of a round others count on it.
+
+What is published is published of all shards, and told with a turn: the shard then shows its own
+observations as it was told. Between two publications an arrival is shown in the cluster that its
+block had in the newest one, in whatever shard the block began; in one that is younger than that, in
+the cluster that most of the block is in here; and in a block of its own, in a new cluster, whose id
+is one of the shard's own.
 """
 
 import json
+import math
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weald.mcmc.chain.chain import MixtureChain
-from weald.mcmc.chain.growing import taken_from
+from weald.mcmc.chain.growing import taken_from, under
 from weald.mcmc.leases.leases import Budget
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.mcmc.schedule.stream_kernels import role_kernels
 from weald.mcmc.settings import RefinementSettings
 from weald.mcmc.sharded.message_arrays import Message
-from weald.mcmc.sharded.round_messages import ShardReport, ShardTurn
+from weald.mcmc.sharded.round_messages import (
+    BlockSums,
+    Items,
+    ItemsAsked,
+    ShardReport,
+    ShardTurn,
+    ShownItems,
+    ShownSums,
+)
 from weald.mcmc.sharded.round_steps import REPORT, RoundKey, answer, turn_step
 from weald.mcmc.sharded.shard_chain import Learned, ShardChain, TurnEnd
+from weald.storage.commit.commit import Certainty, PublicationRow
+from weald.stream.publication.arrival_router import Arrivals
+from weald.stream.publication.certainty import PERCENT
+from weald.stream.publication.named_draws import NamedDraws
+from weald.stream.publication.publication import LineageEvent, Published
+from weald.stream.publication.whole import own_ids
 from weald.stream.settings import MemorySettings
+from weald.stream.tables.contingency import numbered
+from weald.stream.telemetry.steps import Step, untimed
 from weald.treecore.family import spec_of
 from weald.treecore.family.interface.base import Family
 from weald.treecore.family.same_kind import with_parameters
@@ -35,9 +59,34 @@ from .shard import Arrays, Ids
 
 __all__ = ["PartShard", "model_of", "words_of"]
 
-PART = "part."
+PART, NAMED, TOLD = "part.", "named_draws.", "shown."
+# What is saved beside the chain and its draws.
+_ARRAYS = ("item", "placed", "home_names", "home_clusters")
+_NONE = -1
+# Atoms whose rows are copied at a time.
+_AT_A_TIME = 1 << 16
 # Kernels are those of a lease that any worker may have.
 _ROLE = "all"
+
+
+class ShownChange(NamedTuple):
+    """What a publication of the whole has changed in a shard, as a replay needs it.
+
+    Attributes
+    ----------
+    about:
+        Number of the publication, and of the last observation that it covers.
+    atoms, clusters:
+        Atoms (n) whose cluster has changed, and what it is now (n).
+    names, homes:
+        Blocks (j, ascending), and the cluster (j) that arrivals in each are shown in.
+    """
+
+    about: Ids
+    atoms: Ids
+    clusters: Ids
+    names: Ids
+    homes: Ids
 
 
 class PartShard(MixtureShard):
@@ -49,15 +98,31 @@ class PartShard(MixtureShard):
         Its chain as rounds see it.
     answered : int
         The last step of the round that is out that it has answered.
+    named_draws : NamedDraws
+        The blocks of its atoms in the last rounds.
+    item : ndarray of int64
+        The item that each atom of the report is in, by its number there, once they were told.
+    placed : ndarray of int64
+        Block of each atom by its id as the last turn has left it; -1 for what came since. In the
+        middle of a round names change, and the chain's blocks do not.
+    home_names, home_clusters : ndarray of int64
+        Blocks by the newest publication, ascending, and the cluster of each.
     """
 
     part: ShardChain
     answered = REPORT
+    named_draws: NamedDraws
+    item: Ids
+    placed: Ids
+    home_names: Ids
+    home_clusters: Ids
 
     def state(self) -> Arrays:
         """Named arrays from which `restore` continues, bit for bit."""
         own = self.part.own_state() | {"answered": np.array([self.answered])}
-        return super().state() | {PART + name: array for name, array in own.items()}
+        own |= {name: getattr(self, name).copy() for name in _ARRAYS}
+        own |= under(NAMED, self.named_draws.state())
+        return super().state() | under(PART, own)
 
     @classmethod
     def restore(cls, state: Arrays, family: Family) -> Self:
@@ -65,6 +130,9 @@ class PartShard(MixtureShard):
         shard = super().restore(state, family)
         own = taken_from(state, PART)
         shard.part, shard.answered = ShardChain.on(shard.chain, own), int(own["answered"][0])
+        shard.named_draws = NamedDraws.restore(taken_from(own, NAMED))
+        for name in _ARRAYS:
+            setattr(shard, name, own[name].copy())
         return shard
 
     @classmethod
@@ -76,7 +144,10 @@ class PartShard(MixtureShard):
     ) -> Self:
         """An empty shard, ``place`` being its number and how many there are."""
         shard = cls(chain, chain.family, *settings)
-        shard.part = ShardChain.start(chain, *place)
+        shard.part, shard.named_draws = ShardChain.start(chain, *place), NamedDraws()
+        shard._next_cluster, _ = own_ids(*place)
+        for name in _ARRAYS:
+            setattr(shard, name, np.empty(0, dtype=np.int64))
         return shard
 
     @property
@@ -90,6 +161,130 @@ class PartShard(MixtureShard):
         if self.spec is None:
             return self.chain.prior
         return build_prior(self.spec.prior, self.spec.prior_params)
+
+    # What is shown.
+
+    @property
+    def _publication_due(self) -> bool:
+        # Of all shards, and not by itself.
+        return False
+
+    def conclude(self, _now: float, _step: Step = untimed) -> BatchOutcome:
+        """Nothing is published by one shard."""
+        return BatchOutcome()
+
+    def go_on(self, _now: float, _step: Step = untimed) -> BatchOutcome:
+        """Nothing is published by one shard."""
+        return BatchOutcome()
+
+    def adopt(
+        self,
+        shown: Published,
+        covered: int,
+        born: Mapping[int, int],
+        counts: Mapping[int, int],
+    ) -> None:
+        """Show what SQL shows, and go on giving ids of the shard's own."""
+        own = self._next_cluster
+        super().adopt(shown, covered, born, counts)
+        first, step = own_ids(self.part.shard, self.part.n_shards)
+        later = max(own, shown.next_cluster)
+        self._next_cluster = later + (first - later) % step
+
+    @property
+    def _cluster_step(self) -> int:
+        return own_ids(self.part.shard, self.part.n_shards)[1]
+
+    def _homes(self) -> Arrivals:
+        """Where the blocks' arrivals go until something else is published."""
+        if self._arrivals is None:
+            super()._homes().pin(self._published_homes())
+        return super()._homes()
+
+    def _published_homes(self) -> dict[int, int]:
+        """The cluster of each block, by its slot, that the newest publication has shown."""
+        atoms = np.flatnonzero(self.placed != _NONE)
+        at = np.searchsorted(self.home_names, self.placed[atoms])
+        known = at < self.home_names.shape[0]
+        known[known] = self.home_names[at[known]] == self.placed[atoms[known]]
+        slots, first = np.unique(self.chain.labels_of(atoms[known]), return_index=True)
+        clusters = self.home_clusters[at[known][first]]
+        return dict(zip(slots.tolist(), clusters.tolist(), strict=True))
+
+    def _retirements(self, touched: set[int], _now: float) -> list[LineageEvent]:
+        """Renew the table's rows; whether a cluster has ended only all shards can say."""
+        self._regroup(touched)
+        return []
+
+    def _change_of(self, shown: ShownItems, atoms: Ids, items: Ids) -> ShownChange:
+        """What a publication changes; ``atoms`` are those of its ``items``.
+
+        What came since the report goes where most of its cluster goes.
+        """
+        present = self.atom_table.present
+        now = self.atom_table.cluster[present]
+        at = np.searchsorted(shown.before, now)
+        known = at < shown.before.shape[0]
+        known[known] = shown.before[at[known]] == now[known]
+        after = now.copy()
+        after[known] = shown.heirs[at[known]]
+        after[np.searchsorted(present, atoms)] = shown.clusters[items]
+        moved = np.flatnonzero(after != now)
+        about = np.array([shown.publication, self.rounds.seq])
+        return ShownChange(about, present[moved], after[moved], shown.names, shown.homes)
+
+    def _show(self, change: ShownChange) -> None:
+        """Show what was published, in a replay too."""
+        table = self.atom_table
+        touched = {*table.cluster[change.atoms].tolist(), *change.clusters.tolist()}
+        table.cluster[change.atoms] = change.clusters
+        self.publication, self._published_seq = change.about.tolist()
+        self._published_taken = self._turn_taken = self._n_taken
+        self.home_names, self.home_clusters = change.names, change.homes
+        self._arrivals = None
+        self._base_measure()
+        self._regroup(touched)
+
+    def _tell(self, change: ShownChange, applied: BatchOutcome, now: float) -> None:
+        """Tell SQL of a publication that is shown."""
+        base_measure, family_params = self._base_measure()
+        applied.reassigned.append(self.atom_table.reassignment(self.publication, change.atoms))
+        applied.publications.append(
+            PublicationRow(
+                number=self.publication,
+                seq=self._published_seq,
+                time=now,
+                # Nobody knows it of one shard.
+                log_joint_before=math.nan,
+                log_joint=math.nan,
+                n_clusters=len(self.table),
+                n_observations=self.atom_table.n_observations,
+                prior_params=self.chain.prior.parameters(),
+                base_measure=base_measure,
+                family_params=family_params,
+                n_atoms=self.chain.n_atoms,
+                disruption=0.0,
+            )
+        )
+
+    def shown_sums(self) -> ShownSums:
+        """What it has of the clusters that it shows."""
+        ids = self.table.ids
+        rows = np.asarray(self.table.totals(ids))
+        return ShownSums(BlockSums(ids, np.rint(rows[:, 0]).astype(np.int64), rows))
+
+    def _certainty_of(self, percent: NDArray[np.uint8], atoms: Ids) -> Certainty:
+        """How sure (2, n) all shards' draws are of these atoms (n), as they are shown now."""
+        table, sure = self.atom_table, percent / PERCENT
+        ids, place = numbered(table.cluster[atoms])
+        size = np.bincount(place, minlength=ids.shape[0])
+        probability, stability = (np.bincount(place, each, ids.shape[0]) / size for each in sure)
+        means = tuple(float(each.mean()) if each.size else math.nan for each in sure)
+        new = self._draws.news(atoms, percent, np.full(atoms.shape[0], fill_value=True))
+        told_of = table.seq[atoms[new]]
+        return Certainty(
+            told_of, percent[:, new], ids, probability, stability, (means[0], means[1])
+        )
 
     # Rounds.
 
@@ -121,14 +316,38 @@ class PartShard(MixtureShard):
     def _leave(self, atoms: Ids, applied: BatchOutcome, now: float) -> None:
         super()._leave(atoms, applied, now)
         self.part.forget(atoms)
+        self.named_draws.forget(atoms)
+        self.placed[atoms[atoms < self.placed.shape[0]]] = _NONE
 
     def answer(
         self, step: int, key: RoundKey, learned: Mapping[str, Any], asked: Message
     ) -> Message:
         """What it answers in a step before that of turns; in order, and each step once."""
-        said = answer(self.part, step, key, self.model_of(learned), asked)
+        if isinstance(asked, ItemsAsked):
+            said: Message = self._items(asked)
+        else:
+            said = answer(self.part, step, key, self.model_of(learned), asked)
         self.answered = step
         return said
+
+    def _items(self, asked: ItemsAsked) -> Items:
+        """Items of the atoms of the report; asked for first, while names are those of then."""
+        atoms, table = self.part.reported, self.atom_table
+        cluster, size = table.cluster[atoms], table.size[atoms]
+        shown = cluster, size, self._sums_of(atoms, cluster, size)
+        now = self.part.named[atoms]
+        items, self.item = self.named_draws.items(asked.rounds, atoms, now, shown)
+        return items
+
+    def _sums_of(self, atoms: Ids, cluster: Ids, size: Ids) -> BlockSums:
+        """Sums of these atoms (n) by the cluster (n) that they are shown in."""
+        ids, place = numbered(cluster)
+        width = self.chain.atom_rows(atoms[:0]).shape[1]
+        rows = np.zeros((ids.shape[0], width))
+        for start in range(0, atoms.shape[0], _AT_A_TIME):
+            part = slice(start, start + _AT_A_TIME)
+            np.add.at(rows, place[part], np.asarray(self.chain.atom_rows(atoms[part])))
+        return BlockSums(ids, np.bincount(place, size, ids.shape[0]).astype(np.int64), rows)
 
     def take_turn(
         self, key: RoundKey, learned: Mapping[str, Any], turn: ShardTurn
@@ -141,17 +360,43 @@ class PartShard(MixtureShard):
         self._ended()
         return _packed(end, learned), refinement
 
+    def take_turn_and_show(
+        self,
+        key: RoundKey,
+        learned: Mapping[str, Any],
+        turn: ShardTurn,
+        shown: ShownItems,
+        told: tuple[BatchOutcome, float],
+    ) -> tuple[Arrays, Refinement]:
+        """End the round as `take_turn` does, and show what was published in it.
+
+        ``told`` is what SQL is told in, and the time.
+        """
+        atoms = self.part.reported
+        held = np.isin(atoms, self.chain.held)
+        atoms, items = atoms[held], self.item[held]
+        change = self._change_of(shown, atoms, items)
+        payload, refinement = self.take_turn(key, learned, turn)
+        self._show(change)
+        self._tell(change, *told)
+        told[0].certainties.append(self._certainty_of(shown.percent[:, items], atoms))
+        return payload | under(TOLD, change._asdict()), refinement
+
     def adopt_round(self, payload: Arrays) -> None:
         """Replay the end of a round."""
         end, learned = _unpacked(payload)
         self.part.take_again(self.model_of(learned), end)
         self._ended()
+        if told := taken_from(payload, TOLD):
+            self._show(ShownChange(**told))
 
     def _ended(self) -> None:
         self.rounds.end()
         self.answered = turn_step(self.part.n_shards)
         self._arrivals = None
-        self._draws.add(self.chain.labels, self._n_taken)
+        self.item = np.empty(0, dtype=np.int64)
+        self.placed = self.part.named.copy()
+        self.named_draws.add(self.placed, self.rounds.taken)
 
     def model_of(self, learned: Mapping[str, Any]) -> Learned:
         """The model with the hyperparameters of a round."""

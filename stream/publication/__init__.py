@@ -10,4 +10,5 @@
 - ``publication``: the published partition: stable cluster ids, and the events that lead from one
   to the next.
 - ``whole``: the publication of all shards of a stream, from what no draw divides.
+- ``whole_rows``: the same as rows of the stream that the shards are parts of.
 """

@@ -25,6 +25,7 @@ from weald.stream.errors import ReplayDiverged
 from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import new_shard, restored_shard
 from weald.stream.model.pace import COUNTED, Remembered
+from weald.stream.model.part_shard import PartShard
 from weald.stream.model.shard import Shard
 from weald.stream.publication.publication import Published
 from weald.stream.record.record import TopicPartition
@@ -157,11 +158,11 @@ def replay(
     ReplayDiverged
         When SQL does not hold the observations that it counts.
     """
-    # Publications that the model does not make by itself were out of turn.
+    # Publications that the model does not make by itself were out of turn; those of a shard, which
+    # makes none, come with its rounds.
+    told = [] if isinstance(shard, PartShard) else reader.publications(stream)
     ends = deque(
-        (row.seq, row.number)
-        for row in reader.publications(stream)
-        if row.number > shard.publication and row.seq <= last
+        (row.seq, row.number) for row in told if row.number > shard.publication and row.seq <= last
     )
     shard.pace = Remembered(reader.postponed(stream, shard.seq))
     again = ReplayedRounds(reader.adoptions(stream, shard.rounds.taken), out, shard)

@@ -29,7 +29,7 @@ from weald.stream.warm_up.stored_family import family_of
 __all__ = ["Expected", "Shed", "faults", "undisturbed"]
 
 BLOCK = 1_000
-_OF_A_ROUND = {f"part.{name}" for name in ("answered", "drawn", "side", "named")}
+_OF_A_ROUND = {f"part.{name}" for name in ("answered", "drawn", "side", "named", "item")}
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,8 @@ of each shard is compared with what was sent to its partition, as the harness do
 there once, and received = inserted + duplicates + dead letters. The shards have rounds with each
 other all the while, so that no run is another's: what each shows, its statistics and the model with
 its random state have to be what replays come to, bit for bit, from the oldest image and the newest.
+What is published is published of all shards: each cluster begins once and ends once, whatever was
+killed meanwhile, and sizes add up.
 
 Leaves with 1 when anything was lost, doubled or different.
 """
@@ -38,6 +40,7 @@ from tests.servers.kafka import kafka_broker
 from tests.servers.postgresql import database, postgresql_server
 from weald.storage.commit.parts import part_name
 from weald.storage.errors import StreamNotFound
+from weald.storage.queries.whole import WholeReader
 from weald.storage.settings import StorageSettings
 from weald.storage.sql.migrate import upgrade
 from weald.storage.writing.store import SqlReader
@@ -68,7 +71,7 @@ class Outcome:
 
     Attributes
     ----------
-    n_kills, n_records, n_rounds
+    n_kills, n_records, n_rounds, n_publications
     owners
         How many processes wrote shards, each time that it was looked.
     faults
@@ -77,6 +80,7 @@ class Outcome:
     n_kills: int = 0
     n_records: int = 0
     n_rounds: int = 0
+    n_publications: int = 0
     owners: list[int] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
@@ -125,11 +129,41 @@ def play(folder: Path, bootstrap: str, url: str, seconds: float, seed: int) -> O
             for shard in range(SHARDS):
                 wrong = faults(reader, part_name(NAME, shard), _expected(sent, shard))
                 outcome.faults += [f"shard {shard}: {each}" for each in wrong]
+            published = reader.publications(NAME, limit=1)
+            outcome.n_publications = published[-1].number if published else 0
+            outcome.faults += _of_the_whole(reader, outcome.n_publications)
     finally:
         for process in processes:
             process.kill()
             process.wait()
     return outcome
+
+
+def _of_the_whole(reader: SqlReader, newest: int) -> list[str]:
+    """What is wrong with what all shards show, whose newest publication has that number."""
+    parts = reader.parts(NAME)
+    whole = WholeReader(reader, NAME, parts)
+    begun: Counter[int] = Counter()
+    ended: Counter[int] = Counter()
+    wrong = []
+    for event in whole.lineage(NAME):
+        begun[event.cluster] += event.kind in ("birth", "split")
+        ended[event.cluster] += event.kind == "retire"
+        if not {event.cluster, *event.parents} <= set(+begun):
+            wrong.append(f"a cluster of {event} never began")
+    wrong += [f"cluster {each} began {n} times" for each, n in begun.items() if n != 1]
+    wrong += [f"cluster {each} ended {n} times" for each, n in ended.items() if n > 1]
+    rows = whole.clusters(NAME)
+    n = sum(row.n_observations for row in rows)
+    if n != (sent := whole.status(NAME).n_inserted):
+        wrong.append(f"clusters have {n} observations of {sent}")
+    for part in parts.values():
+        told = reader.publications(part, limit=1)
+        # One round's last step may be done by some shards only.
+        if (told[-1].number if told else 0) < newest - 1:
+            wrong.append(f"{part} shows publication {told}, and the newest is {newest}")
+    strangers = {row.cluster for row in rows} - set(+begun)
+    return wrong + [f"cluster {each} is shown and never began" for each in sorted(strangers)]
 
 
 def _run(folder: Path, bootstrap: str, topic: str, url: str, number: int) -> Run:
@@ -251,7 +285,8 @@ def main() -> None:
     told = Counter(outcome.owners)
     sys.stdout.write(
         f"{outcome.n_kills} kills, {outcome.n_records} records, "
-        f"{outcome.n_rounds} rounds, {len(outcome.faults)} faults; "
+        f"{outcome.n_rounds} rounds, {outcome.n_publications} publications, "
+        f"{len(outcome.faults)} faults; "
         f"processes that wrote shards, and how often: {dict(sorted(told.items()))}\n"
     )
     sys.stdout.writelines(f"  {fault}\n" for fault in outcome.faults)

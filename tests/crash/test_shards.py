@@ -15,3 +15,4 @@ def test_writers_of_shards_that_are_killed_lose_and_double_nothing(
     assert outcome.faults == []
     assert outcome.n_kills >= 3
     assert outcome.n_rounds >= 1
+    assert outcome.n_publications >= 1
