@@ -36,7 +36,7 @@ def cluster_record(stored: StoredStream, cluster: ClusterRow, n_total: int) -> d
         "probability": cluster.probability,
         "stability": cluster.stability,
         "features": {each.name: _feature(each) for each in stored.describe(cluster)},
-        "log_marginal": cluster.log_marginal,
+        "log_marginal": stored.log_marginal(cluster),
         "version": cluster.version,
         "born_publication": cluster.born_publication,
         "retired_publication": cluster.retired_publication,

@@ -143,16 +143,28 @@ class StoredStream:
         models = self.reader.models(self.stream)
         return models[-1].publication if models else -1
 
+    def log_marginal(self, cluster: ClusterRow) -> float:
+        """Return that of the cluster's statistics; of several shards' it is stored nowhere."""
+        import math
+
+        import numpy as np
+
+        from weald.treecore.family.totals import log_marginals
+
+        if not math.isnan(cluster.log_marginal):
+            return cluster.log_marginal
+        return float(log_marginals(self.family, cluster.statistics[np.newaxis])[0])
+
     def describe(self, cluster: ClusterRow) -> list[FeatureSummary]:
         """Return one summary for each of ``columns``, in the values that came in.
 
         None of a cluster that had ended when the stream was seen anew: its statistics are of what
-        was seen before.
+        was seen before. Nor of one of several shards that ended at once: only its count is known.
         """
         from weald.stream.record.fields.originals import original_summaries
 
         ended = cluster.retired_publication
-        if ended is not None and ended <= self._seen_anew:
+        if ended is not None and (ended <= self._seen_anew or cluster.statistics.shape[0] == 1):
             return []
         family, row, names = self.family, cluster.statistics, self.features
         if self.transformation is not None:

@@ -108,7 +108,7 @@ def assign(
     from weald.cli.terminal.opened import reading
 
     moment = None if as_of is None else parse_moment(as_of)
-    with reading(config, set_, stream) as state:
+    with reading(config, set_, stream, undivided=False) as state:
         found = state.reader.assignments(state.stream, keys, as_of=moment, limit=history)
         rows = [row_of(each, state) for each in found]
         if top:

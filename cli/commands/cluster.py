@@ -71,7 +71,7 @@ def cluster(
     """
     from weald.cli.terminal.opened import reading
 
-    with reading(config, set_, stream) as state:
+    with reading(config, set_, stream, undivided=False) as state:
         found = state.reader.cluster(state.stream, cluster_id)
         if found is None:
             raise NotFoundError(

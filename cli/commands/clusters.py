@@ -147,11 +147,11 @@ def clusters(
         if sort not in _ORDER_OF_GROUPS:
             orders = ", ".join(_ORDER_OF_GROUPS)
             raise UsageError(f"--level groups takes no --sort {sort}: expected one of {orders}")
-        with reading(config, set_, stream) as state:
+        with reading(config, set_, stream, undivided=False) as state:
             _tell_groups(state, (sort, min_size, limit), output)
         return
     born_after = None if since is None else parse_since(since)
-    with reading(config, set_, stream) as state:
+    with reading(config, set_, stream, undivided=False) as state:
         everything = state.reader.clusters(state.stream, include_retired=retired)
         live = [each for each in everything if each.retired_publication is None]
         contrasts = ClusterContrast(state, live)

@@ -93,7 +93,7 @@ def export(
     form = _form(to, output)
     if to is not None and to.exists() and not force:
         raise ConflictError(f"{to} exists already", next_step=f"weald export {what} --force ...")
-    with reading(config, set_, stream) as state, ExitStack() as done:
+    with reading(config, set_, stream, undivided=False) as state, ExitStack() as done:
         total = _total(state, what)
         write, finish = _opened(to, form, done, raw=raw)
         written = 0
@@ -126,9 +126,15 @@ def _total(state: StoredStream, what: What) -> int | None:
 
 
 def _assignments(state: StoredStream) -> Iterator[Rows]:
+    for holder in state.reader.holders(state.stream):
+        yield from _assignments_of(state, holder)
+
+
+def _assignments_of(state: StoredStream, stream: str) -> Iterator[Rows]:
+    """Rows of the observations that this stream holds, or this shard of it."""
     from weald.storage.encoding.row_bytes import offset_of_record
 
-    reader, stream = state.reader, state.stream
+    reader = state.reader
     after = 0
     while (block := reader.observations(stream, after, BLOCK)) is not None:
         seqs = block.seq.tolist()

@@ -72,7 +72,7 @@ def lineage(
     from weald.cli.terminal.opened import reading
 
     moment = None if since is None else parse_since(since)
-    with reading(config, set_, stream) as state:
+    with reading(config, set_, stream, undivided=False) as state:
         # Kinds are chosen here: a limit in SQL would count the events that nobody asked for.
         asked = None if kind else limit + 1
         events = state.reader.lineage(state.stream, since=moment, cluster=cluster, limit=asked)

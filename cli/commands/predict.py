@@ -91,7 +91,7 @@ def predict(
 
     if data != "-" and not Path(data).is_file():
         raise NotFoundError(f"{data}: no such file")
-    with reading(config, set_, stream) as state:
+    with reading(config, set_, stream, undivided=False) as state:
         network = state.network
         rows, refused = _predict_edges(state, data) if network else _predict(state, data)
     write_rows(rows, EDGE_COLUMNS if network else COLUMNS, output)

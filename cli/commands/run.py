@@ -175,9 +175,8 @@ def _look_at_shards(shards: int, *, embedded: bool) -> None:
             next_step="weald run --embedded --set stream.shards=1",
         )
     _log.warning(
-        "stream.shards = %d: shards refine together, but each publishes by itself: a cluster that "
-        "lies in several of them is shown under several ids, and questions are answered for one "
-        "shard at a time",
+        "stream.shards = %d: groups of clusters and a verdict are not told of a stream in shards, "
+        "and trees, snapshots and pages are those of one shard (docs/many-machines.md)",
         shards,
     )
 

@@ -112,8 +112,8 @@ def status(
     came back did: moves, processor time, and how far they moved what is slow in that time (squared
     changes of the sum of the clusters' squared shares). `weald watch` names the workers.
     Where columns that said nothing at first have begun to, `models` says since when they are seen.
-    Of a stream in shards `shards` has a row for each: who writes it, its account, the clusters that
-    it has for itself, and its lag, if a process on this machine writes it.
+    Of a stream in shards `shards` has a row for each: who writes it, its account, the clusters of
+    which it has some, and its lag, if a process on this machine writes it.
     Where a topic was another one than was read, the account of the earlier one stays under the name
     that the decision about it tells (`weald run --help`).
     """

@@ -55,7 +55,8 @@ def _asked(
 
     given = ctx.params
     try:
-        with reading(given.get("config"), given.get("set_"), given.get("stream")) as state:
+        where = given.get("config"), given.get("set_"), given.get("stream")
+        with reading(*where, undivided=False) as state:
             return _beginning(incomplete, ask(state))
     except Exception:  # noqa: BLE001 - as above
         return []

@@ -94,20 +94,24 @@ def reading_with_settings(
     stream : str, optional
         Name of the stream; ``NAME/s`` is shard s of it.
     undivided : bool
-        Refuse a stream in shards, whose observations and clusters its shards have.
+        Refuse a stream in shards, whose observations, trees and snapshots its shards have; else
+        questions about it are answered from all of them.
     """
+    from weald.storage.queries.whole import WholeReader
+
     _, shard = stream_and_shard(stream)
     with opened(config, set_, stream) as (reader, loaded):
         name = _chosen(loaded, reader.streams())
-        parts = reader.parts(name) if undivided or shard is not None else {}
+        parts = reader.parts(name)
         if shard is not None:
             name = _part(name, shard, parts)
-        elif parts:
+        elif parts and undivided:
             raise NotReadyError(
-                f"stream {name} is in shards, each of which shows clusters of its own: ask for one",
+                f"stream {name} is in shards, and this is told of one of them only",
                 next_step=f"add --stream {next(iter(parts.values()))}",
             )
-        yield StoredStream(reader, name), loaded.settings
+        asked = WholeReader(reader, name, parts) if parts and shard is None else reader
+        yield StoredStream(asked, name), loaded.settings
 
 
 def stream_and_shard(stream: str | None) -> tuple[str | None, int | None]:

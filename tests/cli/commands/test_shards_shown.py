@@ -1,11 +1,14 @@
-"""What is told of a stream in shards: its account as one, its clusters by shard."""
+"""What is told of a stream in shards: accounts and clusters of all, and of each by its name."""
 
 import json
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.conftest import type_command
+from tests.stream.engine.test_shard_rounds import Shards
 from tests.stream.engine.test_shards_of_a_stream import engine
 from tests.stream.scenario import NAME, new_store
 from weald.cli.errors import ExitCode
@@ -13,6 +16,7 @@ from weald.monitoring.exporter import Exporter
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
 from weald.monitoring.settings import MonitoringSettings
+from weald.stream.engine import shard_rounds
 
 
 @pytest.fixture(scope="module")
@@ -79,11 +83,122 @@ def test_a_shard_is_asked_by_its_name(sharded: Path) -> None:
     assert f"no shard 7: its shards are {NAME}/0, {NAME}/1" in unknown.err
 
 
-@pytest.mark.parametrize("command", ["clusters", "assign k1", "lineage", "export clusters"])
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Settings that lead to a stream in three shards, of 120 records each, that has published."""
+    folder = tmp_path_factory.mktemp("published")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shard_rounds, "_SHARE", 1.0)
+        patch.setattr(shard_rounds, "_SHARE_BEHIND", 1.0)
+        shards = Shards(folder, n=120)
+        shards.go(90)
+        assert len(shards.publications()) > 2
+        shards.close()
+    config = folder / "weald.toml"
+    config.write_text(
+        f"[stream]\nname = '{NAME}'\nshards = 3\n[monitoring]\nenabled = false\n"
+        f"[storage]\nurl = 'sqlite:///{folder / 'weald.db'}'\n"
+    )
+    return config
+
+
+def rows_of(config: Path, command: str, *more: str) -> list[dict[str, Any]]:
+    result = type_command(*command.split(), "--config", str(config), "--output", "json", *more)
+    assert result.code == 0, result.err
+    rows: list[dict[str, Any]] = json.loads(result.out)
+    return rows
+
+
+def exported(config: Path, what: str, *more: str) -> list[dict[str, Any]]:
+    result = type_command("export", what, "--config", str(config), "--output", "jsonl", *more)
+    assert result.code == 0, result.err
+    return [json.loads(line) for line in result.out.splitlines()]
+
+
+def test_clusters_of_all_shards_are_told_as_one(published: Path) -> None:
+    rows = rows_of(published, "clusters")
+    sizes = {row["cluster"]: row["size"] for row in rows}
+    assert sum(sizes.values()) == 360
+    assert sum(row["share"] for row in rows) == pytest.approx(1.0)
+    of_parts: Counter[int] = Counter()
+    for shard in range(3):
+        for row in rows_of(published, "clusters", "--stream", f"{NAME}/{shard}"):
+            of_parts[row["cluster"]] += row["size"]
+    assert sizes == of_parts
+    largest = rows[0]
+    assert 0.0 < largest["probability"] <= 1.0
+    assert largest["log_marginal"] < 0.0
+    assert set(largest["features"]) == {"x", "y"}
+    assert largest["born"] is not None
+    # As it is told by itself.
+    one = type_command(
+        "cluster", str(largest["cluster"]), "--config", str(published), "--output", "json"
+    )
+    assert one.code == 0, one.err
+    told_of = json.loads(one.out)
+    for name in ("size", "share", "probability", "features", "born_publication", "log_marginal"):
+        assert told_of[name] == largest[name]
+    assert len(told_of["members"]) == 10
+    assert told_of["lineage"][0]["kind"] in ("birth", "split")
+    assert told_of["description"]
+
+
+def test_status_tells_of_the_newest_publication(published: Path) -> None:
+    answer = told(published)
+    assert answer["publication"] in (3, 4, 5)
+    assert answer["n_observations"] in range(200, 361)
+    live = {row["cluster"] for row in rows_of(published, "clusters")}
+    assert answer["n_clusters"] == len(live)
+
+
+def test_a_record_is_found_in_whatever_shard_it_is(published: Path) -> None:
+    every = rows_of(published, "assign k1", "--history", "5")
+    assert len(every) == 3
+    of_parts = [
+        row
+        for shard in range(3)
+        for row in rows_of(published, "assign k1", "--stream", f"{NAME}/{shard}")
+    ]
+    assert sorted(row["cluster"] for row in every) == sorted(row["cluster"] for row in of_parts)
+    assert all(row["probability"] is not None for row in every)
+    earlier = rows_of(published, "assign k1", "--history", "5", "--as-of", "publication:1")
+    assert len(earlier) == 3
+    missing = type_command("assign", "k1", "nobody", "--config", str(published))
+    assert missing.code == ExitCode.NOT_FOUND
+    assert "k1" in missing.out
+
+
+def test_everything_of_all_shards_is_exported(published: Path) -> None:
+    sizes = {row["cluster"]: row["size"] for row in rows_of(published, "clusters")}
+    assert Counter(row["cluster"] for row in exported(published, "assignments")) == sizes
+    clusters = exported(published, "clusters")
+    assert {row["cluster"]: row["size"] for row in clusters if sizes.get(row["cluster"])} == sizes
+    events = exported(published, "lineage")
+    assert events == rows_of(published, "lineage", "--limit", "10000")
+    assert {row["publication"] for row in events} >= {0, 2}
+
+
+def test_records_are_weighed_by_the_clusters_of_all_shards(published: Path, tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    records.write_text('{"x": 0.1, "y": 0.2}\n{"x": 500.0, "y": 900.0}\n')
+    near, far = rows_of(published, f"predict {records}")
+    assert near["cluster"] in {row["cluster"] for row in rows_of(published, "clusters")}
+    assert far["cluster"] is None
+
+
+def test_before_anything_is_published_arrivals_are_shown(sharded: Path) -> None:
+    rows = rows_of(sharded, "clusters")
+    assert sum(row["size"] for row in rows) == 300
+    assert {row["kind"] for row in rows_of(sharded, "lineage")} == {"birth"}
+    (row,) = rows_of(sharded, "assign k200")
+    assert row["partition"] == 1
+
+
+@pytest.mark.parametrize("command", ["tree 1", "snapshot list", "watch"])
 def test_other_questions_ask_for_a_shard(sharded: Path, command: str) -> None:
     result = type_command(*command.split(), "--config", str(sharded))
     assert result.code == ExitCode.NOT_READY
-    assert "in shards, each of which shows clusters of its own" in result.err
+    assert "in shards, and this is told of one of them only" in result.err
     assert f"--stream {NAME}/0" in result.err
 
 
