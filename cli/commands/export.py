@@ -126,15 +126,9 @@ def _total(state: StoredStream, what: What) -> int | None:
 
 
 def _assignments(state: StoredStream) -> Iterator[Rows]:
-    for holder in state.reader.holders(state.stream):
-        yield from _assignments_of(state, holder)
-
-
-def _assignments_of(state: StoredStream, stream: str) -> Iterator[Rows]:
-    """Rows of the observations that this stream holds, or this shard of it."""
     from weald.storage.encoding.row_bytes import offset_of_record
 
-    reader = state.reader
+    reader, stream = state.reader, state.stream
     after = 0
     while (block := reader.observations(stream, after, BLOCK)) is not None:
         seqs = block.seq.tolist()

@@ -176,7 +176,7 @@ def _look_at_shards(shards: int, *, embedded: bool) -> None:
         )
     _log.warning(
         "stream.shards = %d: groups of clusters and a verdict are not told of a stream in shards, "
-        "and trees, snapshots and pages are those of one shard (docs/many-machines.md)",
+        "and trees and snapshots are those of one shard (docs/many-machines.md)",
         shards,
     )
 

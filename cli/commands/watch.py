@@ -59,7 +59,10 @@ def watch(
     """
     from weald.cli.terminal.opened import reading_with_settings
 
-    with reading_with_settings(config, set_, stream) as (state, settings):
+    with reading_with_settings(config, set_, stream, undivided=False) as (
+        state,
+        settings,
+    ):
         seen = _looks(state, settings, every, looks)
         if output is Form.table and sys.stdout.isatty():
             _live(seen)

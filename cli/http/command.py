@@ -56,7 +56,8 @@ def serve(
         for key, value in (("host", host), ("port", port))
         if value is not None
     ]
-    with reading_with_settings(config, [*(set_ or []), *flags], stream) as (state, loaded):
+    asked = reading_with_settings(config, [*(set_ or []), *flags], stream, undivided=False)
+    with asked as (state, loaded):
         settings = loaded.http
         _check(settings)
         from .application import application

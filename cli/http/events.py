@@ -21,26 +21,35 @@ __all__ = ["stream_events"]
 
 # So many looks without news, and a comment keeps proxies from closing the connection.
 LOOKS_BETWEEN_COMMENTS = 15
+# Digits of a number that somebody may send.
+_LONGEST = 18
 
 
 def stream_events(request: Request, state: StoredStream, poll_seconds: float) -> StreamingResponse:
     """Answer with events until the other side has gone."""
-    given = request.headers.get("last-event-id", "")
-    place = int(given) if given.isdecimal() and given.isascii() and len(given) < 18 else None
+    place = _place(request.headers.get("last-event-id", ""))
     lines = _lines(request, state, place, poll_seconds)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
 
 
+def _place(given: str) -> questions.Place | None:
+    """Read what `_event` wrote as the number of an event; None of anything else."""
+    numbers = given.split("-") if given.isascii() else []
+    if not all(each.isdecimal() and len(each) < _LONGEST for each in numbers):
+        return None
+    return tuple(int(each) for each in numbers) or None
+
+
 async def _lines(
-    request: Request, state: StoredStream, place: int | None, poll_seconds: float
+    request: Request, state: StoredStream, place: questions.Place | None, poll_seconds: float
 ) -> AsyncIterator[str]:
     epoch, quiet = -1, 0
     while not await request.is_disconnected():
         now = await run_in_threadpool(questions.epoch_of, state)
         if now != epoch:
             total, fresh = await run_in_threadpool(questions.events_after, state, place)
-            for at, event in enumerate(fresh, start=total - len(fresh) + 1):
+            for at, event in fresh:
                 yield _event("lineage", event, at)
             place, epoch, quiet = total, now, 0
             yield _event("epoch", {"epoch": now}, total)
@@ -51,5 +60,6 @@ async def _lines(
         await asyncio.sleep(poll_seconds)
 
 
-def _event(kind: str, data: Any, number: int) -> str:
+def _event(kind: str, data: Any, place: questions.Place) -> str:
+    number = "-".join(map(str, place))
     return f"event: {kind}\nid: {number}\ndata: {msgspec.json.encode(data).decode()}\n\n"

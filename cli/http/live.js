@@ -80,11 +80,11 @@
       const { kind } = JSON.parse(field("data"));
       news.set(kind, (news.get(kind) ?? 0) + 1);
     }
-    if (field("event") === "epoch") { await refresh(); place = Number(field("id")); }
+    if (field("event") === "epoch") { await refresh(); place = field("id"); }
   };
   // By fetch, because an EventSource cannot carry a token.
   const listen = async () => {
-    const answer = await open("/v1/events", place === null ? {} : { "Last-Event-ID": String(place) });
+    const answer = await open("/v1/events", place === null ? {} : { "Last-Event-ID": place });
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let rest = ""; ;) {
       const { value, done } = await reader.read();

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from weald.storage.queries.base import ClusterRow
 
 __all__ = [
+    "Place",
     "assignments_of",
     "cluster_of",
     "clusters_of",
@@ -51,6 +52,9 @@ __all__ = [
     "predictions_of",
     "stream_of",
 ]
+
+# How far a listener has come: a shard's events are told beside the others'.
+Place = tuple[int, ...]
 
 
 def epoch_of(state: StoredStream) -> int:
@@ -145,12 +149,25 @@ def events_of(
     return msgspec.convert({"epoch": epoch, "items": page, "next": following}, Events)
 
 
-def events_after(state: StoredStream, place: int | None) -> tuple[int, list[dict[str, Any]]]:
-    """Return the number of lineage events so far, and those after a place; none without one."""
-    rows = state.reader.lineage(state.stream)
-    if place is None:
-        return len(rows), []
-    return len(rows), [lineage_record(row) for row in rows[place:]]
+def events_after(
+    state: StoredStream, place: Place | None
+) -> tuple[Place, list[tuple[Place, dict[str, Any]]]]:
+    """Return how many lineage events there are, and those after a place, each with its own.
+
+    A place says how many there are in each of the lists that grow by themselves. Without one, or
+    with one that has another number of lists, nothing comes after it.
+    """
+    found = state.reader.lineages(state.stream)
+    now = tuple(len(rows) for rows in found)
+    if place is None or len(place) != len(now):
+        return now, []
+    fresh = []
+    passed = list(place)
+    for at, rows in enumerate(found):
+        for row in rows[place[at] :]:
+            passed[at] += 1
+            fresh.append((tuple(passed), lineage_record(row)))
+    return now, fresh
 
 
 def points_of(state: StoredStream, *, limit: int) -> Points:

@@ -115,7 +115,7 @@ def _subject(
 
     from .of_stream import subject_of_stream
 
-    with reading(*where) as state:
+    with reading(*where, undivided=False) as state:
         return subject_of_stream(state, limit)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -179,7 +180,9 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
     events = reader.lineage(stream)
     there = reader.clusters(stream)
     born, times = reader.births(stream), {each.number: each.time for each in publications}
-    reached = _reached(publications, blocks) if state.schema.time is not None else {}
+    told_first = reader.first_publication(stream, seq)
+    told_time = state.schema.time is not None
+    reached = _reached(publications, told_first, blocks) if told_time else {}
     lives = timeline_of_stream(state)
     told = [lineage_record(event) for event in events if event.kind != "birth"]
     return Subject(
@@ -209,7 +212,9 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
         prior=found.prior,
         draws=_draws(state, first, len(seq)) if drawn else np.empty((0, 0), dtype=np.int64),
         chains=_chains(publications),
-        history=_history(publications, seq, clusters, reader.changes(stream)) if drawn else (),
+        history=_history(told_first, seq, clusters, (publications, reader.changes(stream)))
+        if drawn
+        else (),
         events=told[-EVENTS_SHOWN:],
         groups={each.cluster: each.group for each in there if each.group is not None},
         moves=_moves(reader.rounds(stream)),
@@ -236,14 +241,23 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
 
 
 def _reached(
-    publications: Sequence[PublicationRow], blocks: Sequence[ObservationBlock]
+    publications: Sequence[PublicationRow],
+    told_first: NDArray[np.int64],
+    blocks: Sequence[ObservationBlock],
 ) -> dict[int, float]:
-    """Newest time that records tell which each publication saw, as far as these reach back."""
-    seq = np.concatenate([block.seq for block in blocks])
-    newest = np.fmax.accumulate(np.concatenate([block.event_time for block in blocks]))
-    n_seen = np.searchsorted(seq, [each.seq for each in publications], side="right")
+    """Newest time that records tell which each publication saw, as far as these reach back.
+
+    ``told_first`` is the publication that saw each observation of the blocks first.
+    """
+    time = np.concatenate([block.event_time for block in blocks])
+    seen = told_first < np.iinfo(np.int64).max
+    numbers, place = np.unique(told_first[seen], return_inverse=True)
+    newest = np.full(len(numbers), np.nan)
+    np.fmax.at(newest, place, time[seen])
+    until = np.fmax.accumulate(newest)
+    n_seen = np.searchsorted(numbers, [each.number for each in publications], side="right")
     reached = {
-        each.number: float(newest[n - 1])
+        each.number: float(until[n - 1])
         for each, n in zip(publications, n_seen.tolist(), strict=True)
         if n
     }
@@ -302,12 +316,13 @@ def _draws(state: StoredStream, first: int, n: int) -> NDArray[np.int64]:
 
 
 def _history(
-    publications: Sequence[PublicationRow],
+    told_first: NDArray[np.int64],
     seq: NDArray[np.int64],
     now: NDArray[np.int64],
-    changes: NDArray[np.int64],
+    since: tuple[Sequence[PublicationRow], NDArray[np.int64]],
 ) -> list[PublishedPartition]:
     """Undo changes, newest first, until each publication is shown again."""
+    publications, changes = since
     if not publications:
         return []
     spread = np.linspace(0, len(publications) - 1, min(COLUMNS, len(publications)))
@@ -320,7 +335,7 @@ def _history(
         then = now.copy()
         # Written from the newest to the oldest, so that the oldest stays.
         then[place[here][::-1]] = later[here][::-1, 2]
-        then[seq > publication.seq] = NOT_YET
+        then[told_first > publication.number] = NOT_YET
         if (then != NOT_YET).any():
             shown.append(PublishedPartition(str(publication.number), then))
     return shown
@@ -329,9 +344,13 @@ def _history(
 def _chains(publications: Sequence[PublicationRow]) -> Chains:
     values: dict[str, list[float]] = defaultdict(list)
     for row in publications:
-        values["log joint per observation"].append(row.log_joint / max(row.n_observations, 1))
+        # That of several shards is known to none.
+        known = isfinite(row.log_joint)
+        if known:
+            values["log joint per observation"].append(row.log_joint / max(row.n_observations, 1))
         values["clusters"].append(float(row.n_clusters))
-        values["gained nats"].append(row.log_joint - row.log_joint_before)
+        if known:
+            values["gained nats"].append(row.log_joint - row.log_joint_before)
     traced = {name: np.array([line], dtype=np.float64) for name, line in values.items()}
     empty = {"clusters": np.empty((1, 0))}
     return Chains("publication", traced or empty, burnt=0, stationary=False)

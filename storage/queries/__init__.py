@@ -15,4 +15,5 @@
 - ``trends``: what moves: when clusters began, where the newest observations went, which keys
   there are.
 - ``whole``: questions about a stream in shards, whose parts have the observations.
+- ``whole_numbers``: numbers of observations in a stream in shards: they go round the shards.
 """

@@ -141,10 +141,6 @@ class SqlReader:
             rows = connection.execute(named.order_by(streams.c.shard))
             return {row.shard: row.name for row in rows}
 
-    def holders(self, stream: str) -> list[str]:
-        """Return the streams that have the observations of this one: itself."""
-        return [stream]
-
     def spec(self, stream: str) -> StreamSpec:
         """Return what the stream is."""
         with self._of(stream) as (connection, stream_id):
@@ -326,6 +322,10 @@ class SqlReader:
         with self._of(stream) as (connection, stream_id):
             return history.lineage_rows(connection, stream_id, since, cluster, limit)
 
+    def lineages(self, stream: str) -> list[list[LineageRow]]:
+        """Return all lineage events in as many lists as grow by themselves: one."""
+        return [self.lineage(stream)]
+
     def learned_family(self, stream: str) -> dict[str, Any]:
         """Return the family's hyperparameters as the newest publication has them.
 
@@ -338,6 +338,17 @@ class SqlReader:
         """Return publications in order; with ``limit`` the newest ones."""
         with self._of(stream) as (connection, stream_id):
             return history.publication_rows(connection, stream_id, limit)
+
+    def first_publication(self, stream: str, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of the first publication that saw each observation, by its number.
+
+        The largest number there is for what none has seen. Of what was seen before the oldest that
+        is kept, that one's.
+        """
+        rows = self.publications(stream)
+        numbers = [*(row.number for row in rows), np.iinfo(np.int64).max]
+        seen = np.array([row.seq for row in rows], dtype=np.int64)
+        return np.array(numbers, dtype=np.int64)[np.searchsorted(seen, seqs)]
 
     def publication_times(self, stream: str) -> dict[int, float]:
         """Return when each publication was made, seconds since 1970, of those that are kept."""

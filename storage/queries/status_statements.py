@@ -26,7 +26,9 @@ REVISION = "SELECT version_num FROM alembic_version"
 ID = "SELECT id FROM streams WHERE name = :name"
 # A stream in shards has the accounts of its parts, whose rows name it.
 _STREAM = """
-    SELECT name, family, seen_as, prior, seed, owner, generation, epoch,
+    SELECT name, family, seen_as, prior, seed, owner, generation,
+           (SELECT CAST(sum(epoch) AS BIGINT) FROM streams
+            WHERE :stream IN (id, part_of)) AS epoch,
            (SELECT max(committed_at) FROM streams WHERE :stream IN (id, part_of)) AS committed_at
     FROM streams WHERE id = :stream"""
 _ACCOUNT = """

@@ -2,7 +2,7 @@
 
 Which clusters there are, since when, and what became of them, are rows of the whole. Who is in them
 only the parts know, so that members, sizes and sums are added here, as they are at this moment.
-Observations have a number within their shard, and the partition that they came in says which it is.
+Shards number their observations each for itself: of the whole, numbers go round the shards.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
 
-from weald.storage.commit.commit import ClusterRow, LineageRow
+import numpy as np
+from numpy.typing import NDArray
 
-from .answers import ObservationRow
+from weald.storage.commit.commit import ClusterRow, LineageRow, ObservationBlock
+
+from .answers import MembershipCertainty, ObservationRow, StreamPosition
 from .base import AsOf
 from .reader import SqlReader
+from .whole_numbers import WholeNumbers, merged
 
 __all__ = ["WholeReader"]
 
@@ -39,14 +43,97 @@ class WholeReader(SqlReader):
 
     def __init__(self, reader: SqlReader, whole: str, parts: Mapping[int, str]) -> None:
         vars(self).update(vars(reader))
-        self._reader, self._whole, self._parts = reader, whole, list(parts.values())
-
-    def holders(self, stream: str) -> list[str]:
-        """Return the streams that have the observations of this one."""
-        return self._parts if stream == self._whole else [stream]
+        self._reader, self._whole, self._shards = reader, whole, dict(parts)
+        self._parts = list(parts.values())
+        self._numbers = WholeNumbers(reader.spec(whole).shards)
 
     def _of_parts(self, ask: Callable[[str], _Told]) -> list[_Told]:
         return [ask(part) for part in self._parts]
+
+    def _observed(self, ask: Callable[[str], list[ObservationRow]]) -> list[list[ObservationRow]]:
+        """Observations that parts tell, with their numbers in the whole."""
+        return [
+            [self._numbers.of_row(shard, row) for row in ask(part)]
+            for shard, part in self._shards.items()
+        ]
+
+    def position(self, stream: str) -> StreamPosition:
+        """Return where the stream stands; its epoch counts the commits of all shards."""
+        found = super().position(stream)
+        if stream != self._whole:
+            return found
+        parts = self._of_parts(self._reader.position)
+        ends = [
+            self._numbers.of(shard, each.next_seq - 1)
+            for shard, each in zip(self._shards, parts, strict=True)
+        ]
+        return replace(
+            found,
+            epoch=found.epoch + sum(each.epoch for each in parts),
+            next_seq=max(0, *ends) + 1 if ends else 1,
+            offsets=dict(chain(*(each.offsets.items() for each in parts))),
+        )
+
+    def observations(self, stream: str, after_seq: int, limit: int) -> ObservationBlock | None:
+        """Return the next observations after ``after_seq``, in the order of their numbers."""
+        if stream != self._whole:
+            return super().observations(stream, after_seq, limit)
+        found = []
+        # Numbers go round, so that of the next ones about as many are each shard's.
+        each = math.ceil(limit / self._numbers.n_shards)
+        for shard, part in self._shards.items():
+            after = self._numbers.below(shard, after_seq)
+            block = self._reader.observations(part, after, each)
+            if block is not None:
+                found.append(self._numbers.of_block(shard, block))
+        return merged(found, limit)
+
+    def observed(self, stream: str, seqs: Sequence[int]) -> list[ObservationRow]:
+        """Return the observations with these numbers, oldest first."""
+        if stream != self._whole:
+            return super().observed(stream, seqs)
+        asked = self._numbers.by_shard(seqs)
+        rows = [
+            self._numbers.of_row(shard, row)
+            for shard, own in asked.items()
+            if shard in self._shards
+            for row in self._reader.observed(self._shards[shard], own)
+        ]
+        return sorted(rows, key=lambda row: row.seq)
+
+    def certainty(self, stream: str, seqs: Iterable[int]) -> dict[int, MembershipCertainty]:
+        """Return how sure the newest publication is of these observations, by number."""
+        if stream != self._whole:
+            return super().certainty(stream, seqs)
+        return {
+            self._numbers.of(shard, seq): sure
+            for shard, own in self._numbers.by_shard(seqs).items()
+            if shard in self._shards
+            for seq, sure in self._reader.certainty(self._shards[shard], own).items()
+        }
+
+    def changes(self, stream: str, *, after: int = 0) -> NDArray[np.int64]:
+        """Return publication, number, old and new cluster, int64[n, 4], of each change."""
+        if stream != self._whole:
+            return super().changes(stream, after=after)
+        found = [np.empty((0, 4), dtype=np.int64)]
+        for shard, part in self._shards.items():
+            own = self._reader.changes(part, after=after)
+            own[:, 1] = self._numbers.of(shard, own[:, 1])
+            found.append(own)
+        rows = np.concatenate(found)
+        return rows[np.argsort(rows[:, 0], kind="stable")]
+
+    def first_publication(self, stream: str, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of the first publication that saw each observation, by shard."""
+        if stream != self._whole:
+            return super().first_publication(stream, seqs)
+        found = np.empty(seqs.shape, dtype=np.int64)
+        for shard, part in self._shards.items():
+            here = self._numbers.shard_of(seqs) == shard
+            own = self._numbers.within(seqs[here])
+            found[here] = self._reader.first_publication(part, own)
+        return found
 
     def clusters(
         self, stream: str, *, include_retired: bool = False, limit: int | None = None
@@ -87,14 +174,14 @@ class WholeReader(SqlReader):
         if stream != self._whole:
             return super().members(stream, cluster, limit=limit)
         return _newest(
-            self._of_parts(lambda part: self._reader.members(part, cluster, limit=limit)), limit
+            self._observed(lambda part: self._reader.members(part, cluster, limit=limit)), limit
         )
 
     def newest(self, stream: str, *, limit: int) -> list[ObservationRow]:
         """Return the newest observations, newest first."""
         if stream != self._whole:
             return super().newest(stream, limit=limit)
-        return _newest(self._of_parts(lambda part: self._reader.newest(part, limit=limit)), limit)
+        return _newest(self._observed(lambda part: self._reader.newest(part, limit=limit)), limit)
 
     def assignments(
         self, stream: str, keys: Iterable[str], *, as_of: AsOf | None = None, limit: int = 1
@@ -103,7 +190,7 @@ class WholeReader(SqlReader):
         if stream != self._whole:
             return super().assignments(stream, keys, as_of=as_of, limit=limit)
         asked = list(keys)
-        found = self._of_parts(
+        found = self._observed(
             lambda part: self._reader.assignments(part, asked, as_of=as_of, limit=limit)
         )
         rows = []
@@ -124,13 +211,29 @@ class WholeReader(SqlReader):
         if stream != self._whole:
             return super().lineage(stream, since=since, cluster=cluster, limit=limit)
 
+        own, *parts = self._lineages(since=since, cluster=cluster, limit=limit)
+        between = sorted(chain(*parts), key=lambda event: event.time)
+        # What began between two publications names the earlier. Clocks of machines may differ.
+        events = sorted(own + between, key=lambda event: event.publication)
+        return events if limit is None else events[max(len(events) - limit, 0) :]
+
+    def lineages(self, stream: str) -> list[list[LineageRow]]:
+        """Return the events of the whole, and those of each shard: each list only grows."""
+        return super().lineages(stream) if stream != self._whole else self._lineages()
+
+    def _lineages(
+        self, *, since: float | None = None, cluster: int | None = None, limit: int | None = None
+    ) -> list[list[LineageRow]]:
         def ask(name: str) -> list[LineageRow]:
             return self._reader.lineage(name, since=since, cluster=cluster, limit=limit)
 
-        between = sorted(chain(*self._of_parts(ask)), key=lambda event: event.time)
-        # What began between two publications names the earlier. Clocks of machines may differ.
-        events = sorted(ask(stream) + between, key=lambda event: event.publication)
-        return events if limit is None else events[max(len(events) - limit, 0) :]
+        return [
+            ask(self._whole),
+            *(
+                [replace(event, seq=self._numbers.of(shard, event.seq)) for event in ask(part)]
+                for shard, part in self._shards.items()
+            ),
+        ]
 
     def births(self, stream: str) -> dict[int, float]:
         """Return when each cluster was first told of, seconds since 1970."""

@@ -198,5 +198,3 @@ def test_clusters_of_the_whole_are_what_its_shards_have(shards: SqlStore) -> Non
     assert reader.cluster_ids("wide") == [3, 1, 2]
     # Of a shard it tells what any reader does.
     assert [row.n_observations for row in reader.clusters("wide/1")] == [7, 4]
-    assert reader.holders("wide") == ["wide/0", "wide/1"]
-    assert reader.holders("wide/1") == ["wide/1"]

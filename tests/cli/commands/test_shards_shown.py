@@ -2,20 +2,28 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import type_command
+from tests.cli.http.test_http import Service, serving
 from tests.stream.engine.test_shard_rounds import Shards
 from tests.stream.engine.test_shards_of_a_stream import engine
 from tests.stream.scenario import NAME, new_store
+from weald.answers.report_data import Subject
+from weald.answers.stored_stream import StoredStream
 from weald.cli.errors import ExitCode
+from weald.cli.http import questions
+from weald.cli.report.of_stream import exploration_of_stream, subject_of_stream
+from weald.cli.terminal.opened import reading
 from weald.monitoring.exporter import Exporter
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
 from weald.monitoring.settings import MonitoringSettings
+from weald.storage.queries.whole import WholeReader
 from weald.stream.engine import shard_rounds
 
 
@@ -194,7 +202,115 @@ def test_before_anything_is_published_arrivals_are_shown(sharded: Path) -> None:
     assert row["partition"] == 1
 
 
-@pytest.mark.parametrize("command", ["tree 1", "snapshot list", "watch"])
+def test_observations_of_all_shards_have_one_space_of_numbers(published: Path) -> None:
+    rows = exported(published, "assignments")
+    numbers = [row["seq"] for row in rows]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) == 360
+    by_number = {row["seq"]: row for row in rows}
+    # Whoever asks for one record is told the same number.
+    for told_of in rows_of(published, "assign k1", "--history", "5"):
+        row = by_number[told_of["seq"]]
+        for name in ("key", "cluster", "offset", "probability", "event_time"):
+            assert row[name] == told_of[name]
+
+
+def test_a_look_at_all_shards(published: Path) -> None:
+    result = type_command("watch", "--config", str(published), "--looks", "1")
+    assert result.code == 0, result.err
+    look = json.loads(result.out)
+    assert (look["stream"], look["inserted"], look["log_joint"]) == (NAME, 360, None)
+    assert look["clusters"] == told(published)["n_clusters"]
+
+
+def test_a_report_is_of_all_shards(published: Path, tmp_path: Path) -> None:
+    page, pictures = tmp_path / "page.html", tmp_path / "pictures"
+    flags = ("--out", str(page), "--pictures", str(pictures))
+    result = type_command("report", "--config", str(published), *flags)
+    assert result.code == 0, result.err
+    assert "360" in page.read_text("utf-8")
+    assert list(pictures.iterdir())
+
+
+@pytest.fixture
+def state(published: Path) -> Iterator[StoredStream]:
+    with reading(published, None, undivided=False) as stored:
+        yield stored
+
+
+def test_a_page_is_of_all_shards(state: StoredStream) -> None:
+    found = exploration_of_stream(state, 1000)
+    assert found is not None
+    sizes = {row.cluster: row.n_observations for row in state.reader.clusters(NAME)}
+    assert Counter(found.clusters.tolist()) == sizes
+    assert {part.id: part.size for part in found.parts} == sizes
+    assert len(set(found.keys)) == 120
+    newest = exploration_of_stream(state, 30)
+    assert newest is not None
+    assert len(newest.clusters) == 30
+
+
+def test_what_publications_showed_is_known_of_all_shards(state: StoredStream) -> None:
+    subject = subject_of_stream(state, 1000)
+    assert isinstance(subject, Subject)
+    assert subject.history
+    for shown in subject.history:
+        publication = int(shown.title)
+        then: Counter[int] = Counter()
+        for shard in range(3):
+            part = f"{NAME}/{shard}"
+            rows = state.reader.publications(part)
+            covered = max((row.seq for row in rows if row.number <= publication), default=0)
+            asked = state.reader.shown(part, publication, 0, 1000)
+            then.update(asked.cluster[asked.seq <= covered].tolist())
+        seen = shown.clusters[shown.clusters >= 0]
+        assert Counter(seen.tolist()) == then
+
+
+def test_who_listens_hears_each_event_once(state: StoredStream) -> None:
+    whole = [row for rows in state.reader.lineages(NAME) for row in rows]
+    start, _ = questions.events_after(state, None)
+    assert questions.events_after(state, start) == (start, [])
+    # Somebody who has heard some of each list.
+    place = tuple(n // 2 for n in start)
+    now, fresh = questions.events_after(state, place)
+    assert now == start
+    assert len(fresh) == len(whole) - sum(place)
+    assert fresh[-1][0] == start
+    # And who goes on from an event in the middle.
+    middle, _ = fresh[len(fresh) // 2]
+    assert questions.events_after(state, middle)[1] == fresh[len(fresh) // 2 + 1 :]
+    assert questions.events_after(state, (1,)) == (start, [])
+
+
+def test_all_shards_are_asked_over_http(published: Path) -> None:
+    with serving(published) as address:
+        service = Service(address)
+        clusters = service.ask("/v1/clusters").json
+        assert sum(row["size"] for row in clusters["items"]) == 360
+        stream = service.ask("/v1/stream").json
+        assert (stream["n_inserted"], stream["epoch"]) == (360, clusters["epoch"])
+        assert len(service.ask("/v1/points?limit=90").json["items"]) == 90
+        (first, *_) = service.ask("/v1/assignments/k1?limit=5").json["items"]
+        assert first["cluster"] in {row["cluster"] for row in clusters["items"]}
+        explored = service.ask("/v1/explored").json
+        assert explored["publication"] == stream["publication"]
+        assert explored["data"] is not None
+
+
+def test_every_commit_of_a_shard_is_a_new_answer(tmp_path: Path) -> None:
+    with new_store(tmp_path) as store:
+        engine(store, 0, range(120)).run()
+        reader = WholeReader(store, NAME, store.parts(NAME))
+        before = reader.position(NAME).epoch
+        assert before == store.status(NAME).epoch > 0
+        engine(store, 1, range(120, 150)).run()
+        reader = WholeReader(store, NAME, store.parts(NAME))
+        assert reader.position(NAME).epoch > before
+        assert reader.position(NAME).offsets.keys() == {("events", 0), ("events", 1)}
+
+
+@pytest.mark.parametrize("command", ["tree 1", "snapshot list"])
 def test_other_questions_ask_for_a_shard(sharded: Path, command: str) -> None:
     result = type_command(*command.split(), "--config", str(sharded))
     assert result.code == ExitCode.NOT_READY
