@@ -175,8 +175,8 @@ def _look_at_shards(shards: int, *, embedded: bool) -> None:
             next_step="weald run --embedded --set stream.shards=1",
         )
     _log.warning(
-        "stream.shards = %d: groups of clusters and a verdict are not told of a stream in shards, "
-        "and trees and snapshots are those of one shard (docs/many-machines.md)",
+        "stream.shards = %d: trees, snapshots and dead letters are listed by shard, and an arrival "
+        "meets the clusters of its own shard until the next round (docs/many-machines.md)",
         shards,
     )
 

@@ -210,9 +210,28 @@ class ShownItems(NamedTuple):
 
 
 class ShownSums(NamedTuple):
-    """What a shard has of each cluster once it shows what was published."""
+    """What a shard has of each cluster once it shows what was published.
+
+    Attributes
+    ----------
+    sums:
+        Of the clusters.
+    cluster, rows:
+        Some members (q) of each, and the statistics (q, m) of these.
+    rounds, names:
+        Some of the last rounds (t, ascending), and the block (t, q) that each member was in, by
+        name, -1 for one that came later.
+    asked_cluster, asked_rows:
+        Observations (a) that stand for all of the shard, and their statistics (a, m).
+    """
 
     sums: BlockSums
+    cluster: Ids
+    rows: Matrix
+    rounds: Ids
+    names: Ids
+    asked_cluster: Ids
+    asked_rows: Matrix
 
 
 def numbers_of(seed: int, number: int, *whose: int) -> Generator:

@@ -119,8 +119,8 @@ class Certainty:
     means
         Of both over all observations.
     group, group_born : int64[k], optional
-        The group of each cluster, and the first publication that told of it, 0 where that is not
-        known; without them there are none.
+        The group of each cluster, 0 of one that is in none yet, and the first publication that told
+        of it, 0 where that is not known; without them there are none.
     """
 
     seq: NDArray[np.int64]

@@ -432,12 +432,15 @@ class WholeShown:
         Its events.
     certainty
         Of the clusters; that of observations is told by their shards.
+    judged
+        Number of a publication that was written before, and the reasons not to believe it.
     """
 
     clusters: Sequence[ClusterRow]
     publication: PublicationRow | None = None
     lineage: Sequence[LineageRow] = ()
     certainty: Certainty | None = None
+    judged: tuple[int, list[str]] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,8 @@ class ShardRoundRow:
         For blocks that are split off in the round; once turns are asked for, that of the next.
     opened_at, closed_at
         Seconds since 1970. It is closed when all shards have reported for the next.
+    next_group
+        What the next new group of clusters is called.
     """
 
     number: int
@@ -39,6 +41,7 @@ class ShardRoundRow:
     next_name: int
     opened_at: float
     closed_at: float | None = None
+    next_group: int = 1
 
 
 @dataclass(frozen=True, eq=False)

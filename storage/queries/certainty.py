@@ -74,7 +74,7 @@ def write_certainty(connection: sa.Connection, stream_id: int, certainty: Certai
             "of_cluster": cluster,
             "sure": None if math.isnan(sure) else sure,
             "stable": None if math.isnan(stable) else stable,
-            "in_group": group,
+            "in_group": group or None,
             "since": since or None,
         }
         for cluster, sure, stable, group, since in zip(

@@ -62,11 +62,11 @@ PLANE_LABELS = (
 )
 
 # Steps of rounds of a stream's shards: a shard reports, answers, takes its turn, and shows what is
-# published; shard 0 asks, and publishes.
+# published; shard 0 asks, publishes, and sums up what all show.
 SHARD_LABELS = (
     *(
         f"shard.{step}{end}"
-        for step in ("report", "answer", "turn", "ask", "publish")
+        for step in ("report", "answer", "turn", "ask", "publish", "sum")
         for end in ("", ".done")
     ),
     "shard.show",

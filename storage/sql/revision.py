@@ -4,4 +4,4 @@ from __future__ import annotations
 
 __all__ = ["HEAD"]
 
-HEAD = "0024"
+HEAD = "0025"

@@ -443,6 +443,7 @@ shard_rounds = Table(
     Column("next_name", BigInteger, nullable=False),
     Column("opened_at", Double, nullable=False),
     Column("closed_at", Double),
+    Column("next_group", Integer, nullable=False, server_default="1"),
 )
 
 # What shards were asked and have answered in the round that is out, and their reports for it. A

@@ -60,7 +60,7 @@ def write_shard_rounds(
 
 def _write_round(connection: sa.Connection, whole: int, row: ShardRoundRow) -> None:
     insert = upsert(connection.dialect.name, shard_rounds)
-    going = {name: insert.excluded[name] for name in ("step", "next_name")}
+    going = {name: insert.excluded[name] for name in ("step", "next_name", "next_group")}
     connection.execute(
         insert.on_conflict_do_update(index_elements=["stream_id", "number"], set_=going),
         {"stream_id": whole, **asdict(row)},

@@ -303,6 +303,10 @@ def _write_whole(connection: sa.Connection, part_id: int, epoch: int, shown: Who
         raise InvariantBroken("another shard than the first publishes what all of them show")
     if shown.publication is not None:
         _write_publications(connection, row.id, [shown.publication])
+    if shown.judged is not None:
+        number, warnings = shown.judged
+        judged = publications.c.stream_id == row.id, publications.c.number == number
+        connection.execute(sa.update(publications).where(*judged).values(warnings=warnings))
     failpoint("commit.whole")
     write_clusters(connection, row.id, epoch, shown.clusters)
     if shown.certainty is not None:

@@ -48,6 +48,7 @@ from weald.stream.model.mixture_shard import FEW_ATOMS
 from weald.stream.model.part_shard import PartShard, model_of, words_of
 from weald.stream.publication.certainty import DRAWS_KEPT
 from weald.stream.publication.whole import ShownBefore, publication_of_items
+from weald.stream.publication.whole_groups import groups_of_whole
 from weald.stream.publication.whole_rows import rows_of_sums, rows_of_whole
 
 from .writer import Writer
@@ -247,9 +248,13 @@ class _Keeper:
         self._store, self._whole = store, whole
         self._row = store.shard_round(whole.name)
         self._steps: RoundSteps | None = None
+        # The last round of which it is known that nothing is to be summed.
+        self._summed = 0
 
     def go_on(self, shard: PartShard, applied: BatchOutcome, now: float, when: _When) -> None:
         """Open a round if all have reported, or ask the next if all have answered."""
+        if self._row is not None and self._sums_due(self._row):
+            self._sum(shard, self._row, applied)
         row = self._row
         if row is None or row.step == turn_step(self._whole.shards):
             number = 1 if row is None else row.number + 1
@@ -259,8 +264,6 @@ class _Keeper:
             steps, at = self._opened(shard, number, row), REPORT
             if self._publishes(shard.cadence, steps.round, when, now):
                 steps.publish(_items_before(number))
-            if row is not None:
-                self._sum(row, steps.round, applied)
         elif self._all_said(row.number, row.step):
             failpoint("shard.ask")
             steps, at = self._steps or self._made_again(shard, row), row.step
@@ -274,7 +277,13 @@ class _Keeper:
         learned = words_of((whole.family, whole.prior))
         opened_at = now if row is None or at == REPORT else row.opened_at
         self._row = ShardRoundRow(
-            whole.number, whole.seed, steps.step, learned, whole.next_name, opened_at
+            whole.number,
+            whole.seed,
+            steps.step,
+            learned,
+            whole.next_name,
+            opened_at,
+            next_group=1 if row is None else row.next_group,
         )
         applied.shard_round = self._row
         applied.shard_messages += [
@@ -331,15 +340,32 @@ class _Keeper:
     def _said(self, number: int) -> list[ShardMessageRow]:
         return self._store.shard_messages(self._whole.name, number, ANSWERED)
 
-    def _sum(self, row: ShardRoundRow, after: GlobalRound, applied: BatchOutcome) -> None:
-        """Tell what all shards have of the clusters that the round before has published."""
-        step, name = shown_step(self._whole.shards), self._whole.name
-        if not self._all_said(row.number, step):
-            return
-        shown = cast("list[ShownSums]", _messages(self._said(row.number), step))
+    def _sums_due(self, row: ShardRoundRow) -> bool:
+        """Whether all shards show what the round has published, and people are not told so yet."""
+        name, step = self._whole.name, shown_step(self._whole.shards)
+        if row.number <= self._summed or row.step != turn_step(self._whole.shards):
+            return False
+        if (step, 0) not in self._store.shard_steps(name, row.number, ASKED):
+            self._summed = row.number
+            return False
+        return self._all_said(row.number, step)
+
+    def _sum(self, shard: PartShard, row: ShardRoundRow, applied: BatchOutcome) -> None:
+        """Tell what all shards have of the clusters that the round has published, and groups."""
+        name, step = self._whole.name, shown_step(self._whole.shards)
+        self._summed = row.number
         there = {each.cluster: each for each in self._store.clusters(name)}
-        family = model_of(after.family, row.hyperparameters)[0]
-        applied.whole = rows_of_sums(shown, there, family)
+        # Once that has been told they have more than a count.
+        if all(each.statistics.shape[0] > 1 for each in there.values()):
+            return
+        failpoint("shard.sum")
+        shown = cast("list[ShownSums]", _messages(self._said(row.number), step))
+        family = model_of(shard.chain.family, row.hyperparameters)[0]
+        publication = self._store.publications(name, limit=1)[-1].number
+        told = groups_of_whole(shown, there, family, publication, row.next_group)
+        applied.whole = rows_of_sums(told, there, family, publication)
+        applied.shard_round = self._row = replace(row, next_group=told.next_group)
+        failpoint("shard.sum.done")
 
     def _opened(
         self,

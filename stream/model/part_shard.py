@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 
 from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.chain.growing import taken_from, under
+from weald.mcmc.estimate.groups import FEWEST
+from weald.mcmc.estimate.valleys import members_of
 from weald.mcmc.leases.leases import Budget
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.mcmc.schedule.stream_kernels import role_kernels
@@ -42,6 +44,8 @@ from weald.mcmc.sharded.shard_chain import Learned, ShardChain, TurnEnd
 from weald.storage.commit.commit import Certainty, PublicationRow
 from weald.stream.publication.arrival_router import Arrivals
 from weald.stream.publication.certainty import PERCENT
+from weald.stream.publication.groups import MEMBERS
+from weald.stream.publication.judgement import ASKED
 from weald.stream.publication.named_draws import NamedDraws
 from weald.stream.publication.publication import LineageEvent, Published
 from weald.stream.publication.whole import own_ids
@@ -65,6 +69,8 @@ _ARRAYS = ("item", "placed", "home_names", "home_clusters")
 _NONE = -1
 # Atoms whose rows are copied at a time.
 _AT_A_TIME = 1 << 16
+# Members of all clusters together that a publication looks at.
+_MOST_MEMBERS = 4_000
 # Kernels are those of a lease that any worker may have.
 _ROLE = "all"
 
@@ -271,7 +277,26 @@ class PartShard(MixtureShard):
         """What it has of the clusters that it shows."""
         ids = self.table.ids
         rows = np.asarray(self.table.totals(ids))
-        return ShownSums(BlockSums(ids, np.rint(rows[:, 0]).astype(np.int64), rows))
+        sums = BlockSums(ids, np.rint(rows[:, 0]).astype(np.int64), rows)
+        atoms, n_shards = self.atom_table.present, self.part.n_shards
+        cluster, size = self.atom_table.cluster[atoms], self.atom_table.size[atoms]
+        kinds, place = numbered(cluster)
+        most = min(MEMBERS, _MOST_MEMBERS // max(kinds.shape[0], 1))
+        most = max(math.ceil(most / n_shards), FEWEST)
+        chosen = members_of(place, np.arange(kinds.shape[0]), most)[0] if atoms.size else atoms
+        rounds, names = self.named_draws.some(atoms[chosen])
+        n_asked = min(atoms.shape[0], math.ceil(ASKED / n_shards))
+        asked = np.linspace(0, atoms.shape[0] - 1, n_asked).astype(np.int64)
+        asked = asked[size[asked] == 1]
+        return ShownSums(
+            sums,
+            cluster[chosen],
+            np.asarray(self.chain.atom_rows(atoms[chosen])),
+            rounds,
+            names,
+            cluster[asked],
+            np.asarray(self.chain.atom_rows(atoms[asked])),
+        )
 
     def _certainty_of(self, percent: NDArray[np.uint8], atoms: Ids) -> Certainty:
         """How sure (2, n) all shards' draws are of these atoms (n), as they are shown now."""

@@ -10,5 +10,7 @@
 - ``publication``: the published partition: stable cluster ids, and the events that lead from one
   to the next.
 - ``whole``: the publication of all shards of a stream, from what no draw divides.
+- ``whole_groups``: groups of the clusters that all shards show, and what speaks against their
+  publication.
 - ``whole_rows``: the same as rows of the stream that the shards are parts of.
 """

@@ -7,7 +7,7 @@ come, gone or moved, so that a publication costs what changed.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,23 +16,38 @@ from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.groups import group_tree_of_rows
 from weald.mcmc.estimate.valleys import members_of
 from weald.storage.commit.commit import ClusterRow
-from weald.stream.tables.atom_table import AtomTable
 from weald.stream.tables.contingency import numbered, overlaps
 
 from .publication import match
 
-__all__ = ["PublishedGroups"]
+__all__ = ["MEMBERS", "Clustered", "PublishedGroups"]
 
 Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
 
 # Members of a cluster that are looked at.
-_MEMBERS = 100
+MEMBERS = 100
 _CHANGED = 0.25
 # Draws whose groups are compared with those that are shown, and the most clusters that one may
 # have to be: the valleys of all its pairs are looked for.
 _DRAWS = 4
 _MOST_CLUSTERS = 200
+
+
+class Clustered(Protocol):
+    """Atoms and the clusters that they are in, as an `AtomTable` has them."""
+
+    @property
+    def present(self) -> Ids:
+        """Ids of the atoms that are there."""
+
+    @property
+    def cluster(self) -> Ids:
+        """Cluster of each atom, by its id."""
+
+    @property
+    def size(self) -> Ids:
+        """How many observations each stands for, by its id."""
 
 
 class PublishedGroups:
@@ -62,7 +77,7 @@ class PublishedGroups:
         self,
         publication: int,
         family: Any,
-        atom_table: AtomTable,
+        atom_table: Clustered,
         rows_of: Callable[[Ids], NDArray[np.float64]],
         moved: Ids,
     ) -> None:
@@ -73,7 +88,7 @@ class PublishedGroups:
         publication : int
             Its number.
         family : NamedTuple
-        atom_table : AtomTable
+        atom_table : Clustered
         rows_of : callable
             Statistics (n, m) of atoms (n).
         moved : ndarray of int64
@@ -88,7 +103,7 @@ class PublishedGroups:
             return
         size = np.bincount(place, weights=atom_table.size[atoms]).astype(np.int64)
         known = self._carry_over(ids, size, moved)
-        members, owner = members_of(place, np.arange(len(ids)), _MEMBERS)
+        members, owner = members_of(place, np.arange(len(ids)), MEMBERS)
         rows = rows_of(atoms[members])
         tree, self._valleys = group_tree_of_rows(family, rows, owner, size, known)
         self.group, self.born = self._named(tree.cut(), size, publication)
@@ -96,7 +111,7 @@ class PublishedGroups:
     def agreement(
         self,
         family: Any,
-        atom_table: AtomTable,
+        atom_table: Clustered,
         rows_of: Callable[[Ids], NDArray[np.float64]],
         draws: Sequence[NDArray[np.int32]],
     ) -> float | None:
@@ -107,7 +122,7 @@ class PublishedGroups:
         Parameters
         ----------
         family : NamedTuple
-        atom_table : AtomTable
+        atom_table : Clustered
             Its atoms are in the clusters of the newest publication.
         rows_of : callable
             Statistics (n, m) of atoms (n).
@@ -123,14 +138,22 @@ class PublishedGroups:
             if not 0 < len(blocks) <= _MOST_CLUSTERS:
                 continue
             size = np.bincount(place, weights=atom_table.size[atoms]).astype(np.int64)
-            members, owner = members_of(place, np.arange(len(blocks)), _MEMBERS)
+            members, owner = members_of(place, np.arange(len(blocks)), MEMBERS)
             tree, _ = group_tree_of_rows(family, rows_of(atoms[members]), owner, size)
             shown = self.group[np.searchsorted(self.cluster, atom_table.cluster[atoms])]
             found.append(adjusted_rand_index(tree.cut()[place], shown))
         return float(np.mean(found)) if found else None
 
-    def adopt(self, shown: Sequence[ClusterRow]) -> None:
-        """Go on from the groups of these clusters, which SQL shows, instead of its own."""
+    @property
+    def next_group(self) -> int:
+        """What the next new group is called."""
+        return self._next
+
+    def adopt(self, shown: Sequence[ClusterRow], next_group: int = 1) -> None:
+        """Go on from the groups of these clusters, which SQL shows, instead of its own.
+
+        New ones are called ``next_group`` or later.
+        """
         told = [row for row in shown if row.group is not None]
         rows = sorted(told, key=lambda row: row.cluster)
         self.cluster = np.array([row.cluster for row in rows], dtype=np.int64)
@@ -139,7 +162,7 @@ class PublishedGroups:
         self._size = np.array([row.n_observations for row in rows], dtype=np.int64)
         self._change = np.zeros(len(rows))
         self._valleys = np.full((len(rows), len(rows)), np.nan)
-        self._next = max(self._next, int(self.group.max(initial=0)) + 1)
+        self._next = max(self._next, next_group, int(self.group.max(initial=0)) + 1)
 
     def forget_valleys(self) -> None:
         """Look for all valleys anew at the next publication; the groups keep their names."""

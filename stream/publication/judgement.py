@@ -11,13 +11,13 @@ from weald.mcmc.estimate.verdict import Grouped, verdict_of
 from weald.stream.tables.atom_table import AtomTable
 from weald.stream.tables.contingency import numbered
 
-__all__ = ["warnings_of"]
+__all__ = ["ASKED", "reasons_against", "warnings_of"]
 
 Ids = NDArray[np.int64]
 Rows = NDArray[np.float64]
 
 # Observations that are asked how well their clusters predict them.
-_ASKED = 200
+ASKED = 200
 
 
 def warnings_of(
@@ -43,11 +43,27 @@ def warnings_of(
     if len(ids) == 0:
         return []
     sizes = np.bincount(place, weights=atom_table.size[atoms]).astype(np.int64)
-    asked = np.linspace(0, len(atoms) - 1, min(len(atoms), _ASKED)).astype(np.int64)
+    asked = np.linspace(0, len(atoms) - 1, min(len(atoms), ASKED)).astype(np.int64)
     asked = asked[atom_table.size[atoms[asked]] == 1]
+    single = rows_of(atoms[asked])
+    return reasons_against(family, sizes, (single, place[asked]), totals_of(ids), groups_agree)
+
+
+def reasons_against(
+    family: Any,
+    sizes: Ids,
+    asked: tuple[Rows, Ids],
+    totals: Rows,
+    groups_agree: float | None,
+) -> list[str]:
+    """As `warnings_of`, of clusters (k) of these sizes and totals (k, m).
+
+    ``asked`` are the statistics (a, m) of some observations, and the place of each one's cluster.
+    """
+    single, own = asked
     gain = None
-    if len(ids) > 1 and len(asked):
-        gain = _gain_over_one(family, rows_of(atoms[asked]), place[asked], totals_of(ids))
+    if len(sizes) > 1 and len(own):
+        gain = _gain_over_one(family, single, own, totals)
     return verdict_of(sizes, gain, grouped=Grouped(groups_agree)).reasons
 
 

@@ -25,6 +25,8 @@ Arrays = dict[str, NDArray[Any]]
 _NONE = -1
 # Above which every second draw is left out: so many numbers for each draw travel.
 _MOST_ITEMS = 200_000
+# Of as many draws as are kept these are four, as far apart as that goes.
+_EVERY = DRAWS_KEPT // 4
 
 
 class _Draw(NamedTuple):
@@ -102,6 +104,15 @@ class NamedDraws:
         told = np.array([draw[first] for draw in names], dtype=np.int64)
         told = told.reshape(len(names), first.shape[0])
         return Items(rounds, seen, told, now[first], cluster[first], weights, sums), item
+
+    def some(self, atoms: Ids) -> tuple[Ids, Ids]:
+        """Some rounds (t), the same in all shards that have drawn them, and the blocks (t, n)."""
+        at = [place for place, number in enumerate(self._rounds) if number % _EVERY == 0]
+        names = [self._draws[place].of(atoms) for place in at]
+        return (
+            np.array([self._rounds[place] for place in at], dtype=np.int64),
+            np.array(names, dtype=np.int64).reshape(len(at), atoms.shape[0]),
+        )
 
     def state(self) -> Arrays:
         """Arrays from which `restore` goes on."""

@@ -1,7 +1,7 @@
 """A publication of all shards as rows of the stream that they are parts of."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.mcmc.hyperparameters.learner import Hyperprior
-from weald.mcmc.sharded.round_messages import ShownSums, added
 from weald.storage.commit.commit import (
     Certainty,
     ClusterRow,
@@ -22,9 +21,11 @@ from weald.treecore.family.totals import log_marginals
 from weald.treecore.prior import PartitionPrior
 
 from .whole import WholePublication
+from .whole_groups import WholeGroups
 
 __all__ = ["rows_of_sums", "rows_of_whole"]
 
+Ids = NDArray[np.int64]
 Statistics = NDArray[np.float64]
 
 
@@ -85,50 +86,61 @@ def rows_of_whole(
         row(each, had if had.shape[0] > 1 else there[each].statistics, found.number)
         for each, had in found.ended.items()
     ]
-    nothing = np.empty(0, dtype=np.int64)
-    certainty = Certainty(
-        nothing,
-        np.empty((2, 0), dtype=np.uint8),
-        found.clusters,
-        found.probability,
-        found.stability,
-        found.means,
-    )
+    # Until all shards show them, clusters are in the groups that they were in.
+    grouped = [
+        (there[each].group or 0, there[each].group_born or 0) if each in there else (0, 0)
+        for each in found.clusters.tolist()
+    ]
+    groups = np.array(grouped, dtype=np.int64).reshape(-1, 2).T
+    sure = found.probability, found.stability
+    certainty = replace(_certainty(found.clusters, sure, groups), means=found.means)
     lineage = [LineageRow(**vars(event)) for event in found.events]
     return WholeShown(rows, publication, lineage, certainty)
 
 
 def rows_of_sums(
-    shown: Sequence[ShownSums], there: Mapping[int, ClusterRow], family: Any
+    told: WholeGroups, there: Mapping[int, ClusterRow], family: Any, publication: int
 ) -> WholeShown:
     """Return the clusters of the newest publication with what all shards have of them.
 
     Parameters
     ----------
-    shown : sequence of ShownSums
-        Of all shards, in order.
+    told : WholeGroups
     there : mapping of int to ClusterRow
         Clusters of the whole that are shown.
     family : NamedTuple
         With the hyperparameters of the publication.
+    publication : int
+        Its number.
     """
-    whole = added([each.sums for each in shown], shown[0].sums.rows.shape[1])
+    columns = told.sums[:2]
+    rows = zip(*(each.tolist() for each in columns), told.sums.rows, strict=True)
+    known = [there[each] for each in told.sums.names.tolist()]
+    # What is not known becomes not a number.
+    probability = np.array([each.probability for each in known], dtype=np.float64)
+    stability = np.array([each.stability for each in known], dtype=np.float64)
+    groups = np.stack([told.group, told.born])
     return WholeShown(
         [
             replace(
                 there[cluster],
                 n_observations=size,
-                log_marginal=_log_marginal(family, rows),
-                statistics=rows,
+                log_marginal=_log_marginal(family, statistics),
+                statistics=statistics,
                 version=there[cluster].version + 1,
             )
-            for cluster, size, rows in zip(
-                whole.names.tolist(), whole.size.tolist(), whole.rows, strict=True
-            )
-            # One that began in a shard since is in no publication yet.
-            if cluster in there
-        ]
+            for cluster, size, statistics in rows
+        ],
+        certainty=_certainty(told.sums.names, (probability, stability), groups),
+        judged=(publication, told.warnings),
     )
+
+
+def _certainty(clusters: Ids, sure: tuple[Statistics, Statistics], groups: Ids) -> Certainty:
+    """What is said of these clusters (k), in groups (2, k); of observations their shards say it."""
+    nothing = np.empty(0, dtype=np.int64)
+    of_none = np.empty((2, 0), dtype=np.uint8)
+    return Certainty(nothing, of_none, clusters, *sure, group=groups[0], group_born=groups[1])
 
 
 def _log_marginal(family: Any, statistics: Statistics) -> float:

@@ -151,6 +151,22 @@ def test_clusters_of_all_shards_are_told_as_one(published: Path) -> None:
     assert told_of["description"]
 
 
+def test_groups_of_all_shards_are_told(published: Path) -> None:
+    groups = rows_of(published, "clusters --level groups")
+    rows = {row["cluster"]: row for row in rows_of(published, "clusters")}
+    grouped = Counter({row["group"]: 0 for row in rows.values() if row["group"] is not None})
+    for row in rows.values():
+        if row["group"] is not None:
+            grouped[row["group"]] += row["size"]
+    assert {row["group"]: row["size"] for row in groups} == grouped
+    answer = told(published)
+    assert answer["n_groups"] == len(groups) > 1
+    # Judged once all shards show it.
+    assert isinstance(answer["warnings"], list)
+    by_key = rows_of(published, "assign k1", "--history", "5")
+    assert all(row["group"] == rows[row["cluster"]]["group"] for row in by_key)
+
+
 def test_status_tells_of_the_newest_publication(published: Path) -> None:
     answer = told(published)
     assert answer["publication"] in (3, 4, 5)

@@ -47,6 +47,10 @@ MEMORY = MemorySettings()
 CENTRES = np.array([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0], [20.0, 20.0]])
 
 
+# Steps that come with a publication only.
+OFTEN = ("shard.publish", "shard.sum")
+
+
 class Going(FileSource):
     """A file that more may be appended to, for ever."""
 
@@ -155,12 +159,15 @@ class Shards:
 
     def told(self) -> tuple[object, ...]:
         """What SQL says of the whole."""
-        publications = [(row.number, row.seq, row.n_clusters) for row in self.publications()]
+        publications = [
+            (row.number, row.seq, row.n_clusters, row.warnings) for row in self.publications()
+        ]
         rows = [
             (
                 *(row.cluster, row.n_observations, row.born_publication),
                 *(row.retired_publication, row.probability, row.stability),
                 *(row.version, row.log_marginal, row.statistics.tolist()),
+                *(row.group, row.group_born),
             )
             for row in self.store.clusters(NAME, include_retired=True)
         ]
@@ -379,6 +386,18 @@ def test_arrivals_join_what_their_block_is_shown_in_wherever_that_began(
     assert n_pinned > 10
 
 
+def test_groups_are_the_kinds_that_made_the_records(undisturbed: Shards) -> None:
+    rows = {row.cluster: row for row in undisturbed.store.clusters(NAME)}
+    newest = undisturbed.publications()[-1].number
+    told = np.array([(rows[each].group or 0) for each in undisturbed.clusters().tolist()])
+    truth = np.concatenate(undisturbed.truth)
+    assert (told > 0).all()
+    assert adjusted_rand_index(told, truth) > 0.95
+    # A name stays with its kind: those of the first publication that had all are those of now.
+    births = {row.group: row.group_born for row in rows.values()}
+    assert min(birth for birth in births.values() if birth is not None) < newest
+
+
 @pytest.mark.parametrize("label", SHARD_LABELS)
 def test_a_kill_in_a_round_changes_no_bit(
     shards_in: Callable[..., Shards],
@@ -391,7 +410,7 @@ def test_a_kill_in_a_round_changes_no_bit(
     def pass_or_die(step: str) -> None:
         passed[step] += 1
         # Every shard dies now and then, wherever the round is; what is rare oftener.
-        every = 3 if step in ("shard.show", "commit.whole") or "publish" in step else 7
+        every = 3 if step in ("shard.show", "commit.whole") or step.startswith(OFTEN) else 7
         if step == label and passed[step] % every == 4 % every:
             raise KilledError
 
@@ -400,7 +419,7 @@ def test_a_kill_in_a_round_changes_no_bit(
     monkeypatch.setattr(committed, "failpoint", pass_or_die)
     broken.go(150)
     rare = {"shard.ask", "shard.ask.done", "shard.show", "commit.whole"}
-    assert len(broken.killed) >= (1 if label in rare or "publish" in label else 3)
+    assert len(broken.killed) >= (1 if label in rare or label.startswith(OFTEN) else 3)
     undisturbed.assert_same(broken)
 
 
