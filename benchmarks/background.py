@@ -25,7 +25,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from benchmarks.real import prepared
 from weald.mcmc.estimate.consensus import consensus_partition
-from weald.mcmc.estimate.groups import groups_of
+from weald.mcmc.estimate.groups import group_tree
 from weald.mcmc.estimate.predictive import Predictive
 from weald.mcmc.gibbs.gibbs import log_alone, seating_weights
 from weald.mcmc.hyperparameters.learner import learner_of
@@ -158,7 +158,8 @@ def fitted(seen: Values, others: Values, seed: int, width: float | None) -> Foun
         densities.append(density)
     clusters = shown(np.stack(draws))
     groups, inside = np.full(n, -1), clusters >= 0
-    groups[inside] = groups_of(family, seen[inside], clusters[inside])[clusters[inside]]
+    tree = group_tree(family, seen[inside], clusters[inside])
+    groups[inside] = tree.cut()[clusters[inside]]
     found = logsumexp(np.stack(densities), axis=0) - np.log(len(densities))
     return Found(clusters, groups, np.asarray(found))
 

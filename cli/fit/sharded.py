@@ -190,10 +190,10 @@ def _fitted(
 
 def _groups(found: ShardedFit, valley: float) -> NDArray[np.int64]:
     """Group of each cluster, by rows that were looked at."""
-    from weald.mcmc.estimate.groups import groups_of
+    from weald.mcmc.estimate.groups import group_tree
 
     values, clusters = found.looked_at
-    return groups_of(found.state.family, values, clusters, valley)
+    return group_tree(found.state.family, values, clusters).cut(valley)
 
 
 def _write_assignments(

@@ -5,7 +5,6 @@
 - ``evidence``: how well a partition's clusters predict each observation that they hold, without
   it.
 - ``groups``: groups of clusters: those between which density has no valley.
-- ``humps``: groups whose members together lie on one hump of density, which are one.
 - ``predictive``: the posterior predictive of a partition's clusters, for observations that are not
   in it.
 - ``relabelling``: a draw with every atom in the cluster that is most probable for it.

@@ -2,8 +2,7 @@
 
 Kinds in real tables are rarely of the family's shape, so one kind becomes several clusters and a
 few outliers. A tree joins the clusters by average linkage of 1 - valley, the average over pairs of
-observations; where it is cut says how deep a valley has to be to part two groups. Those of the
-groups whose members together lie on one hump are joined.
+observations; where it is cut says how deep a valley has to be to part two groups.
 """
 
 from collections.abc import Sequence
@@ -27,21 +26,17 @@ from weald.treecore.prior.sequential import canonical_labels
 from weald.treecore.statistics.observations import Observations
 
 from .agreement import adjusted_rand_index
-from .humps import HUMP, Humps, Members, joined_on_humps
 from .valleys import means_of, members_of, points_of, valleys, within_clusters
 
 __all__ = [
     "CUT",
     "FEWEST",
     "GroupTree",
-    "Grouping",
     "average_linkage",
     "evenly_chosen",
     "group_tree",
     "group_tree_of_rows",
-    "groups_of",
     "groups_of_draws",
-    "groups_of_rows",
     "shared_groups",
 ]
 
@@ -79,65 +74,17 @@ class GroupTree(NamedTuple):
         return canonical_labels(found[self.leaf].astype(np.int64))
 
 
-class Grouping(NamedTuple):
-    """Groups of clusters, and what they were told from.
-
-    Attributes
-    ----------
-    group:
-        Group of each cluster (k), by first cluster.
-    valleys:
-        Between the clusters (k, k), NaN for small ones.
-    humps:
-        Valleys between groups that were looked at.
-    """
-
-    group: NDArray[np.int64]
-    valleys: NDArray[np.float64]
-    humps: Humps
-
-
 def group_tree(family: Family, values: Observations, labels: NDArray[np.int64]) -> GroupTree:
-    """The tree over the clusters of a partition; see `groups_of`."""
-    return group_tree_of_rows(family, _members(family, values, labels))[0]
-
-
-def groups_of(
-    family: Family, values: Observations, labels: NDArray[np.int64], valley: float = CUT
-) -> NDArray[np.int64]:
-    """Group of each cluster (k) of a partition, by first cluster.
+    """The tree over the clusters of a partition.
 
     ``values`` (n, d) are the observations, a sparse matrix of scipy for counts of words, and
     ``labels`` (n) their clusters from 0 on. A pair of clusters costs some hundred densities,
     whatever n.
     """
-    return groups_of_rows(family, _members(family, values, labels), valley).group
-
-
-def groups_of_rows(
-    family: Family,
-    members: Members,
-    valley: float = CUT,
-    known: NDArray[np.float64] | None = None,
-    humps: Humps | None = None,
-) -> Grouping:
-    """Groups of clusters from some members of each.
-
-    The tree of the clusters is cut where valleys are deeper than ``valley``. Then groups are joined
-    whose members together lie on one hump, if any two of their clusters would have been joined by
-    themselves. ``known`` (k, k) has valleys of clusters that need not be looked for again, NaN for
-    the others, and ``humps`` such of groups.
-    """
-    tree, found = group_tree_of_rows(family, members, known)
-    near = np.nan_to_num(found) >= valley
-    group, told = joined_on_humps(family, members, tree.cut(valley), near, max(HUMP, valley), humps)
-    return Grouping(group, found, told)
-
-
-def _members(family: Family, values: Observations, labels: NDArray[np.int64]) -> Members:
     sizes = np.bincount(labels)
     members, owner = members_of(labels, np.arange(sizes.size), _MEMBERS)
-    return Members(single_rows(family, dense_rows(values, members)), owner, sizes)
+    rows = single_rows(family, dense_rows(values, members))
+    return group_tree_of_rows(family, rows, owner, sizes)[0]
 
 
 def evenly_chosen(n: int) -> list[int]:
@@ -152,7 +99,7 @@ def groups_of_draws(
     valley: float = CUT,
     n_threads: int = 1,
 ) -> NDArray[np.int64]:
-    """Groups (t, n) that draws make by themselves, each by its own valleys.
+    """Groups (t, n) that draws make by themselves, each by its own tree.
 
     ``drawn`` are family and partition (n) of draws of observations ``values`` (n, d);
     ``n_threads`` of them are looked at side by side.
@@ -160,7 +107,7 @@ def groups_of_draws(
 
     def one(draw: tuple[Family, NDArray[np.int64]]) -> NDArray[np.int64]:
         family, labels = draw
-        return groups_of(family, values, labels, valley)[labels]
+        return group_tree(family, values, labels).cut(valley)[labels]
 
     # Draws of clusters that are well apart are the same partition again and again.
     kinds = [(id(family), labels.tobytes()) for family, labels in drawn]
@@ -204,14 +151,18 @@ def shared_groups(
 
 
 def group_tree_of_rows(
-    family: Family, members: Members, known: NDArray[np.float64] | None = None
+    family: Family,
+    rows: NDArray[np.float64],
+    owner: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    known: NDArray[np.float64] | None = None,
 ) -> tuple[GroupTree, NDArray[np.float64]]:
-    """The tree over clusters (k) from some members of each, and the valleys between them (k, k).
+    """The tree over clusters of so many observations (k), and the valleys between them (k, k).
 
-    ``known`` (k, k) has valleys that need not be looked for again, NaN for the others; those of a
-    small cluster are never looked for.
+    ``rows`` (n, m) are the statistics of some observations of each cluster and ``owner`` (n,
+    rising) is whose they are. ``known`` (k, k) has valleys that need not be looked for again, NaN
+    for the others; those of a small cluster are never looked for.
     """
-    rows, owner, sizes = members
     k = sizes.size
     seen = np.bincount(owner, minlength=k)
     is_large = (sizes >= FEWEST) & (seen >= FEWEST)

@@ -2,11 +2,10 @@
 
 The members of both are put on a line, each half of them on the one that the other half makes, so
 that nothing is judged by a direction that it has made itself. With f the density of the
-projections, half the weight to each cluster unless told otherwise, the valley is the least f
-between the two medians over the lesser f at them. The line is Fisher's discriminant, under a
-covariance shrunk towards that within all clusters; counts are on it by their roots.
-(``answers.md``, section 2; ridgelines and dips are kin: Hennig 2010, Advances in Data Analysis and
-Classification 4.)
+projections, half the weight to each cluster, the valley is the least f between the two medians over
+the lesser f at them. The line is Fisher's discriminant, under a covariance shrunk towards that
+within all clusters; counts are on it by their roots. (``answers.md``, section 2; ridgelines and
+dips are kin: Hennig 2010, Advances in Data Analysis and Classification 4.)
 
 Categories, flags and words have no way between them on which density could be low. There two
 clusters overlap by rho, the integral of sqrt(p_a p_b) (Bhattacharyya 1943): overlaps of independent
@@ -16,7 +15,6 @@ Through that the valley of the numbers and the overlap of what else a record has
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +29,7 @@ from weald.treecore.family.product import Product
 from weald.treecore.family.totals import add_rows, empty_totals, log_predictives
 from weald.treecore.statistics.ordering import first_at_least
 
-__all__ = ["Scale", "means_of", "members_of", "points_of", "valleys", "within_clusters"]
+__all__ = ["means_of", "members_of", "points_of", "valleys", "within_clusters"]
 
 Values = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -126,37 +124,16 @@ def within_clusters(scatter: Values, degrees: float) -> Values:
     return (1.0 - _SPHERICAL) * covariance + _SPHERICAL * mean_variance * np.eye(d)
 
 
-class Scale(NamedTuple):
-    """What a valley is measured by.
-
-    Attributes
-    ----------
-    weights:
-        What each cluster weighs in density (k); two alike have half of it each.
-    level:
-        The valley is told by the lower of its ends, but no less than by this share of the higher.
-    """
-
-    weights: Values
-    level: float
-
-
 def valleys(
-    family: Family,
-    rows: Values,
-    owner: Labels,
-    k: int,
-    known: Values | None = None,
-    scale: Scale | None = None,
+    family: Family, rows: Values, owner: Labels, k: int, known: Values | None = None
 ) -> Values:
     """Valleys (k, k) between clusters of observations with statistics ``rows`` (n, m).
 
     ``owner`` (n) is each one's cluster, rising; each has two or more. ``known`` (k, k) has the
     valleys that need not be looked for again, and NaN for the others. Clusters with some thirty
-    nearer ones between them are apart (0). ``scale`` is as for clusters without.
+    nearer ones between them are apart (0).
     """
     found = np.full((k, k), np.nan) if known is None else known.copy()
-    weights, level = scale or Scale(np.ones(k), 0.0)
     np.fill_diagonal(found, 1.0)
     parts = list(_parts(family, rows))
     numbers = [each for each in parts if each[2] is not None]
@@ -176,8 +153,7 @@ def valleys(
         for a in range(k):
             near = np.flatnonzero(looked[a, :a])
             for b, (low, high) in zip(near.tolist(), project(a, near), strict=True):
-                share = weights[a] / (weights[a] + weights[b])
-                found[a, b] = found[b, a] = _valley(np.sort(low), np.sort(high), share, level)
+                found[a, b] = found[b, a] = _valley(np.sort(low), np.sort(high))
     if others:
         # Numbers on one hump overlap by what makes one, or by more where they are more alike.
         alike = np.where(found == 1.0, _overlaps(numbers, owner, k), 0.0)
@@ -290,11 +266,10 @@ def _moments(points: Values, owner: Labels, k: int) -> tuple[Values, Values, Val
 
 
 @compiled
-def _valley(low: Values, high: Values, share: float, level: float) -> float:
+def _valley(low: Values, high: Values) -> float:
     """The least density between two medians over the lesser of the two at them, shrunk to 1.
 
-    Both arrays rise; ``share`` of the density is of the low ones, and an end counts for no less
-    than ``level`` of the other.
+    Both arrays rise.
     """
     begin, end = _middle(low), _middle(high)
     if begin >= end:
@@ -304,17 +279,14 @@ def _valley(low: Values, high: Values, share: float, level: float) -> float:
     least, first, last = np.inf, 0.0, 0.0
     for step in range(_STEPS):
         at = begin + (end - begin) * step / (_STEPS - 1)
-        density = share * _kernel_mean(low, at, width)
-        density += (1.0 - share) * _kernel_mean(high, at, width)
+        density = _kernel_mean(low, at, width) + _kernel_mean(high, at, width)
         least = min(least, density)
         if step == 0:
             first = density
         last = density
     # A window of the kernel holds about so many observations for each unit of density.
-    fewer = low.size / share if low.size < high.size else high.size / (1.0 - share)
-    window = np.sqrt(2.0) * fewer
-    end = max(min(first, last), level * max(first, last))
-    return (least * window + _SEEN) / (end * window + _SEEN)
+    window = np.sqrt(2.0) * min(low.size, high.size)
+    return (least * window + _SEEN) / (min(first, last) * window + _SEEN)
 
 
 @inner

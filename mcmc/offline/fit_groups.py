@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from weald.mcmc.estimate.groups import (
     CUT,
     evenly_chosen,
-    groups_of,
+    group_tree,
     groups_of_draws,
     shared_groups,
 )
@@ -100,11 +100,10 @@ def groups_of_fit(
     """The groups that draws of a fit of observations (n, d) agree on.
 
     ``valley`` of density is what parts groups in each draw, of which ``n_threads`` are looked at
-    side by side. Where there are no draws, the groups are those that the shown partition makes.
+    side by side. Where there are no draws, the shown partition's own tree is cut.
     """
     drawn = DrawnGroups(result, values, valley, n_threads)
     places = [place for run in drawn.places() for place in run]
     if not places:
-        group = groups_of(result.family, values, result.labels, valley)
-        return FitGroups(group, None, drawn)
+        return FitGroups(group_tree(result.family, values, result.labels).cut(valley), None, drawn)
     return FitGroups(*shared_groups(result.labels, drawn.of(places)), drawn)

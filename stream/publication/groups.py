@@ -1,10 +1,9 @@
 """Groups of the published clusters, which keep their names.
 
-Groups are told by the valleys of density between clusters at each publication. A group goes on
-under its name while most observations of it, or of what it has become, are the same: as clusters
-do. The valleys between two clusters are looked for again once a quarter of either has come, gone or
-moved, and those between groups once that is so of one of their clusters or they have others: so a
-publication costs what changed, and what is near a border does not come and go with it.
+The tree that joins clusters by the valleys of density between them is cut at each publication. A
+group goes on under its name while most observations of it, or of what it has become, are the same:
+as clusters do. The valleys between two clusters are looked for again once a quarter of either has
+come, gone or moved, so that a publication costs what changed.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.mcmc.estimate.agreement import adjusted_rand_index
-from weald.mcmc.estimate.groups import groups_of_rows
-from weald.mcmc.estimate.humps import Humps, Members
+from weald.mcmc.estimate.groups import group_tree_of_rows
 from weald.mcmc.estimate.valleys import members_of
 from weald.storage.commit.commit import ClusterRow
 from weald.stream.tables.contingency import numbered, overlaps
@@ -73,7 +71,6 @@ class PublishedGroups:
         # Observations that have come, gone or moved since a cluster's valleys were looked for.
         self._change = np.empty(0)
         self._valleys = np.empty((0, 0))
-        self._humps: Humps = {}
         self._next = 1
 
     def publish(
@@ -102,15 +99,14 @@ class PublishedGroups:
         if len(ids) == 0:
             self.cluster, self.group, self.born = ids, ids, ids
             self._size, self._change = ids, np.empty(0)
-            self._valleys, self._humps = np.empty((0, 0)), {}
+            self._valleys = np.empty((0, 0))
             return
         size = np.bincount(place, weights=atom_table.size[atoms]).astype(np.int64)
         known = self._carry_over(ids, size, moved)
-        chosen, owner = members_of(place, np.arange(len(ids)), MEMBERS)
-        members = Members(rows_of(atoms[chosen]), owner, size)
-        found = groups_of_rows(family, members, known=known, humps=self._humps)
-        self._valleys, self._humps = found.valleys, found.humps
-        self.group, self.born = self._named(found.group, size, publication)
+        members, owner = members_of(place, np.arange(len(ids)), MEMBERS)
+        rows = rows_of(atoms[members])
+        tree, self._valleys = group_tree_of_rows(family, rows, owner, size, known)
+        self.group, self.born = self._named(tree.cut(), size, publication)
 
     def agreement(
         self,
@@ -142,10 +138,10 @@ class PublishedGroups:
             if not 0 < len(blocks) <= _MOST_CLUSTERS:
                 continue
             size = np.bincount(place, weights=atom_table.size[atoms]).astype(np.int64)
-            chosen, owner = members_of(place, np.arange(len(blocks)), MEMBERS)
-            drawn = groups_of_rows(family, Members(rows_of(atoms[chosen]), owner, size)).group
+            members, owner = members_of(place, np.arange(len(blocks)), MEMBERS)
+            tree, _ = group_tree_of_rows(family, rows_of(atoms[members]), owner, size)
             shown = self.group[np.searchsorted(self.cluster, atom_table.cluster[atoms])]
-            found.append(adjusted_rand_index(drawn[place], shown))
+            found.append(adjusted_rand_index(tree.cut()[place], shown))
         return float(np.mean(found)) if found else None
 
     @property
@@ -165,12 +161,12 @@ class PublishedGroups:
         self.born = np.array([row.group_born or 0 for row in rows], dtype=np.int64)
         self._size = np.array([row.n_observations for row in rows], dtype=np.int64)
         self._change = np.zeros(len(rows))
-        self._valleys, self._humps = np.full((len(rows), len(rows)), np.nan), {}
+        self._valleys = np.full((len(rows), len(rows)), np.nan)
         self._next = max(self._next, next_group, int(self.group.max(initial=0)) + 1)
 
     def forget_valleys(self) -> None:
         """Look for all valleys anew at the next publication; the groups keep their names."""
-        self._valleys, self._humps = np.full_like(self._valleys, np.nan), {}
+        self._valleys = np.full_like(self._valleys, np.nan)
 
     def state(self) -> Arrays:
         """Arrays from which `restore` goes on."""
@@ -181,8 +177,6 @@ class PublishedGroups:
             "size": self._size,
             "change": self._change,
             "valleys": self._valleys,
-            "hump_sides": _sides(list(self._humps), len(self.cluster)),
-            "hump_valleys": np.array(list(self._humps.values()), dtype=np.float64),
             "next": np.array([self._next]),
         }
 
@@ -195,11 +189,6 @@ class PublishedGroups:
             groups._size, groups._change = state["size"], state["change"]
             groups.born = state.get("born", np.zeros_like(groups.group))
             groups._valleys = state["valleys"]
-            if "hump_sides" in state:
-                sides, valleys = state["hump_sides"], state["hump_valleys"].tolist()
-                groups._humps = {
-                    each.tobytes(): valley for each, valley in zip(sides, valleys, strict=True)
-                }
             groups._next = int(state["next"][0])
         return groups
 
@@ -222,7 +211,6 @@ class PublishedGroups:
         again = change > _CHANGED * size
         known[again] = known[:, again] = np.nan
         change[again] = 0.0
-        self._humps = _humps_of(self._humps, len(self.cluster), old[~again[old]], before, k)
         self.cluster, self.group, self.born = ids, group, born
         self._size, self._change = size, change
         return known
@@ -248,23 +236,3 @@ class PublishedGroups:
         names[fresh] = self._next + np.arange(fresh.size)
         self._next += fresh.size
         return names[labels], born[labels]
-
-
-def _sides(keys: Sequence[bytes], k: int) -> NDArray[np.uint8]:
-    """Which of the clusters (k) are on either side of each pair of groups (p), from its key."""
-    return np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(len(keys), k)
-
-
-def _humps_of(humps: Humps, n_before: int, same: Ids, before: Ids, k: int) -> Humps:
-    """Valleys between groups that still hold, by clusters (k) as they are numbered now.
-
-    ``same`` are the clusters that have hardly changed, and ``before`` (k) is where each of all was
-    among so many. A pair of groups with others is forgotten.
-    """
-    sides = _sides(list(humps), n_before)
-    at = before[same]
-    whole = np.count_nonzero(sides[:, at], axis=1) == np.count_nonzero(sides, axis=1)
-    now = np.zeros((len(sides), k), dtype=np.uint8)
-    now[:, same] = sides[:, at]
-    valleys = np.array(list(humps.values()))[whole].tolist()
-    return {each.tobytes(): valley for each, valley in zip(now[whole], valleys, strict=True)}

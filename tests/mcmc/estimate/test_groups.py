@@ -15,7 +15,6 @@ from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.groups import (
     average_linkage,
     group_tree,
-    groups_of,
     groups_of_draws,
     shared_groups,
 )
@@ -259,9 +258,9 @@ def test_a_draw_that_comes_again_is_looked_at_once(
 
     def noted(*arguments: Any) -> Any:
         looked_at.append(arguments[2])
-        return groups_of(*arguments)
+        return group_tree(*arguments)
 
-    monkeypatch.setattr("weald.mcmc.estimate.groups.groups_of", noted)
+    monkeypatch.setattr("weald.mcmc.estimate.groups.group_tree", noted)
     drawn = [(family, each) for each in (labels, other, labels.copy(), other)]
     found = groups_of_draws(drawn, values)
     assert len(looked_at) == 2

@@ -1,15 +1,9 @@
 """Groups of the published clusters: what they join, their names, and what a restart keeps."""
 
-from typing import Any
-
 import numpy as np
-import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
-from weald.mcmc.estimate.groups import group_tree
-from weald.mcmc.estimate.valleys import valleys
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.mixture_shard import MixtureShard
@@ -186,58 +180,3 @@ def test_noise_is_warned_of(rng: Generator) -> None:
     applied = shard.apply(values, 0.0)
     last = applied.publications[-1]
     assert last.n_clusters == 1 or last.warnings
-
-
-def even_cells(rng: Generator, n: int) -> tuple[NDArray[np.float64], Labels]:
-    """An even cube in clusters, many of which touch at a corner alone."""
-    values = rng.uniform(size=(n, 5))
-    return values, 1 + cdist(values, rng.uniform(size=(20, 5))).argmin(axis=1)
-
-
-def test_an_even_stream_has_few_groups(rng: Generator) -> None:
-    """A publication has one draw's borders: fewer than by the tree of its clusters alone."""
-    shown, by_trees = [], []
-    for _ in range(6):
-        values, clusters = even_cells(rng, 3000)
-        groups = PublishedGroups()
-        shown.append(len(set(published(groups, values, clusters).values())))
-        family = FAMILIES["gaussian"].build({}, values)
-        by_trees.append(int(group_tree(family, values, clusters - 1).cut().max()) + 1)
-    assert np.mean(by_trees) > 3
-    assert np.mean(shown) < 0.6 * np.mean(by_trees)
-
-
-def test_what_has_not_changed_is_not_looked_at_again(
-    rng: Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Valleys between groups hold until one of their clusters has changed by a quarter."""
-    values, clusters = even_cells(rng, 900)
-    groups = PublishedGroups()
-    published(groups, values, clusters)
-    again = PublishedGroups.restore(groups.state())
-    asked = []
-
-    def noted(*arguments: Any) -> Any:
-        asked.append(arguments[3])
-        return valleys(*arguments)
-
-    monkeypatch.setattr("weald.mcmc.estimate.humps.valleys", noted)
-    more = np.concatenate([values, rng.uniform(size=(5, 5))])
-    later = np.concatenate([clusters, np.full(5, np.bincount(clusters).argmax())])
-    before = groups.group.tolist()
-    for each in (groups, again):
-        published(each, more, later, publication=2)
-        assert each.group.tolist() == before
-    assert not asked
-    # A cluster more: of the others all valleys hold, and they are in other places now.
-    far = np.concatenate([more, rng.uniform(size=(80, 5)) + 30.0])
-    with_one = np.concatenate([later, np.zeros(80, dtype=np.int64)])
-    published(groups, far, with_one, publication=3)
-    assert groups.group[1:].tolist() == before
-    assert not asked
-    # All observations of each cluster have moved.
-    published(groups, far, with_one, with_one, publication=4)
-    assert asked
-    for name, array in groups.state().items():
-        restored = PublishedGroups.restore(groups.state()).state()[name]
-        np.testing.assert_array_equal(array, restored)
