@@ -102,15 +102,16 @@ def reading_with_settings(
     _, shard = stream_and_shard(stream)
     with opened(config, set_, stream) as (reader, loaded):
         name = _chosen(loaded, reader.streams())
-        parts = reader.parts(name)
+        asked = reader
         if shard is not None:
-            name = _part(name, shard, parts)
-        elif parts and undivided:
-            raise NotReadyError(
-                f"stream {name} is in shards, and this is told of one of them only",
-                next_step=f"add --stream {next(iter(parts.values()))}",
-            )
-        asked = WholeReader(reader, name, parts) if parts and shard is None else reader
+            name = _part(name, shard, reader.parts(name))
+        elif reader.spec(name).shards > 1:
+            if undivided:
+                raise NotReadyError(
+                    f"stream {name} is in shards, and this is told of one of them only",
+                    next_step=f"add --stream {name}/0",
+                )
+            asked = WholeReader(reader, name)
         yield StoredStream(asked, name), loaded.settings
 
 

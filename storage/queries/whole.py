@@ -8,7 +8,7 @@ Shards number their observations each for itself: of the whole, numbers go round
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
@@ -37,18 +37,23 @@ class WholeReader(SqlReader):
         Whose connections it shares.
     whole : str
         Name of the stream; of others it tells what the reader tells.
-    parts : mapping of int to str
-        Its shards that have begun.
     """
 
-    def __init__(self, reader: SqlReader, whole: str, parts: Mapping[int, str]) -> None:
+    def __init__(self, reader: SqlReader, whole: str) -> None:
         vars(self).update(vars(reader))
-        self._reader, self._whole, self._shards = reader, whole, dict(parts)
-        self._parts = list(parts.values())
+        self._reader, self._whole = reader, whole
         self._numbers = WholeNumbers(reader.spec(whole).shards)
+        self._known: dict[int, str] = {}
+
+    @property
+    def _shards(self) -> dict[int, str]:
+        """Shards that have begun: some may do so while somebody goes on asking."""
+        if len(self._known) < self._numbers.n_shards:
+            self._known = self._reader.parts(self._whole)
+        return self._known
 
     def _of_parts(self, ask: Callable[[str], _Told]) -> list[_Told]:
-        return [ask(part) for part in self._parts]
+        return [ask(part) for part in self._shards.values()]
 
     def _observed(self, ask: Callable[[str], list[ObservationRow]]) -> list[list[ObservationRow]]:
         """Observations that parts tell, with their numbers in the whole."""
@@ -62,16 +67,13 @@ class WholeReader(SqlReader):
         found = super().position(stream)
         if stream != self._whole:
             return found
-        parts = self._of_parts(self._reader.position)
-        ends = [
-            self._numbers.of(shard, each.next_seq - 1)
-            for shard, each in zip(self._shards, parts, strict=True)
-        ]
+        parts = {shard: self._reader.position(part) for shard, part in self._shards.items()}
+        ends = [self._numbers.of(shard, each.next_seq - 1) for shard, each in parts.items()]
         return replace(
             found,
-            epoch=found.epoch + sum(each.epoch for each in parts),
-            next_seq=max(0, *ends) + 1 if ends else 1,
-            offsets=dict(chain(*(each.offsets.items() for each in parts))),
+            epoch=found.epoch + sum(each.epoch for each in parts.values()),
+            next_seq=max([0, *ends]) + 1,
+            offsets=dict(chain(*(each.offsets.items() for each in parts.values()))),
         )
 
     def observations(self, stream: str, after_seq: int, limit: int) -> ObservationBlock | None:
@@ -92,12 +94,12 @@ class WholeReader(SqlReader):
         """Return the observations with these numbers, oldest first."""
         if stream != self._whole:
             return super().observed(stream, seqs)
-        asked = self._numbers.by_shard(seqs)
+        asked, shards = self._numbers.by_shard(seqs), self._shards
         rows = [
             self._numbers.of_row(shard, row)
             for shard, own in asked.items()
-            if shard in self._shards
-            for row in self._reader.observed(self._shards[shard], own)
+            if shard in shards
+            for row in self._reader.observed(shards[shard], own)
         ]
         return sorted(rows, key=lambda row: row.seq)
 
@@ -105,11 +107,12 @@ class WholeReader(SqlReader):
         """Return how sure the newest publication is of these observations, by number."""
         if stream != self._whole:
             return super().certainty(stream, seqs)
+        shards = self._shards
         return {
             self._numbers.of(shard, seq): sure
             for shard, own in self._numbers.by_shard(seqs).items()
-            if shard in self._shards
-            for seq, sure in self._reader.certainty(self._shards[shard], own).items()
+            if shard in shards
+            for seq, sure in self._reader.certainty(shards[shard], own).items()
         }
 
     def changes(self, stream: str, *, after: int = 0) -> NDArray[np.int64]:
@@ -218,7 +221,10 @@ class WholeReader(SqlReader):
         return events if limit is None else events[max(len(events) - limit, 0) :]
 
     def lineages(self, stream: str) -> list[list[LineageRow]]:
-        """Return the events of the whole, and those of each shard: each list only grows."""
+        """Return the events of the whole, and those of each shard: each list only grows.
+
+        One that has not begun has none.
+        """
         return super().lineages(stream) if stream != self._whole else self._lineages()
 
     def _lineages(
@@ -227,13 +233,12 @@ class WholeReader(SqlReader):
         def ask(name: str) -> list[LineageRow]:
             return self._reader.lineage(name, since=since, cluster=cluster, limit=limit)
 
-        return [
-            ask(self._whole),
-            *(
-                [replace(event, seq=self._numbers.of(shard, event.seq)) for event in ask(part)]
-                for shard, part in self._shards.items()
-            ),
-        ]
+        found: list[list[LineageRow]] = [[] for _ in range(self._numbers.n_shards)]
+        for shard, part in self._shards.items():
+            found[shard] = [
+                replace(event, seq=self._numbers.of(shard, event.seq)) for event in ask(part)
+            ]
+        return [ask(self._whole), *found]
 
     def births(self, stream: str) -> dict[int, float]:
         """Return when each cluster was first told of, seconds since 1970."""
@@ -248,7 +253,7 @@ class WholeReader(SqlReader):
         """Return how many of about the ``newest`` observations each cluster has now."""
         if stream != self._whole:
             return super().arrivals(stream, newest=newest)
-        each = math.ceil(newest / max(len(self._parts), 1))
+        each = math.ceil(newest / max(len(self._shards), 1))
         found: dict[int, int] = {}
         for told in self._of_parts(lambda part: self._reader.arrivals(part, newest=each)):
             for cluster, n in told.items():

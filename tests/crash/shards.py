@@ -142,7 +142,7 @@ def play(folder: Path, bootstrap: str, url: str, seconds: float, seed: int) -> O
 def _of_the_whole(reader: SqlReader, newest: int) -> list[str]:
     """What is wrong with what all shards show, whose newest publication has that number."""
     parts = reader.parts(NAME)
-    whole = WholeReader(reader, NAME, parts)
+    whole = WholeReader(reader, NAME)
     begun: Counter[int] = Counter()
     ended: Counter[int] = Counter()
     wrong = []

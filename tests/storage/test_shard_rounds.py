@@ -182,7 +182,7 @@ def test_clusters_of_the_whole_are_what_its_shards_have(shards: SqlStore) -> Non
             ClusterRow(shard + 1, 7, -1.0, np.array([7.0, 1.0]), 1, 1),
         ]
         commit(shards, shard, 2 - shard, clusters=own)
-    reader = WholeReader(shards, "wide", shards.parts("wide"))
+    reader = WholeReader(shards, "wide")
     rows = {row.cluster: row for row in reader.clusters("wide")}
     assert list(rows) == [3, 1, 2]
     assert (rows[3].n_observations, rows[3].statistics.tolist()) == (25, [25.0, 4.0])

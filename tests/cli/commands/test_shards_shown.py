@@ -317,11 +317,15 @@ def test_all_shards_are_asked_over_http(published: Path) -> None:
 def test_every_commit_of_a_shard_is_a_new_answer(tmp_path: Path) -> None:
     with new_store(tmp_path) as store:
         engine(store, 0, range(120)).run()
-        reader = WholeReader(store, NAME, store.parts(NAME))
+        reader = WholeReader(store, NAME)
         before = reader.position(NAME).epoch
         assert before == store.status(NAME).epoch > 0
+        heard, _ = questions.events_after(StoredStream(reader, NAME), None)
+        assert [n > 0 for n in heard] == [False, True, False]
+        # A shard that begins while somebody goes on asking.
         engine(store, 1, range(120, 150)).run()
-        reader = WholeReader(store, NAME, store.parts(NAME))
+        _, fresh = questions.events_after(StoredStream(reader, NAME), heard)
+        assert {event["kind"] for _, event in fresh} == {"birth"}
         assert reader.position(NAME).epoch > before
         assert reader.position(NAME).offsets.keys() == {("events", 0), ("events", 1)}
 

@@ -155,7 +155,7 @@ class Shards:
 
     def whole(self) -> WholeReader:
         """What is asked about the stream."""
-        return WholeReader(self.store, NAME, self.store.parts(NAME))
+        return WholeReader(self.store, NAME)
 
     def told(self) -> tuple[object, ...]:
         """What SQL says of the whole."""
