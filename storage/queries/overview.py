@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,13 +35,7 @@ def status(connection: sa.Connection, stream_id: int) -> StreamStatus:
     # Sums are decimals in PostgreSQL, of nothing too.
     counts = {name for name in told if name.startswith("n_") and told[name] is not None}
     told |= {name: int(told[name]) for name in counts}
-    # SQLite has kept what is not a number as nothing.
-    told |= {name: None for name in ("log_joint_before", "log_joint") if _is_nan(told[name])}
     return StreamStatus(**told)
-
-
-def _is_nan(value: float | None) -> bool:
-    return value is not None and math.isnan(value)
 
 
 def shards(connection: sa.Connection, stream_id: int) -> list[ShardStatus]:
