@@ -59,10 +59,8 @@ def watch(
     """
     from weald.cli.terminal.opened import reading_with_settings
 
-    with reading_with_settings(config, set_, stream, undivided=False) as (
-        state,
-        settings,
-    ):
+    asked = reading_with_settings(config, set_, stream, undivided=False)
+    with asked as (state, settings):
         seen = _looks(state, settings, every, looks)
         if output is Form.table and sys.stdout.isatty():
             _live(seen)

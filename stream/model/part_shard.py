@@ -50,7 +50,7 @@ from weald.stream.publication.named_draws import NamedDraws
 from weald.stream.publication.publication import LineageEvent, Published
 from weald.stream.publication.whole import own_ids
 from weald.stream.settings import MemorySettings
-from weald.stream.tables.contingency import numbered
+from weald.stream.tables.contingency import numbered, places_in
 from weald.stream.telemetry.steps import Step, untimed
 from weald.treecore.family import spec_of
 from weald.treecore.family.interface.base import Family
@@ -210,9 +210,8 @@ class PartShard(MixtureShard):
     def _published_homes(self) -> dict[int, int]:
         """The cluster of each block, by its slot, that the newest publication has shown."""
         atoms = np.flatnonzero(self.placed != _NONE)
-        at = np.searchsorted(self.home_names, self.placed[atoms])
-        known = at < self.home_names.shape[0]
-        known[known] = self.home_names[at[known]] == self.placed[atoms[known]]
+        at = places_in(self.home_names, self.placed[atoms])
+        known = at >= 0
         slots, first = np.unique(self.chain.labels_of(atoms[known]), return_index=True)
         clusters = self.home_clusters[at[known][first]]
         return dict(zip(slots.tolist(), clusters.tolist(), strict=True))
@@ -229,9 +228,8 @@ class PartShard(MixtureShard):
         """
         present = self.atom_table.present
         now = self.atom_table.cluster[present]
-        at = np.searchsorted(shown.before, now)
-        known = at < shown.before.shape[0]
-        known[known] = shown.before[at[known]] == now[known]
+        at = places_in(shown.before, now)
+        known = at >= 0
         after = now.copy()
         after[known] = shown.heirs[at[known]]
         after[np.searchsorted(present, atoms)] = shown.clusters[items]

@@ -16,7 +16,7 @@ from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.groups import group_tree_of_rows
 from weald.mcmc.estimate.valleys import members_of
 from weald.storage.commit.commit import ClusterRow
-from weald.stream.tables.contingency import numbered, overlaps
+from weald.stream.tables.contingency import numbered, overlaps, places_in
 
 from .publication import match
 
@@ -195,10 +195,8 @@ class PublishedGroups:
     def _carry_over(self, ids: Ids, size: Ids, moved: Ids) -> NDArray[np.float64]:
         """Go on with these clusters; returns the valleys (k, k) that still hold, else NaN."""
         k = len(ids)
-        before = np.searchsorted(self.cluster, ids)
-        before[before == len(self.cluster)] = -1
+        before = places_in(self.cluster, ids)
         old = np.flatnonzero(before >= 0)
-        old = old[self.cluster[before[old]] == ids[old]]
         at = before[old]
         change = size.astype(np.float64)
         group, born = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from weald.mcmc.sharded.round_messages import BlockSums, ShownSums, added
 from weald.storage.commit.commit import ClusterRow
+from weald.stream.tables.contingency import places_in
 
 from .groups import PublishedGroups
 from .judgement import reasons_against
@@ -89,11 +90,10 @@ def groups_of_whole(
     nothing = np.empty(0, dtype=np.int64)
     groups.publish(publication, family, sample, lambda at: members[at], nothing)
     agree = groups.agreement(family, sample, lambda at: members[at], draws)
-    asked = np.concatenate([each.asked_cluster for each in shown])
-    told = np.isin(asked, whole.names)
-    own = np.searchsorted(whole.names, asked[told])
-    single = np.concatenate([each.asked_rows for each in shown])[told]
-    warnings = reasons_against(family, whole.size, (single, own), whole.rows, agree)
+    own = places_in(whole.names, np.concatenate([each.asked_cluster for each in shown]))
+    single = np.concatenate([each.asked_rows for each in shown])
+    asked = single[own >= 0], own[own >= 0]
+    warnings = reasons_against(family, whole.size, asked, whole.rows, agree)
     return WholeGroups(whole, groups.group, groups.born, groups.next_group, warnings)
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Overlaps", "numbered", "overlaps"]
+__all__ = ["Overlaps", "numbered", "overlaps", "places_in"]
 
 Ids = NDArray[np.int64]
 
@@ -44,6 +44,15 @@ def numbered(ids: NDArray[np.integer]) -> tuple[Ids, Ids]:
     present = np.bincount(ids) > 0
     place = np.cumsum(present) - 1
     return np.flatnonzero(present), place[ids]
+
+
+def places_in(ids: Ids, asked: Ids) -> Ids:
+    """Place (n) among rising ids of each one that is asked for (n); -1 where it is not there."""
+    at = np.searchsorted(ids, asked)
+    at[at == len(ids)] = -1
+    there = np.flatnonzero(at >= 0)
+    at[there[ids[at[there]] != asked[there]]] = -1
+    return at
 
 
 def overlaps(rows: Ids, columns: Ids, sizes: Ids | None = None) -> Overlaps:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from weald.stream.publication.publication import LineageEvent, Moment, Published, publish
+from weald.stream.tables.contingency import places_in
 
 MOMENT = Moment(seq=9, time=100.0)
 Labels = NDArray[np.int64]
@@ -134,3 +135,11 @@ def test_the_sampler_s_numbering_does_not_matter(
     other = publish(previous, np.array(names)[labels], MOMENT)
     np.testing.assert_array_equal(one[0].clusters, other[0].clusters)
     assert one[1] == other[1]
+
+
+@given(st.sets(st.integers(0, 20)), st.lists(st.integers(-1, 22)))
+def test_ids_are_found_among_others(known: set[int], asked: list[int]) -> None:
+    ids = np.array(sorted(known), dtype=np.int64)
+    places = places_in(ids, np.array(asked, dtype=np.int64))
+    expected = [sorted(known).index(each) if each in known else -1 for each in asked]
+    assert places.tolist() == expected
