@@ -297,7 +297,8 @@ class GlobalRound:
             mine = whole.names[dealt.shards == shard]
             others = [each.of(mine) for at, each in enumerate(self._sums) if at != shard]
             there = added(others, whole.rows.shape[1])
-            found.append(ShardTurn(self._names, names, mine, dealt.n_leases, there))
+            nothing = whole.of(np.setdiff1d(whole.names, self._sums[shard].names))
+            found.append(ShardTurn(self._names, names, mine, dealt.n_leases, there, nothing))
         return found
 
 

@@ -43,7 +43,7 @@ Message = (
 )
 
 # Of this form. A round is finished by the version that began it, or asked anew by another.
-VERSION = 1
+VERSION = 2
 # A message's place in it is its code, which is never given to another.
 _KINDS: tuple[type[Message], ...] = (
     ShardReport,

@@ -142,6 +142,8 @@ class ShardTurn(NamedTuple):
         The blocks that the shard was dealt, ascending, and among how many.
     others:
         What the other shards have of these.
+    elsewhere:
+        Blocks of which the shard has nothing: arrivals may belong there.
     """
 
     pairs: Ids
@@ -149,6 +151,7 @@ class ShardTurn(NamedTuple):
     mine: Ids
     n_leases: int
     others: BlockSums
+    elsewhere: BlockSums
 
 
 class ItemsAsked(NamedTuple):

@@ -8,7 +8,9 @@ sums by which others have decided. Whatever the shard answers follows from its s
 report, from what it is told, and from the round's number, so that one that died answers alike.
 
 Blocks have names, which are the same in all shards. A block that after a round is its shard's alone
-gets a new one. Shards count up by their number, so that nobody has to be asked for a name.
+gets a new one. Shards count up by their number, so that nobody has to be asked for a name. With its
+turn a shard is told of the blocks of which it has nothing: one that arrivals begin in it afterwards
+is reported as one of those, if they are more probable together than apart.
 """
 
 from dataclasses import dataclass, replace
@@ -20,13 +22,13 @@ from numpy.typing import NDArray
 
 from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.chain.growing import taken_from, under
-from weald.mcmc.conditional.labels import require_dense
+from weald.mcmc.conditional.labels import log_blocks_ratio, log_sizes, require_dense
 from weald.mcmc.leases.elsewhere import Elsewhere, with_elsewhere
 from weald.mcmc.leases.lease_work import work
 from weald.mcmc.leases.leases import Budget
 from weald.mcmc.schedule.kernel_report import KernelReport, Refinement
 from weald.treecore.family.interface.base import Family, workspace
-from weald.treecore.partition.partition import Model
+from weald.treecore.partition.partition import Model, finite_log_marginals
 from weald.treecore.prior import PartitionPrior
 from weald.treecore.prior.sequential import canonical_labels
 
@@ -52,6 +54,7 @@ Learned = tuple[Family, PartitionPrior]
 _NONE = -1
 # What is saved beside the chain.
 _ARRAYS = ("named", "reported", "drawn", "side")
+_ELSEWHERE = "elsewhere."
 # Atoms whose weights in all blocks are in memory at a time.
 _AT_A_TIME = 1 << 16
 
@@ -67,12 +70,15 @@ class TurnEnd(NamedTuple):
         Of the shard.
     leased:
         Whether kernels moved any of them, for which the trees were put in order.
+    elsewhere:
+        Blocks of which the shard had nothing before.
     """
 
     atoms: Ids
     names: Ids
     next_name: int
     leased: bool
+    elsewhere: BlockSums
 
 
 @dataclass(eq=False)
@@ -94,6 +100,8 @@ class ShardChain:
     side : ndarray of int64
         Which side of its pair an atom has drawn last, by its number in the report; -1 for none.
     next_name : int
+    elsewhere : BlockSums
+        Blocks of which the shard has nothing, as the last turn has told of them.
     """
 
     chain: MixtureChain
@@ -104,12 +112,14 @@ class ShardChain:
     drawn: Ids
     side: Ids
     next_name: int
+    elsewhere: BlockSums
 
     @classmethod
     def start(cls, chain: MixtureChain, shard: int, n_shards: int) -> Self:
         """A shard with the blocks that the chain has, which are nobody else's."""
         empty = np.empty(0, dtype=np.int64)
-        return cls(chain, shard, n_shards, empty, empty, empty, empty, shard)
+        nothing = BlockSums(empty, empty, np.empty((0, 0)))
+        return cls(chain, shard, n_shards, empty, empty, empty, empty, shard, nothing)
 
     def state(self) -> Arrays:
         """Everything, as plain arrays; :meth:`restore` continues bit for bit."""
@@ -123,14 +133,16 @@ class ShardChain:
     def own_state(self) -> Arrays:
         """What it knows beside its chain, as plain arrays, for :meth:`on`."""
         about = np.array([self.shard, self.n_shards, self.next_name])
-        return {"about": about} | {name: getattr(self, name).copy() for name in _ARRAYS}
+        arrays = {"about": about} | {name: getattr(self, name).copy() for name in _ARRAYS}
+        return arrays | under(_ELSEWHERE, self.elsewhere._asdict())
 
     @classmethod
     def on(cls, chain: MixtureChain, saved: Arrays) -> Self:
         """The shard of a chain that is there, whose :meth:`own_state` this is."""
         shard, n_shards, next_name = saved["about"].tolist()
         named, reported, drawn, side = (saved[name].copy() for name in _ARRAYS)
-        return cls(chain, shard, n_shards, named, reported, drawn, side, next_name)
+        nothing = BlockSums(**taken_from(saved, _ELSEWHERE))
+        return cls(chain, shard, n_shards, named, reported, drawn, side, next_name, nothing)
 
     def _fresh(self, n: int) -> Ids:
         # One more than there are shards: whoever begins the rounds has names to give, too.
@@ -162,6 +174,9 @@ class ShardChain:
         # All that have a name in a block have the same one.
         name = np.full(size.shape[0], _NONE, dtype=np.int64)
         name[labels[known != _NONE]] = known[known != _NONE]
+        self._meet(name[slots])
+        nameless = np.flatnonzero(name[slots] == _NONE)
+        name[slots[nameless]] = self._joined(sums[nameless])
         nameless = np.sort(slots[name[slots] == _NONE])
         name[nameless] = self._fresh(nameless.shape[0])
         self.named = np.full(labels.shape[0], _NONE, dtype=np.int64)
@@ -173,6 +188,55 @@ class ShardChain:
         slots = slots[order]
         atoms = np.bincount(labels[present], minlength=size.shape[0])[slots]
         return ShardReport(BlockSums(name[slots], size[slots], sums[order]), atoms)
+
+    def _meet(self, names: Ids) -> None:
+        self.elsewhere = self.elsewhere.of(np.setdiff1d(self.elsewhere.names, names))
+
+    def joins(self, rows: Matrix) -> tuple[Ids, Matrix]:
+        """Which block elsewhere each of some own blocks would most probably be one with.
+
+        Parameters
+        ----------
+        rows : ndarray of float64, shape (k, m)
+            Statistics of these blocks.
+
+        Returns
+        -------
+        ndarray of int64, shape (k,)
+            Names of blocks; -1 where every one is more probable apart.
+        ndarray of float64, shape (k,)
+            By how much the log posterior is higher together than apart.
+        """
+        k, theirs = rows.shape[0], self.elsewhere
+        names, gains = np.full(k, _NONE, dtype=np.int64), np.zeros(k)
+        n_theirs = theirs.names.shape[0]
+        if k * n_theirs == 0:
+            return names, gains
+        family, prior = self.chain.family, self.chain.prior
+        both = (rows[:, None] + theirs.rows).reshape(k * n_theirs, -1)
+        n_blocks = self.chain.n_blocks + n_theirs
+        n = int(self.chain.n_observations + theirs.size.sum())
+        seating = prior.seating(n, n_blocks)
+
+        def worth(sums: Matrix) -> Matrix:
+            sizes = np.rint(sums[:, 0]).astype(np.int64)
+            return np.asarray(finite_log_marginals(family, sums) + log_sizes(seating, sizes))
+
+        gain = worth(both).reshape(k, n_theirs) - worth(rows)[:, None] - worth(theirs.rows)
+        gain += log_blocks_ratio(seating, n_blocks, n_blocks - 1)
+        best = gain.argmax(axis=1)
+        gains = gain[np.arange(k), best]
+        return np.where(gains > 0.0, theirs.names[best], _NONE), gains
+
+    def _joined(self, rows: Matrix) -> Ids:
+        """Names of blocks that arrivals have begun: of others' blocks, each once, or -1."""
+        names, gains = self.joins(rows)
+        order = np.argsort(-gains, kind="stable")
+        first = order[np.unique(names[order], return_index=True)[1]]
+        found = np.full(rows.shape[0], _NONE, dtype=np.int64)
+        found[first] = names[first]
+        self._meet(found)
+        return found
 
     def _held(self) -> Ids:
         """Numbers, in the report, of the atoms that are still there."""
@@ -267,7 +331,7 @@ class ShardChain:
         kernels: tuple[KernelReport, ...] = ()
         if mine.any():
             names[mine], kernels = self._moved(rng, atoms[mine], names[mine], turn, budget)
-        end = TurnEnd(atoms, names, self.next_name, bool(mine.any()))
+        end = TurnEnd(atoms, names, self.next_name, bool(mine.any()), turn.elsewhere)
         return end, replace(self._end(end), kernels=kernels)
 
     def take_again(self, model: Learned, end: TurnEnd) -> Refinement:
@@ -283,6 +347,8 @@ class ShardChain:
         self.reported = self.drawn = self.side = np.empty(0, dtype=np.int64)
         self.named = np.full(chain.labels.shape[0], _NONE, dtype=np.int64)
         self.named[end.atoms] = end.names
+        self.elsewhere = end.elsewhere
+        self._meet(end.names)
         labels = np.unique(end.names, return_inverse=True)[1]
         return chain.adopt([(end.atoms, labels)], learns=False)
 

@@ -174,7 +174,9 @@ class MixtureShard(Shard):
         def entered(atoms: Ids, slots: Ids, likeliest: Ids) -> None:
             nonlocal at
             part = slice(at, at + len(atoms))
-            shown[part], born = arrivals.place(slots, likeliest)
+            shown[part], born = arrivals.place(
+                slots, likeliest, lambda i: self._home_elsewhere(int(atoms[i]))
+            )
             applied.lineage += births(self.publication, seqs[part][born], shown[part][born], now)
             self._next_cluster += self._cluster_step * len(born)
             self.atom_table.enter(atoms, seqs[part], times[part], shown[part])
@@ -183,6 +185,10 @@ class MixtureShard(Shard):
         atoms = self.chain.insert(values, entered, self._moved, by_trees=self._unrefined)
         self.table.add(shown, self.chain.atom_rows(atoms), self.publication)
         return shown
+
+    def _home_elsewhere(self, _atom: int) -> int | None:
+        """Cluster of an atom that has opened a block, if it is one that other shards have."""
+        return None
 
     @property
     def _unrefined(self) -> bool:

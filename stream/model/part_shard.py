@@ -9,8 +9,8 @@ the middle of a round others count on it.
 What is published is published of all shards, and told with a turn: the shard then shows its own
 observations as it was told. Between two publications an arrival is shown in the cluster that its
 block had in the newest one, in whatever shard the block began; in one that is younger than that, in
-the cluster that most of the block is in here; and in a block of its own, in a new cluster, whose id
-is one of the shard's own.
+the cluster that most of the block is in here; and in a block of its own, in the cluster of the
+others' block to which it most probably belongs, or in a new one, whose id is the shard's own.
 """
 
 import json
@@ -63,7 +63,7 @@ from .shard import Arrays, Ids
 
 __all__ = ["PartShard", "model_of", "words_of"]
 
-PART, NAMED, TOLD = "part.", "named_draws.", "shown."
+PART, NAMED, TOLD, ELSEWHERE = "part.", "named_draws.", "shown.", "elsewhere."
 # What is saved beside the chain and its draws.
 _ARRAYS = ("item", "placed", "home_names", "home_clusters")
 _NONE = -1
@@ -215,6 +215,11 @@ class PartShard(MixtureShard):
         slots, first = np.unique(self.chain.labels_of(atoms[known]), return_index=True)
         clusters = self.home_clusters[at[known][first]]
         return dict(zip(slots.tolist(), clusters.tolist(), strict=True))
+
+    def _home_elsewhere(self, atom: int) -> int | None:
+        rows = np.asarray(self.chain.atom_rows(np.array([atom])), np.float64)
+        at = places_in(self.home_names, self.part.joins(rows)[0])[0]
+        return None if at < 0 else int(self.home_clusters[at])
 
     def _retirements(self, touched: set[int], _now: float) -> list[LineageEvent]:
         """Renew the table's rows; whether a cluster has ended only all shards can say."""
@@ -447,7 +452,7 @@ def model_of(family: Family, learned: Mapping[str, Any]) -> Learned:
 
 
 def _packed(end: TurnEnd, learned: Mapping[str, Any]) -> Arrays:
-    return {
+    return under(ELSEWHERE, end.elsewhere._asdict()) | {
         "atoms": end.atoms,
         "names": end.names,
         "about": np.array([end.next_name, end.leased], dtype=np.int64),
@@ -457,5 +462,6 @@ def _packed(end: TurnEnd, learned: Mapping[str, Any]) -> Arrays:
 
 def _unpacked(payload: Arrays) -> tuple[TurnEnd, dict[str, Any]]:
     next_name, leased = payload["about"].tolist()
-    end = TurnEnd(payload["atoms"], payload["names"], next_name, bool(leased))
+    elsewhere = BlockSums(**taken_from(payload, ELSEWHERE))
+    end = TurnEnd(payload["atoms"], payload["names"], next_name, bool(leased), elsewhere)
     return end, json.loads(payload["learned"].tobytes())

@@ -7,7 +7,7 @@ clusters as they are, so it does not matter where the stream is cut, or whether 
 between.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,10 @@ from weald.stream.tables.contingency import numbered, overlaps
 __all__ = ["Arrivals"]
 
 Ids = NDArray[np.int64]
+
+
+def _nowhere(_arrival: int) -> int | None:
+    return None
 
 
 class Arrivals:
@@ -76,7 +80,9 @@ class Arrivals:
         self.homes |= homes
         self._pinned |= set(homes)
 
-    def place(self, slots: Ids, likeliest: Ids) -> tuple[Ids, list[int]]:
+    def place(
+        self, slots: Ids, likeliest: Ids, elsewhere: Callable[[int], int | None] = _nowhere
+    ) -> tuple[Ids, list[int]]:
         """Assign arrivals, in order.
 
         Parameters
@@ -85,6 +91,9 @@ class Arrivals:
             Block slot that each was drawn into.
         likeliest : ndarray of int64, shape (n,)
             Slot of the block that was most probable for each, -1 for a new one.
+        elsewhere : callable, optional
+            Cluster, if any, in which one that opens a block is shown, by its index: one that is
+            known although none of these observations are in it.
 
         Returns
         -------
@@ -96,9 +105,12 @@ class Arrivals:
         born: list[int] = []
         for i, (slot, best) in enumerate(zip(slots.tolist(), likeliest.tolist(), strict=True)):
             if slot not in self.homes:
-                self.homes[slot] = cluster = self._next_cluster
-                self._next_cluster += self._step
-                born.append(i)
+                known = elsewhere(i)
+                if known is None:
+                    known = self._next_cluster
+                    self._next_cluster += self._step
+                    born.append(i)
+                self.homes[slot] = cluster = known
             else:
                 cluster = self.homes.get(best, self.homes[slot])
             members = self._members.setdefault(slot, {})

@@ -9,7 +9,7 @@ from numpy.random import Generator
 from tests.mcmc.sharded.in_rounds import BUDGET, InRounds
 from tests.mcmc.sharded.test_rounds import apart
 from weald.mcmc.sharded.global_round import GlobalRound
-from weald.mcmc.sharded.message_arrays import Message, arrays_of, message_of
+from weald.mcmc.sharded.message_arrays import VERSION, Message, arrays_of, message_of
 from weald.mcmc.sharded.round_messages import BlockSums, ShardReport, ShardTurn
 from weald.mcmc.sharded.round_steps import RoundKey, RoundSteps, answer, turn_step
 from weald.mcmc.sharded.shard_chain import ShardChain
@@ -109,7 +109,7 @@ def test_messages_of_another_version_are_refused() -> None:
     empty = np.empty(0, np.int64)
     arrays = arrays_of(ShardReport(BlockSums(empty, empty, np.empty((0, 7))), empty))
     arrays["about"] = arrays["about"] + [1, 0]
-    with pytest.raises(ValueError, match="version 2"):
+    with pytest.raises(ValueError, match=f"version {VERSION + 1}"):
         message_of(arrays)
     with pytest.raises(ValueError, match="lacks"):
-        message_of({"about": np.array([1, 0])})
+        message_of({"about": np.array([VERSION, 0])})
