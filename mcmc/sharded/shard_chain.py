@@ -7,10 +7,10 @@ report for the next: what leaves in the middle of one is left out of the rest of
 sums by which others have decided. Whatever the shard answers follows from its state at the
 report, from what it is told, and from the round's number, so that one that died answers alike.
 
-Blocks have names, which are the same in all shards. A block that after a round is its shard's alone
-gets a new one. Shards count up by their number, so that nobody has to be asked for a name. With its
-turn a shard is told of the blocks of which it has nothing: one that arrivals begin in it afterwards
-is reported as one of those, if they are more probable together than apart.
+Blocks have names, which are the same in all shards. What a shard splits off by itself gets a new
+one. Shards count up by their number, so that nobody has to be asked for a name. With its turn a
+shard is told of the blocks of which it has nothing: one that arrivals begin in it afterwards is
+reported as one of those, if they are more probable together than apart.
 """
 
 from dataclasses import dataclass, replace
@@ -370,6 +370,21 @@ class ShardChain:
         after = canonical_labels(returned.labels)
         name = np.full(int(after.max()) + 1, _NONE, dtype=np.int64)
         name[after[atoms.shape[0] :]] = there.names[among]
+        _go_on(name, names, after[: atoms.shape[0]], there.names)
         alone = np.flatnonzero(name == _NONE)
         name[alone] = self._fresh(alone.shape[0])
         return name[after[: atoms.shape[0]]], returned.kernels
+
+
+def _go_on(name: Ids, before: Ids, after: Ids, shared: Ids) -> None:
+    """Let blocks without a name (k, -1) keep one that had most of their atoms.
+
+    ``before`` (n) and ``after`` (n) are names and blocks of the atoms; names that are ``shared``
+    with other shards stay with what these have.
+    """
+    cells, size = np.unique(np.column_stack([before, after]), axis=0, return_counts=True)
+    given = set(shared.tolist())
+    for old, block in cells[np.argsort(-size, kind="stable")].tolist():
+        if name[block] == _NONE and old not in given:
+            name[block] = old
+            given.add(old)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tests.exact.enumeration import Shape
 from tests.exact.posed import DATA, log_posterior, pose
 from tests.mcmc.sharded.in_rounds import BUDGET, InRounds
+from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.leases.leases import Budget
 from weald.mcmc.sharded.global_round import GlobalRound
@@ -212,6 +213,81 @@ def test_what_comes_and_goes_in_a_round_takes_no_part_in_it(rng: Generator) -> N
     # Each arrival is where its neighbours are, in both shards.
     assert len(np.unique(shard.named[ids])) == 3
     assert set(shard.named[ids]) <= set(rounds.reports[1].blocks.names)
+
+
+def rounds_of_strangers(rng: Generator, prior: str) -> InRounds:
+    """Two shards after some rounds, of which the second has nothing of the third cluster."""
+    truth, owner = rng.integers(0, 3, 90), rng.integers(0, 2, 90)
+    owner[truth == 2] = 0
+    rows = CENTRES[truth] + rng.normal(size=(90, 2))
+    rounds = InRounds((FAMILIES["gaussian"].build({}, rows), build_prior(prior, {})), rows, owner)
+    for _ in range(20):
+        rounds.go()
+    return rounds
+
+
+def gather(chain: MixtureChain, *blocks: NDArray[np.int64]) -> None:
+    """Put the atoms of each of these into a block of their own."""
+    atoms = np.arange(chain.n_atoms)
+    labels = chain.labels_of(atoms)
+    for block in blocks:
+        labels[block] = labels.max() + 1
+    chain.hold()
+    chain.adopt([(atoms, canonical_labels(labels))], learns=False)
+
+
+@pytest.mark.parametrize("prior", ["dp", "mfm"])
+def test_what_a_block_gains_elsewhere_is_the_change_of_the_log_joint(
+    rng: Generator, prior: str
+) -> None:
+    rounds = rounds_of_strangers(rng, prior)
+    one, shard = rounds.shards
+    # As the first shard's blocks are after its turn: what is told with a turn is from before it.
+    blocks = rounds.reports[0].blocks
+    shard.elsewhere = blocks.of(np.setdiff1d(blocks.names, rounds.reports[1].blocks.names))
+    new = CENTRES[[2, 2, 2]] + rng.normal(size=(3, 2))
+    ids = shard.chain.insert(new)
+    gather(shard.chain, ids)
+    (slot,) = set(shard.chain.labels_of(ids).tolist())
+    names, gains = shard.joins(shard.chain.atom_rows(ids).sum(axis=0, keepdims=True))
+    # The same clusters in one chain: those elsewhere, and all own ones.
+    theirs = np.flatnonzero(np.isin(one.named, shard.elsewhere.names))
+    labels = np.concatenate([shard.chain.labels, one.named[theirs] + 1000])
+    assert names[0] in one.named[theirs]
+    rows, owner = rounds.rows, rounds.owner
+    values = np.concatenate([rows[owner == 1], new, rows[owner == 0][theirs]])
+
+    def log_joint(labels: NDArray[np.int64]) -> float:
+        chain = MixtureChain.start(shard.chain.family, shard.chain.prior, seed=0)
+        ids = chain.insert(values)
+        chain.hold()
+        chain.adopt([(ids, canonical_labels(labels))], learns=False)
+        return chain.log_joint()
+
+    together = np.where(labels == names[0] + 1000, slot, labels)
+    assert gains[0] == pytest.approx(log_joint(together) - log_joint(labels), abs=1e-6)
+    assert gains[0] > 3.0
+
+
+def test_what_arrives_in_a_block_of_others_is_reported_as_theirs(rng: Generator) -> None:
+    rounds = rounds_of_strangers(rng, "dp")
+    one, shard = rounds.shards
+    theirs, counts = np.unique(one.named[one.named != -1], return_counts=True)
+    counts[~np.isin(theirs, shard.elsewhere.names)] = 0
+    largest = theirs[counts.argmax()]
+    near, beside = (shard.chain.insert(CENTRES[[2] * n] + 0.1) for n in (4, 2))
+    far = shard.chain.insert(np.array([[60.0, 60.0]]))
+    # Of two blocks that would join one, the second is left to the rounds.
+    gather(shard.chain, near, beside, far)
+    report = shard.report()
+    (first,), (second,), (third,) = (set(shard.named[each]) for each in (near, beside, far))
+    assert first == largest
+    assert not {second, third} & {*theirs.tolist()}
+    assert len(np.unique(report.blocks.names)) == len(report.blocks.names)
+    assert largest not in shard.elsewhere.names
+    # And comes again to the bit, as whoever is put in its place would tell it.
+    restored = ShardChain.restore(shard.state())
+    np.testing.assert_array_equal(restored.elsewhere.rows, shard.elsewhere.rows)
 
 
 def test_whatever_comes_and_goes_accounts_add_up(rng: Generator) -> None:

@@ -70,11 +70,16 @@ class Shards:
         snapshot_records: int = 10_000,
         empty: int = -1,
         keys: int = 10_000,
+        late: int = 0,
     ) -> None:
-        """Of more records than there are ``keys`` the later ones take the place of earlier ones."""
+        """Of more records than there are ``keys`` the later ones take the place of earlier ones.
+
+        Shard 1 has none of the last cluster among its first ``late`` records.
+        """
         folder.mkdir(exist_ok=True)
         draw = np.random.default_rng(5)
         self.truth = [draw.integers(len(CENTRES), size=n) for _ in range(S)]
+        self.truth[1][:late] %= len(CENTRES) - 1
         self.paths, self.n = [], n
         for shard, truth in enumerate(self.truth):
             rows = CENTRES[truth] + draw.normal(size=(n, 2))
@@ -139,14 +144,18 @@ class Shards:
 
     def names(self) -> NDArray[np.int64]:
         """The block of each observation, by its name, in the order of the shards."""
-        found = []
-        for shard in range(S):
-            part = self.part(shard)
-            table = part.atom_table
-            atoms = table.singles[np.argsort(table.seq[table.singles])]
-            assert len(atoms) == self.n
-            found.append(part.part.named[atoms])
+        found = [self.names_of(shard) for shard in range(S)]
+        assert {len(each) for each in found} == {self.n}
         return np.concatenate(found)
+
+    def names_of(self, shard: int) -> NDArray[np.int64]:
+        """The block of each observation of a shard, by its name; -1 for what came since."""
+        part = self.part(shard)
+        table = part.atom_table
+        atoms = table.singles[np.argsort(table.seq[table.singles])]
+        named = np.full(len(part.chain.labels), -1, dtype=np.int64)
+        named[: len(part.part.named)] = part.part.named
+        return named[atoms]
 
     def clusters(self) -> NDArray[np.int64]:
         """What SQL shows each observation in, in the order of the shards."""
@@ -229,6 +238,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shards]:
     whole.close()
 
 
+def most_of(labels: NDArray[np.int64]) -> int:
+    return Counter(labels.tolist()).most_common(1)[0][0]
+
+
 def test_a_cluster_that_lies_across_shards_has_one_name(shards_in: Callable[..., Shards]) -> None:
     shards, n = shards_in(n=480), 480
     shards.go(290)
@@ -238,8 +251,13 @@ def test_a_cluster_that_lies_across_shards_has_one_name(shards_in: Callable[...,
     there = names != -1
     assert there.mean() > 0.9
     assert adjusted_rand_index(names[there], truth[there]) > 0.95
-    sizes = Counter(names[there].tolist())
-    assert len([name for name, size in sizes.items() if size > 10]) == len(CENTRES)
+    of = np.repeat(np.arange(S), n)
+    found = set()
+    for cluster in range(len(CENTRES)):
+        in_shards = {most_of(names[there & (truth == cluster) & (of == each)]) for each in range(S)}
+        assert len(in_shards) == 1
+        found |= in_shards
+    assert len(found) == len(CENTRES)
     for shard in range(S):
         part = f"{NAME}/{shard}"
         assert_exactly_once(shards.store, n, part)
@@ -257,11 +275,8 @@ def test_a_cluster_that_lies_across_shards_has_one_id(shards_in: Callable[..., S
     assert adjusted_rand_index(shown[covered], truth[covered]) > 0.9
     of = np.repeat(np.arange(S), 480)
     for cluster in range(len(CENTRES)):
-        found = [
-            Counter(shown[covered & (truth == cluster) & (of == shard)].tolist()).most_common(1)
-            for shard in range(S)
-        ]
-        assert len({ids[0][0] for ids in found}) == 1
+        there = covered & (truth == cluster)
+        assert len({most_of(shown[there & (of == shard)]) for shard in range(S)}) == 1
     # Sizes and sums are those of all shards.
     rows = {row.cluster: row for row in shards.whole().clusters(NAME)}
     assert {each: row.n_observations for each, row in rows.items()} == Counter(shown.tolist())
@@ -384,6 +399,40 @@ def test_arrivals_join_what_their_block_is_shown_in_wherever_that_began(
             n_pinned += slot in homes
             assert cluster == homes.get(slot, cluster)
     assert n_pinned > 10
+
+
+def test_an_arrival_is_shown_in_a_cluster_that_only_others_have(
+    shards_in: Callable[..., Shards],
+) -> None:
+    """At once and without a birth; and its block is theirs from the next report on."""
+    late = 150
+    shards = shards_in(n=300, late=late)
+    shards.go(late // 2 - 10)
+    while shards.part(1).seq < late:
+        shards.step()
+    own, of_others = shards.part(1), shards.part(0)
+    theirs = shards.truth[0][: of_others.seq] == len(CENTRES) - 1
+    cluster = most_of(of_others.clusters[theirs])
+    assert cluster not in own.clusters
+    (block,) = of_others.home_names[of_others.home_clusters == cluster]
+    assert block in own.part.elsewhere.names
+    shown = own.publication
+    while own.seq < late + 10:
+        shards.step()
+    new = np.flatnonzero(shards.truth[1][: own.seq] == len(CENTRES) - 1)
+    assert own.publication == shown
+    assert new.size > 1
+    assert (own.clusters[new] == cluster).all()
+    births = [row for row in shards.store.lineage(f"{NAME}/1") if row.kind == "birth"]
+    assert cluster not in {row.cluster for row in births}
+    assert not [row for row in births if row.seq > late]
+    turn = own.rounds.taken
+    while own.rounds.taken == turn:
+        shards.step()
+    names = shards.names_of(1)[new]
+    assert (names[names != -1] == block).all()
+    assert (names != -1).any()
+    assert block not in own.part.elsewhere.names
 
 
 def test_groups_are_the_kinds_that_made_the_records(undisturbed: Shards) -> None:
