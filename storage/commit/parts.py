@@ -13,12 +13,18 @@ from numpy.random import SeedSequence
 
 from .commit import StreamSpec
 
-__all__ = ["part_name", "part_of"]
+__all__ = ["part_name", "part_of", "whole_written_by"]
 
 
 def part_name(stream: str, shard: int | None) -> str:
     """Return the name of a shard of the stream; of None, which is no shard, the stream's own."""
     return stream if shard is None else f"{stream}/{shard}"
+
+
+def whole_written_by(stream: str) -> str | None:
+    """Return the stream whose rows the owner of this one writes beside its own: shard 0 does."""
+    whole, _, shard = stream.rpartition("/")
+    return whole if whole and shard == "0" else None
 
 
 def part_of(whole: StreamSpec, shard: int) -> StreamSpec:

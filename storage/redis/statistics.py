@@ -115,8 +115,15 @@ class RedisStatistics:
                 return Outcome(reply[0])
         return Outcome.PUBLISHED
 
-    def rebuild(self, stream: str, reader: SqlReader) -> bool:
+    def rebuild(self, stream: str, reader: SqlReader, written_by: str | None = None) -> bool:
         """Replace what Redis shows of the stream by what SQL holds.
+
+        Parameters
+        ----------
+        stream : str
+        reader : SqlReader
+        written_by : str, optional
+            The stream whose commits write its clusters, if not its own: a shard.
 
         Returns
         -------
@@ -125,7 +132,7 @@ class RedisStatistics:
         """
         # The epoch first: rows that a later commit changes meanwhile are then newer than the
         # hash says, which the next publish puts right; the other order would hide a change.
-        epoch = reader.position(stream).epoch
+        epoch = reader.position(written_by or stream).epoch
         rows = reader.clusters(stream)
         fresh = f"{_key(stream)}:{uuid.uuid4().hex}"
         with answering(self._place):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from weald.storage.commit.commit import BatchCommit, ClusterRow
+from weald.storage.commit.parts import whole_written_by
 from weald.storage.errors import StorageUnavailable
 from weald.storage.redis.statistics import Outcome
 from weald.stream.dead_letters.dead_letter import DeadLetterOutlet
@@ -31,8 +32,8 @@ class Statistics(Protocol):
     def publish(self, stream: str, epoch: int, clusters: Sequence[ClusterRow]) -> Outcome:
         """Show the clusters that commit `epoch` changed."""
 
-    def rebuild(self, stream: str, reader: SqlReader) -> bool:
-        """Show everything anew, from SQL."""
+    def rebuild(self, stream: str, reader: SqlReader, written_by: str | None = None) -> bool:
+        """Show everything anew, from SQL; ``written_by`` the commits of another stream."""
 
     def n_bytes(self, stream: str) -> int | None:
         """Memory that what is shown takes; None where it may not be asked for."""
@@ -85,6 +86,8 @@ class Sinks:
             outcome = statistics.publish(commit.stream, commit.epoch, commit.clusters)
             if outcome is Outcome.GAP:
                 statistics.rebuild(commit.stream, reader)
+            if outcome is Outcome.GAP or commit.whole is not None:
+                _rebuild_whole(statistics, commit.stream, reader)
             telemetry.metrics.redis_published(len(commit.clusters))
             if time.monotonic() - self._measured_at >= MEASURED_EVERY_SECONDS:
                 self._measured_at = time.monotonic()
@@ -97,6 +100,7 @@ class Sinks:
         if statistics is not None:
             with self._forgiven(telemetry):
                 statistics.rebuild(stream, reader)
+                _rebuild_whole(statistics, stream, reader)
 
     @contextmanager
     def _forgiven(self, telemetry: Telemetry) -> Iterator[None]:
@@ -108,3 +112,9 @@ class Sinks:
         else:
             self._backoff.reset()
             telemetry.back("redis")
+
+
+def _rebuild_whole(statistics: Statistics, stream: str, reader: SqlReader) -> None:
+    """Show the clusters of all shards, if the owner of this stream publishes them."""
+    if (whole := whole_written_by(stream)) is not None:
+        statistics.rebuild(whole, reader, written_by=stream)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.storage.batches import OWNER, SPEC, STREAM, full_batch
-from weald.storage.commit.parts import part_name, part_of
+from weald.storage.commit.parts import part_name, part_of, whole_written_by
 from weald.storage.errors import StreamConflict
 from weald.storage.settings import StorageSettings
 from weald.storage.sql import migrate
@@ -26,6 +26,11 @@ def test_a_shard_is_what_the_whole_is_with_draws_of_its_own(store: SqlStore) -> 
     assert store.spec("wide") == WHOLE
     assert store.spec("wide/1") == parts[0]
     assert store.parts("wide") == {0: "wide/0", 1: "wide/1"}
+
+
+def test_the_first_shard_writes_the_whole() -> None:
+    assert whole_written_by("wide/0") == "wide"
+    assert [whole_written_by(each) for each in ("wide", "wide/1", "wide/10", "/0")] == [None] * 4
 
 
 def test_the_first_shard_says_what_all_are(store: SqlStore) -> None:

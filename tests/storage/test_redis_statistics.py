@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from tests.servers.server import Server
-from tests.storage.batches import STREAM, batch, cluster_row
+from tests.storage.batches import SPEC, STREAM, batch, cluster_row
 from weald.storage.errors import AccessDenied, StorageStopped, StorageUnavailable
 from weald.storage.queries.base import ClusterRow
 from weald.storage.redis.statistics import Outcome, RedisStatistics
@@ -160,6 +160,19 @@ def test_streams_have_hashes_of_their_own(begun: RedisStatistics, store: SqlStor
     shown = begun.read_all("other")
     assert shown is not None
     assert (shown.epoch, shown.clusters) == (0, {})
+
+
+def test_clusters_that_another_stream_writes_go_by_its_commits(
+    begun: RedisStatistics, store: SqlStore
+) -> None:
+    store.ensure_stream(replace(SPEC, name="wide"))
+    commit(store, 2, [cluster_row(1, 7)])
+    assert begun.rebuild("wide", store, written_by=STREAM)
+    # By its own commits, of which there are none, it would be put back.
+    assert not begun.rebuild("wide", store)
+    shown = begun.read_all("wide")
+    assert shown is not None
+    assert (shown.epoch, shown.clusters) == (2, {})
 
 
 def test_an_outage_is_passing(own_redis: Server, store: SqlStore) -> None:

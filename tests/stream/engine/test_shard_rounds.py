@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+import redis
 from numpy.typing import NDArray
 
 from tests.stream.scenario import (
@@ -26,12 +27,15 @@ from weald.mcmc.sharded.round_steps import turn_step
 from weald.storage.commit.commit import LineageRow, PublicationRow
 from weald.storage.errors import Fenced, StorageUnavailable, StreamConflict
 from weald.storage.queries.whole import WholeReader
+from weald.storage.redis.statistics import RedisStatistics
+from weald.storage.settings import RedisSettings
 from weald.storage.sql.failpoints import SHARD_LABELS
 from weald.storage.writing import shard_rounds as written
 from weald.storage.writing import writer as committed
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine import shard_rounds
 from weald.stream.engine.engine import Engine
+from weald.stream.engine.sinks import Sinks
 from weald.stream.model.model import StreamConfig
 from weald.stream.model.part_shard import PartShard
 from weald.stream.record.pending_batch import Held
@@ -99,6 +103,7 @@ class Shards:
         )
         model = msgspec.structs.replace(plan.model, warmup_records=20)
         self.plan = replace(plan, stream=stream, refinement=cadence, model=model)
+        self.sinks = Sinks()
         self.sources: list[FileSource] = []
         self.engines = [self.engine(shard) for shard in range(S)]
         self.killed: list[int] = []
@@ -111,7 +116,7 @@ class Shards:
             self.plan.stream, source="file", path=str(self.paths[shard])
         )
         self.sources.append(Going(stream))
-        return Engine(self.plan_of(shard), self.sources[-1], self.store)
+        return Engine(self.plan_of(shard), self.sources[-1], self.store, sinks=self.sinks)
 
     def close(self) -> None:
         for source in self.sources:
@@ -239,7 +244,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shards]:
 
 
 def most_of(labels: NDArray[np.int64]) -> int:
-    return Counter(labels.tolist()).most_common(1)[0][0]
+    return int(Counter(labels.tolist()).most_common(1)[0][0])
 
 
 def test_a_cluster_that_lies_across_shards_has_one_name(shards_in: Callable[..., Shards]) -> None:
@@ -339,6 +344,40 @@ def test_every_observation_that_a_publication_moves_is_counted_once(undisturbed:
             changed += len(seqs)
             late += int((seqs > row.seq).sum())
         assert sum(event.n_moved for event in events) == changed - late
+
+
+def test_redis_has_the_clusters_of_all_shards_by_version(
+    shards_in: Callable[..., Shards], redis_url: str
+) -> None:
+    shards = shards_in()
+    with RedisStatistics(RedisSettings(url=redis_url)) as statistics:
+
+        def assert_same_as_sql() -> None:
+            shown = statistics.read_all(NAME)
+            assert shown is not None
+            assert len(shown.clusters) >= len(CENTRES)
+            rows = {row.cluster: row for row in shards.store.clusters(NAME)}
+            assert shown.clusters.keys() == rows.keys()
+            for cluster, row in rows.items():
+                assert shown.clusters[cluster].version == row.version
+                np.testing.assert_array_equal(shown.clusters[cluster].statistics, row.statistics)
+
+        shards.sinks = Sinks(statistics)
+        shards.engines = [shards.engine(shard) for shard in range(S)]
+        shards.go(100)
+        assert len(shards.publications()) > 2
+        assert_same_as_sql()
+        with redis.Redis.from_url(redis_url) as server:
+            server.flushdb()
+        # Whoever finds a gap, or takes the first shard over, shows them again.
+        shards.go(3)
+        assert_same_as_sql()
+        with redis.Redis.from_url(redis_url) as server:
+            server.flushdb()
+        shards.again(1)
+        assert statistics.read_all(NAME) is None
+        shards.again(0)
+        assert_same_as_sql()
 
 
 def moves(shards: Shards) -> list[LineageRow]:
