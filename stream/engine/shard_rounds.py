@@ -41,7 +41,7 @@ from weald.mcmc.sharded.round_steps import (
 )
 from weald.storage.commit.commit import AdoptionRow, LeaseRow, StreamSpec
 from weald.storage.commit.shard_rows import ANSWERED, ASKED, ShardMessageRow, ShardRoundRow
-from weald.storage.errors import StorageUnavailable
+from weald.storage.errors import Fenced, StorageUnavailable
 from weald.storage.sql.failpoints import failpoint
 from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.mixture_shard import FEW_ATOMS
@@ -254,7 +254,9 @@ class _Keeper:
     def go_on(self, shard: PartShard, applied: BatchOutcome, now: float, when: _When) -> None:
         """Open a round if all have reported, or ask the next if all have answered."""
         if self._row is not None and self._sums_due(self._row):
+            # Noted afterwards: SQL may be away meanwhile, and then it is made again.
             self._sum(shard, self._row, applied)
+            self._summed = self._row.number
         row = self._row
         if row is None or row.step == turn_step(self._whole.shards):
             number = 1 if row is None else row.number + 1
@@ -268,7 +270,7 @@ class _Keeper:
             failpoint("shard.ask")
             steps, at = self._steps or self._made_again(shard, row), row.step
             answers = self._said(row.number)
-            steps.hear(_messages(answers, at))
+            steps.hear(self._messages(answers, at))
         else:
             return
         self._steps, questions = steps, steps.questions()
@@ -340,6 +342,19 @@ class _Keeper:
     def _said(self, number: int) -> list[ShardMessageRow]:
         return self._store.shard_messages(self._whole.name, number, ANSWERED)
 
+    def _messages(self, rows: Iterable[ShardMessageRow], step: int) -> Sequence[Message]:
+        """The messages of a step, by shard, which were there when it was looked for them.
+
+        Raises
+        ------
+        Fenced
+            When they are gone: another owner asks now, and has opened the next round.
+        """
+        found = [message_of(row.payload) for row in rows if row.step == step]
+        if len(found) < self._whole.shards:
+            raise Fenced(f"stream {self._whole.name!r} has another owner, who has gone on")
+        return found
+
     def _sums_due(self, row: ShardRoundRow) -> bool:
         """Whether all shards show what the round has published, and people are not told so yet."""
         name, step = self._whole.name, shown_step(self._whole.shards)
@@ -353,13 +368,12 @@ class _Keeper:
     def _sum(self, shard: PartShard, row: ShardRoundRow, applied: BatchOutcome) -> None:
         """Tell what all shards have of the clusters that the round has published, and groups."""
         name, step = self._whole.name, shown_step(self._whole.shards)
-        self._summed = row.number
         there = {each.cluster: each for each in self._store.clusters(name)}
         # Once that has been told they have more than a count.
         if all(each.statistics.shape[0] > 1 for each in there.values()):
             return
         failpoint("shard.sum")
-        shown = cast("list[ShownSums]", _messages(self._said(row.number), step))
+        shown = cast("list[ShownSums]", self._messages(self._said(row.number), step))
         family = model_of(shard.chain.family, row.hyperparameters)[0]
         publication = self._store.publications(name, limit=1)[-1].number
         told = groups_of_whole(shown, there, family, publication, row.next_group)
@@ -380,7 +394,7 @@ class _Keeper:
         if before is not None:
             learned, next_name = before.hyperparameters, before.next_name
         said, model = self._said(number), model_of(family, learned)
-        reports = cast("list[ShardReport]", _messages(said, REPORT))
+        reports = cast("list[ShardReport]", self._messages(said, REPORT))
         learner = shard.chain.learner
         return RoundSteps(
             GlobalRound(number, self._whole.seed, *model, learner, reports, next_name)
@@ -394,7 +408,7 @@ class _Keeper:
             steps.publish(_items_before(row.number))
         said = self._said(row.number)
         while steps.step < row.step:
-            steps.hear(_messages(said, steps.step))
+            steps.hear(self._messages(said, steps.step))
         return steps
 
 
@@ -417,8 +431,3 @@ def _items_before(number: int) -> ItemsAsked:
 
 def _said(shard: PartShard, number: int, step: int, answer: Message) -> ShardMessageRow:
     return ShardMessageRow(number, step, shard.part.shard, ANSWERED, arrays_of(answer))
-
-
-def _messages(rows: Iterable[ShardMessageRow], step: int) -> Sequence[Message]:
-    """The messages of a step, by shard."""
-    return [message_of(row.payload) for row in rows if row.step == step]

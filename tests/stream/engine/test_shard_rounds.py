@@ -23,7 +23,7 @@ from tests.stream.scenario import (
     write_lines,
 )
 from weald.mcmc.estimate.agreement import adjusted_rand_index
-from weald.mcmc.sharded.round_steps import turn_step
+from weald.mcmc.sharded.round_steps import ANCHORS, REPORT, shown_step, turn_step
 from weald.storage.commit.commit import LineageRow, PublicationRow
 from weald.storage.errors import Fenced, StorageUnavailable, StreamConflict
 from weald.storage.queries.whole import WholeReader
@@ -563,6 +563,61 @@ def test_an_owner_of_shard_0_that_is_fenced_asks_nothing(shards_in: Callable[...
     else:
         raise AssertionError("it had nothing to say")
     assert (shards.store.shard_round(NAME), shards.store.position(f"{NAME}/0").epoch) == before
+
+
+@pytest.mark.parametrize("at", [REPORT, ANCHORS, shown_step(S)])
+def test_an_owner_of_shard_0_that_stood_still_before_it_read_is_fenced(
+    shards_in: Callable[..., Shards], monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """What it was about to read is gone, as others are two rounds on."""
+    shards = shards_in()
+    shards.go(30)
+    old, stood = shards.engines[0], False
+    writer, rounds = old._ownership.writer, old._shards
+    assert rounds is not None
+    all_said = rounds._keeper._all_said
+
+    def stands_still(number: int, step: int) -> bool:
+        nonlocal stood
+        if not all_said(number, step):
+            return False
+        if step == at and not stood:
+            stood = True
+            end = shards.rounds() + 2
+            shards.again(0)
+            while shards.rounds() < end:
+                shards.step()
+        return True
+
+    monkeypatch.setattr(rounds._keeper, "_all_said", stands_still)
+    for _ in range(100):
+        if old._ownership.writer is not writer:
+            break
+        shards.step()
+    assert stood
+    assert old._ownership.writer is None
+
+
+def test_sums_are_told_though_sql_was_away(
+    shards_in: Callable[..., Shards], monkeypatch: pytest.MonkeyPatch, undisturbed: Shards
+) -> None:
+    shards, n_tried, add_up = shards_in(), 0, shard_rounds._Keeper._sum
+
+    def away(*_: object) -> None:
+        raise StorageUnavailable("away")
+
+    def fails_at_first(*arguments: object) -> None:
+        nonlocal n_tried
+        n_tried += 1
+        with monkeypatch.context() as patch:
+            if n_tried % 2:
+                patch.setattr(shards.store, "clusters", away)
+            add_up(*arguments)  # type: ignore[arg-type]  # of the method
+
+    monkeypatch.setattr(shard_rounds._Keeper, "_sum", fails_at_first)
+    shards.go(150)
+    assert n_tried == 2 * len(shards.publications())
+    undisturbed.assert_same(shards)
 
 
 def test_a_round_waits_for_a_shard_that_is_away(shards_in: Callable[..., Shards]) -> None:
