@@ -22,15 +22,10 @@
 #define OPERATORS 2
 
 c_decl {
+\#include "told.h"
     static int wrong, records, rounds, publications, kept, n_leases, n_saves, n_crashes;
     static int n_rebalances;
     static int n_resets, n_lost, n_flushes, n_lonely, n_diverging, n_commands, n_kinds, retention;
-
-    static int told(const char *name)
-    {
-        const char *text = getenv(name);
-        return text ? atoi(text) : 0;
-    }
 
     static void read_bounds(void)
     {
