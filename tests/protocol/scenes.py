@@ -151,10 +151,11 @@ _ROUNDS_SHORT: dict[str, Bounds] = {
     "three shards": {**_ONE, "SHARDS": 3, "ROUNDS": 1},
 }
 _ROUNDS_LONG: dict[str, Bounds] = {
-    "deaths": {"DEATHS": 3, "SHOWN": 1, "SAVES": 2},
+    "deaths": {"DEATHS": 3, "SHOWN": 1},
+    "snapshots": {**_ONE, "SAVES": 2},
     "two owners": {**_ONE, "TAKEOVERS": 1},
-    "removals": {"RECORDS": 3, "DEATHS": 2, "SAVES": 1},
-    "publications": {"RECORDS": 2, "SHOWN": 2, "DEATHS": 2, "AWAY": 1},
+    "removals": {"RECORDS": 3, "DEATHS": 1},
+    "publications": {"SHOWN": 2, "DEATHS": 3, "AWAY": 1},
     "three shards": {**_ONE, "SHARDS": 3},
 }
 _ROUNDS = Scenes(
