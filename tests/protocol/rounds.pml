@@ -62,6 +62,7 @@ c_decl {
 #define IDS_OF_ONE_COUNT 19
 #define PUBLISHED_OUTSIDE 20
 #define SUMMED_BEFORE_THE_READING 21
+#define NO_FENCE_IN_ANSWERING 22
 
 /* Steps of a round (mcmc/sharded/round_steps.py); sides go round in one step here. */
 #define REPORT 0
@@ -740,7 +741,9 @@ inline publish() {
     && round[me.number].asked[SHOW] > 0 && !round[me.number].summed)
 #define all_show all_said(me.number, SHOW)
 #define next_round (me.number + 1)
-#define passes (owns && me.epoch == part.epoch)
+/* fence.take_turn (storage/writing/fence.py) */
+#define passes ((owns && me.epoch == part.epoch)                                                   \
+    || (is(NO_FENCE_IN_ASKING) && me.asks > 0) || (is(NO_FENCE_IN_ANSWERING) && me.answers > 0))
 
 active [OWNERS] proctype process()
 {
@@ -851,7 +854,7 @@ end:
         unanswered++;
         ask(false, false) }
     /* SqlStore.commit */
-    :: d_step { me.pc == HAS && (passes || (is(NO_FENCE_IN_ASKING) && me.asks > 0)) ->
+    :: d_step { me.pc == HAS && passes ->
         printf("owner %d of shard %d commits\n", _pid / MOST_SHARDS, MINE);
         if
         :: is(PUBLISHED_OUTSIDE) && me.publishes > 0 -> write_whole(); me.pc = HALF
@@ -887,8 +890,7 @@ end:
         :: else
         fi;
         look() }
-    :: d_step { ((me.pc == HAS || me.pc == HALF) && !passes
-            && !(is(NO_FENCE_IN_ASKING) && me.asks > 0)) ->
+    :: d_step { (me.pc == HAS || me.pc == HALF) && !passes ->
         printf("owner %d of shard %d is fenced\n", _pid / MOST_SHARDS, MINE);
         drop() }
     :: d_step { me.pc > GONE && deaths < DEATHS ->

@@ -168,6 +168,7 @@ _ROUNDS = Scenes(
         Form("OPENED_BEFORE_ALL_REPORTED", "answers_of_this_round", _ONE),
         Form("HEARS_WHAT_IS_THERE", "answers_of_this_round", _ROUNDS_SHORT["two owners"]),
         Form("NO_FENCE_IN_ASKING", "asked_by_one", _ROUNDS_SHORT["two owners"]),
+        Form("NO_FENCE_IN_ANSWERING", "answered_alike", _ROUNDS_SHORT["two owners"]),
         Form("ASKED_OUTSIDE", "rounds_end", _ONE),
         Form("DECIDED_AGAIN", "asked_by_one", _ONE),
         Form("GONE_AT_THE_TURN", "needed_messages_stay", _ONE),
