@@ -98,7 +98,7 @@ def list_(
     from weald.cli.terminal.opened import reading
 
     letters = _letters(None, reason, partition, older_than)
-    with reading(config, set_, stream) as state:
+    with reading(config, set_, stream, undivided=False) as state:
         found = state.reader.dead_letters(state.stream, letters, limit=limit)
     write_rows([_row(each) for each in found], COLUMNS, output)
     if len(found) == limit:
@@ -120,7 +120,7 @@ def show(
     """
     from weald.cli.terminal.opened import reading
 
-    with reading(config, set_, stream) as state:
+    with reading(config, set_, stream, undivided=False) as state:
         found = state.reader.dead_letters(state.stream, _letters([number]), limit=1)
     if not found:
         raise NotFoundError(
@@ -215,7 +215,8 @@ def _writing(
     from weald.cli.terminal.opened import reading_with_settings
     from weald.storage.writing.store import SqlStore
 
-    with reading_with_settings(config, set_, stream) as (state, settings):
+    opened = reading_with_settings(config, set_, stream, undivided=False)
+    with opened as (state, settings):
         store = SqlStore(settings.storage)
         try:
             yield store, state.stream

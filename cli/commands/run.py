@@ -175,8 +175,7 @@ def _look_at_shards(shards: int, *, embedded: bool) -> None:
             next_step="weald run --embedded --set stream.shards=1",
         )
     _log.warning(
-        "stream.shards = %d: trees, snapshots and dead letters are listed by shard, and an arrival "
-        "meets the clusters of its own shard until the next round (docs/many-machines.md)",
+        "stream.shards = %d: trees and snapshots are listed by shard (docs/many-machines.md)",
         shards,
     )
 

@@ -94,8 +94,8 @@ def reading_with_settings(
     stream : str, optional
         Name of the stream; ``NAME/s`` is shard s of it.
     undivided : bool
-        Refuse a stream in shards, whose observations, trees and snapshots its shards have; else
-        questions about it are answered from all of them.
+        Refuse a stream in shards, whose trees and snapshots its shards have; else questions
+        about it are answered from all of them.
     """
     from weald.storage.queries.whole import WholeReader
 

@@ -3,6 +3,8 @@
 Asking for a replay only marks the rows. The stream's owner takes them up in a commit of its own,
 which removes each letter and writes what became of it under the same partition and offset: so a
 record is an observation or a dead letter at every moment, and never both.
+
+Of a stream in shards these are the letters of all its shards: numbers are one space of all streams.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import sqlalchemy as sa
 
 from weald.storage.commit.commit import STORED_BYTES, DeadLetterLike, DeadLetterRow
 from weald.storage.errors import InvariantBroken
-from weald.storage.sql.schema import dead_letters, offsets
+from weald.storage.sql.schema import dead_letters, offsets, streams
 
 from .base import Letters
 from .status_statements import REASONS
@@ -105,14 +107,17 @@ def take_back(
 
 def _conditions(letters: Letters, stream_id: int) -> list[sa.ColumnElement[bool]]:
     """Return what is asked of a letter in SQL."""
-    found = [dead_letters.c.stream_id == stream_id]
+    asked_of = sa.select(streams.c.id).where(
+        (streams.c.id == stream_id) | (streams.c.part_of == stream_id)
+    )
+    found = [dead_letters.c.stream_id.in_(asked_of)]
     if letters.numbers is not None:
         found.append(dead_letters.c.id.in_(letters.numbers))
     if letters.reason is not None:
         found.append(dead_letters.c.reason == letters.reason)
     if letters.partition is not None:
         sources = sa.select(offsets.c.id).where(
-            offsets.c.stream_id == stream_id, offsets.c.partition == letters.partition
+            offsets.c.stream_id.in_(asked_of), offsets.c.partition == letters.partition
         )
         found.append(dead_letters.c.source_id.in_(sources))
     if letters.received_before is not None:

@@ -132,6 +132,7 @@ def test_the_schemas_do_refuse(render: Callable[..., list[Json]]) -> None:
         ({"config": ""}, "config is empty: give --set-file config=weald.toml"),
         ({"config": "[stream"}, "config is not TOML"),
         ({"config": CONFIG, "workers.replica": "2"}, "replica"),
+        ({"config": CONFIG, "writer.replicas": "2"}, "config has stream.shards = 1"),
     ],
 )
 def test_mistakes_are_refused_in_a_sentence(values: dict[str, str], said: str) -> None:
@@ -160,6 +161,22 @@ def test_every_process_may_do_little(render: Callable[..., list[Json]]) -> None:
 
 def test_one_process_writes(render: Callable[..., list[Json]]) -> None:
     assert one(render(**EVERYTHING), "StatefulSet")["spec"]["replicas"] == 1
+
+
+def test_shards_are_written_by_at_most_as_many(
+    render: Callable[..., list[Json]], config: Path
+) -> None:
+    config.write_text(CONFIG.replace("[kafka]", "shards = 4\n\n[kafka]"))
+    documents = render(**{"writer.replicas": "3"})
+    for document in documents:
+        validate(document)
+    writers = one(documents, "StatefulSet")
+    assert writers["spec"]["replicas"] == 3
+    # One at a time may be taken away.
+    budget = one(documents, "PodDisruptionBudget")["spec"]
+    assert budget["maxUnavailable"] == 1
+    labels = writers["spec"]["template"]["metadata"]["labels"]
+    assert chosen_by(budget["selector"]["matchLabels"], labels)
 
 
 def test_commands_and_settings_exist(

@@ -8,6 +8,7 @@ import pytest
 from tests.storage.batches import OWNER, SPEC, STREAM, full_batch
 from weald.storage.commit.parts import part_name, part_of, whole_written_by
 from weald.storage.errors import StreamConflict
+from weald.storage.queries.base import Letters
 from weald.storage.settings import StorageSettings
 from weald.storage.sql import migrate
 from weald.storage.writing.store import SqlStore
@@ -64,6 +65,26 @@ def test_parts_are_written_like_streams_and_listed_like_none(store: SqlStore) ->
     assert store.status("wide/1").n_inserted == 10
     assert store.streams() == [STREAM, "wide"]
     assert store.parts(STREAM) == {}
+
+
+def test_dead_letters_of_the_whole_are_those_of_its_shards(store: SqlStore) -> None:
+    for shard in (0, 2):
+        store.ensure_part(WHOLE, shard)
+        part = part_name("wide", shard)
+        store.claim(part, OWNER, 1)
+        store.commit(replace(full_batch(), stream=part))
+    letters = store.dead_letters("wide")
+    assert len(letters) == 2
+    assert store.dead_letters("wide", Letters(partition=0)) == letters
+    assert store.dead_letters("wide", Letters(partition=1)) == []
+    newest = letters[0].number
+    assert store.request_replay("wide", Letters(numbers=[newest])) == (1, 0)
+    # Whoever writes the shard takes it up.
+    asked = [store.replay_requests(f"wide/{shard}", limit=5) for shard in (0, 2)]
+    assert [[row.number for row in rows] for rows in asked] == [[], [newest]]
+    assert store.purge_dead_letters("wide", Letters()) == 1
+    assert [row.number for row in store.dead_letters("wide")] == [newest]
+    assert store.dead_letters(STREAM) == []
 
 
 def test_the_number_of_shards_stays(store: SqlStore) -> None:

@@ -330,6 +330,13 @@ def test_every_commit_of_a_shard_is_a_new_answer(tmp_path: Path) -> None:
         assert reader.position(NAME).offsets.keys() == {("events", 0), ("events", 1)}
 
 
+def test_dead_letters_of_all_shards_are_listed(sharded: Path) -> None:
+    result = type_command("dlq", "list", "--config", str(sharded))
+    assert result.code == 0, result.err
+    result = type_command("dlq", "replay", "--all", "--config", str(sharded))
+    assert (result.code, "no dead letter to replay" in result.err) == (ExitCode.NOT_FOUND, True)
+
+
 @pytest.mark.parametrize("command", ["tree 1", "snapshot list"])
 def test_other_questions_ask_for_a_shard(sharded: Path, command: str) -> None:
     result = type_command(*command.split(), "--config", str(sharded))

@@ -27,6 +27,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- dig "stream" "name" "weald" (fromToml .Values.config) }}
 {{- end }}
 
+{{- /* How many processes write it. */ -}}
+{{- define "weald.writers" -}}
+{{- $shards := dig "stream" "shards" 1 (fromToml .Values.config) | int }}
+{{- if gt (int .Values.writer.replicas) $shards }}
+{{- fail (printf "writer.replicas is %v, and config has stream.shards = %d: others would write nothing" .Values.writer.replicas $shards) }}
+{{- end }}
+{{- .Values.writer.replicas }}
+{{- end }}
+
 {{- define "weald.image" -}}
 image: {{ printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
