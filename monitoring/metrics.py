@@ -27,6 +27,14 @@ from .names import (
 
 __all__ = ["Metrics"]
 
+# What `Metrics.judged` and `Metrics.certainty` tell.
+_OF_A_PUBLICATION = (
+    "weald_groups",
+    "weald_publication_warnings",
+    "weald_membership_probability_ratio",
+    "weald_stability_ratio",
+)
+
 OTHER = "other"
 EMPTY_AT_START = (
     "weald_assigned_partitions",
@@ -88,6 +96,15 @@ class Metrics:
         """Return those of another stream of this process, in the same registry."""
         other = copy(self)
         other._tell_of(stream)  # noqa: SLF001 - of this very class
+        return other
+
+    def of_whole(self, stream: str) -> Self:
+        """Return those of the stream of which this one is a shard, for what only it has.
+
+        Nothing is counted of it: its shards count, each for itself.
+        """
+        other = copy(self)
+        other._stream = stream  # noqa: SLF001 - of this very class
         return other
 
     def _tell_of(self, stream: str) -> None:
@@ -263,6 +280,11 @@ class Metrics:
         """Tell how many groups a publication has, and how many reasons not to believe it."""
         self._set("weald_groups", groups)
         self._set("weald_publication_warnings", warnings)
+
+    def forget_judgement(self) -> None:
+        """Tell no longer what `judged` and `certainty` have told: another process does."""
+        for name in _OF_A_PUBLICATION:
+            self._gauges[name].remove(self._stream)
 
     def certainty(self, probability: float, stability: float) -> None:
         """Tell how sure the chain's draws are of a publication, means over its observations."""

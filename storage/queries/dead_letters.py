@@ -110,7 +110,7 @@ def _conditions(letters: Letters, stream_id: int) -> list[sa.ColumnElement[bool]
     asked_of = sa.select(streams.c.id).where(
         (streams.c.id == stream_id) | (streams.c.part_of == stream_id)
     )
-    found = [dead_letters.c.stream_id.in_(asked_of)]
+    found: list[sa.ColumnElement[bool]] = [dead_letters.c.stream_id.in_(asked_of)]
     if letters.numbers is not None:
         found.append(dead_letters.c.id.in_(letters.numbers))
     if letters.reason is not None:

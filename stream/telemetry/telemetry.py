@@ -11,7 +11,8 @@ import numpy as np
 
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
-from weald.storage.commit.commit import BatchCommit, PublicationRow, Reassignment
+from weald.storage.commit.commit import BatchCommit, PublicationRow, Reassignment, WholeShown
+from weald.storage.commit.parts import whole_written_by
 from weald.storage.sql.failpoints import failpoint
 from weald.stream.engine.writer import Writer
 from weald.stream.model.batch_outcome import BatchOutcome
@@ -55,6 +56,8 @@ class Telemetry:
         self._novelty = Novelty()
         self._outages = Outages()
         self._published_told_at = -math.inf
+        # Of the stream of which this one is the first shard, once it has published.
+        self._whole: Metrics | None = None
         # Broker's time of the last committed record of each partition.
         self._newest: dict[TopicPartition, float] = {}
 
@@ -77,6 +80,9 @@ class Telemetry:
         self._phase = (phase, assigned)
         self.metrics.phase(phase)
         self.metrics.partitions(assigned, 0)
+        if assigned == 0 and self._whole is not None:
+            self._whole.forget_judgement()
+            self._whole = None
         if phase in {"running", "warming_up", "standby"}:
             self.health.satisfied("source", f"{assigned} partitions" if assigned else "standby")
             self.health.satisfied("model", phase.replace("_", " "))
@@ -144,6 +150,8 @@ class Telemetry:
             since_event=now - held.event_times() if n and timed else (),
         )
         self._modelled(applied)
+        if commit.whole is not None:
+            self._judged(commit.stream, commit.whole)
         self.health.satisfied("sql", "the last transaction went through")
 
     def _modelled(self, applied: BatchOutcome) -> None:
@@ -182,6 +190,19 @@ class Telemetry:
                 rows = len(change.seq) + len(change.bundle)
                 self.metrics.published(dict(self._untold), rows)
                 self._untold.clear()
+
+    def _judged(self, stream: str, told: WholeShown) -> None:
+        """Tell how sure all shards are of what they publish, and what speaks against it."""
+        name = whole_written_by(stream)
+        if name is None or told.certainty is None:
+            return
+        whole = self._whole = self._whole or self.metrics.of_whole(name)
+        if told.publication is not None:
+            whole.certainty(*told.certainty.means)
+        if told.judged is not None:
+            groups = told.certainty.group
+            n_groups = 0 if groups is None else len(np.unique(groups))
+            whole.judged(n_groups, len(told.judged[1]))
 
     def _tell_published(self, row: PublicationRow) -> None:
         """Log a publication, at most one a minute."""

@@ -380,6 +380,30 @@ def test_redis_has_the_clusters_of_all_shards_by_version(
         assert_same_as_sql()
 
 
+def test_metrics_have_the_verdict_of_all_shards_from_whoever_writes_the_first(
+    shards_in: Callable[..., Shards],
+) -> None:
+    shards = shards_in()
+
+    def told(shard: int) -> dict[str, float | None]:
+        registry = shards.engines[shard]._telemetry.metrics.registry
+        names = ("weald_publication_warnings", "weald_groups", "weald_stability_ratio")
+        return {name: registry.get_sample_value(name, {"stream": NAME}) for name in names}
+
+    shards.go(100)
+    row = shards.publications()[-1]
+    groups = {each.group for each in shards.store.clusters(NAME)}
+    found = told(0)
+    assert found["weald_publication_warnings"] == len(row.warnings or ())
+    assert found["weald_groups"] == len(groups) >= 3
+    assert found["weald_stability_ratio"] is not None
+    assert 0.5 < found["weald_stability_ratio"] <= 1.0
+    assert set(told(1).values()) == {None}
+    # Whoever has it no more says nothing of it.
+    shards.engines[0]._telemetry.phase("standby", 0)
+    assert set(told(0).values()) == {None}
+
+
 def moves(shards: Shards) -> list[LineageRow]:
     return [event for event in shards.store.lineage(NAME) if event.n_moved]
 
