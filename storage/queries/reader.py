@@ -29,7 +29,7 @@ from weald.storage.commit.shard_rows import ShardMessageRow, ShardRoundRow
 from weald.storage.errors import StreamNotFound
 from weald.storage.settings import StorageSettings
 from weald.storage.sql import bundles
-from weald.storage.sql.database import make_engine, reading, require_head
+from weald.storage.sql.database import looking, make_engine, reading, require_head
 from weald.storage.sql.failures import translated
 from weald.storage.sql.schema import streams
 from weald.storage.writing import fence, leases, shard_rounds
@@ -116,6 +116,12 @@ class SqlReader:
     @contextmanager
     def _of(self, stream: str) -> Iterator[tuple[sa.Connection, int]]:
         with self._transaction() as connection:
+            yield connection, self._id_of(connection, stream)
+
+    @contextmanager
+    def _glancing(self, stream: str) -> Iterator[tuple[sa.Connection, int]]:
+        """For one statement."""
+        with translated(), looking(self._engine).begin() as connection:
             yield connection, self._id_of(connection, stream)
 
     def _id_of(self, connection: sa.Connection, stream: str) -> int:
@@ -433,17 +439,17 @@ class SqlReader:
 
     def shard_round(self, whole: str, number: int | None = None) -> ShardRoundRow | None:
         """Return a round of a stream's shards, by default the newest; None where there is none."""
-        with self._of(whole) as (connection, stream_id):
+        with self._glancing(whole) as (connection, stream_id):
             return shard_rounds.round_row(connection, stream_id, number)
 
     def shard_messages(
         self, whole: str, number: int, direction: str, *, shard: int | None = None
     ) -> list[ShardMessageRow]:
         """Return what was "asked" or "answered" in a round, of one shard or all, by step."""
-        with self._of(whole) as (connection, stream_id):
+        with self._glancing(whole) as (connection, stream_id):
             return shard_rounds.messages(connection, stream_id, (number, direction), shard)
 
     def shard_steps(self, whole: str, number: int, direction: str) -> list[tuple[int, int]]:
         """Return step and shard of what was "asked" or "answered" in a round."""
-        with self._of(whole) as (connection, stream_id):
+        with self._glancing(whole) as (connection, stream_id):
             return shard_rounds.steps(connection, stream_id, (number, direction))

@@ -22,6 +22,7 @@ from .revision import HEAD
 
 __all__ = [
     "is_missing",
+    "looking",
     "make_engine",
     "reading",
     "require_head",
@@ -165,6 +166,16 @@ def reading(engine: Engine) -> Engine:
     if engine.dialect.name == "sqlite":
         return engine
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def looking(engine: Engine) -> Engine:
+    """Return the engine as questions of one statement use it, which sees one moment by itself.
+
+    No transaction is begun and ended for it: of four answers that it would wait for two are left.
+    """
+    if engine.dialect.name == "sqlite":
+        return engine
+    return engine.execution_options(isolation_level="AUTOCOMMIT")
 
 
 def writing(engine: Engine) -> Engine:

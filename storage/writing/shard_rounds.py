@@ -52,10 +52,13 @@ def write_shard_rounds(
     if row is not None:
         _write_round(connection, part.part_of, row)
     failpoint("commit.shard_round")
-    for each in said:
-        record = {name: getattr(each, name) for name in ShardMessageRow.__dataclass_fields__}
-        record |= {"stream_id": part.part_of, "payload": encode(each.payload)}
-        connection.execute(sa.insert(shard_messages), record)
+    if said:
+        records = [
+            {name: getattr(each, name) for name in ShardMessageRow.__dataclass_fields__}
+            | {"stream_id": part.part_of, "payload": encode(each.payload)}
+            for each in said
+        ]
+        connection.execute(sa.insert(shard_messages), records)
 
 
 def _write_round(connection: sa.Connection, whole: int, row: ShardRoundRow) -> None:
@@ -67,11 +70,13 @@ def _write_round(connection: sa.Connection, whole: int, row: ShardRoundRow) -> N
     )
     # All have reported for this one, so that they have taken their turns in those before.
     before = shard_rounds.c.stream_id == whole, shard_rounds.c.number < row.number
-    connection.execute(
+    closed = connection.execute(
         sa.update(shard_rounds)
         .where(*before, shard_rounds.c.closed_at.is_(None))
         .values(closed_at=row.opened_at)
     )
+    if not closed.rowcount:
+        return
     connection.execute(
         sa.delete(shard_messages).where(
             shard_messages.c.stream_id == whole, shard_messages.c.round_number < row.number

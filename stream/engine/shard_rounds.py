@@ -183,7 +183,8 @@ class ShardRounds:
     def _answer(self, shard: PartShard, applied: BatchOutcome) -> None:
         """Answer what was asked and not answered yet, and take the turn when it has come."""
         number, here = shard.rounds.out, shard.part.shard
-        row = applied.shard_round or self._store.shard_round(self._whole.name)
+        # Nobody but the first shard writes rounds, and it knows what it has written.
+        row = self._keeper.row if here == 0 else self._store.shard_round(self._whole.name)
         if row is None or row.number != number or row.step <= shard.answered:
             return
         said = applied.shard_messages
@@ -242,22 +243,28 @@ class ShardRounds:
 
 
 class _Keeper:
-    """What the writer of shard 0 asks. It may be forgotten at any moment."""
+    """What the writer of shard 0 asks. It may be forgotten at any moment.
+
+    Attributes
+    ----------
+    row : ShardRoundRow or None
+        The newest round as it stands.
+    """
 
     def __init__(self, store: SqlStore, whole: StreamSpec) -> None:
         self._store, self._whole = store, whole
-        self._row = store.shard_round(whole.name)
+        self.row = store.shard_round(whole.name)
         self._steps: RoundSteps | None = None
         # The last round of which it is known that nothing is to be summed.
         self._summed = 0
 
     def go_on(self, shard: PartShard, applied: BatchOutcome, now: float, when: _When) -> None:
         """Open a round if all have reported, or ask the next if all have answered."""
-        if self._row is not None and self._sums_due(self._row):
+        if self.row is not None and self._sums_due(self.row):
             # Noted afterwards: SQL may be away meanwhile, and then it is made again.
-            self._sum(shard, self._row, applied)
-            self._summed = self._row.number
-        row = self._row
+            self._sum(shard, self.row, applied)
+            self._summed = self.row.number
+        row = self.row
         if row is None or row.step == turn_step(self._whole.shards):
             number = 1 if row is None else row.number + 1
             if not self._all_said(number, REPORT):
@@ -278,7 +285,7 @@ class _Keeper:
         whole = steps.round
         learned = words_of((whole.family, whole.prior))
         opened_at = now if row is None or at == REPORT else row.opened_at
-        self._row = ShardRoundRow(
+        self.row = ShardRoundRow(
             whole.number,
             whole.seed,
             steps.step,
@@ -287,7 +294,7 @@ class _Keeper:
             opened_at,
             next_group=1 if row is None else row.next_group,
         )
-        applied.shard_round = self._row
+        applied.shard_round = self.row
         applied.shard_messages += [
             ShardMessageRow(whole.number, steps.step, to, ASKED, arrays_of(question))
             for to, question in enumerate(questions)
@@ -378,7 +385,7 @@ class _Keeper:
         publication = self._store.publications(name, limit=1)[-1].number
         told = groups_of_whole(shown, there, family, publication, row.next_group)
         applied.whole = rows_of_sums(told, there, family, publication)
-        applied.shard_round = self._row = replace(row, next_group=told.next_group)
+        applied.shard_round = self.row = replace(row, next_group=told.next_group)
         failpoint("shard.sum.done")
 
     def _opened(
