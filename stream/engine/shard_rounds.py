@@ -92,7 +92,8 @@ class ShardRounds:
         self._keeper: _Keeper
         self._lease: LeaseRow | None = None
         self._told = REPORT
-        self._rest_until = self._spent = 0.0
+        # Seconds of the round that is out, and of the last one, and when that ended.
+        self._spent = self._took = self._ended = 0.0
 
     def poll_seconds(self, writer: Writer | None, at_most: float) -> float:
         """How long the writer may wait for records, at most so many seconds."""
@@ -118,29 +119,29 @@ class ShardRounds:
         shard, whole = writer.shard, self._whole_of(writer)
         if not isinstance(shard, PartShard) or whole is None:
             return None
-        began = time.monotonic()
+        began, was_out = time.monotonic(), bool(shard.rounds.out)
         applied = BatchOutcome()
         try:
             if shard.part.shard == 0:
                 self._keeper.go_on(shard, applied, self._clock(), _When(show, behind))
             if shard.rounds.out:
                 self._answer(shard, applied)
-                self._rest(shard, began, behind=behind)
-            elif began >= self._rest_until and (wants or self._others_wait(shard)):
+            elif self._rested(began, behind=behind) and (wants or self._others_wait(shard)):
                 self._report(writer, shard, applied)
         except StorageUnavailable:
             # What is decided has to be written; SQL is asked again then.
             if not applied.says_anything:
                 raise
-        self._spent += time.monotonic() - began
+        if was_out or shard.rounds.out:
+            self._spent += time.monotonic() - began
+        if was_out and not shard.rounds.out:
+            self._took, self._ended, self._spent = self._spent, time.monotonic(), 0.0
         return applied if applied.says_anything else None
 
-    def _rest(self, shard: PartShard, began: float, *, behind: bool) -> None:
-        """After a turn, leave time for records."""
-        if not shard.rounds.out:
-            now, share = time.monotonic(), _SHARE_BEHIND if behind else _SHARE
-            self._rest_until = now + (self._spent + now - began) * (1.0 / share - 1.0)
-            self._spent = 0.0
+    def _rested(self, now: float, *, behind: bool) -> bool:
+        """Whether records have had their share since the last round, as they wait now."""
+        share = _SHARE_BEHIND if behind else _SHARE
+        return now - self._ended >= self._took * (1.0 / share - 1.0)
 
     def _whole_of(self, writer: Writer) -> StreamSpec | None:
         """The stream of which the writer's is a shard; a new writer begins with what SQL has."""

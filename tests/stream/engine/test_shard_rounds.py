@@ -243,6 +243,20 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shards]:
     whole.close()
 
 
+def test_shards_rest_for_waiting_records_no_longer_than_these_wait(
+    shards_in: Callable[..., Shards], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of a share so small nothing is left for another round.
+    monkeypatch.setattr(shard_rounds, "_SHARE_BEHIND", 1e-9)
+    shards, found = shards_in(n=480), []
+    for behind in (False, True, True, False):
+        monkeypatch.setattr(Engine, "_behind", lambda *_, behind=behind: behind)
+        shards.go(50)
+        found.append(shards.rounds())
+    # Where they begin to wait a round may be out.
+    assert 0 < found[0] <= found[1] == found[2] < found[3] - 1
+
+
 def most_of(labels: NDArray[np.int64]) -> int:
     return int(Counter(labels.tolist()).most_common(1)[0][0])
 
