@@ -17,10 +17,11 @@ on the same machine have their part.
 """
 
 import argparse
+import math
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -216,7 +217,7 @@ def topic_run(
     kafka = msgspec.structs.replace(
         kafka, topic=topic, session_timeout_ms=6_000, heartbeat_interval_ms=1_000
     )
-    _produce(topic, records, kafka)
+    produce(topic, records, kafka)
     plan = plan_for(values.shape[1], msgspec.structs.replace(stream, name=topic), way)
     source = KafkaSource(kafka, topic, plan.stream.batch_records)
     while not source.assignment():
@@ -230,14 +231,19 @@ def sqlite_in(folder: str) -> str:
     return f"sqlite:///{folder}/{uuid.uuid4().hex}.db"
 
 
-def _produce(topic: str, records: Sequence[bytes], kafka: KafkaSettings) -> None:
+def produce(
+    topic: str, records: Iterable[bytes], kafka: KafkaSettings, rate: float = math.inf
+) -> None:
+    """Send records, so many a second, to all partitions in turn."""
     from kafka import KafkaProducer
 
     from weald.stream.source.kafka_options import client_options
 
     producer = KafkaProducer(**client_options(kafka, "benchmark"), linger_ms=20)
     partitions = sorted(producer.partitions_for(topic))
+    began = time.monotonic()
     for i, record in enumerate(records):
+        time.sleep(max(began + i / rate - time.monotonic(), 0.0))
         producer.send(topic, value=record, partition=partitions[i % len(partitions)])
     producer.flush()
     producer.close()

@@ -32,11 +32,13 @@ D = 4
 _SHOWN = (1, 2, 5, 10, 20, 50)
 
 
-def made(n: int, k: int, distance: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def made(
+    n: int, k: int, distance: float, d: int = D
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Rows (n, d) of k normal clusters, and the cluster of each."""
     rng = np.random.default_rng(5)
     truth = rng.integers(0, k, n)
-    return (distance * rng.normal(size=(k, D)))[truth] + rng.normal(size=(n, D)), truth
+    return (distance * rng.normal(size=(k, d)))[truth] + rng.normal(size=(n, d)), truth
 
 
 def main() -> None:

@@ -60,7 +60,8 @@ def _settings(run: Run) -> str:
     if run.kafka is not None:
         sections["kafka"] = msgspec.structs.asdict(run.kafka)
     lines = ["[schema]", f"fields = [{fields}]"]
-    lines += [f"{name} = {json.dumps(getattr(plan.schema, name))}" for name in ("key", "time")]
+    named = [(name, getattr(plan.schema, name)) for name in ("key", "time")]
+    lines += [f"{name} = {json.dumps(path)}" for name, path in named if path is not None]
     for section, settings in sections.items():
         lines.append(f"[{section}]")
         lines += [

@@ -57,18 +57,19 @@ def kafka_broker(
     protocol: str = "PLAINTEXT",
     extra: Mapping[str, object] | None = None,
     users: Sequence[str] = (),
+    reached_at: int | None = None,
 ) -> Server:
     """Describe a broker that keeps its log below ``folder``, formatted but not yet started.
 
     ``protocol`` is that of the listener for clients, ``extra`` more of server.properties, and
-    ``users`` the SCRAM users that it begins with, as Kafka's storage tool spells them.
+    ``users`` the SCRAM users that it begins with, as Kafka's storage tool spells them. Clients are
+    told the port ``reached_at`` where it is another one than the broker's.
     """
     java = [*_java(), "-cp", f"{libraries()}/*"]
     properties = folder / "server.properties"
     port = free_port()
-    properties.write_text(
-        _properties(folder, (port, free_port(), free_port()), protocol, extra or {})
-    )
+    ports = (port, reached_at or port, free_port(), free_port())
+    properties.write_text(_properties(folder, ports, protocol, extra or {}))
     # The storage tool takes an identity that begins with a dash, as one in 64 would, for an option.
     identity = urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
     format_it = ["kafka.tools.StorageTool", "format", "-t", identity, "-c", str(properties)]
@@ -121,16 +122,16 @@ def _fetch(maven: str, target: Path) -> None:
 
 
 def _properties(
-    folder: Path, ports: tuple[int, int, int], protocol: str, extra: Mapping[str, object]
+    folder: Path, ports: tuple[int, int, int, int], protocol: str, extra: Mapping[str, object]
 ) -> str:
-    port, inner_port, controller_port = ports
-    advertised = f"CLIENTS://127.0.0.1:{port},INNER://127.0.0.1:{inner_port}"
+    port, reached_at, inner_port, controller_port = ports
+    inner, controller = f"INNER://127.0.0.1:{inner_port}", f"127.0.0.1:{controller_port}"
     settings = {
         "process.roles": "broker,controller",
         "node.id": 1,
-        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
-        "listeners": f"{advertised},CONTROLLER://127.0.0.1:{controller_port}",
-        "advertised.listeners": advertised,
+        "controller.quorum.voters": f"1@{controller}",
+        "listeners": f"CLIENTS://127.0.0.1:{port},{inner},CONTROLLER://{controller}",
+        "advertised.listeners": f"CLIENTS://127.0.0.1:{reached_at},{inner}",
         "controller.listener.names": "CONTROLLER",
         # The broker's talk with itself needs no identity, whatever its clients need.
         "inter.broker.listener.name": "INNER",

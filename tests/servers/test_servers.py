@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import time
 import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from redis import Redis
 from sqlalchemy import create_engine, text
 
+from benchmarks.delay_line import DelayLine
 from tests.servers import fixtures
 from tests.servers.server import Server, ServerDiedError, free_port, wait_until
 
@@ -34,6 +36,21 @@ def test_redis_comes_back_on_the_same_port(own_redis: Server) -> None:
     own_redis.start()
     with Redis(port=own_redis.port) as client:
         assert client.ping()
+
+
+def test_a_delay_line_holds_what_passes_both_ways(own_postgresql: Server) -> None:
+    with DelayLine().to(own_postgresql.port) as line:
+        place = f"host=127.0.0.1 port={line.port} user=postgres dbname=postgres"
+        with psycopg.connect(place, autocommit=True) as client:
+            line.seconds, before = 0.05, line.n_trips
+            sent, began = "weald " * 100_000, time.monotonic()
+            # More than a chunk each way: they follow each other, and come in order.
+            said = client.execute("SELECT %s::text", [sent]).fetchone()
+            seconds = time.monotonic() - began
+        assert said == (sent,)
+        assert seconds >= 0.1
+        assert min(line.n_bytes) > len(sent)
+        assert line.n_trips - before == 1
 
 
 def test_postgresql_database_is_empty(postgresql_url: str) -> None:
