@@ -443,11 +443,17 @@ class SqlReader:
             return shard_rounds.round_row(connection, stream_id, number)
 
     def shard_messages(
-        self, whole: str, number: int, direction: str, *, shard: int | None = None
+        self,
+        whole: str,
+        number: int,
+        direction: str,
+        *,
+        shard: int | None = None,
+        since: int = 0,
     ) -> list[ShardMessageRow]:
-        """Return what was "asked" or "answered" in a round, of one shard or all, by step."""
+        """Return what was "asked" or "answered" in a round since a step, of one shard or all."""
         with self._glancing(whole) as (connection, stream_id):
-            return shard_rounds.messages(connection, stream_id, (number, direction), shard)
+            return shard_rounds.messages(connection, stream_id, (number, direction, since), shard)
 
     def shard_steps(self, whole: str, number: int, direction: str) -> list[tuple[int, int]]:
         """Return step and shard of what was "asked" or "answered" in a round."""

@@ -190,7 +190,8 @@ class ShardRounds:
             return
         said = applied.shard_messages
         new = [each for each in said if (each.shard, each.direction) == (here, ASKED)]
-        asked = self._store.shard_messages(self._whole.name, number, ASKED, shard=here)
+        name, since = self._whole.name, shard.answered + 1
+        asked = self._store.shard_messages(name, number, ASKED, shard=here, since=since)
         key = RoundKey(row.seed, number)
         for each in [*asked, *new]:
             if each.step <= shard.answered:
@@ -277,8 +278,7 @@ class _Keeper:
         elif self._all_said(row.number, row.step):
             failpoint("shard.ask")
             steps, at = self._steps or self._made_again(shard, row), row.step
-            answers = self._said(row.number)
-            steps.hear(self._messages(answers, at))
+            steps.hear(self._messages(self._said(row.number, at), at))
         else:
             return
         self._steps, questions = steps, steps.questions()
@@ -347,8 +347,8 @@ class _Keeper:
         said = self._store.shard_steps(self._whole.name, number, ANSWERED)
         return sum(each == step for each, _ in said) == self._whole.shards
 
-    def _said(self, number: int) -> list[ShardMessageRow]:
-        return self._store.shard_messages(self._whole.name, number, ANSWERED)
+    def _said(self, number: int, since: int = REPORT) -> list[ShardMessageRow]:
+        return self._store.shard_messages(self._whole.name, number, ANSWERED, since=since)
 
     def _messages(self, rows: Iterable[ShardMessageRow], step: int) -> Sequence[Message]:
         """The messages of a step, by shard, which were there when it was looked for them.
@@ -381,7 +381,7 @@ class _Keeper:
         if all(each.statistics.shape[0] > 1 for each in there.values()):
             return
         failpoint("shard.sum")
-        shown = cast("list[ShownSums]", self._messages(self._said(row.number), step))
+        shown = cast("list[ShownSums]", self._messages(self._said(row.number, step), step))
         family = model_of(shard.chain.family, row.hyperparameters)[0]
         publication = self._store.publications(name, limit=1)[-1].number
         told = groups_of_whole(shown, there, family, publication, row.next_group)
