@@ -48,10 +48,11 @@ def main() -> None:
     parser.add_argument("--shards", type=int, default=3)
     parser.add_argument("--clusters", type=int, default=10)
     parser.add_argument("--distance", type=float, default=4.0)
+    parser.add_argument("--numbers", type=int, default=D, help="of a row")
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--from", dest="start", choices=("chains", "one"), default="chains")
     asked = parser.parse_args()
-    rows, truth = made(asked.rows, asked.clusters, asked.distance)
+    rows, truth = made(asked.rows, asked.clusters, asked.distance, asked.numbers)
     model = FAMILIES["gaussian"].build({}, rows), build_prior("dp", {})
 
     began = time.process_time()
