@@ -269,7 +269,8 @@ class _Keeper:
         row = self.row
         if row is None or row.step == turn_step(self._whole.shards):
             number = 1 if row is None else row.number + 1
-            if not self._all_said(number, REPORT):
+            # Before its own report there is nothing to look for.
+            if shard.rounds.out != number or not self._all_said(number, REPORT):
                 return
             failpoint("shard.ask")
             steps, at = self._opened(shard, number, row), REPORT
