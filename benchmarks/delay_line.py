@@ -8,7 +8,6 @@ It counts what passes, and how often a client has waited for an answer.
 import asyncio
 import threading
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from tests.servers.server import free_port
@@ -53,12 +52,7 @@ class DelayLine:
         asyncio.run_coroutine_threadsafe(self._begin(), self._loop).result()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
