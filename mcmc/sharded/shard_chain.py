@@ -212,21 +212,23 @@ class ShardChain:
         n_theirs = theirs.names.shape[0]
         if k * n_theirs == 0:
             return names, gains
-        family, prior = self.chain.family, self.chain.prior
-        both = (rows[:, None] + theirs.rows).reshape(k * n_theirs, -1)
-        n_blocks = self.chain.n_blocks + n_theirs
+        family, n_blocks = self.chain.family, self.chain.n_blocks + n_theirs
         n = int(self.chain.n_observations + theirs.size.sum())
-        seating = prior.seating(n, n_blocks)
+        seating = self.chain.prior.seating(n, n_blocks)
 
         def worth(sums: Matrix) -> Matrix:
             sizes = np.rint(sums[:, 0]).astype(np.int64)
             return np.asarray(finite_log_marginals(family, sums) + log_sizes(seating, sizes))
 
-        gain = worth(both).reshape(k, n_theirs) - worth(rows)[:, None] - worth(theirs.rows)
-        gain += log_blocks_ratio(seating, n_blocks, n_blocks - 1)
-        best = gain.argmax(axis=1)
-        gains = gain[np.arange(k), best]
-        return np.where(gains > 0.0, theirs.names[best], _NONE), gains
+        apart = worth(theirs.rows) - log_blocks_ratio(seating, n_blocks, n_blocks - 1)
+        # One at a time: sums of all with all would take the memory of k tables.
+        for at, own in enumerate(worth(rows).tolist()):
+            gain = worth(rows[at] + theirs.rows) - apart
+            best = int(gain.argmax())
+            gains[at] = gain[best] - own
+            if gains[at] > 0.0:
+                names[at] = theirs.names[best]
+        return names, gains
 
     def _joined(self, rows: Matrix) -> Ids:
         """Names of blocks that arrivals have begun: of others' blocks, each once, or -1."""

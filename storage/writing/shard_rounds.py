@@ -76,6 +76,7 @@ def _write_round(connection: sa.Connection, whole: int, row: ShardRoundRow) -> N
         .values(closed_at=row.opened_at)
     )
     if not closed.rowcount:
+        # It was opened before, and what was said in earlier ones went then.
         return
     connection.execute(
         sa.delete(shard_messages).where(
