@@ -243,7 +243,8 @@ def produce(
     partitions = sorted(producer.partitions_for(topic))
     began = time.monotonic()
     for i, record in enumerate(records):
-        time.sleep(max(began + i / rate - time.monotonic(), 0.0))
+        if (wait := began + i / rate - time.monotonic()) > 0.0:
+            time.sleep(wait)
         producer.send(topic, value=record, partition=partitions[i % len(partitions)])
     producer.flush()
     producer.close()

@@ -92,27 +92,22 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         self._tell_of(stream)
 
-    def beside(self, stream: str) -> Self:
-        """Return those of another stream of this process, in the same registry."""
-        other = copy(self)
-        other._tell_of(stream)  # noqa: SLF001 - of this very class
-        return other
+    def beside(self, stream: str, *, counts: bool = True) -> Self:
+        """Return those of another stream of this process, in the same registry.
 
-    def of_whole(self, stream: str) -> Self:
-        """Return those of the stream of which this one is a shard, for what only it has.
-
-        Nothing is counted of it: its shards count, each for itself.
+        Without ``counts`` those of a stream whose shards count, each for itself.
         """
         other = copy(self)
-        other._stream = stream  # noqa: SLF001 - of this very class
+        other._tell_of(stream, counts=counts)  # noqa: SLF001 - of this very class
         return other
 
-    def _tell_of(self, stream: str) -> None:
+    def _tell_of(self, stream: str, *, counts: bool = True) -> None:
         self._stream = stream
         self._model: tuple[str, str] | None = None
         # Partitions whose lag is told.
         self._lagging: set[tuple[str, str]] = set()
-        self._start_at_zero()
+        if counts:
+            self._start_at_zero()
 
     def _register(self) -> None:
         for metric in METRICS:

@@ -179,7 +179,7 @@ class GlobalRound:
         self.moved = asked.names[takes]
         for shard, each in enumerate(answers):
             sums = self._sums[shard]
-            kept = sums.of(np.setdiff1d(sums.names, self.moved))
+            kept = sums.without(self.moved)
             there = takes & (each.size > 0)
             new = BlockSums(asked.names[there], each.size[there], each.rows[there])
             self._sums[shard] = added([kept, new], sums.rows.shape[1])
@@ -297,14 +297,14 @@ class GlobalRound:
             mine = whole.names[dealt.shards == shard]
             others = [each.of(mine) for at, each in enumerate(self._sums) if at != shard]
             there = added(others, whole.rows.shape[1])
-            nothing = whole.of(np.setdiff1d(whole.names, self._sums[shard].names))
-            found.append(ShardTurn(self._names, names, mine, dealt.n_leases, there, nothing))
+            elsewhere = whole.without(self._sums[shard].names)
+            found.append(ShardTurn(self._names, names, mine, dealt.n_leases, there, elsewhere))
         return found
 
 
 def _renamed(sums: BlockSums, own: Ids, target: Ids, sides: NDArray[np.float64]) -> BlockSums:
     """A shard's sums once the sides (2, m) of the blocks ``own`` have the names ``target``."""
-    kept = sums.of(np.setdiff1d(sums.names, own))
+    kept = sums.without(own)
     size = np.rint(sides[:, 0]).astype(np.int64)
     there = np.flatnonzero(size > 0)
     parts = [BlockSums(target[at : at + 1], size[at : at + 1], sides[at : at + 1]) for at in there]

@@ -41,6 +41,10 @@ class BlockSums(NamedTuple):
         chosen = np.isin(self.names, names)
         return type(self)(self.names[chosen], self.size[chosen], self.rows[chosen])
 
+    def without(self, names: Ids) -> Self:
+        """The others."""
+        return self.of(np.setdiff1d(self.names, names))
+
 
 class ShardReport(NamedTuple):
     """What a shard has between two rounds: its blocks, and the number of atoms (k) in each."""

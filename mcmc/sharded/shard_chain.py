@@ -141,8 +141,8 @@ class ShardChain:
         """The shard of a chain that is there, whose :meth:`own_state` this is."""
         shard, n_shards, next_name = saved["about"].tolist()
         named, reported, drawn, side = (saved[name].copy() for name in _ARRAYS)
-        nothing = BlockSums(**taken_from(saved, _ELSEWHERE))
-        return cls(chain, shard, n_shards, named, reported, drawn, side, next_name, nothing)
+        elsewhere = BlockSums(**taken_from(saved, _ELSEWHERE))
+        return cls(chain, shard, n_shards, named, reported, drawn, side, next_name, elsewhere)
 
     def _fresh(self, n: int) -> Ids:
         # One more than there are shards: whoever begins the rounds has names to give, too.
@@ -174,7 +174,7 @@ class ShardChain:
         # All that have a name in a block have the same one.
         name = np.full(size.shape[0], _NONE, dtype=np.int64)
         name[labels[known != _NONE]] = known[known != _NONE]
-        self._meet(name[slots])
+        self.elsewhere = self.elsewhere.without(name[slots])
         nameless = np.flatnonzero(name[slots] == _NONE)
         name[slots[nameless]] = self._joined(sums[nameless])
         nameless = np.sort(slots[name[slots] == _NONE])
@@ -188,9 +188,6 @@ class ShardChain:
         slots = slots[order]
         atoms = np.bincount(labels[present], minlength=size.shape[0])[slots]
         return ShardReport(BlockSums(name[slots], size[slots], sums[order]), atoms)
-
-    def _meet(self, names: Ids) -> None:
-        self.elsewhere = self.elsewhere.of(np.setdiff1d(self.elsewhere.names, names))
 
     def joins(self, rows: Matrix) -> tuple[Ids, Matrix]:
         """Which block elsewhere each of some own blocks would most probably be one with.
@@ -237,7 +234,7 @@ class ShardChain:
         first = order[np.unique(names[order], return_index=True)[1]]
         found = np.full(rows.shape[0], _NONE, dtype=np.int64)
         found[first] = names[first]
-        self._meet(found)
+        self.elsewhere = self.elsewhere.without(found)
         return found
 
     def _held(self) -> Ids:
@@ -349,8 +346,7 @@ class ShardChain:
         self.reported = self.drawn = self.side = np.empty(0, dtype=np.int64)
         self.named = np.full(chain.labels.shape[0], _NONE, dtype=np.int64)
         self.named[end.atoms] = end.names
-        self.elsewhere = end.elsewhere
-        self._meet(end.names)
+        self.elsewhere = end.elsewhere.without(end.names)
         labels = np.unique(end.names, return_inverse=True)[1]
         return chain.adopt([(end.atoms, labels)], learns=False)
 

@@ -453,7 +453,7 @@ class SqlReader:
     ) -> list[ShardMessageRow]:
         """Return what was "asked" or "answered" in a round since a step, of one shard or all."""
         with self._glancing(whole) as (connection, stream_id):
-            return shard_rounds.messages(connection, stream_id, (number, direction, since), shard)
+            return shard_rounds.messages(connection, stream_id, (number, direction), shard, since)
 
     def shard_steps(self, whole: str, number: int, direction: str) -> list[tuple[int, int]]:
         """Return step and shard of what was "asked" or "answered" in a round."""

@@ -98,16 +98,13 @@ def round_row(connection: sa.Connection, whole: int, number: int | None) -> Shar
 
 
 def messages(
-    connection: sa.Connection, whole: int, which: tuple[int, str, int], shard: int | None
+    connection: sa.Connection, whole: int, which: tuple[int, str], shard: int | None, since: int
 ) -> list[ShardMessageRow]:
     """Return what was said in a round in that direction, of one shard or all, by step and shard.
 
-    Of ``which`` the last is the step from which on.
+    ``since`` is the first step that is asked for.
     """
-    number, direction, since = which
-    found = sa.select(shard_messages).where(
-        *_said(whole, (number, direction)), shard_messages.c.step >= since
-    )
+    found = sa.select(shard_messages).where(*_said(whole, which), shard_messages.c.step >= since)
     if shard is not None:
         found = found.where(shard_messages.c.shard == shard)
     rows = connection.execute(found.order_by(shard_messages.c.step, shard_messages.c.shard))

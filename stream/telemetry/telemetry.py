@@ -11,7 +11,13 @@ import numpy as np
 
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
-from weald.storage.commit.commit import BatchCommit, PublicationRow, Reassignment, WholeShown
+from weald.storage.commit.commit import (
+    BatchCommit,
+    Certainty,
+    PublicationRow,
+    Reassignment,
+    WholeShown,
+)
 from weald.storage.commit.parts import whole_written_by
 from weald.storage.sql.failpoints import failpoint
 from weald.stream.engine.writer import Writer
@@ -182,9 +188,8 @@ class Telemetry:
         self._untold.update(event.kind for event in applied.lineage)
         for certainty, row in zip(applied.certainties, applied.publications, strict=True):
             self.metrics.certainty(*certainty.means)
-            groups = 0 if certainty.group is None else len(np.unique(certainty.group))
             self._tell_published(row)
-            self.metrics.judged(groups, len(row.warnings or ()))
+            self.metrics.judged(_n_groups(certainty), len(row.warnings or ()))
         for change in applied.reassigned:
             if isinstance(change, Reassignment):
                 rows = len(change.seq) + len(change.bundle)
@@ -196,13 +201,11 @@ class Telemetry:
         name = whole_written_by(stream)
         if name is None or told.certainty is None:
             return
-        whole = self._whole = self._whole or self.metrics.of_whole(name)
+        whole = self._whole = self._whole or self.metrics.beside(name, counts=False)
         if told.publication is not None:
             whole.certainty(*told.certainty.means)
         if told.judged is not None:
-            groups = told.certainty.group
-            n_groups = 0 if groups is None else len(np.unique(groups))
-            whole.judged(n_groups, len(told.judged[1]))
+            whole.judged(_n_groups(told.certainty), len(told.judged[1]))
 
     def _tell_published(self, row: PublicationRow) -> None:
         """Log a publication, at most one a minute."""
@@ -264,3 +267,7 @@ class Telemetry:
         for place, records in lag.items():
             age = max(now - self._newest.get(place, now), 0.0) if records else 0.0
             self.metrics.partition_lag(place.topic, place.partition, records, age)
+
+
+def _n_groups(certainty: Certainty) -> int:
+    return 0 if certainty.group is None else len(np.unique(certainty.group))
