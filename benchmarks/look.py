@@ -39,7 +39,7 @@ from weald.mcmc.offline.fit import FitSettings
 from weald.mcmc.offline.fit_groups import groups_of_fit
 
 # Seconds of sampling that another setting gets, and the cuts at which its groups are looked at.
-SECONDS, CUTS = 4.0, (0.5, 0.65, 0.8)
+SECONDS, CUTS = 4.0, (0.35, 0.5, 0.65)
 
 
 class Look(NamedTuple):

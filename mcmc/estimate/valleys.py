@@ -10,7 +10,8 @@ dips are kin: Hennig 2010, Advances in Data Analysis and Classification 4.)
 Categories, flags and words have no way between them on which density could be low. There two
 clusters overlap by rho, the integral of sqrt(p_a p_b) (Bhattacharyya 1943): overlaps of independent
 parts multiply, and two bells of one shape that overlap by rho have the valley 2 rho / (1 + rho^4).
-Through that the valley of the numbers and the overlap of what else a record has make one valley.
+Through that, deepened, the valley of the numbers and the overlap of what else a record has make one
+valley.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -43,10 +44,13 @@ _NEAREST = 30
 _SHRINKAGE = 3.0
 _TINY = float(np.finfo(float).tiny)
 _SPHERICAL = 0.1
-# Observations that have been seen at the least density as at the lesser median, before any are.
-_SEEN = 5.0
+# An observation that has been seen at the least density as at the lesser median, before any are.
+_SEEN = 1.0
 # Counts are spread over the unit that each stands for, evenly by this share of one.
 _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
+# A kind of numbers is rarely a bell, and becomes clusters with valleys between them; shares of
+# categories fit any kind. So what these part is a valley as deep as that of bells to this power.
+_DEEPENED = 1.6
 # Rounds in which an overlap is found from its valley, each of which leaves a third of the error.
 _ROUNDS = 40
 # Nats beyond which a hyperbolic cosine would be no number.
@@ -188,12 +192,13 @@ def _overlaps(
 
 
 def _valley_of(overlap: Values) -> Values:
-    """The valley between two bells of one shape: midway, over what is at either."""
-    return np.asarray(np.minimum(2.0 * overlap / (1.0 + overlap**4), 1.0))
+    """The valley between two bells of one shape: midway, over what is at either; deepened."""
+    return np.asarray(np.minimum(2.0 * overlap / (1.0 + overlap**4), 1.0) ** _DEEPENED)
 
 
 def _overlap_of(valley: Values) -> Values:
     """The overlap of two bells with this valley between them; of one hump the least."""
+    valley = valley ** (1.0 / _DEEPENED)
     found = 0.5 * valley
     for _ in range(_ROUNDS):
         found = 0.5 * valley * (1.0 + found**4)
