@@ -28,6 +28,8 @@ Arrays = dict[str, NDArray[Any]]
 # Members of a cluster that are looked at.
 MEMBERS = 100
 _CHANGED = 0.25
+# What versions before called otherwise was looked for by another rule.
+_SAVED_AS = "valleys-2"
 # Draws whose groups are compared with those that are shown, and the most clusters that one may
 # have to be: the valleys of all its pairs are looked for.
 _DRAWS = 4
@@ -176,7 +178,7 @@ class PublishedGroups:
             "born": self.born,
             "size": self._size,
             "change": self._change,
-            "valleys": self._valleys,
+            _SAVED_AS: self._valleys,
             "next": np.array([self._next]),
         }
 
@@ -188,8 +190,8 @@ class PublishedGroups:
             groups.cluster, groups.group = state["cluster"], state["group"]
             groups._size, groups._change = state["size"], state["change"]
             groups.born = state.get("born", np.zeros_like(groups.group))
-            groups._valleys = state["valleys"]
             groups._next = int(state["next"][0])
+            groups._valleys = state.get(_SAVED_AS, np.full((len(groups.cluster),) * 2, np.nan))
         return groups
 
     def _carry_over(self, ids: Ids, size: Ids, moved: Ids) -> NDArray[np.float64]:

@@ -104,6 +104,20 @@ def test_of_groups_of_an_earlier_version_nobody_knows_when_they_began(rng: Gener
     assert births_of(again) == {found[3]: 0, found[5]: 2}
 
 
+def test_valleys_of_an_earlier_version_are_looked_for_anew(rng: Generator) -> None:
+    values, clusters = two_kinds(rng, 400)
+    groups = PublishedGroups()
+    before = published(groups, values, clusters)
+    # Its rule would have joined all.
+    joined = np.ones((len(groups.cluster),) * 2)
+    saved = groups.state() | {"valleys": joined}
+    assert published(PublishedGroups.restore(saved), values, clusters) == before
+    del saved["valleys-2"]
+    assert published(PublishedGroups.restore(saved), values, clusters) == before
+    taken = PublishedGroups.restore(saved | {"valleys-2": joined})
+    assert len(set(published(taken, values, clusters).values())) == 1
+
+
 def test_draws_that_part_other_kinds_are_told(rng: Generator) -> None:
     values, clusters = two_kinds(rng, 400)
     groups = PublishedGroups()
