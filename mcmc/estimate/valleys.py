@@ -44,13 +44,13 @@ _NEAREST = 30
 _SHRINKAGE = 3.0
 _TINY = float(np.finfo(float).tiny)
 _SPHERICAL = 0.1
-# An observation that has been seen at the least density as at the lesser median, before any are.
-_SEEN = 1.0
+# Observations that have been seen at the least density as at the lesser median, before any are.
+_SEEN = 2.0
 # Counts are spread over the unit that each stands for, evenly by this share of one.
 _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 # A kind of numbers is rarely a bell, and becomes clusters with valleys between them; shares of
 # categories fit any kind. So what these part is a valley as deep as that of bells to this power.
-_DEEPENED = 1.6
+_DEEPENED = 1.5
 # Rounds in which an overlap is found from its valley, each of which leaves a third of the error.
 _ROUNDS = 40
 # Nats beyond which a hyperbolic cosine would be no number.
