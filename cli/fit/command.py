@@ -253,8 +253,8 @@ def fit(
         typer.Option(
             "--level",
             metavar="LEVEL",
-            help="What tables show: clusters, groups, both, or both with groups parted by valleys "
-            "of density below a number from 0 to 1.",
+            help="What tables show: clusters, groups, both, or both with two groups parted by "
+            "valleys of density below a number from 0 to 1, and each of more by deeper ones.",
         ),
     ] = "both",
     engine: Annotated[

@@ -13,6 +13,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.estimate.groups import (
+    GroupTree,
     average_linkage,
     group_tree,
     groups_of_draws,
@@ -137,6 +138,22 @@ def test_a_cut_says_how_deep_valleys_are(rng: Generator) -> None:
     for coarse, fine in pairwise(cuts):
         for group in range(fine.max() + 1):
             assert np.unique(coarse[fine == group]).size == 1
+
+
+def test_of_many_groups_each_is_parted_by_a_deeper_valley() -> None:
+    """A valley that parts two kinds joins some of twenty; `valley` is that of two."""
+
+    def n_groups(valley: float, n: int) -> int:
+        apart = np.full((n, n), 1.0 - valley)
+        apart[0, 1] = apart[1, 0] = 0.4
+        joins = average_linkage(apart, np.full(n, 10))
+        return int(GroupTree(np.arange(n), joins).cut(0.5).max()) + 1
+
+    assert n_groups(0.45, 3) == 2
+    assert [n_groups(0.45, n) for n in (4, 20)] == [3, 1]
+    assert [n_groups(0.3, n) for n in (3, 4, 20)] == [2, 3, 19]
+    joins = np.array([[0.0, 1.0, 0.52, 2.0], [2.0, 3.0, 0.6, 3.0]])
+    assert GroupTree(np.arange(3), joins).cut(0.5).tolist() == [0, 0, 1]
 
 
 def test_few_rows_are_groups_of_their_own(rng: Generator) -> None:
