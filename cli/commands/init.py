@@ -144,7 +144,7 @@ def init(
             f"  {many} numbers are seen along principal components, learned from the first records"
         )
     choices = Choices(
-        SchemaProposal(proposal.fields, key or proposal.key, time or proposal.time, []),
+        SchemaProposal(proposal.fields, key or proposal.key, time or proposal.time),
         stream={"name": name, **_source(sample, topic, home)},
         kafka={"bootstrap_servers": bootstrap_servers, "topic": topic or "events"},
         # A file is looked at where there may be no server at all.
@@ -159,7 +159,7 @@ def init(
 
 def _proposal(sample: Path | None, fields: str | None) -> SchemaProposal:
     if fields is not None:
-        return SchemaProposal([*map(str.strip, fields.split(","))], None, None, [])
+        return SchemaProposal([*map(str.strip, fields.split(","))], None, None)
     if sample is None:
         raise UsageError(
             "a schema needs the names of the numbers in a record",

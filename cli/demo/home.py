@@ -53,7 +53,7 @@ class Home:
         """
         self._clear()
         self.folder.mkdir(parents=True, exist_ok=True)
-        schema = SchemaProposal([feature.name for feature in stream.features], "id", "time", [])
+        schema = SchemaProposal([feature.name for feature in stream.features], "id", "time")
         choices = Choices(
             schema,
             stream={"name": stream.name, "source": "kafka", **stream.stream},

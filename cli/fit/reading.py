@@ -262,15 +262,13 @@ def _tell(proposal: SchemaProposal, plain: Sequence[Mapping[str, Any]] | None, f
     """Say what columns are taken for; ``plain`` are those that are taken as they stand."""
     as_they_stand = {each["name"]: len(each) > 1 for each in plain or ()}
     declared = {each if isinstance(each, str) else each["path"] for each in proposal.fields}
-    told = []
-    for reason in proposal.reasons:
-        name, _, why = reason.partition(": ")
+    told = dict(proposal.reasons)
+    for name, why in proposal.reasons.items():
         if as_they_stand.get(name):
-            why = f"a number as it stands; for a stream {why}"
+            told[name] = f"a number as it stands; for a stream {why}"
         elif plain is not None and name in declared and name not in as_they_stand:
             takes = "gaussian" if family == "auto" else family
-            why = f"left out: family {takes} takes numbers; it is {why}"
-        told.append(f"{name}: {why}")
+            told[name] = f"left out: family {takes} takes numbers; it is {why}"
     note_columns(told)
 
 

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from weald.stream.record.inference.field_inference import Identifies
     from weald.stream.record.inference.proposal import SchemaProposal
 
 __all__ = ["names_of"]
 
 # Longer ones are no names.
 LONGEST = 40
-# Reasons to leave a column out that say which record it is, the surest first.
-_REASONS = ("an identifier, by its name", "numbers the records one by one", "names, ")
+# How columns say which record it is, the surest first.
+_SUREST: tuple[Identifies, ...] = ("by name", "by number", "as a name")
 
 
 def names_of(
@@ -23,10 +24,9 @@ def names_of(
 
     It is the key, or one that was left out as an identifier or a name, different in every record.
     """
-    reasons = dict(reason.partition(": left out: ")[::2] for reason in proposal.reasons)
     columns = [proposal.key] if proposal.key is not None else []
-    for begins in _REASONS:
-        columns += [path for path, reason in reasons.items() if reason.startswith(begins)]
+    for surest in _SUREST:
+        columns += [path for path, how in proposal.identifiers.items() if how == surest]
     for path in columns:
         names = [_name(record.get(path)) for record in records]
         if all(0 < len(name) <= LONGEST for name in names) and len(set(names)) == len(names):

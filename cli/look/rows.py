@@ -232,9 +232,13 @@ def _proposal(drawn: _Drawn, records: Sequence[Record], name: str) -> SchemaProp
     if drawn.n_read > len(records):
         # Numbers that follow each other do so in the file's order only.
         head = proposed(drawn.head, name, most_empty=MOST_EMPTY, needed=False, moments="told")
-        counted = {reason.partition(":")[0] for reason in head.reasons if "one by one" in reason}
-        fields = [each for each in proposal.fields if named(each)["name"] not in counted]
-        proposal = SchemaProposal(fields, proposal.key, proposal.time, proposal.reasons)
+        counted = {path for path, how in head.identifiers.items() if how == "by number"}
+        proposal = replace(
+            proposal,
+            fields=[each for each in proposal.fields if named(each)["name"] not in counted],
+            reasons={**proposal.reasons, **{path: head.reasons[path] for path in counted}},
+            identifiers={**proposal.identifiers, **dict.fromkeys(counted, "by number")},
+        )
     proposal = _counts_as_numbers(proposal)
     note_columns(proposal.reasons)
     return proposal
@@ -246,7 +250,7 @@ def _counts_as_numbers(proposal: SchemaProposal) -> SchemaProposal:
     A kind that varies more is several clusters of Poisson counts.
     """
     fields: list[str | dict[str, Any]] = []
-    reasons = {reason.partition(":")[0]: reason for reason in proposal.reasons}
+    reasons = dict(proposal.reasons)
     for field in proposal.fields:
         if isinstance(field, str) or field.get("kind") != "count":
             fields.append(field)
@@ -254,7 +258,7 @@ def _counts_as_numbers(proposal: SchemaProposal) -> SchemaProposal:
         settings = {key: each for key, each in field.items() if key != "kind"}
         fields.append({**settings, "scale": "log"})
         reasons[field.get("path") or field["name"]] += ", by its logarithm"
-    return replace(proposal, fields=fields, reasons=list(reasons.values()))
+    return replace(proposal, fields=fields, reasons=reasons)
 
 
 def _schema(fields: Sequence[Mapping[str, Any]]) -> Schema:

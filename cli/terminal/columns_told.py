@@ -1,6 +1,6 @@
 """What is told of columns, one line for each, or for many of which the same is said."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from .output import note
 
@@ -10,11 +10,10 @@ __all__ = ["note_columns"]
 _NAMED = 3
 
 
-def note_columns(told: Iterable[str]) -> None:
-    """Write lines ``name: what is said`` on standard error, those that say the same as one."""
+def note_columns(told: Mapping[str, str]) -> None:
+    """Write what is said of each name on standard error, in one line where it is the same."""
     names: dict[str, list[str]] = {}
-    for line in told:
-        name, _, what = line.partition(": ")
+    for name, what in told.items():
         names.setdefault(what, []).append(name)
     for what, alike in names.items():
         if len(alike) > _NAMED + 1:

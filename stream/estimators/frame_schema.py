@@ -90,8 +90,7 @@ class FrameSchema(NamedTuple):
         fields = [named(each) for each in proposal.fields]
         settings = msgspec.convert({"fields": fields}, SchemaSettings)
         Schema.of(settings)
-        said = dict(zip(records[0], proposal.reasons[-len(records[0]) :], strict=True))
-        columns = {name: text.removeprefix(f"{name}: ") for name, text in said.items()}
+        columns = dict(proposal.reasons)
         used = {each["name"] for each in fields}
         for name in columns.keys() - used:
             warnings.warn(f"column {name!r} is not clustered by: {columns[name]}", stacklevel=2)

@@ -10,11 +10,19 @@ from contextlib import suppress
 from datetime import datetime, time
 from math import isfinite
 from operator import sub
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from weald.stream.record.fields.words import HEAD_TOKENS, line_tokens
 
-__all__ = ["MOST_EMPTY", "MOST_ODD", "FieldProposal", "as_category", "is_filled", "judged"]
+__all__ = [
+    "MOST_EMPTY",
+    "MOST_ODD",
+    "FieldProposal",
+    "Identifies",
+    "as_category",
+    "is_filled",
+    "judged",
+]
 
 MOST_EMPTY = 0.1
 # Of a column of numbers, cells that are none: slips, for which a record is refused.
@@ -69,11 +77,26 @@ _DAY = "|".join(
 _MOMENT = re.compile(rf"({_DAY})([ T]+{_CLOCK})?|{_CLOCK}", re.IGNORECASE)
 
 
+# By its name, as it numbers the records one by one, or as what names them.
+Identifies = Literal["by name", "by number", "as a name"]
+
+
 class FieldProposal(NamedTuple):
-    """Settings of the field beyond its path, None for one that is left out, and the reason."""
+    """What is proposed for a field.
+
+    Attributes
+    ----------
+    settings:
+        Of the field, beyond its path; None for one that is left out.
+    reason:
+        Why, in words.
+    identifies:
+        How one that is left out says which record it is, where it does.
+    """
 
     settings: dict[str, Any] | None
     reason: str
+    identifies: Identifies | None = None
 
 
 def judged(name: str, values: Sequence[Any], most_empty: float = MOST_EMPTY) -> FieldProposal:
@@ -105,12 +128,12 @@ def as_category(values: Sequence[str | None]) -> FieldProposal:
     """
     filled = [value for value in values if value is not None]
     counts = Counter(filled)
+    if not filled:
+        return FieldProposal(None, "left out: empty in every record")
     if len(counts) == len(filled) or len(counts) > MOST_STATED_LEVELS:
-        problem = f"names, {len(counts)} different in {len(values)} records"
-    else:
-        problem = _SAME if len(counts) == 1 else ""
-    if problem:
-        return FieldProposal(None, f"left out: {problem if filled else 'empty in every record'}")
+        return _names(len(counts), len(values))
+    if len(counts) == 1:
+        return FieldProposal(None, f"left out: {_SAME}")
     return _with_gaps(_levels(counts), len(values) - len(filled), len(values))
 
 
@@ -222,7 +245,7 @@ def _identifier(name: str, filled: Sequence[Any], numbers: Sequence[float]) -> F
         return None
     if n_runs := _runs(numbers):
         runs = f", in {n_runs} runs" if n_runs > 1 else ""
-        return FieldProposal(None, f"left out: numbers the records one by one{runs}")
+        return FieldProposal(None, f"left out: numbers the records one by one{runs}", "by number")
     if _OF_ROWS.fullmatch(name) and len(set(numbers)) == len(numbers):
         return FieldProposal(None, "left out: an index, different in every record")
     if not _IDENTIFIER.search(name):
@@ -236,7 +259,7 @@ def _identifier(name: str, filled: Sequence[Any], numbers: Sequence[float]) -> F
         told = f"{n_different} different in {len(numbers)} records"
     else:
         told = f"different in {'' if n_different == len(numbers) else 'nearly '}every record"
-    return FieldProposal(None, f"left out: an identifier, by its name, {told}")
+    return FieldProposal(None, f"left out: an identifier, by its name, {told}", "by name")
 
 
 def _number(name: str, numbers: Sequence[float]) -> FieldProposal:
@@ -320,6 +343,9 @@ def _text(name: str, texts: Sequence[str]) -> FieldProposal:
         return FieldProposal(
             {"kind": "text"}, f"a text: {words:.0f} words a record, as hashed counts"
         )
-    return FieldProposal(
-        None, f"left out: names, {len(set(texts))} different in {len(texts)} records"
-    )
+    return _names(len(set(texts)), len(texts))
+
+
+def _names(n_different: int, n_records: int) -> FieldProposal:
+    told = f"left out: names, {n_different} different in {n_records} records"
+    return FieldProposal(None, told, "as a name")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from typing import Any, Literal
 
 from weald.stream.errors import SchemaError
 
-from .field_inference import MOST_EMPTY, FieldProposal, is_filled, judged
+from .field_inference import MOST_EMPTY, FieldProposal, Identifies, is_filled, judged
 
 __all__ = ["SchemaProposal", "declared", "named", "proposed"]
 
@@ -40,14 +40,17 @@ class SchemaProposal:
         ``name``, where nothing is nested.
     key, time : str or None
         Paths of the record's key and time.
-    reasons : list of str
-        Why each path was taken or left, one line each, and why the family.
+    reasons : mapping of str to str
+        Why each path was taken or left out.
+    identifiers : mapping of str to str
+        Paths that are left out as they say which record it is, and how.
     """
 
     fields: list[str | dict[str, Any]]
     key: str | None
     time: str | None
-    reasons: list[str]
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    identifiers: Mapping[str, Identifies] = field(default_factory=dict)
 
 
 def proposed(
@@ -88,14 +91,14 @@ def proposed(
     if not records:
         raise SchemaError(f"{name}: no records")
     columns = {path: [record.get(path) for record in records] for path in _paths(records)}
-    reasons = []
     time = None
+    odd_times = {}
     for path in [each for each in columns if each.rpartition(".")[2].lower() in TIME_NAMES]:
         odd = _no_time(columns[path])
         if odd is None:
             time = time or path
         else:
-            reasons.append(f"{path}: not taken as the time: {odd}")
+            odd_times[path] = f"; not taken as the time: {odd}"
     by = "its name and values"
     if time is None and moments != "clustered" and (time := _moment(columns)) is not None:
         by = "its values"
@@ -108,19 +111,21 @@ def proposed(
     kept = [each for each in verdicts.values() if each.settings is not None]
     if moments == "left out" and not all(_is_moment(each) for each in kept):
         verdicts = {path: _without_moment(verdict) for path, verdict in verdicts.items()}
-    fields: list[str | dict[str, Any]] = []
-    for path in columns:
-        if path in (key, time):
-            role = "key, by its name and values" if path == key else f"time, by {by}"
-            reasons.append(f"{path}: {role}")
-            continue
-        verdict = verdicts[path]
-        if verdict.settings is not None:
-            fields.append({"path": path, **verdict.settings} if verdict.settings else path)
-        reasons.append(f"{path}: {verdict.reason}")
-    if needed and not fields:
-        raise SchemaError(f"{name}: no field holds anything to cluster by: {'; '.join(reasons)}")
-    return SchemaProposal(fields, key, time, reasons)
+    roles = {key: "key, by its name and values", time: f"time, by {by}"}
+    reasons = {
+        path: roles.get(path) or verdicts[path].reason + odd_times.get(path, "") for path in columns
+    }
+    taken = {path: each.settings for path, each in verdicts.items() if each.settings is not None}
+    if needed and not taken:
+        told = "; ".join(f"{path}: {reason}" for path, reason in reasons.items())
+        raise SchemaError(f"{name}: no field holds anything to cluster by: {told}")
+    return SchemaProposal(
+        [{"path": path, **settings} if settings else path for path, settings in taken.items()],
+        key,
+        time,
+        reasons,
+        {path: each.identifies for path, each in verdicts.items() if each.identifies is not None},
+    )
 
 
 def _is_moment(verdict: FieldProposal) -> bool:

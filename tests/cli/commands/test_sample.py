@@ -39,15 +39,15 @@ def test_numbers_become_fields_and_the_rest_is_explained(tmp_path: Path) -> None
     proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
     assert proposal.fields == ["reading.celsius"]
     assert (proposal.key, proposal.time) == ("id", "time")
-    assert proposal.reasons == [
-        "id: key, by its name and values",
-        "time: time, by its name and values",
-        "reading.celsius: a number in every record",
-        "reading.unit: left out: the same in every record",
-        "flag: left out: the same in every record",
-        "level: left out: the same in every record",
-        "gap: left out: empty in 20 of 30 records",
-    ]
+    assert proposal.reasons == {
+        "id": "key, by its name and values",
+        "time": "time, by its name and values",
+        "reading.celsius": "a number in every record",
+        "reading.unit": "left out: the same in every record",
+        "flag": "left out: the same in every record",
+        "level": "left out: the same in every record",
+        "gap": "left out: empty in 20 of 30 records",
+    }
 
 
 def test_a_stream_s_tabs_commas_and_broken_lines(
@@ -116,7 +116,7 @@ def test_numbers_that_no_stream_reads_are_left_out(tmp_path: Path) -> None:
     proposal = propose(path)
     assert proposal.fields == ["x"]
     told = "left out: numbers, but not plain ones, as a stream reads them"
-    assert proposal.reasons[1] == f"price: {told}"
+    assert proposal.reasons["price"] == told
 
 
 def test_numbers_in_quotes_are_left_out_of_json(
@@ -139,7 +139,7 @@ def test_numbers_in_quotes_are_left_out_of_json(
         "shop_id",
     ]
     told = "left out: numbers, but not plain ones, as a stream reads them"
-    assert proposal.reasons[0] == f"x: {told}"
+    assert proposal.reasons["x"] == told
     told = "1 of 60 rows has a gap or cannot be read: a stream sets such records aside"
     assert told in capsys.readouterr().err
 
@@ -152,7 +152,7 @@ def test_columns_are_called_as_their_stream_calls_them(tmp_path: Path) -> None:
     proposal = propose(path)
     assert proposal.fields == [{"name": "Min.Price"}, {"name": "Closed."}]
     unnamed = "left out: it has no name of its own in the file"
-    assert proposal.reasons[1:3] == [f"Closed. (2): {unnamed}", f"column 3: {unnamed}"]
+    assert [proposal.reasons[name] for name in ("Closed. (2)", "column 3")] == [unnamed] * 2
     named = [each for each in proposal.fields if isinstance(each, dict)]
     declared = SchemaSettings(fields=tuple(FieldSettings(**each) for each in named))
     one = FileSource(StreamSettings(source="file", path=str(path)))
@@ -188,17 +188,17 @@ def test_fields_that_the_first_record_is_without_are_looked_at(tmp_path: Path) -
     ]
     proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
     assert proposal.fields == ["x", "cart.total"]
-    assert proposal.reasons[1:] == [
-        "user0: left out: empty in 39 of 40 records",
-        "cart.total: a number; empty in 1 of 40 records",
-        "note: left out: empty in 20 of 40 records",
-    ]
+    assert dict([*proposal.reasons.items()][1:]) == {
+        "user0": "left out: empty in 39 of 40 records",
+        "cart.total": "a number; empty in 1 of 40 records",
+        "note": "left out: empty in 20 of 40 records",
+    }
 
 
 def test_what_some_records_have_alike_is_not_said_of_all(tmp_path: Path) -> None:
     records: list[object] = [{"x": i % 7, "code": "E42" if i % 30 else None} for i in range(60)]
     proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
-    assert proposal.reasons[1] == "code: left out: the same in the 58 records that have it"
+    assert proposal.reasons["code"] == "left out: the same in the 58 records that have it"
 
 
 def test_an_id_that_repeats_is_no_key(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_nothing_usable_is_a_usage_error(tmp_path: Path) -> None:
 def test_the_configuration_is_toml_whatever_the_names() -> None:
     odd = 'we"ird\\name\x7f\n'
     choices = Choices(
-        SchemaProposal([odd, "a.b"], odd, None, []),
+        SchemaProposal([odd, "a.b"], odd, None),
         stream={"name": "s", "source": "file", "path": 'C:\\x"y.csv'},
         kafka={"bootstrap_servers": "h:1", "topic": "t"},
         model={"params.psi": [[1.0, 0.0], [0.0, 2.5]]},
@@ -258,13 +258,13 @@ def test_every_kind_is_proposed_with_its_reason(tmp_path: Path) -> None:
         {"path": "message", "kind": "text"},
     ]
     # One of the times is the record's; rows of an hour are no kind.
-    assert (
-        "due: left out, as hours and days seldom tell kinds apart "
+    assert proposal.reasons["due"] == (
+        "left out, as hours and days seldom tell kinds apart "
         '(`kind = "time"` would take its place in the day and in the week)'
-    ) in proposal.reasons
+    )
     assert proposal.time == "made"
-    assert "made: time, by its values" in proposal.reasons
-    reasons = "\n".join(proposal.reasons)
+    assert proposal.reasons["made"] == "time, by its values"
+    reasons = "\n".join(proposal.reasons.values())
     for words in ("by its logarithm", "3 values that repeat", "9 words a record", "names, 60"):
         assert words in reasons
     choices = Choices(
@@ -315,7 +315,7 @@ def test_dates_that_some_records_lack_are_not_their_time(tmp_path: Path) -> None
     path.write_text("visit,x\n" + "".join(f"{day},{i * 7 % 11}\n" for i, day in enumerate(days)))
     proposal = propose(path)
     assert proposal.time is None
-    assert "its place in the week; empty in 1 of 30 records" in proposal.reasons[0]
+    assert "its place in the week; empty in 1 of 30 records" in proposal.reasons["visit"]
 
 
 def test_lines_of_a_log_are_a_text(tmp_path: Path) -> None:
@@ -340,14 +340,15 @@ def test_a_time_that_no_run_could_read_is_not_proposed(tmp_path: Path) -> None:
     proposal = propose(path)
     assert proposal.time == "ts"
     assert proposal.fields == ["x"]
-    assert "'081109 203600' is no ISO 8601 time" in proposal.reasons[0]
+    assert "'081109 203600' is no ISO 8601 time" in proposal.reasons["timestamp"]
 
 
 def test_the_number_of_a_record_is_no_feature(tmp_path: Path) -> None:
     records: list[object] = [{"line": i, "x": i * 7 % 11} for i in range(1, 30)]
     proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
     assert proposal.fields == ["x"]
-    assert proposal.reasons[0] == "line: left out: numbers the records one by one"
+    assert proposal.reasons["line"] == "left out: numbers the records one by one"
+    assert proposal.identifiers == {"line": "by number"}
 
 
 def test_numbers_of_records_that_begin_anew_in_each_part_are_no_feature(tmp_path: Path) -> None:
@@ -356,17 +357,17 @@ def test_numbers_of_records_that_begin_anew_in_each_part_are_no_feature(tmp_path
     ]
     proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
     assert proposal.fields == ["hour", "x"]
-    assert proposal.reasons[0] == "sample: left out: numbers the records one by one, in 3 runs"
+    assert proposal.reasons["sample"] == "left out: numbers the records one by one, in 3 runs"
 
 
 def test_gaps_are_counted_and_what_is_not_finite_is_one(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     cells = ["nan", "", "-inf", *(f"{i * 7 % 11}.5" for i in range(57))]
     path.write_text("x,y\n" + "".join(f"{cell},{i % 4}\n" for i, cell in enumerate(cells)))
-    assert propose(path).reasons == [
-        "x: a number; empty in 3 of 60 records",
-        "y: a number in every record",
-    ]
+    assert propose(path).reasons == {
+        "x": "a number; empty in 3 of 60 records",
+        "y": "a number in every record",
+    }
 
 
 def test_what_a_stream_of_the_schema_sets_aside_is_told(
@@ -378,7 +379,7 @@ def test_what_a_stream_of_the_schema_sets_aside_is_told(
     rows[3][0], rows[5][2], rows[9][0] = "?", "", "NA"
     path.write_text("x,z,y\n\n" + "".join(",".join(row) + "\n" for row in rows))
     proposal = propose(path)
-    assert "x: a number; no number in 2 of 60 records, as '?'" in proposal.reasons
+    assert proposal.reasons["x"] == "a number; no number in 2 of 60 records, as '?'"
     assert capsys.readouterr().err.splitlines()[-4:] == [
         f"{path}: 3 of 60 rows have a gap or cannot be read: a stream sets such records aside",
         "  line 10: field 'x' should be a number, is '\"?\"'",
@@ -405,10 +406,10 @@ def test_a_slip_in_a_column_of_numbers_is_told(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     cells = ["oops", *(f"{i * 7 % 11}.5" for i in range(59))]
     path.write_text("x,y\n" + "".join(f"{cell},{i + i // 40}\n" for i, cell in enumerate(cells)))
-    assert propose(path).reasons == [
-        "x: a number; no number in 1 of 60 records, as 'oops'",
-        "y: left out: numbers the records one by one",
-    ]
+    assert propose(path).reasons == {
+        "x": "a number; no number in 1 of 60 records, as 'oops'",
+        "y": "left out: numbers the records one by one",
+    }
 
 
 def test_an_identifier_is_no_number(tmp_path: Path) -> None:
@@ -424,7 +425,8 @@ def test_an_identifier_is_no_number(tmp_path: Path) -> None:
     proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
     assert proposal.fields == ["paid", "grid"]
     told = "left out: an identifier, by its name, different in every record"
-    assert proposal.reasons[:2] == [f"customer_id: {told}", f"orderId: {told}"]
+    assert [proposal.reasons[name] for name in ("customer_id", "orderId")] == [told] * 2
+    assert proposal.identifiers == {"customer_id": "by name", "orderId": "by name"}
 
 
 def test_identifiers_that_repeat_and_numbers_in_another_order(tmp_path: Path) -> None:
@@ -442,16 +444,16 @@ def test_identifiers_that_repeat_and_numbers_in_another_order(tmp_path: Path) ->
     ]
     proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
     told = "an identifier by its name"
-    assert proposal.reasons == [
-        ": left out: an index, different in every record",
-        "patientID: left out: an identifier, by its name, different in nearly every record",
-        f"shop_id: a category: 3 values that repeat, {told}",
-        "street id: left out: an identifier, by its name, 51 different in 100 records",
+    assert proposal.reasons == {
+        "": "left out: an index, different in every record",
+        "patientID": "left out: an identifier, by its name, different in nearly every record",
+        "shop_id": f"a category: 3 values that repeat, {told}",
+        "street id": "left out: an identifier, by its name, 51 different in 100 records",
         # As many as there are records, and each once: but nothing calls it their number.
-        "rank: a number in every record",
-        "price: a number in every record",
-        "age: a number in every record",
-    ]
+        "rank": "a number in every record",
+        "price": "a number in every record",
+        "age": "a number in every record",
+    }
 
 
 @pytest.mark.parametrize(
@@ -477,7 +479,7 @@ def test_dates_of_other_forms_are_no_categories(write: str, tmp_path: Path) -> N
     proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
     assert proposal.fields == ["x"]
     told = "left out: dates or times, not as ISO 8601 has them (2026-03-31)"
-    assert proposal.reasons[0] == f"due: {told}"
+    assert proposal.reasons["due"] == told
 
 
 @pytest.mark.parametrize("values", [["1.2.10", "1.3.0"], ["20-29", "30-39"], ["5/6", "7/8"]])
@@ -493,7 +495,7 @@ def test_dates_are_clustered_by_their_place_in_the_week_where_there_is_nothing_e
     records: list[object] = [{"due": f"2026-01-{1 + i * 11 % 28:02}"} for i in range(30)]
     proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
     assert proposal.fields == [{"path": "due", "kind": "time", "periods": ["week"]}]
-    assert proposal.reasons == ["due: a date: its place in the week"]
+    assert proposal.reasons == {"due": "a date: its place in the week"}
 
 
 def test_small_numbers_that_are_called_time_are_numbers(tmp_path: Path) -> None:
@@ -501,4 +503,4 @@ def test_small_numbers_that_are_called_time_are_numbers(tmp_path: Path) -> None:
     path.write_text("time,ts\n" + "".join(f"{i * 7 % 31},2026010{1 + i % 9}\n" for i in range(30)))
     proposal = propose(path)
     assert (proposal.time, proposal.fields) == ("ts", ["time"])
-    assert "its numbers are no seconds since the epoch" in proposal.reasons[0]
+    assert "its numbers are no seconds since the epoch" in proposal.reasons["time"]

@@ -497,7 +497,7 @@ def test_lists_of_numbers_of_one_length_are_vectors(values: list[Any], told: obj
     if isinstance(told, dict):
         assert verdict.settings == told
     else:
-        assert verdict == (None, f"left out: {told}")
+        assert verdict == (None, f"left out: {told}", None)
 
 
 def test_small_whole_numbers_beside_other_kinds_are_no_kinds_of_their_own(
@@ -603,7 +603,8 @@ def test_counts_that_vary_more_than_by_chance_are_few_clusters(
     kind = (rng.random(3 * N) < 0.2).astype(int)
     means = np.array([[4.0, 0.0], [40.0, 60.0]])[kind] * rng.gamma(3.0, 1 / 3, (3 * N, 1))
     rows = [
-        {"visits_count": one, "calls_count": other} for one, other in rng.poisson(means).tolist()
+        {"visits_count": one, "of them: calls_count": other}
+        for one, other in rng.poisson(means).tolist()
     ]
     write(clean / "visits.csv", rows)
     result = weald("look", "visits.csv", "--no-page", "--seconds", "4", "--output", "json")

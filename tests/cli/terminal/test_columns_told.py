@@ -6,8 +6,10 @@ from weald.cli.terminal.columns_told import note_columns
 
 
 def test_many_columns_that_are_alike_take_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    pixels = [f"pixel_{each}: a number" for each in range(9)]
-    note_columns([*pixels[:4], "id: left out: numbers the records", *pixels[4:], "day: a date"])
+    told = dict.fromkeys((f"pixel_{each}" for each in range(4)), "a number")
+    told["id"] = "left out: numbers the records"
+    told |= dict.fromkeys((f"pixel_{each}" for each in range(4, 9)), "a number")
+    note_columns({**told, "day": "a date"})
     assert capsys.readouterr().err.splitlines() == [
         "  pixel_0, pixel_1, pixel_2 and 6 more: a number",
         "  id: left out: numbers the records",
@@ -16,6 +18,6 @@ def test_many_columns_that_are_alike_take_one_line(capsys: pytest.CaptureFixture
 
 
 def test_a_few_have_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
-    told = [f"{name}: a number" for name in "abcd"]
-    note_columns(told)
-    assert capsys.readouterr().err.splitlines() == [f"  {each}" for each in told]
+    note_columns(dict.fromkeys(("a", "b: c", "d", "e"), "a number"))
+    said = [f"  {name}: a number" for name in ("a", "b: c", "d", "e")]
+    assert capsys.readouterr().err.splitlines() == said
