@@ -194,7 +194,6 @@ def main() -> None:
     for name in asked.tables:
         table = prepared(name)
         if table is None:
-            print(f"{name}: not here, passed over")
             continue
         seen, others, labels = table
         seen, labels = np.ascontiguousarray(seen[:MOST_ROWS]), labels[:MOST_ROWS]

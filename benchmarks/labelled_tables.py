@@ -15,7 +15,7 @@ from sklearn import datasets
 
 from benchmarks.papers.data import DATA
 
-__all__ = ["TABLES", "TUNED_ON", "Labelled", "load", "package_folder"]
+__all__ = ["TABLES", "TUNED_ON", "Labelled", "drawn", "load", "package_folder"]
 
 Labelled = tuple[NDArray[np.float64], NDArray[np.int64]]
 
@@ -135,3 +135,14 @@ def load(name: str) -> Labelled | None:
         return TABLES[name]()
     except FileNotFoundError:
         return None
+
+
+def drawn(name: str, most: int) -> Labelled | None:
+    """``most`` rows of a set and their labels, in an order drawn once; None, and said, without."""
+    loaded = load(name)
+    if loaded is None:
+        print(f"{name}: not here, passed over", flush=True)
+        return None
+    values, labels = loaded
+    order = np.random.default_rng(0).permutation(len(values))[:most]
+    return values[order], labels[order]

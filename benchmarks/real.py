@@ -28,7 +28,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from threadpoolctl import threadpool_limits
 
-from benchmarks.labelled_tables import TABLES, TUNED_ON, load
+from benchmarks.labelled_tables import TABLES, TUNED_ON, drawn
 from weald.answers.diagnostics.fit_diagnostics import held_out_density
 from weald.cli.fit.outputs import judged
 from weald.mcmc.offline.chains import chains_for
@@ -161,12 +161,10 @@ METHODS = (weald, variational("full"), variational("diag"), by_bic, by_density, 
 
 def prepared(name: str) -> tuple[Values, Values, Labels] | None:
     """Rows to fit, rows for the density, and the labels of the former."""
-    loaded = load(name)
-    if loaded is None:
+    table = drawn(name, MOST_ROWS)
+    if table is None:
         return None
-    values, labels = loaded
-    order = np.random.default_rng(0).permutation(len(values))[:MOST_ROWS]
-    values, labels = values[order], labels[order]
+    values, labels = table
     values = values[:, informative_columns(values).kept]
     n_held = len(values) // 5
     seen, others = values[n_held:], values[:n_held]
@@ -187,7 +185,6 @@ def rows_of(name: str) -> list[Row]:
     """Every method on a table."""
     table = prepared(name)
     if table is None:
-        print(f"{name}: not here, passed over", flush=True)
         return []
     seen, others, labels = table
     rows = []

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from benchmarks.labelled_tables import TABLES, TUNED_ON, load
+from benchmarks.labelled_tables import TABLES, TUNED_ON, drawn
 from benchmarks.look_files import FILES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "real-streams.md"
@@ -59,13 +59,10 @@ def _weald(folder: Path, *arguments: str) -> str:
 
 def row_of(name: str) -> Row | None:
     """Run a stream over a table; None where it is not here."""
-    loaded = load(name)
-    if loaded is None:
-        print(f"{name}: not here, passed over", flush=True)
+    table = drawn(name, MOST_ROWS)
+    if table is None:
         return None
-    values, labels = loaded
-    order = np.random.default_rng(0).permutation(len(values))[:MOST_ROWS]
-    values, labels = values[order], labels[order]
+    values, labels = table
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         with (folder / "table.csv").open("w", newline="", encoding="utf-8") as file:

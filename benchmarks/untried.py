@@ -219,7 +219,6 @@ def main() -> None:
     for name in asked.tables or [each for each in TABLES if each in TUNED_ON]:
         table = prepared(name)
         if table is None:
-            print(f"{name}: not here, passed over", flush=True)
             continue
         values, others, labels = table
         if asked.what == "spherical":
