@@ -121,6 +121,7 @@ class KafkaSource:
             # joined. If its poll times out before the group has met, kafka-python 3.0.12 never asks
             # for the outcome: it reads nothing more, and spins.
             assignor.meeting = self._consumer._coordinator.request_rejoin  # noqa: SLF001 - nothing public does it
+            _keep_outcome(self._consumer._coordinator)  # noqa: SLF001 - as above
             # Joining before the topic's partitions are known means an empty first assignment and a
             # second rebalance right behind it.
             partitions = self._consumer.partitions_for_topic(settings.topic) or ()
@@ -267,6 +268,31 @@ class KafkaSource:
             self._consumer.close(autocommit=False)
         except KafkaError as error:
             _log.warning("leaving the consumer group failed: %s", error)
+
+
+def _keep_outcome(coordinator: Any) -> None:
+    """Have a member take the outcome of a meeting that ended between two of its polls.
+
+    kafka-python 3.0.12 asks for it while a poll waits, and drops one that has come in between: the
+    member joins again, and the whole group has to meet; on a busy machine time and again.
+    """
+    join = coordinator._do_join_and_sync_async  # noqa: SLF001 - nothing public does it
+    complete = coordinator._on_join_complete_async  # noqa: SLF001
+    kept: list[tuple[Any, Any]] = []
+
+    async def joined() -> Any:
+        # Another generation, or none, is that of a member which has to join anew.
+        if not kept or kept[0][0] is not coordinator._generation:  # noqa: SLF001
+            assignment = await join()
+            kept[:] = [(coordinator._generation, assignment)]  # noqa: SLF001
+        return kept[0][1]
+
+    async def completed(*outcome: Any) -> None:
+        kept.clear()
+        await complete(*outcome)
+
+    coordinator._do_join_and_sync_async = joined  # noqa: SLF001
+    coordinator._on_join_complete_async = completed  # noqa: SLF001
 
 
 def _require_enough(topic: str, partitions: int, shards: int) -> None:

@@ -5,7 +5,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +75,11 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 
 def joined(source: KafkaSource) -> KafkaSource:
-    wait_until(lambda: source.poll(0.1) is not None and bool(source.assignment()), "it has joined")
-    assert [change.kind for change in source.take_changes()] == ["assigned"]
+    with ExitStack() as failed:
+        failed.callback(source.close)
+        wait_until(lambda: source.poll(0.1) is not None and bool(source.assignment()), "it joined")
+        assert [change.kind for change in source.take_changes()] == ["assigned"]
+        failed.pop_all()
     return source
 
 
@@ -161,6 +164,26 @@ def test_a_poll_that_times_out_while_the_group_meets_about_new_partitions(
             return len(source.assignment()) == 5
 
         wait_until(all_assigned, "all partitions are assigned", 30.0)
+
+
+def test_a_meeting_that_ends_between_two_polls_is_not_held_again(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on a machine that is so busy that polls hardly ever wait."""
+    broker.produce(0, 20)
+    caplog.set_level("INFO", "kafka.coordinator")
+    with closing(broker.source()) as source:
+
+        def has_joined() -> bool:
+            time.sleep(0.3)
+            source.poll(0.001)
+            return bool(source.assignment())
+
+        wait_until(has_joined, "it joined", 60.0)
+        met = [each for each in caplog.messages if each.startswith("Successfully joined group")]
+        assert len(met) == 1
+        source.seek({})
+        assert offsets(polled(source, 20)) == list(range(20))
 
 
 def test_paused_partitions_yield_nothing_and_lose_nothing(broker: Broker) -> None:

@@ -84,7 +84,12 @@ class _Consumer:
             partitions_for_topic=lambda _: set(range(self._known[1])),
         )
         self._net = SimpleNamespace(run=lambda function: function())
-        self._coordinator = SimpleNamespace(request_rejoin=self._request_rejoin)
+        # It takes what a meeting comes to whenever that is: there is nothing to keep for a poll.
+        self._coordinator = SimpleNamespace(
+            request_rejoin=self._request_rejoin,
+            _do_join_and_sync_async=None,
+            _on_join_complete_async=None,
+        )
         self._ask()
 
     # Questions.
