@@ -48,6 +48,9 @@ def test_numbers_become_fields_and_the_rest_is_explained(tmp_path: Path) -> None
         "level": "left out: the same in every record",
         "gap": "left out: empty in 20 of 30 records",
     }
+    # As they stand in the records.
+    names = ("id", "time", "reading.celsius", "reading.unit", "flag", "level", "gap")
+    assert tuple(proposal.reasons) == names
 
 
 def test_a_stream_s_tabs_commas_and_broken_lines(
