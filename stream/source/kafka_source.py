@@ -282,17 +282,17 @@ def _keep_outcome(coordinator: Any) -> None:
 
     async def joined() -> Any:
         # Another generation, or none, is that of a member which has to join anew.
-        if not kept or kept[0][0] is not coordinator._generation:  # noqa: SLF001
+        if not kept or kept[0][0] is not coordinator._generation:  # noqa: SLF001 - as above
             assignment = await join()
-            kept[:] = [(coordinator._generation, assignment)]  # noqa: SLF001
+            kept[:] = [(coordinator._generation, assignment)]  # noqa: SLF001 - as above
         return kept[0][1]
 
     async def completed(*outcome: Any) -> None:
         kept.clear()
         await complete(*outcome)
 
-    coordinator._do_join_and_sync_async = joined  # noqa: SLF001
-    coordinator._on_join_complete_async = completed  # noqa: SLF001
+    coordinator._do_join_and_sync_async = joined  # noqa: SLF001 - as above
+    coordinator._on_join_complete_async = completed  # noqa: SLF001 - as above
 
 
 def _require_enough(topic: str, partitions: int, shards: int) -> None:
