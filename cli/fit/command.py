@@ -293,10 +293,10 @@ def fit(
     cluster is, and `stability` how firmly its cluster held together.
 
     One kind is often several clusters, as its shape is not the family's. Groups join clusters that
-    have no valley of density between them (nowhere below .65 of its lower side), and small clusters
-    to the nearest large one; `supported level` says which of the two predicts rows better. The
-    `verdict` warns where clusters should not be believed, and says why; what has not settled is
-    to be believed for now.
+    have no deep valley of density between them (two are parted where it falls below .575 of its
+    lower side, each of more where it falls deeper), and small clusters to the nearest large one;
+    `supported level` says which of the two predicts rows better. The `verdict` warns where clusters
+    should not be believed, and says why; what has not settled is to be believed for now.
 
     The diagnostics tell whether the chains agree: R-hat should be below 1.01, the effective sample
     sizes some hundreds. A chain that predicts rows clearly worse than the best has no say.

@@ -277,7 +277,9 @@ def _newest(kind: str, parts: Sequence[Part], published: int) -> str:
     if last.publication < published and last.time is not None:
         when += f" (publication {last.publication} of {published})"
     told = f"Newest: {_links(kind, newest)}, {when}. "
-    anew = [each for each, born in since.items() if _is_grouped_anew(born, published)]
+    # What came last may have been grouped anew since: it is the newest all the same.
+    older = {each: born for each, born in since.items() if each not in newest}
+    anew = [each for each, born in older.items() if _is_grouped_anew(born, published)]
     if anew:
         told += f"Not new, but grouped anew at the latest publication: {_links(kind, anew)}. "
     return told

@@ -461,6 +461,9 @@ def test_a_new_name_of_old_clusters_is_not_the_newest(found: Exploration) -> Non
     told = about([*born[:2], Birth(1, None, grouped=1)])
     assert "Newest: group 2, since publication 3. " in told
     assert "anew" not in about([born[1], Birth(2, None, grouped=2), born[1]])
+    told = about([born[0], Birth(3, None, grouped=4), Birth(2, None, grouped=2)])
+    assert "Newest: group 2, since publication 3. " in told
+    assert "Not new, but grouped anew at the latest publication: group 1. " in told
 
 
 def test_of_a_file_the_page_says_why_no_group_is_newest(found: Exploration) -> None:
