@@ -103,16 +103,16 @@ def write_page(
         title=headline(len(explored.groups), len(findings.clusters), len(findings.assigned)),
         subtitle=bundled.title,
         facts={
-            "records": str(findings.n_received),
-            "unreadable": str(findings.n_dead),
-            "groups": str(len(explored.groups)),
-            "clusters": str(len(findings.clusters)),
-            "publications": str(len(findings.publications)),
+            "records": f"{findings.n_received:,}",
+            "unreadable": f"{findings.n_dead:,}",
+            "groups": f"{len(explored.groups):,}",
+            "clusters": f"{len(findings.clusters):,}",
+            "publications": f"{len(findings.publications):,}",
         },
     )
     lives = subject.timeline
     sections = [
-        Section("Clusters", "", _columns(bundled), _table_rows(findings)),
+        Section("Clusters", "", _with_groups(bundled), _table_rows(findings)),
         Section(
             "How the clusters changed",
             "At each publication: how many observations it put into another cluster.",
@@ -149,6 +149,11 @@ def _columns(bundled: BundledStream) -> list[Column]:
         if each.key not in ("group", "share")
     ]
     return [*named[:2], Column("place", "where"), *named[2:]]
+
+
+def _with_groups(bundled: BundledStream) -> list[Column]:
+    columns = _columns(bundled)
+    return [columns[0], Column("group", "group", "right"), *columns[1:]]
 
 
 def _table_rows(findings: Findings) -> list[dict[str, Any]]:

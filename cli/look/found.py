@@ -166,8 +166,8 @@ def sampled_of(rows: FileRows, result: FitResult, found: Found) -> Sampled:
         facts={
             "rows": f"{rows.n_read:,}",
             **({} if rows.n_read == len(keys) else {"looked at": f"{len(keys):,}"}),
-            "groups": str(n_groups),
-            "clusters": str(n_clusters),
+            "groups": f"{n_groups:,}",
+            "clusters": f"{n_clusters:,}",
         },
         keys=keys,
         clusters=found.cluster,

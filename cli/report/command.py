@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +29,8 @@ ANOMALIES_SHOWN = 15
 LARGEST_SHOWN = 30
 VERTICES_SHOWN = 6
 DEFAULT_LIMIT = 20_000
+# What Vehtari and others (2021) ask of a quantity that is quoted; the size is for each chain.
+MOST_R_HAT, LEAST_SIZE = 1.01, 100
 
 
 def add_to(app: typer.Typer) -> None:
@@ -228,6 +231,7 @@ def _clusters(subject: Subject) -> list[Section]:
     clusters = []
     for cluster, row in zip(subject.largest[:LARGEST_SHOWN], statistics, strict=False):
         told = {"cluster": cluster, "size": round(float(row[0])), "share": row[0] / total}
+        told["group"] = subject.groups.get(cluster)
         told["description"] = subject.descriptions.get(cluster, "")
         for each in subject.summaries(row):
             told[f"features.{each.name}"] = {"centre": each.centre, "spread": each.spread}
@@ -237,7 +241,7 @@ def _clusters(subject: Subject) -> list[Section]:
         if len(subject.largest) > LARGEST_SHOWN
         else ""
     )
-    left_out = ("stability", "group")
+    left_out = ("stability",) if subject.groups else ("stability", "group")
     columns = [each for each in cluster_columns(subject.told) if each.key not in left_out]
     if subject.descriptions:
         columns.append(Column("description", "description"))
@@ -261,12 +265,24 @@ def _diagnostics(subject: Sampled) -> Section:
         Column("ess_tail", "tail ESS", "right", _whole),
     )
     rows = diagnose(subject.chains)
+    n_chains = max((len(values) for values in subject.chains.values.values()), default=1)
+    short = [row["name"] for row in rows if not _may_be_quoted(row, n_chains)]
+    said = (
+        f"it takes more iterations to quote {', '.join(short)} (groups settle before such numbers)"
+        if short
+        else "all of these may be quoted"
+    )
     remark = (
-        "Of the second half of the chains. R-hat above 1.01, or an effective sample size below "
-        "100 for each chain, asks for more iterations before these quantities are quoted. Groups "
-        "may have settled long before, which is asked of the groups themselves, above."
+        f"Of the second half of the chains. R-hat should be at most {MOST_R_HAT}, and effective "
+        f"sample sizes {LEAST_SIZE} or more for each chain: {said}."
     )
     return Section("In statistical words: convergence", remark, columns, rows, folded=True)
+
+
+def _may_be_quoted(row: Mapping[str, Any], n_chains: int) -> bool:
+    sizes = row["ess_bulk"], row["ess_tail"]
+    # One that never changed has none of them.
+    return not (row["r_hat"] > MOST_R_HAT or min(sizes) < LEAST_SIZE * n_chains)
 
 
 def _moves(subject: Sampled) -> Section:

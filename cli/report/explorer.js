@@ -77,7 +77,10 @@ const explore = (data) => {
       column.ends = [column.labels[0], column.labels.at(-1)];
       return;
     } else {
-      const [low, high] = [d3.quantileSorted(known, .005), d3.quantileSorted(known, .995)];
+      let [low, high] = [d3.quantileSorted(known, .005), d3.quantileSorted(known, .995)];
+      // Where the last few are not far beyond, their bars stand where they are.
+      const [least, most] = [known[0], known.at(-1)];
+      if (most - least <= 1.5 * (high - low)) [low, high] = [least, most];
       whole = known.every(Number.isInteger);
       if (whole) {
         const step = Math.max(1, d3.tickStep(low, high, 20)), first = Math.floor(low / step);
@@ -278,8 +281,10 @@ const explore = (data) => {
     for (const i of new Set([state.row, hovered])) {
       if (i < 0 || Number.isNaN(px[i])) continue;
       context.beginPath();
-      context.arc(transform.applyX(px[i]), transform.applyY(py[i]), 9, 0, 2 * Math.PI);
-      context.lineWidth = 2; context.strokeStyle = colours.ink; context.stroke();
+      context.arc(transform.applyX(px[i]), transform.applyY(py[i]), 11, 0, 2 * Math.PI);
+      for (const [wide, ink] of [[7, colours.ground], [3, colours.ink]]) {
+        context.lineWidth = wide; context.strokeStyle = ink; context.stroke();
+      }
     }
     axes();
   };
@@ -305,6 +310,8 @@ const explore = (data) => {
   const scaffold = () => {
     over.selectAll("*").remove();
     over.append("rect").attr("class", "area");
+    // Land and points go on behind the numbers of the axes.
+    over.append("path").attr("class", "margin").attr("d", ["M0 0h", MARGIN.left, "v", height - MARGIN.bottom, "H", width, "V", height, "H0Z"].join(" "));
     over.append("g").attr("class", "x"); over.append("g").attr("class", "y");
     over.append("text").attr("class", "axis-name").attr("x", width - MARGIN.right).attr("y", height - 6)
       .attr("text-anchor", "end").text(data.axes[0]);
@@ -329,11 +336,12 @@ const explore = (data) => {
       if ((spot.y - above) * transform.k < 12) spot.y = above - 12 / transform.k;
       const { name } = parts[colourBy].get(id), number = calledBy(id);
       spot.text = name && placed.length < 8 && name.length < Math.min(40, width / 16) ? `${number} ${name}` : number;
-      const wide = 3.6 * spot.text.length + 8, high = transform.applyY(spot.y);
-      let at = transform.applyX(spot.x);
+      const wide = 3.6 * spot.text.length + 8;
+      let at = transform.applyX(spot.x), high = transform.applyY(spot.y);
       if (at < 0 || at > width || high < 0 || high > height) continue;
       at = Math.max(MARGIN.left + wide, Math.min(width - MARGIN.right - wide, at));
-      spot.x = transform.invertX(at);
+      high = Math.max(MARGIN.top + 8, high);
+      spot.x = transform.invertX(at); spot.y = transform.invertY(high);
       if (placed.some((other) => Math.abs(other.high - high) < 16 && Math.abs(other.at - at) < wide + other.wide)) continue;
       placed.push({ ...spot, at, high, wide });
       if (placed.length === 24) break;
@@ -420,9 +428,12 @@ const explore = (data) => {
       if (is) {
         link.setAttribute("aria-current", "true"); link.closest("details")?.setAttribute("open", "");
         within($("tree"), link);
-        if (led) link.scrollIntoView({ block: "nearest" });
+        if (led) link.closest("li").scrollIntoView({ block: "nearest" });
       }
-      link.querySelector(".match").textContent = narrowed ? `${counts[kind].get(id) ?? 0} found` : "";
+      const found = counts[kind].get(id) ?? 0;
+      link.querySelector(".match").textContent = narrowed ? `${found.toLocaleString("en")} found` : "";
+      // Of a long list those are shown that have what was asked for.
+      link.closest("li").hidden = Boolean(narrowed && !part && !found && members.length);
     });
     led = false;
   };
@@ -431,8 +442,8 @@ const explore = (data) => {
     const part = selected(), title = $("chosen-title"), facts = $("chosen-facts");
     const narrowed = [...state.filters.keys()].length + (state.q ? 1 : 0) + (state.area ? 1 : 0);
     title.innerHTML = part ? `${svgSign(...part)} ` : "";
-    title.append(part ? `${titled(part)} ${parts[part[0]].get(part[1]).name}`.trim() : "All rows");
-    if (narrowed) title.append(", of these what was searched and filtered for");
+    title.append(part ? `${titled(part)} ${parts[part[0]].get(part[1]).name}`.trim() : narrowed ? "What was found" : "All rows");
+    if (part && narrowed) title.append(": what was found in it");
     facts.replaceChildren();
     const line = document.createElement("p");
     line.textContent = members.length ? `${plural(members.length)}, ${percent(members.length / n)} of all` : "no row";
@@ -574,6 +585,8 @@ const explore = (data) => {
     go({ filters });
   };
 
+  const toMap = () => { if (located.length) plot.scrollIntoView({ block: "nearest" }); };
+
   // Members, the most typical first until another order is asked for.
   let most = FEW_ROWS;
   const headings = () => [
@@ -593,7 +606,9 @@ const explore = (data) => {
       const [one, other] = [order(a), order(b)], none = (v) => v === null || v === "";
       return none(one) - none(other) || (seen.sorting.up ? 1 : -1) * d3.ascending(one, other) || a - b;
     });
-    if (state.row >= 0 && inside[state.row]) ordered.unshift(...ordered.splice(ordered.indexOf(state.row), 1));
+    // One that a link or the map leads to is there at once; one that was clicked stays where it is.
+    const pinned = state.row >= 0 && inside[state.row] ? ordered.indexOf(state.row) : -1;
+    if (pinned >= most) ordered.unshift(...ordered.splice(pinned, 1));
     const box = d3.select("#members");
     box.html("");
     box.append("thead").append("tr").selectAll("th").data(columns).join("th").attr("scope", "col").classed("right", (d) => d.right)
@@ -602,7 +617,13 @@ const explore = (data) => {
       .text((d) => d.name + (d.name === by.name ? (seen.sorting.up ? " ▲" : " ▼") : ""))
       .on("click", (_, d) => { const { key, up } = seen.sorting; seen.sorting = { key: d.name, up: d.name !== key || !up }; table();
         box.select(`[data-sort="${CSS.escape(d.name)}"]`).node().focus(); });
-    const lines = box.append("tbody").selectAll("tr").data(ordered.slice(0, most)).join("tr").classed("pinned", (i) => i === state.row);
+    const lines = box.append("tbody").selectAll("tr").data(ordered.slice(0, most)).join("tr").classed("pinned", (i) => i === state.row)
+      .on("click", (event, i) => {
+        // Values can be marked and copied.
+        if (!getSelection().isCollapsed) return;
+        if (!event.target.closest("a")) go({ row: i });
+        toMap();
+      });
     columns.forEach((column, at) => {
       const cell = lines.append("td").classed("right", column.right);
       if (at) cell.text(column.of).attr("title", (i) => String(column.of(i)).length > 40 ? column.of(i) : null);
@@ -728,6 +749,11 @@ const explore = (data) => {
       // Of one that ended: its own line, and on the map the rows of the one it went to.
       look("cluster", Number(line.dataset.leads ?? line.dataset.id)); trace([Number(line.dataset.id)]);
     };
+    // The heading of the lines stays in sight, as that of a table does.
+    const box = lives?.closest(".wide"), heading = lives?.querySelector(".axis");
+    if (box) on(box, "scroll", () => {
+      heading.setAttribute("transform", `translate(0,${box.scrollTop * lives.viewBox.baseVal.width / lives.clientWidth})`);
+    });
     if (lives) for (const what of ["mouseover", "mouseleave", "focusin", "focusout"]) on(lives, what, follows);
     lines.forEach((line, at) => line.setAttribute("tabindex", at ? -1 : 0));
     if (lives) on(lives, "keydown", (event) => {

@@ -130,10 +130,10 @@ def _network(state: StoredStream) -> NetworkSubject:
         title=f"{len(ids)} clusters of {len(present)} vertices",
         subtitle=f"stream {stream}, infinite relational model, prior {state.spec.prior}",
         facts={
-            "records": str(status.n_inserted),
-            "vertices": str(len(present)),
-            "edges": str(len(links.source)),
-            "clusters": str(len(ids)),
+            "records": f"{status.n_inserted:,}",
+            "vertices": f"{len(present):,}",
+            "edges": f"{len(links.source):,}",
+            "clusters": f"{len(ids):,}",
             **_to_date(status),
         },
         keys=[names[seq] for seq in shard.atom_table.seq[present].tolist()],
@@ -150,9 +150,9 @@ def _network(state: StoredStream) -> NetworkSubject:
 
 def _to_date(status: StreamStatus) -> dict[str, str]:
     return {
-        "clusters that ended": str(status.n_clusters_retired),
-        "unreadable": str(status.n_dead),
-        "publications": str(status.publication),
+        "clusters that ended": f"{status.n_clusters_retired:,}",
+        "unreadable": f"{status.n_dead:,}",
+        "publications": f"{status.publication:,}",
     }
 
 
@@ -189,10 +189,10 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
         title=headline(status.n_groups, status.n_clusters, status.n_inserted),
         subtitle=f"stream {stream}, family {state.spec.family}, prior {state.spec.prior}",
         facts={
-            "observations": str(status.n_inserted),
-            **({} if len(seq) == status.n_inserted else {"drawn here": str(len(seq))}),
-            "groups": str(status.n_groups),
-            "clusters": str(status.n_clusters),
+            "observations": f"{status.n_inserted:,}",
+            **({} if len(seq) == status.n_inserted else {"drawn here": f"{len(seq):,}"}),
+            "groups": f"{status.n_groups:,}",
+            "clusters": f"{status.n_clusters:,}",
             **_to_date(status),
         },
         names=state.features,

@@ -64,11 +64,12 @@ def timeline(found: Timeline, names: Mapping[int, str], fill: Callable[[int], st
     largest = max((line.largest for line in found.lines), default=1)
     drawing = _Drawing(found, names, fill, at, largest)
     lines = {line.cluster: line for line in found.lines}
-    drawn = [_axis(drawing, height)]
+    drawn = [_ticks(drawing, height)]
     drawn += [_link(link, drawing) for link in _while_there(found.links, lines)]
     # In reading order, so that keys go up and down.
     for line in sorted(found.lines, key=lambda each: (at[each.cluster], each.start)):
         drawn.append(_line(line, drawing))
+    drawn.append(_axis(drawing))
     remark = (
         f'<p class="quiet">{found.n_left_out:,} smaller clusters are not drawn.</p>'
         if found.n_left_out
@@ -124,16 +125,24 @@ def _reaches_root(cluster: int, parent: Mapping[int, int]) -> bool:
     return True
 
 
-def _axis(drawing: _Drawing, height: int) -> str:
+def _ticks(drawing: _Drawing, height: int) -> str:
+    return "".join(
+        f'<path class="tick" d="M{drawing.across(place)} {TOP - 4}V{height - BOTTOM}"/>'
+        for place in range(1, len(drawing.found.publications) + 1)
+    )
+
+
+def _axis(drawing: _Drawing) -> str:
+    """Numbers and times above the lines, on a ground under which lines may scroll."""
     found = drawing.found
     every = -(-len(found.publications) // MOST_TICKS)
-    ticks, labelled = [], []
-    for place, publication in enumerate(found.publications, start=1):
-        x = drawing.across(place)
-        ticks.append(f'<path class="tick" d="M{x} {TOP - 4}V{height - BOTTOM}"/>')
-        if (len(found.publications) - place) % every == 0:
-            labelled.append((x, publication.number))
-    return f'<g class="axis">{"".join(ticks)}{_dated(labelled, found)}</g>'
+    labelled = [
+        (drawing.across(place), publication.number)
+        for place, publication in enumerate(found.publications, start=1)
+        if (len(found.publications) - place) % every == 0
+    ]
+    ground = f'<rect width="{WIDTH}" height="{TOP - 4}"/>'
+    return f'<g class="axis">{ground}{_dated(labelled, found)}</g>'
 
 
 def _dated(labelled: Sequence[tuple[float, int]], found: Timeline) -> str:

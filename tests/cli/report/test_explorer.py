@@ -173,8 +173,12 @@ def test_search_and_filters_narrow_and_say_so(page: Page, found: Exploration) ->
     assert "q=norway" in page.ask("location.hash")
     inside = text(page, '.part[data-kind="group"][data-id="1"] .match')
     assert inside == f"{norway} found"
+    # Of the groups only those are left that have what was found.
+    shown = "[...document.querySelectorAll('.part')].filter((each) => each.checkVisibility())"
+    assert page.ask(f"{shown}.map((each) => each.dataset.id)") == ["1"]
     page.press("Escape")
     page.until(f"document.querySelector('#count').textContent === '{N} rows'")
+    assert page.ask(f"{shown}.length") == len(found.groups)
     page.click('.shape[aria-label="country"] .bin[aria-label^="Peru"]')
     peru = int((found.columns[1].values == "Peru").sum())
     page.until(f"document.querySelector('#count').textContent.startsWith('{peru} ')")
@@ -197,6 +201,17 @@ def test_an_address_restores_what_was_seen(page: Page, written: str, found: Expl
         )
     # A name that looks like markup is shown, not obeyed.
     assert "<b>Japan</b>" in column(page, 5)
+
+
+def test_a_row_of_the_table_is_shown_on_the_map(page: Page) -> None:
+    page.ask("document.querySelector('#members').scrollIntoView({ block: 'start' })")
+    before = column(page, 0)
+    page.click("#members tbody tr:nth-child(4) td:nth-child(3)")
+    page.until("location.hash.includes('row=')")
+    page.until("document.querySelector('#members tr.pinned')")
+    assert column(page, 0) == before
+    assert text(page, "#members tr.pinned td").strip() == before[3]
+    page.until("document.querySelector('#plot').getBoundingClientRect().top >= 0")
 
 
 def test_what_an_address_gets_wrong_is_left_out(page: Page, written: str) -> None:
@@ -307,6 +322,14 @@ def test_lines_of_clusters_follow_and_lead(page: Page, found: Exploration) -> No
     )
     page.mouse("mouseMoved", x, y)
     page.until(f"{on} === '3'")
+
+
+def test_publications_stay_above_the_lines_that_scroll(page: Page) -> None:
+    box = "document.querySelector('.lives').closest('.wide')"
+    page.ask(f"{box}.style.maxHeight = '70px'")
+    page.ask(f"{box}.scrollTop = 25")
+    above = f"document.querySelector('.lives .axis rect').getBoundingClientRect().top - {box}"
+    page.until(f"Math.abs({above}.getBoundingClientRect().top) < 1")
 
 
 def test_lines_of_clusters_need_no_mouse(page: Page) -> None:

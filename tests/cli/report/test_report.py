@@ -1,6 +1,7 @@
 """`weald report`: what its pictures are made of, and the page in a real browser."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -244,6 +245,8 @@ def test_a_report_of_a_fit_tells_r_hat(
     page = (clean / "fit.html").read_text()
     assert "R-hat" in page
     assert "bulk ESS" in page
+    # Of 20 draws a chain none has an effective size of 100.
+    assert re.search(r"it takes more iterations to quote log joint, clusters\b", page)
     assert "Sizes and lineage" not in page
 
 
