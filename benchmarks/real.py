@@ -3,6 +3,7 @@
     python -m benchmarks.real                    every table that is here: half an hour
     python -m benchmarks.real wine digits        these
     python -m benchmarks.real --write            and put the table into docs/real-tables.md
+    python -m benchmarks.real letter --components 150    mixtures may have so many
 
 Every method sees the same rows: 3,000 at most, four fifths to fit and the others for the density,
 without columns that say nothing, each column standardised; more than 16 columns along the principal
@@ -42,6 +43,8 @@ from weald.mcmc.settings import FeatureSettings
 
 Values = NDArray[np.float64]
 Labels = NDArray[np.int64]
+
+Method = Callable[[Values, Values, int], "list[tuple[str, Found]]"]
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "real-tables.md"
 MOST_ROWS = 3000
@@ -114,27 +117,35 @@ def _of(name: str, model: Any, seen: Values, others: Values) -> list[tuple[str, 
     return [(name, Found(labels, float(density.mean()), error))]
 
 
-def variational(kind: str) -> Callable[[Values, Values, int], list[tuple[str, Found]]]:
-    """scikit-learn's variational Dirichlet process mixture."""
+def variational(kind: str, components: int) -> Method:
+    """scikit-learn's variational Dirichlet process mixture of so many components at most."""
 
     def fitted(seen: Values, others: Values, _: int) -> list[tuple[str, Found]]:
         model = BayesianGaussianMixture(
-            n_components=30, covariance_type=kind, max_iter=500, random_state=0
+            n_components=min(components, len(seen)),
+            covariance_type=kind,
+            max_iter=500,
+            random_state=0,
         )
         return _of(f"variational, {kind}", model, seen, others)
 
     return fitted
 
 
-def by_bic(seen: Values, others: Values, _: int) -> list[tuple[str, Found]]:
-    """The mixture of least BIC."""
-    models = [
-        GaussianMixture(n_components=k, covariance_type=kind, random_state=0).fit(seen)
-        for kind in ("full", "tied", "diag", "spherical")
-        for k in range(1, 21)
-    ]
-    best = min(models, key=lambda model: model.bic(seen))
-    return _of("mixture by BIC", best, seen, others)
+def by_bic(counts: Sequence[int]) -> Method:
+    """The mixture of least BIC of so many components."""
+
+    def fitted(seen: Values, others: Values, _: int) -> list[tuple[str, Found]]:
+        models = [
+            GaussianMixture(n_components=k, covariance_type=kind, random_state=0).fit(seen)
+            for kind in ("full", "tied", "diag", "spherical")
+            for k in counts
+            if k <= len(seen)
+        ]
+        best = min(models, key=lambda model: model.bic(seen))
+        return _of("mixture by BIC", best, seen, others)
+
+    return fitted
 
 
 def by_density(seen: Values, _others: Values, _: int) -> list[tuple[str, Found]]:
@@ -156,7 +167,12 @@ def told(seen: Values, _others: Values, k: int) -> list[tuple[str, Found]]:
     return [(TOLD, Found(KMeans(k, n_init=10, random_state=0).fit_predict(seen)))]
 
 
-METHODS = (weald, variational("full"), variational("diag"), by_bic, by_density, betula, told)
+def methods(components: int | None) -> list[Method]:
+    """All of them; mixtures have at most so many components, or 30 and 20."""
+    most = components or 30
+    counts = np.unique(np.geomspace(1, components, 20).astype(int)) if components else range(1, 21)
+    mixtures = [variational("full", most), variational("diag", most), by_bic(list(counts))]
+    return [weald, *mixtures, by_density, betula, told]
 
 
 def prepared(name: str) -> tuple[Values, Values, Labels] | None:
@@ -181,14 +197,14 @@ def prepared(name: str) -> tuple[Values, Values, Labels] | None:
     return np.ascontiguousarray(seen), np.ascontiguousarray(others), labels[n_held:]
 
 
-def rows_of(name: str) -> list[Row]:
+def rows_of(name: str, components: int | None = None) -> list[Row]:
     """Every method on a table."""
     table = prepared(name)
     if table is None:
         return []
     seen, others, labels = table
     rows = []
-    for method in METHODS:
+    for method in methods(components):
         began = time.process_time()
         found = method(seen, others, np.unique(labels).size)
         seconds = time.process_time() - began
@@ -386,13 +402,14 @@ def main() -> None:
     )
     parser.add_argument("tables", nargs="*", help="all by default")
     parser.add_argument("--write", action="store_true", help="renew docs/real-tables.md")
+    parser.add_argument("--components", type=int, help="that mixtures may have")
     asked = parser.parse_args()
     # Of the peers, too. The library has read its environment when numpy was loaded.
     threadpool_limits(1, "blas")
     warnings.simplefilter("ignore")
     # What compiles does so before anything is timed.
     weald(np.random.default_rng(0).normal(size=(60, 3)), np.zeros((5, 3)), 1)
-    rows = [row for name in asked.tables or TABLES for row in rows_of(name)]
+    rows = [row for name in asked.tables or TABLES for row in rows_of(name, asked.components)]
     for name, everywhere, unseen, seconds in summary(rows):
         print(f"{name:18} index {everywhere:.3f}, without a star {unseen:.3f}, {seconds:.1f} s")
     if asked.write:
