@@ -41,6 +41,9 @@ MOST_OF_TEMPLATES = 0.75
 SKEWED = 50.0
 # Fewer that follow each other may do so by chance.
 LEAST_COUNTED = 10
+# Fewer numbers that are 0 or 1 may be small counts, and so may those that are one of them seldom.
+LEAST_CODED = 50
+LEAST_OF_CODE = 0.05
 # Numbers of a run, where they begin anew.
 LEAST_RUN = 50
 MOSTLY = 0.9
@@ -116,6 +119,17 @@ def judged(name: str, values: Sequence[Any], most_empty: float = MOST_EMPTY) -> 
     if problem is not None:
         return FieldProposal(None, f"left out: {problem}")
     return _with_gaps(_judged(name, filled), len(values) - len(filled), len(values))
+
+
+def of_two_numbers(values: Sequence[Any]) -> FieldProposal | None:
+    """Judge a field of numbers that has two of them, neither rare: these are no measurements."""
+    counts = Counter(map(str, _filled(values)))
+    if len(counts) != 2 or counts.total() < LEAST_CODED:
+        return None
+    if min(counts.values()) < LEAST_OF_CODE * counts.total():
+        return None
+    verdict = _levels(counts)._replace(reason="a category: two numbers that repeat")
+    return _with_gaps(verdict, len(values) - counts.total(), len(values))
 
 
 def as_category(values: Sequence[str | None]) -> FieldProposal:

@@ -11,7 +11,14 @@ from typing import Any, Literal
 
 from weald.stream.errors import SchemaError
 
-from .field_inference import MOST_EMPTY, FieldProposal, Identifies, is_filled, judged
+from .field_inference import (
+    MOST_EMPTY,
+    FieldProposal,
+    Identifies,
+    is_filled,
+    judged,
+    of_two_numbers,
+)
 
 __all__ = ["SchemaProposal", "declared", "named", "proposed"]
 
@@ -21,6 +28,8 @@ DAY_NAMES = ("day", "datum", "fecha", "data")
 # So many different dates do not rise or fall along a file by chance.
 LEAST_DAYS = 10
 KEY_NAMES = ("id", "key", "uuid", "event_id")
+# Of plain numbers; where there are more, families see components of them.
+MOST_COLUMNS = 16
 # Seconds since the epoch of a time in 1973: smaller numbers count something else.
 LEAST_EPOCH = 1e8
 # Share of the records that have a field which the first one is without.
@@ -108,6 +117,7 @@ def proposed(
         for path, values in columns.items()
         if path not in (key, time)
     }
+    verdicts |= _coded(columns, verdicts)
     kept = [each for each in verdicts.values() if each.settings is not None]
     if moments == "left out" and not all(_is_moment(each) for each in kept):
         verdicts = {path: _without_moment(verdict) for path, verdict in verdicts.items()}
@@ -126,6 +136,21 @@ def proposed(
         reasons,
         {path: each.identifies for path, each in verdicts.items() if each.identifies is not None},
     )
+
+
+def _coded(
+    columns: Mapping[str, list[Any]], verdicts: Mapping[str, FieldProposal]
+) -> dict[str, FieldProposal]:
+    """Plain numbers that stand for two things, such as 0 and 1 for no and yes.
+
+    Not where there are so many that they are looked at along principal components, as are those of
+    a picture in black and white, of which one by itself says little.
+    """
+    plain = [path for path, each in verdicts.items() if each.settings == {}]
+    if len(plain) > MOST_COLUMNS:
+        return {}
+    found = {path: of_two_numbers(columns[path]) for path in plain}
+    return {path: each for path, each in found.items() if each is not None}
 
 
 def _is_moment(verdict: FieldProposal) -> bool:

@@ -12,8 +12,10 @@ import pytest
 from weald.cli.commands.init import Choices, configuration
 from weald.cli.errors import UsageError
 from weald.cli.files.sample import propose
+from weald.mcmc.offline.transformation import wants_components
+from weald.mcmc.settings import FeatureSettings
 from weald.stream.record.decode import decode
-from weald.stream.record.inference.proposal import SchemaProposal
+from weald.stream.record.inference.proposal import MOST_COLUMNS, SchemaProposal
 from weald.stream.record.schema import Schema
 from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
 from weald.stream.source.file_source import FileSource
@@ -361,6 +363,40 @@ def test_numbers_of_records_that_begin_anew_in_each_part_are_no_feature(tmp_path
     proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
     assert proposal.fields == ["hour", "x"]
     assert proposal.reasons["sample"] == "left out: numbers the records one by one, in 3 runs"
+
+
+def test_two_numbers_that_stand_for_two_things_are_categories(tmp_path: Path) -> None:
+    records: list[object] = [
+        {
+            "sex": i % 2,
+            "side": 1.0 + i % 2,
+            "smokes": None if i == 7 else i % 2,
+            "errors seldom": int(i % 40 == 0),
+            "rooms": 1 + i % 3,
+            "age": 20 + 7 * i % 60 / 10,
+        }
+        for i in range(120)
+    ]
+    path = tmp_path / "x.jsonl"
+    proposal = propose(write_jsonl(path, records))
+    told = "a category: two numbers that repeat"
+    assert proposal.reasons == {
+        "sex": told,
+        "side": told,
+        "smokes": f"{told}; empty in 1 of 120 records",
+        "errors seldom": "a number in every record",
+        "rooms": "a number in every record",
+        "age": "a number in every record",
+    }
+    assert {"path": "side", "kind": "category", "values": ["1.0", "2.0"]} in proposal.fields
+    # Fewer may be small counts.
+    assert propose(write_jsonl(path, records[:45])).reasons["sex"] == "a number in every record"
+    # Of a picture in black and white components tell more than points.
+    for n_points in (MOST_COLUMNS, MOST_COLUMNS + 1):
+        picture: list[object] = [{f"p{j}": (i + j) % 2 for j in range(n_points)} for i in range(60)]
+        reasons = set(propose(write_jsonl(path, picture)).reasons.values())
+        components = wants_components(FeatureSettings(), "auto", n_points)
+        assert reasons == {"a number in every record" if components else told}
 
 
 def test_gaps_are_counted_and_what_is_not_finite_is_one(tmp_path: Path) -> None:
