@@ -27,6 +27,7 @@ __all__ = [
     "chains_of",
     "diagnostics",
     "held_out_density",
+    "is_settled",
     "settled_by_r_hat",
     "settled_in_words",
     "shares_alone",
@@ -91,6 +92,11 @@ def shares_alone(drawn: DrawnGroups, grouped: NDArray[np.int64]) -> list[float]:
     return found
 
 
+def is_settled(shares: Sequence[float]) -> bool:
+    """Whether `shares_alone` tell that longer sampling would show the same groups."""
+    return bool(shares) and min(shares) >= SAME
+
+
 def settled_in_words(shares: Sequence[float], n_chains: int) -> str:
     """Say in one sentence what `shares_alone` tell: whether longer sampling would say the same."""
     if not shares:
@@ -99,7 +105,7 @@ def settled_in_words(shares: Sequence[float], n_chains: int) -> str:
     runs = f"each of {n_chains} runs" if n_chains > 1 else "each half of the run"
     share = "all rows" if worst == 1.0 else f"{np.floor(100.0 * worst):.0f} % of the rows or more"
     found = f"{runs} alone puts {share} into the same"
-    if worst >= SAME:
+    if is_settled(shares):
         return f"yes: {found} groups"
     how = "nearly" if worst >= NEARLY_SAME else "no"
     return f"{how}: {found} groups; let it run longer"

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.answers.diagnostics.fit_diagnostics import diagnostics, settled_in_words, shares_alone
+from weald.answers.diagnostics.fit_diagnostics import (
+    diagnostics,
+    is_settled,
+    settled_in_words,
+    shares_alone,
+)
 from weald.answers.diagnostics.trust import Trust
 from weald.answers.numbers import share_text, spread_text
 from weald.cli.terminal.output import Column, Form, write_record
@@ -358,7 +363,11 @@ def judged(
     clusters, groups, one = (left_out_densities(result.family, rows, each) for each in levels)
     gain, over_groups = gain_in_density(clusters, one), gain_in_density(clusters, groups)
     trusted = [result.traces[at] for at in result.trusted]
+    alone = shares_alone(found.drawn, grouped)
     chains = [trace.draws[-1] for trace in trusted if trace.draws]
+    if is_settled(alone) and grouped.any():
+        # Clusters that runs part in other ways are of no account where all make the same groups.
+        chains = []
     about = Grouped(
         found.agree,
         float(np.bincount(grouped).max()) / grouped.size,
@@ -372,7 +381,7 @@ def judged(
         "supported_level": "clusters" if over_groups.is_clear else "groups",
         "groups_agree": about.agree,
         "verdict": {"status": verdict.status, "reasons": verdict.reasons},
-        "settled": settled_in_words(shares_alone(found.drawn, grouped), len(trusted)),
+        "settled": settled_in_words(alone, len(trusted)),
     }
 
 

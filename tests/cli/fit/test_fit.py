@@ -34,6 +34,23 @@ def points(clean: Path, rng: np.random.Generator) -> Path:
     return clean / "points.npz"
 
 
+def test_runs_that_part_the_same_groups_otherwise_are_no_reason_to_doubt(
+    clean: Path, weald: Command
+) -> None:
+    """No cluster is shaped like these groups: each is several, and other ones in each run."""
+    draw, kind = np.random.default_rng(1), np.arange(600) % 3
+    np.save(clean / "x.npy", draw.exponential(size=(600, 2)) + 15.0 * np.eye(3)[kind][:, :2])
+    runs = ("--iterations", "60", "--chains", "2", "--trace", "t.npz")
+    result = weald("fit", "x.npy", *runs, "--output", "json")
+    assert result.code == 0, result.err
+    with np.load(clean / "t.npz") as trace:
+        one, other = trace["labels"][:, -1].astype(np.int64)
+    assert adjusted_rand_index(one, other) < 0.5
+    answer = json.loads(result.out)
+    assert answer["settled"].startswith("yes: each of 2 runs alone puts 99 % of the rows or more")
+    assert answer["verdict"] == {"status": "ok", "reasons": []}
+
+
 def test_the_summary_tells_model_kernels_and_clusters(points: Path, weald: Command) -> None:
     result = weald("fit", str(points), *QUICK, "--output", "json")
     assert result.code == 0, result.err
