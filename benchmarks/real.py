@@ -44,8 +44,6 @@ from weald.mcmc.settings import FeatureSettings
 Values = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-Method = Callable[[Values, Values, int], "list[tuple[str, Found]]"]
-
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "real-tables.md"
 MOST_ROWS = 3000
 TOLD = "k-means, told K"
@@ -65,6 +63,9 @@ class Found(NamedTuple):
     density: float = np.nan
     error: float = np.nan
     doubted: bool = False
+
+
+Method = Callable[[Values, Values, int], list[tuple[str, Found]]]
 
 
 class Row(NamedTuple):
@@ -401,8 +402,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("tables", nargs="*", help="all by default")
-    parser.add_argument("--write", action="store_true", help="renew docs/real-tables.md")
-    parser.add_argument("--components", type=int, help="that mixtures may have")
+    # The page says what mixtures may have by default.
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--write", action="store_true", help="renew docs/real-tables.md")
+    either.add_argument("--components", type=int, help="that mixtures may have")
     asked = parser.parse_args()
     # Of the peers, too. The library has read its environment when numpy was loaded.
     threadpool_limits(1, "blas")

@@ -5,7 +5,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-__all__ = ["FeatureSettings", "FitSettings", "ModelSettings", "RefinementSettings"]
+__all__ = ["MOST_COLUMNS", "FeatureSettings", "FitSettings", "ModelSettings", "RefinementSettings"]
+
+# Columns of numbers that are looked at as they are; of more, components.
+MOST_COLUMNS = 16
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

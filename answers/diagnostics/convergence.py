@@ -7,6 +7,7 @@ ArviZ has them too; importing it takes longer than most fits.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,24 @@ from scipy.special import ndtri
 
 from weald.answers.report_data import Chains
 
-__all__ = ["FEWEST_DRAWS", "bulk_size", "diagnose", "r_hat", "tail_size"]
+__all__ = [
+    "AGREEING",
+    "FEWEST_DRAWS",
+    "LEAST_SIZE",
+    "bulk_size",
+    "diagnose",
+    "may_be_quoted",
+    "r_hat",
+    "tail_size",
+]
 
 Draws = NDArray[np.float64]
 
 # Each chain is split in two, and each half needs four draws.
 FEWEST_DRAWS = 8
 _TAILS = (0.05, 0.95)
+# What they ask of a quantity that is quoted: R-hat, and effective sizes for each chain.
+AGREEING, LEAST_SIZE = 1.01, 100
 
 
 def diagnose(chains: Chains) -> list[dict[str, Any]]:
@@ -50,6 +62,13 @@ def diagnose(chains: Chains) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def may_be_quoted(row: Mapping[str, Any], n_chains: int) -> bool:
+    """Whether a row of `diagnose` says that chains agree, and have draws enough."""
+    sizes = row["ess_bulk"], row["ess_tail"]
+    # One that never changed has none of them.
+    return not (row["r_hat"] > AGREEING or min(sizes) < LEAST_SIZE * n_chains)
 
 
 def r_hat(draws: Draws) -> float:

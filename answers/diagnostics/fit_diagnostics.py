@@ -16,7 +16,7 @@ from weald.mcmc.estimate.groups import shared_groups
 from weald.mcmc.offline.held_out import held_out_densities
 from weald.treecore.prior.sequential import canonical_labels
 
-from .convergence import diagnose
+from .convergence import AGREEING, diagnose
 from .trust import NEARLY_SAME, SAME
 
 if TYPE_CHECKING:
@@ -36,9 +36,8 @@ __all__ = [
 # Draws that a run's own answer is told from, at least; rows that are compared, at most.
 FEWEST_DRAWS, MOST_ROWS = 4, 5000
 
-# R-hat of chains that agree, and nearly; effective draws that are enough (Vehtari et al. 2021).
-AGREEING, NEARLY = 1.01, 1.1
-ENOUGH = 400
+# R-hat of chains that nearly agree; effective draws that are enough (Vehtari et al. 2021).
+NEARLY, ENOUGH = 1.1, 400
 
 
 def chains_of(result: FitResult) -> Chains:

@@ -40,7 +40,7 @@ def tell(place: Home, bundled: BundledStream, findings: Findings, commands: Sequ
     if findings.n_dead:
         _line(f"{findings.n_dead} records were set aside, each with its reason: see weald status")
     _line("")
-    write_rows(rows[:SHOWN], _columns(bundled), Form.table)
+    write_rows(rows[:SHOWN], _columns(bundled, "group"), Form.table)
     if len(clusters) > SHOWN:
         _line(f"and {len(clusters) - SHOWN} smaller ones\n")
     _line("How many observations each publication put into another cluster:\n")
@@ -112,7 +112,7 @@ def write_page(
     )
     lives = subject.timeline
     sections = [
-        Section("Clusters", "", _with_groups(bundled), _table_rows(findings)),
+        Section("Clusters", "", _columns(bundled), _table_rows(findings)),
         Section(
             "How the clusters changed",
             "At each publication: how many observations it put into another cluster.",
@@ -139,21 +139,17 @@ def _dated(rows: Sequence[dict[str, Any]], moments: Mapping[int, float]) -> list
     ]
 
 
-def _columns(bundled: BundledStream) -> list[Column]:
+def _columns(bundled: BundledStream, *left_out: str) -> list[Column]:
     """Put the place after the size, and the units into the headings."""
     titles = {f"features.{feature.name}": feature.title for feature in bundled.features}
     columns = cluster_columns([feature.name for feature in bundled.features])
     named = [
         replace(each, title=titles.get(each.key, each.title))
         for each in columns
-        if each.key not in ("group", "share")
+        if each.key not in ("share", *left_out)
     ]
-    return [*named[:2], Column("place", "where"), *named[2:]]
-
-
-def _with_groups(bundled: BundledStream) -> list[Column]:
-    columns = _columns(bundled)
-    return [columns[0], Column("group", "group", "right"), *columns[1:]]
+    after = [each.key for each in named].index("size") + 1
+    return [*named[:after], Column("place", "where"), *named[after:]]
 
 
 def _table_rows(findings: Findings) -> list[dict[str, Any]]:

@@ -365,14 +365,12 @@ def judged(
     trusted = [result.traces[at] for at in result.trusted]
     alone = shares_alone(found.drawn, grouped)
     chains = [trace.draws[-1] for trace in trusted if trace.draws]
-    if is_settled(alone) and grouped.any():
-        # Clusters that runs part in other ways are of no account where all make the same groups.
-        chains = []
     about = Grouped(
         found.agree,
         float(np.bincount(grouped).max()) / grouped.size,
         over_groups,
         _parted_by(grouped, *table),
+        is_settled(alone),
     )
     verdict = verdict_of(np.bincount(result.labels), gain, chains, about)
     return {

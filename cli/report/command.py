@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,8 +28,6 @@ ANOMALIES_SHOWN = 15
 LARGEST_SHOWN = 30
 VERTICES_SHOWN = 6
 DEFAULT_LIMIT = 20_000
-# What Vehtari and others (2021) ask of a quantity that is quoted; the size is for each chain.
-MOST_R_HAT, LEAST_SIZE = 1.01, 100
 
 
 def add_to(app: typer.Typer) -> None:
@@ -252,7 +249,12 @@ def _clusters(subject: Subject) -> list[Section]:
 
 
 def _diagnostics(subject: Sampled) -> Section:
-    from weald.answers.diagnostics.convergence import diagnose
+    from weald.answers.diagnostics.convergence import (
+        AGREEING,
+        LEAST_SIZE,
+        diagnose,
+        may_be_quoted,
+    )
 
     from .page import Section
 
@@ -266,23 +268,17 @@ def _diagnostics(subject: Sampled) -> Section:
     )
     rows = diagnose(subject.chains)
     n_chains = max((len(values) for values in subject.chains.values.values()), default=1)
-    short = [row["name"] for row in rows if not _may_be_quoted(row, n_chains)]
+    short = [row["name"] for row in rows if not may_be_quoted(row, n_chains)]
     said = (
         f"it takes more iterations to quote {', '.join(short)} (groups settle before such numbers)"
         if short
         else "all of these may be quoted"
     )
     remark = (
-        f"Of the second half of the chains. R-hat should be at most {MOST_R_HAT}, and effective "
+        f"Of the second half of the chains. R-hat should be at most {AGREEING}, and effective "
         f"sample sizes {LEAST_SIZE} or more for each chain: {said}."
     )
     return Section("In statistical words: convergence", remark, columns, rows, folded=True)
-
-
-def _may_be_quoted(row: Mapping[str, Any], n_chains: int) -> bool:
-    sizes = row["ess_bulk"], row["ess_tail"]
-    # One that never changed has none of them.
-    return not (row["r_hat"] > MOST_R_HAT or min(sizes) < LEAST_SIZE * n_chains)
 
 
 def _moves(subject: Sampled) -> Section:

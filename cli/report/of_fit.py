@@ -129,7 +129,7 @@ def _observations(
         subtitle=f"fit of {data.name}, family {about['family']}, prior {about['prior']}",
         facts={
             "observations": f"{len(clusters):,}",
-            **({} if whole.all() else {"copies or with gaps, not shown": f"{(~whole).sum()}"}),
+            **({} if whole.all() else {"copies or with gaps, not shown": f"{(~whole).sum():,}"}),
             "clusters": f"{len(ids):,}",
             **_facts(saved),
         },

@@ -54,12 +54,15 @@ class Grouped:
         None where it was not asked.
     parted_by:
         Names of columns of which one value alone tells groups apart.
+    settled:
+        Whether each of several runs alone makes the same groups.
     """
 
     agree: float | None
     largest: float = 0.0
     gain: Gain | None = None
     parted_by: Sequence[str] = ()
+    settled: bool = False
 
 
 def verdict_of(
@@ -94,7 +97,9 @@ def verdict_of(
             "the clusters predict rows no better than one cluster does (they make a row "
             f"{gain_over_one}): there may be no clusters in these columns"
         )
-    if chains is not None and len(chains) > 1:
+    # Clusters that runs part in other ways are of no account where all make the same groups.
+    same = grouped is not None and grouped.settled and grouped.largest < 1.0
+    if chains is not None and len(chains) > 1 and not same:
         worst = min(
             adjusted_rand_index(one, other)
             for at, one in enumerate(chains)

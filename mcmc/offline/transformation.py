@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.mcmc.settings import FeatureSettings
+from weald.mcmc.settings import MOST_COLUMNS, FeatureSettings
 from weald.treecore.family import FeatureSummary, spec_of
 from weald.treecore.family.gaussian.moments import moments_of
 from weald.treecore.family.gaussian.robust_spread import spread_of, without_extremes
@@ -31,8 +31,6 @@ Arrays = dict[str, NDArray[Any]]
 
 # Families of plain numbers, and the choice between them.
 FULL, NUMERIC = "gaussian", ("gaussian", "diagonal", "auto")
-# Columns that are looked at as they are.
-_MOST_COLUMNS = 16
 # The axes hold so much of the variance, within bounds on their number. Held-out density would take
 # all there are: it rises with every axis on each of the seven tables that this was set on.
 _SHARE, _FEWEST, _MOST = 0.9, 8, 20
@@ -53,7 +51,7 @@ _BLOCK = 1024
 def wants_components(asked: FeatureSettings, family: str, n_columns: int) -> bool:
     """Whether rows of so many columns are seen along components by a family, or by "auto"."""
     if asked.components == "auto":
-        return family in (FULL, "auto") and n_columns > _MOST_COLUMNS
+        return family in (FULL, "auto") and n_columns > MOST_COLUMNS
     return asked.components != "all"
 
 

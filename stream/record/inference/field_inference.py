@@ -22,6 +22,7 @@ __all__ = [
     "as_category",
     "is_filled",
     "judged",
+    "of_two_numbers",
 ]
 
 MOST_EMPTY = 0.1

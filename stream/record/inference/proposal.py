@@ -28,8 +28,6 @@ DAY_NAMES = ("day", "datum", "fecha", "data")
 # So many different dates do not rise or fall along a file by chance.
 LEAST_DAYS = 10
 KEY_NAMES = ("id", "key", "uuid", "event_id")
-# Of plain numbers; where there are more, families see components of them.
-MOST_COLUMNS = 16
 # Seconds since the epoch of a time in 1973: smaller numbers count something else.
 LEAST_EPOCH = 1e8
 # Share of the records that have a field which the first one is without.
@@ -146,6 +144,8 @@ def _coded(
     Not where there are so many that they are looked at along principal components, as are those of
     a picture in black and white, of which one by itself says little.
     """
+    from weald.mcmc.settings import MOST_COLUMNS
+
     plain = [path for path, each in verdicts.items() if each.settings == {}]
     if len(plain) > MOST_COLUMNS:
         return {}

@@ -13,9 +13,9 @@ from weald.cli.commands.init import Choices, configuration
 from weald.cli.errors import UsageError
 from weald.cli.files.sample import propose
 from weald.mcmc.offline.transformation import wants_components
-from weald.mcmc.settings import FeatureSettings
+from weald.mcmc.settings import MOST_COLUMNS, FeatureSettings
 from weald.stream.record.decode import decode
-from weald.stream.record.inference.proposal import MOST_COLUMNS, SchemaProposal
+from weald.stream.record.inference.proposal import SchemaProposal
 from weald.stream.record.schema import Schema
 from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
 from weald.stream.source.file_source import FileSource

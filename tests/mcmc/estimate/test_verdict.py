@@ -39,6 +39,11 @@ def test_chains_that_disagree() -> None:
     chains = [np.arange(100) % 2, np.arange(100) // 50]
     (reason,) = verdict_of(sizes(50, 50), CLEAR, chains).reasons
     assert "independent runs disagree" in reason
+    # Clusters are of no account where all runs make the same groups, unless that is one of all.
+    same = Grouped(1.0, 0.5, settled=True)
+    assert verdict_of(sizes(50, 50), CLEAR, chains, same).status == "ok"
+    one = Grouped(1.0, 1.0, Gain(0.1, 0.1), settled=True)
+    assert verdict_of(sizes(50, 50), CLEAR, chains, one).reasons == [reason]
 
 
 def test_groups_that_differ_from_draw_to_draw() -> None:
