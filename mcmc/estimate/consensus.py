@@ -43,17 +43,26 @@ def _log2_sum(x: float) -> float:
     return x * np.log2(x) if x > 0.0 else 0.0
 
 
+@inner
+def _n_labels(labels: NDArray[np.int64]) -> int:
+    """One more than the greatest label."""
+    n = 0
+    for i in range(labels.shape[0]):
+        n = max(n, labels[i] + 1)
+    return n
+
+
 @compiled
 def _loss(draws: Draws, labels: NDArray[np.int64], weight: NDArray[np.int64], is_vi: bool) -> float:
     """Mean loss of ``labels`` (m) against each draw (t, m), all canonical, of items that weigh."""
     t, m = draws.shape
-    k = labels.max() + 1
+    k = _n_labels(labels)
     total, n = 0.0, weight.sum()
     sizes = np.zeros(k)
     for i in range(m):
         sizes[labels[i]] += weight[i]
     for s in range(t):
-        b = draws[s].max() + 1
+        b = _n_labels(draws[s])
         table = np.zeros((k, b))
         theirs = np.zeros(b)
         for i in range(m):
@@ -326,12 +335,12 @@ def _membership(
     stability: NDArray[np.float64],
 ) -> None:
     t, n = draws.shape
-    k = labels.max() + 1
+    k = _n_labels(labels)
     sizes = np.zeros(k)
     for i in range(n):
         sizes[labels[i]] += weight[i]
     for s in range(t):
-        table = np.zeros((k, draws[s].max() + 1))
+        table = np.zeros((k, _n_labels(draws[s])))
         theirs = np.zeros(table.shape[1])
         for i in range(n):
             table[labels[i], draws[s, i]] += weight[i]

@@ -13,9 +13,10 @@ compiled here asks for it, which in a process that compiles nothing is never.
 from typing import Any, ClassVar
 
 from llvmlite import binding
+from llvmlite.binding import ffi
 from numba.core import codegen
 
-__all__ = ["keep_inner_functions_intermediate"]
+__all__ = ["keep_inner_functions_intermediate", "tell_nobody_of_locks"]
 
 # How numba begins the names of what Python and C call.
 _ENTRIES = ("_ZN7cpython", "cfunc.")
@@ -117,3 +118,14 @@ def keep_inner_functions_intermediate() -> None:
     generator: Any = codegen.JITCPUCodegen
     generator._library_class = _CodeLibrary  # noqa: SLF001 - as said
     generator.set_env = _set_or_keep
+
+
+def tell_nobody_of_locks() -> None:
+    """From here on, take LLVM's lock without numba's events of it.
+
+    They are six at each of some ten thousand calls into LLVM, and nobody listens but clocks whose
+    times are thrown away: a twentieth of the time of a compilation.
+    """
+    # Registered as this was loaded; numba has no door to take it back.
+    lock: Any = ffi.lib._lock  # noqa: SLF001 - as said
+    lock._cblist.clear()  # noqa: SLF001 - as said

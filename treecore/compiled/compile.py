@@ -6,8 +6,10 @@ family; plain Python callers (and the exactness tests, which run with compilatio
 choose it while they run. Both execute the same source.
 """
 
+import gc
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -21,7 +23,7 @@ from numba.extending import overload
 from numpy import ndarray
 from numpy.random import Generator
 
-from .code_library import keep_inner_functions_intermediate
+from .code_library import keep_inner_functions_intermediate, tell_nobody_of_locks
 
 __all__ = [
     "allocating",
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 keep_inner_functions_intermediate()
+tell_nobody_of_locks()
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,6 +44,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 # One for all generators, which every sweep is called with.
 _GENERATOR: Any = types.NumPyRandomGeneratorType("rng")
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Look for no cycles meanwhile: the compiler makes objects by the million, and keeps them.
+
+    It takes a tenth of the time of a compilation.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _Shared(CPUDispatcher):
@@ -65,10 +83,11 @@ class _Shared(CPUDispatcher):
         return KernelCache(self.py_func)
 
     def compile(self, sig: Any) -> Any:
-        try:
-            return super().compile(sig)
-        finally:
-            self._cache.release(sig)
+        with _without_collector():
+            try:
+                return super().compile(sig)
+            finally:
+                self._cache.release(sig)
 
 
 class _Inner(_Shared):
@@ -115,16 +134,21 @@ def allocating(function: F) -> F:
     return _without_entry(function)
 
 
-def interpret_all_but(kept: Collection[Callable[..., Any]]) -> None:
-    """Let Python run the source of every compiled function but these, where Python calls it.
+def interpret_all_but(*kept: str) -> None:
+    """Let Python run the source of compiled functions where Python calls them, but for these.
 
-    It holds for the modules of treecore and mcmc that are loaded by now, and for good.
+    ``kept`` is how their modules and names begin. It holds for the modules of treecore and mcmc
+    that are loaded by now, and for good.
     """
     for module in list(sys.modules.values()):
         if module.__name__.startswith(("weald.treecore", "weald.mcmc")):
             for each in vars(module).values():
-                if type(each) is _Shared and each not in kept:
+                if type(each) is _Shared and not _place(each).startswith(kept):
                     each.__class__ = _Inner
+
+
+def _place(function: Any) -> str:
+    return f"{function.py_func.__module__}.{function.py_func.__name__}"
 
 
 def _type_of(numba_type: Any) -> type | None:

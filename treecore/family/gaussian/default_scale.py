@@ -128,8 +128,9 @@ def _improve_centres(values: Values, centres: Values, labels: NDArray[np.int64])
         if not moved:
             return
         for c in range(centres.shape[0]):
-            if counts[c] > 0.0:
-                centres[c] = sums[c] / counts[c]
+            # One by one: a row at once takes the compiler seconds, for what it says of shapes.
+            for j in range(d if counts[c] > 0.0 else 0):
+                centres[c, j] = sums[c, j] / counts[c]
 
 
 def _sums(values: Values, labels: NDArray[np.int64]) -> tuple[Values, Values, Values]:
