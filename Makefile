@@ -4,9 +4,11 @@
 
 VENV ?= .venv
 BIN := $(VENV)/bin
-ROOMS := $(patsubst %/py.typed,%,$(wildcard */py.typed))
 REQUIREMENTS := pyproject.toml constraints.txt
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
+
+# Whatever the environment says, bytecode is kept: every start would compile every import anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint format types audit unit servers bench docs wheel image lock clean
@@ -78,21 +80,25 @@ $(VENV)/.dev: $(REQUIREMENTS) | $(BIN)/uv
 	@touch $@ $(VENV)/.demo
 
 # uv installs many times faster; pip stands in where only pip is configured for a private index.
-# Where Python may not write bytecode, it is made now: every start would compile every import anew.
 comma := ,
 define install
 echo "installing weald[$(1)$(if $(2),$(comma)$(2))] into $(VENV)" >&2; \
-{ $(BIN)/uv pip install --quiet $(if $(PYTHONDONTWRITEBYTECODE),--compile-bytecode) \
-	--python $(BIN)/python --constraint constraints.txt \
+$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt \
 	--editable '.[$(1)$(if $(2),$(comma)$(2))]' \
-|| $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	--editable '.[$(1)$(if $(2),$(comma)$(2))]'; } \
-$(if $(PYTHONDONTWRITEBYTECODE),&& $(BIN)/python -m compileall -q $(ROOMS))
+|| { $(BIN)/python -m ensurepip >/dev/null && \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	--editable '.[$(1)$(if $(2),$(comma)$(2))]'; }
 endef
+
+# An environment without a pip of its own, which takes three seconds, where this Python has one.
+with_uv = $(1) -m pip --version >/dev/null 2>&1 && $(1) -m venv --without-pip $(VENV) 2>/dev/null \
+	&& $(1) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check \
+		-c constraints.txt uv 2>/dev/null
 
 $(BIN)/uv:
 	@sh -eu -c 'for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
 		if command -v "$$python" >/dev/null 2>&1 && "$$python" -c "$(SUITABLE)" 2>/dev/null; then \
+			$(call with_uv,"$$python") && exit; \
 			"$$python" -m venv $(VENV) || { \
 				echo "$$python cannot make an environment; on Debian: apt-get install python3-venv" >&2; \
 				exit 1; }; \

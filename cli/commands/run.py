@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -129,6 +129,7 @@ def run(
             settings = running.enter_context(root.embedded_servers(settings))
             _announce_embedded(settings)
         _check_source(settings)
+        running.enter_context(_compiling_beside(settings))
         database = settings.storage.url
         root.waiting_for_sql(database, lambda: root.prepare_database(settings))
         opened = root.open_sources(settings)
@@ -192,6 +193,17 @@ def _check_source(settings: Settings) -> None:
         )
 
 
+def _compiling_beside(settings: Settings) -> AbstractContextManager[object]:
+    """While records are inserted, another process compiles what refines them."""
+    from weald.cli.service.kernels import second_half_beside
+    from weald.stream.model.model import chosen_family
+    from weald.treecore.compiled.kernel_cache import cache_directory
+
+    if not cache_directory().is_dir():
+        note("kernels are compiled at the first records, this once: half a minute or so")
+    return second_half_beside(chosen_family(settings.model, settings.schema, settings.features)[0])
+
+
 def _announce(settings: Settings, metrics_url: str | None) -> None:
     stream, kafka = settings.stream, settings.kafka
     origin = {
@@ -202,10 +214,6 @@ def _announce(settings: Settings, metrics_url: str | None) -> None:
     note(f"stream  {stream.name}, reading {origin}")
     if metrics_url is not None:
         note(f"metrics {metrics_url}")
-    from weald.treecore.compiled.kernel_cache import cache_directory
-
-    if not cache_directory().is_dir():
-        note("kernels are compiled at the first records, this once: a minute or so")
 
 
 def _sum_up(settings: Settings, config: Path | None) -> None:

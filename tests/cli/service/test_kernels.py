@@ -1,8 +1,13 @@
-"""What ``weald warmup`` compiles the kernels with."""
+"""What compiles kernels before they are asked for, and what is shown meanwhile."""
+
+import re
 
 import pytest
 
-from weald.cli.service.kernels import sample_for
+from weald.cli.demo.preparation import tell_first_clusters
+from weald.cli.demo.streams import STREAMS
+from weald.cli.service.kernels import compiling, sample_for
+from weald.mcmc.settings import ModelSettings
 from weald.treecore.family import FAMILIES
 
 
@@ -11,3 +16,19 @@ def test_each_family_takes_its_sample(family: str) -> None:
     """It refused flags of 2, so that the kernels of all families were never compiled."""
     sample, spec = sample_for(family), FAMILIES[family]
     assert spec.validate(spec.build({}, sample), sample) is None
+
+
+@pytest.mark.parametrize("half", [(), ("--second",)])
+def test_another_process_compiles(half: tuple[str, ...]) -> None:
+    """Nobody reads what it says: a module that it did not find was never missed."""
+    with compiling("gaussian", *half) as other:
+        assert other.wait() == 0
+
+
+def test_first_clusters_are_told_while_others_compile(capsys: pytest.CaptureFixture[str]) -> None:
+    bundled = STREAMS["earthquakes"]
+    params = {name.removeprefix("params."): value for name, value in bundled.model.items()}
+    tell_first_clusters(ModelSettings(), bundled, ("gaussian", params))
+    told = re.match(r"first clusters: (\d+) of 400 records", capsys.readouterr().err)
+    assert told
+    assert 1 < int(told[1]) < 100
