@@ -3,6 +3,8 @@
 - ``columns``: which columns of a file a fit sees, and how: logarithms, what is left out, and
   components.
 - ``command``: ``weald fit``: the engine's model and kernels on a file, offline.
+- ``compiling``: compiling for one family in another process, while the fit's own compiles for the
+  other.
 - ``engines``: names of what runs shards.
 - ``fitted_rows``: rows that a fit sees, and the others, which have their clusters afterwards.
 - ``network``: ``weald fit --family irm``: the blocks of a network, predicted links, and a picture

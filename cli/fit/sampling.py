@@ -17,6 +17,10 @@ __all__ = ["AUTO", "processors", "sample", "settled"]
 
 # The family that predicts held-out rows better is chosen.
 AUTO = "auto"
+_CHOOSING = {
+    False: "choosing the family",
+    True: "choosing the family (kernels are compiled for it, long only the first time)",
+}
 
 
 def processors() -> int:
@@ -104,8 +108,10 @@ def settled(
     from weald.cli.terminal.progress import step
     from weald.mcmc.offline.family_choice import choose_family
 
-    with step("choosing the family"):
-        at_once = min(2, processors())
+    from .compiling import compiling_beside
+
+    with compiling_beside() as beside, step(_CHOOSING[beside]):
+        at_once = 1 if beside else min(2, processors())
         choice = choose_family(values, settings, time.perf_counter, at_once, seconds)
     return replace(settings, family=choice.family), choice
 
