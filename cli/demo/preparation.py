@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -40,15 +39,15 @@ def compiling_beside(
     if are_kept():
         yield lambda _: None
         return
-    with compiling(family) as other:
+    with compiling(family) as others:
 
         def wait(source: Source) -> None:
             with step("compiling the kernels (long only the first time)"):
-                while other.poll() is None and not source.assignment():
+                while others[0].poll() is None and not source.assignment():
                     source.poll(POLL_SECONDS)
                 tell_first_clusters(settings.model, bundled, (family, params))
-                while other.poll() is None:
-                    time.sleep(POLL_SECONDS)
+                for other in others:
+                    other.wait()
 
         yield wait
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from weald.cli.service.kernels import are_kept
+from weald.cli.service.kernels import are_kept, beside
 from weald.mcmc.offline.family_choice import FULL
 
 __all__ = ["compiling_beside", "small_fit"]
@@ -29,15 +28,8 @@ def compiling_beside() -> Iterator[bool]:
     if os.cpu_count() == 1 or are_kept():
         yield False
         return
-    quiet = subprocess.DEVNULL
-    with (
-        TemporaryDirectory() as folder,
-        subprocess.Popen(small_fit(Path(folder)), stdin=quiet, stdout=quiet, stderr=quiet) as other,  # noqa: S603 - our own
-    ):
-        try:
-            yield True
-        finally:
-            other.terminate()
+    with TemporaryDirectory() as folder, beside(small_fit(Path(folder))):
+        yield True
 
 
 def small_fit(folder: Path) -> list[str]:

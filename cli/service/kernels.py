@@ -1,7 +1,7 @@
 """Compiling what a stream needs, on two processors where there are two.
 
     python -m weald.cli.service.kernels FAMILY             what an engine without workers needs
-    python -m weald.cli.service.kernels FAMILY --second    the second half, the rest interpreted
+    python -m weald.cli.service.kernels FAMILY --second    half of it, while the rest is interpreted
 
 A kernel waits for what the one before it returns, but its code does not: while one process compiles
 insertion and the guide, another compiles the sweeps and what publications need, on a sample that it
@@ -15,15 +15,22 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from weald.mcmc.chain.chain import MixtureChain
 
-__all__ = ["are_kept", "compile_kernels", "compiling", "sample_for", "second_half_beside"]
+__all__ = [
+    "are_kept",
+    "beside",
+    "compile_kernels",
+    "compiling",
+    "sample_for",
+    "second_half_beside",
+]
 
 MODULE = "weald.cli.service.kernels"
 SWEEPS = (
@@ -31,6 +38,7 @@ SWEEPS = (
     "weald.mcmc.split_merge.sams.sweep",
     "weald.mcmc.gibbs.gibbs.sweep",
 )
+SECOND = "--second"
 SECOND_HALF = (*SWEEPS, "weald.mcmc.estimate.", "weald.treecore.family.totals.")
 
 
@@ -95,6 +103,14 @@ def are_kept() -> bool:
 
 
 @contextmanager
+def compiling(family: str) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Have other processes compile what an engine needs, as many as there are processors for."""
+    with ExitStack() as running:
+        halves: list[list[str]] = [[]] if os.cpu_count() == 1 else [[], [SECOND]]
+        yield [running.enter_context(beside(_command(family, *half))) for half in halves]
+
+
+@contextmanager
 def second_half_beside(family: str) -> Iterator[subprocess.Popen[bytes] | None]:
     """Have another process compile sweeps and publications, if there is anything to gain.
 
@@ -103,15 +119,14 @@ def second_half_beside(family: str) -> Iterator[subprocess.Popen[bytes] | None]:
     if family in ("irm", "mixed") or os.cpu_count() == 1 or are_kept():
         yield None
         return
-    with compiling(family, "--second") as other:
+    with beside(_command(family, SECOND)) as other:
         yield other
 
 
 @contextmanager
-def compiling(family: str, *half: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Have another process compile, and end it at the end, whatever it has done by then."""
+def beside(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command of ours in silence, and end it at the end, whatever it has done by then."""
     quiet = subprocess.DEVNULL
-    command = [sys.executable, "-P", "-m", MODULE, family, *half]
     with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet) as other:  # noqa: S603 - our own
         try:
             yield other
@@ -119,17 +134,14 @@ def compiling(family: str, *half: str) -> Iterator[subprocess.Popen[bytes]]:
             other.terminate()
 
 
-if __name__ == "__main__":
-    from weald.treecore.compiled.compile import interpret_all_but
+def _command(family: str, *half: str) -> list[str]:
+    return [sys.executable, "-P", "-m", MODULE, family, *half]
 
-    _, family, *half = sys.argv
-    if half:
+
+if __name__ == "__main__":
+    if sys.argv[2:] == [SECOND]:
         import weald.stream.model.mixture_shard  # noqa: F401 - what is interpreted has to be there
+        from weald.treecore.compiled.compile import interpret_all_but
 
         interpret_all_but(*SECOND_HALF)
-        _refined(family)
-    else:
-        with second_half_beside(family) as other:
-            _refined(family)
-            if other is not None:
-                other.wait()
+    _refined(sys.argv[1])

@@ -142,21 +142,19 @@ def compilation_under_way() -> bool:
     return bool(_held)
 
 
-def _acquire(place: int) -> None:
-    """Take one byte of the lock file, whose owner ends with its process; or give up waiting.
-
-    A caller compiles what it calls while it holds its own byte, so that two processes may want each
-    other's: the limit ends that, too.
-    """
+def _acquire(place: int, most_seconds: float = _LONGEST_WAIT_SECONDS) -> None:
+    """Take one byte of the lock file, whose owner ends with its process; or give up waiting."""
     file = _lock_file()
     _held.append(place)
     if file is None:
         return
-    give_up = time.monotonic() + _LONGEST_WAIT_SECONDS
-    while time.monotonic() < give_up:
+    give_up = time.monotonic() + most_seconds
+    while True:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
         except BlockingIOError:
+            if time.monotonic() >= give_up:
+                return
             time.sleep(_LOOK_AGAIN_SECONDS)
         except OSError:
             return  # a file system without locks: compiled twice at worst
@@ -222,7 +220,9 @@ class KernelCache(FunctionCache):
         if found is not None or sig in self._locked:
             return found
         place = _place_of(f"{self._function}{sig}")
-        _acquire(place)
+        # What a kernel calls is compiled while its own byte is held: two processes that wait for
+        # what is called would each want the other's.
+        _acquire(place, 0.0 if _held else _LONGEST_WAIT_SECONDS)
         self._locked[sig] = place
         found = self._load_overload(sig, target_context)
         if found is not None:
