@@ -6,6 +6,7 @@ a stream, so that clusters keep their numbers and have a lineage. Needs ``weald[
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -62,6 +63,12 @@ _LARGEST_SEED = 2**31 - 1
 _SPARSE_CHUNK = 4096
 
 
+def _threads(n_jobs: int | None) -> int:
+    """How many, as scikit-learn has it: -1 is all processors, -2 all but one."""
+    processors, asked = os.cpu_count() or 1, n_jobs or -1
+    return asked if asked > 0 else max(processors + 1 + asked, 1)
+
+
 class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped library
     """Bayesian mixture with no number of clusters to choose, sampled by exact kernels.
 
@@ -108,7 +115,7 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
     rounds : int
         In ``partial_fit``, rounds of every kernel in one refinement.
     n_jobs : int, optional
-        Chains that run at a time, on threads.
+        Chains that run at a time, on threads; -1 or None for as many as there are processors.
     random_state : int, RandomState or None
         Same number, same result.
 
@@ -213,7 +220,7 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
         def one(index: int) -> Any:
             return run_chain(values, settings, index, time.perf_counter, ground=ground)
 
-        with ThreadPoolExecutor(self.n_jobs or 1) as pool:
+        with ThreadPoolExecutor(_threads(self.n_jobs)) as pool:
             traces = list(pool.map(one, range(settings.chains)))
         result = combine(settings, traces, values)
         self.result_: FitResult = result

@@ -161,6 +161,16 @@ def test_missing_values_are_taken_where_the_family_takes_them(rng: np.random.Gen
         BayesianClusterer("gaussian").fit(holes)
 
 
+def test_all_processors_are_minus_one_as_elsewhere(rng: np.random.Generator) -> None:
+    """It was an error of the pool of threads; the result is the same however many there are."""
+    values, _ = blobs(rng)
+    labels = [
+        BayesianClusterer(n_iter=20, n_chains=2, n_jobs=jobs, random_state=0).fit(values).labels_
+        for jobs in (1, -1, None)
+    ]
+    np.testing.assert_array_equal(labels[1:], [labels[0]] * 2)
+
+
 def test_frames_and_inference_data_tell_the_result(rng: np.random.Generator) -> None:
     values, _ = blobs(rng)
     table = pd.DataFrame(values, columns=["width", "height"])
