@@ -30,14 +30,14 @@ class BoundedSource:
 
     Attributes
     ----------
-    committed : callable
-        Called with the number of records that SQL has so far.
+    received : callable
+        Called after each poll with the number of records read so far.
     """
 
     def __init__(self, source: Source, replay: Replay) -> None:
         self._source = source
         self._replay = replay
-        self.committed: Callable[[int], None] = lambda _: None
+        self.received: Callable[[int], None] = lambda _: None
         self._next: dict[tuple[str, int], int] = {}
 
     @property
@@ -62,6 +62,7 @@ class BoundedSource:
             place = (message.topic, message.partition)
             self._next[place] = max(self._next.get(place, 0), message.offset + 1)
         self._replay.received(sum(self._next.values()) - before)
+        self.received(sum(self._next.values()))
         return messages
 
     def pause(self) -> None:
@@ -91,7 +92,6 @@ class BoundedSource:
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Tell the broker how far SQL is."""
         self._source.commit(offsets)
-        self.committed(sum(offsets.values()))
 
     def generation(self) -> int:
         """Count of the group's rebalances."""

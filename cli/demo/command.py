@@ -122,19 +122,11 @@ def _replay(settings: Settings, bundled: BundledStream, limit: int | None) -> No
         note(f"metrics         {ready.metrics_url}")
         await_kernels(source)
         advance = open_things.enter_context(counting("records", total))
-        source.committed = lambda n: advance(n, "" if n == total else _clusters(running))
+        source.received = lambda n: advance(n, "")
         received = open_things.enter_context(stopping_on_signals(ready.stop, "the batch"))
         ready.run()
     if received:
         raise KeyboardInterrupt
-
-
-def _clusters(settings: Settings) -> str:
-    """How many clusters SQL has by now."""
-    from weald.storage.queries.reader import SqlReader
-
-    with SqlReader(settings.storage) as reader:
-        return f"{reader.status(settings.stream.name).n_clusters} clusters"
 
 
 def _report(place: Home, bundled: BundledStream, seconds: float) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from weald.cli.service.kernels import are_kept, beside
+from weald.cli.service.kernels import beside, would_gain_by_another
 from weald.mcmc.offline.family_choice import FULL
 
 __all__ = ["compiling_beside", "small_fit"]
@@ -25,7 +24,7 @@ def compiling_beside() -> Iterator[bool]:
     Yields whether it does. A kernel that is asked for meanwhile is waited for, with the compiler's
     lock held: families are better tried one after the other then.
     """
-    if os.cpu_count() == 1 or are_kept():
+    if not would_gain_by_another():
         yield False
         return
     with TemporaryDirectory() as folder, beside(small_fit(Path(folder))):

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ __all__ = [
     "compiling",
     "sample_for",
     "second_half_beside",
+    "would_gain_by_another",
 ]
 
 MODULE = "weald.cli.service.kernels"
@@ -102,6 +104,11 @@ def are_kept() -> bool:
     return packaged_kernels() is not None or all(any(each.glob("*.sweep-*")) for each in folders)
 
 
+def would_gain_by_another() -> bool:
+    """Whether there is something to compile, and another processor to do a part of it."""
+    return os.cpu_count() != 1 and not are_kept()
+
+
 @contextmanager
 def compiling(family: str) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Have other processes compile what an engine needs, as many as there are processors for."""
@@ -112,11 +119,11 @@ def compiling(family: str) -> Iterator[list[subprocess.Popen[bytes]]]:
 
 @contextmanager
 def second_half_beside(family: str) -> Iterator[subprocess.Popen[bytes] | None]:
-    """Have another process compile sweeps and publications, if there is anything to gain.
+    """Have another process compile sweeps and publications, where it gains anything.
 
     Of a family of several parts it is not known which ones.
     """
-    if family in ("irm", "mixed") or os.cpu_count() == 1 or are_kept():
+    if family in ("irm", "mixed") or not would_gain_by_another():
         yield None
         return
     with beside(_command(family, SECOND)) as other:
@@ -140,8 +147,9 @@ def _command(family: str, *half: str) -> list[str]:
 
 if __name__ == "__main__":
     if sys.argv[2:] == [SECOND]:
-        import weald.stream.model.mixture_shard  # noqa: F401 - what is interpreted has to be there
         from weald.treecore.compiled.compile import interpret_all_but
 
+        # What is interpreted has to be there.
+        import_module("weald.stream.model.mixture_shard")
         interpret_all_but(*SECOND_HALF)
     _refined(sys.argv[1])

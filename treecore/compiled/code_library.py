@@ -126,6 +126,7 @@ def tell_nobody_of_locks() -> None:
     They are six at each of some ten thousand calls into LLVM, and nobody listens but clocks whose
     times are thrown away: a twentieth of the time of a compilation.
     """
-    # Registered as this was loaded; numba has no door to take it back.
+    # What numba registers as it is loaded is known to the lock alone, and LLVM's door asks for it.
     lock: Any = ffi.lib._lock  # noqa: SLF001 - as said
-    lock._cblist.clear()  # noqa: SLF001 - as said
+    for entered, left in list(lock._cblist):  # noqa: SLF001 - as said
+        ffi.unregister_lock_callback(entered, left)
