@@ -45,8 +45,10 @@ def client_options(settings: KafkaSettings, client_id: str) -> dict[str, Any]:
 class Overheard(logging.Handler):
     """Why the client's connections failed, which it tells its log and nobody else."""
 
-    # What an operator can act on outweighs the lost connections that follow from it.
+    # What an operator can act on outweighs the lost connections that follow from it. An attempt
+    # that ran out of time says nothing, whatever it was about.
     _TELLING = ("Authentication", "certificate", "SSL", "Sasl")
+    _SILENT = "timed out"
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -55,7 +57,7 @@ class Overheard(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the most telling failure."""
         _, found, reason = record.getMessage().partition("Connection lost: ")
-        telling = any(word in reason for word in self._TELLING)
+        telling = any(word in reason for word in self._TELLING) and self._SILENT not in reason
         if found and (telling or not self._reason):
             self._reason = reason
 
