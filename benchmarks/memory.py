@@ -7,12 +7,17 @@ takes in seconds of processor time. Beside it
 stands the adjusted Rand index of the latest observations, as they were placed on arrival, and at
 the end that of a classifier that knows the centres: a budget must not cost what it saves. With
 ``--by-budget`` it does a short run for each of several budgets, in a process of its own, and fits a
-line: memory as a function of the budget.
+line: memory as a function of the budget. With ``--machine`` the budget is the one that a stream
+gets by itself on a machine of so much memory, and the limit its share. With ``--by-family`` it
+prints what an observation takes at the peak, with kinds and numbers of columns, beside what
+``stream/model/leaf_budget.py`` reckons.
 
     python -m benchmarks.memory                        10^7 observations, 50,000 leaves
     python -m benchmarks.memory --records 1000000
-    python -m benchmarks.memory --records 250000 --budget 5000 --every 1000 --policy sample
+    python -m benchmarks.memory --records 250000 --budget 5000 --every 1000 --policy bundles
+    python -m benchmarks.memory --machine 2 --every 500
     python -m benchmarks.memory --by-budget
+    python -m benchmarks.memory --by-family
 """
 
 import argparse
@@ -25,16 +30,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.process_memory import mebibytes
+from weald.cli.service.allocation import give_arrays_back
+from weald.cli.service.machine_memory import SHARE
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.settings import ModelSettings, RefinementSettings
+from weald.stream.model.leaf_budget import leaf_bytes, leaves_within
 from weald.stream.model.model import free_shard
 from weald.stream.model.shard import Shard
 from weald.stream.settings import MemorySettings
+from weald.treecore.family import FAMILIES
 
 MIB = 2**20
+GIB = 2**30
 LIMIT_MIB = 1024
 CHUNK = 10_000
 BUDGETS = (8_000, 16_000, 32_000, 64_000)
+# Families and numbers of columns whose memory is measured, between so many observations.
+WIDTHS = (("gaussian", 2), ("gaussian", 6), ("gaussian", 10), ("gaussian", 20), ("diagonal", 10))
+BETWEEN = (50_000, 100_000)
 
 
 class Source:
@@ -68,7 +81,8 @@ def started(source: Source, arguments: argparse.Namespace) -> Shard:
     every = arguments.every
     cadence = RefinementSettings(every_records=every, publish_every_records=every, rounds=1)
     memory = MemorySettings(leaf_budget=arguments.budget, policy=arguments.policy)
-    return free_shard(ModelSettings(), cadence, source.take(1_000), memory)
+    model = ModelSettings(family=arguments.family)
+    return free_shard(model, cadence, source.take(1_000), memory)
 
 
 def line(shard: Shard, began: float, bare: float, agreement: float) -> str:
@@ -115,13 +129,14 @@ def endless(arguments: argparse.Namespace) -> int:
             print(line(shard, began, bare, agreement), flush=True)
     grown = peak() - first_full[1] if first_full else 0.0
     sizes = shard.atom_table.size[shard.atom_table.present]
-    print(f"peak {peak():.1f} MiB of {LIMIT_MIB}; most leaves {most:,} of {arguments.budget:,}")
+    print(f"peak {peak():.1f} MiB of {arguments.limit:,}")
+    print(f"most leaves {most:,} of {arguments.budget:,}")
     print(f"grown by {grown:.1f} MiB since {first_full[0] if first_full else 0:,} observations")
     nearest = source.nearest(source.take(CHUNK))
     known = adjusted_rand_index(source.clusters, nearest)
     print(f"adjusted Rand index of who knows the centres: {known:.3f}")
     print(f"largest leaf: {sizes.max():,} observations; in all {sizes.sum():,}")
-    return 0 if peak() < LIMIT_MIB and most <= arguments.budget else 1
+    return 0 if peak() < arguments.limit and most <= arguments.budget else 1
 
 
 def by_budget(arguments: argparse.Namespace) -> int:
@@ -143,6 +158,23 @@ def by_budget(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def by_family() -> int:
+    """Measure what an observation takes with each family and width, and print what is reckoned."""
+    print(f"{'family':>9} {'columns':>7} {'bytes':>7} {'reckoned':>8}")
+    for family, d in WIDTHS:
+        peaks = []
+        for n in BETWEEN:
+            command = [sys.executable, "-m", "benchmarks.memory", "--records", str(n), "--quiet"]
+            command += ["--budget", str(10 * n), "--features", str(d), "--family", family]
+            command += ["--clusters", "30", "--every", "500"]
+            ended = subprocess.run(command, check=True, capture_output=True, text=True)
+            peaks.append(float(ended.stdout.split()[-1]))
+        measured = (peaks[1] - peaks[0]) * MIB / (BETWEEN[1] - BETWEEN[0])
+        reckoned = leaf_bytes(FAMILIES[family].build({}, np.zeros((0, d))))
+        print(f"{family:>9} {d:>7} {measured:>7,.0f} {reckoned:>8,.0f}", flush=True)
+    return 0
+
+
 def quiet(arguments: argparse.Namespace) -> int:
     """Run one stream and print its peak only."""
     source = Source(arguments.clusters, arguments.features)
@@ -161,10 +193,22 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=10_000)
     parser.add_argument("--features", type=int, default=2)
     parser.add_argument("--clusters", type=int, default=50)
-    parser.add_argument("--policy", choices=("bundles", "sample"), default="bundles")
+    parser.add_argument("--policy", choices=("bundles", "sample"), default="sample")
+    parser.add_argument("--family", default="gaussian")
+    parser.add_argument("--machine", type=float, metavar="GIB")
     parser.add_argument("--by-budget", action="store_true")
+    parser.add_argument("--by-family", action="store_true")
     parser.add_argument("--quiet", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    give_arrays_back()  # as `weald run` does
+    if arguments.by_family:
+        return by_family()
+    arguments.limit = LIMIT_MIB
+    if arguments.machine is not None:
+        share = int(SHARE * arguments.machine * GIB)
+        family = FAMILIES[arguments.family].build({}, np.zeros((0, arguments.features)))
+        arguments.budget = leaves_within(share, family, arguments.every)
+        arguments.limit = share // MIB
     if arguments.by_budget:
         return by_budget(arguments)
     return quiet(arguments) if arguments.quiet else endless(arguments)

@@ -157,7 +157,10 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MemorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The ``[memory]`` section: what the model keeps of an endless stream. By default all of it.
+    """The ``[memory]`` section: what the model keeps of an endless stream.
+
+    By default all of it, until the service's share of the machine's memory is full, and from then
+    on a uniform sample.
 
     Everything happens at refinements, which come after fixed numbers of observations, and by the
     records' own times: never by the wall clock.
@@ -175,10 +178,10 @@ class MemorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     leaf_budget : int, optional
         Forget nothing, and hold at most this many atoms. Not beside a window or a half-life, which
         bound memory themselves. At least four times ``refinement.every_records``.
-    policy : {"bundles", "sample"}
-        How to stay within the budget: observations that surely belong together become one atom,
-        or the model holds a uniform sample of the stream, and all others are shown in their most
-        probable cluster.
+    policy : {"sample", "bundles"}
+        How to stay within the budget: the model holds a uniform sample of the stream, and all
+        others are shown in their most probable cluster; or observations that surely belong together
+        become one atom.
     """
 
     window_records: Positive | None = None
@@ -186,11 +189,11 @@ class MemorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     half_life_records: Annotated[float, msgspec.Meta(gt=0)] | None = None
     half_life_seconds: Annotated[float, msgspec.Meta(gt=0)] | None = None
     leaf_budget: Positive | None = None
-    policy: Literal["bundles", "sample"] = "bundles"
+    policy: Literal["sample", "bundles"] = "sample"
 
     def __post_init__(self) -> None:
-        if self.policy == "sample" and self.leaf_budget is None:
-            raise ValueError('policy = "sample" needs leaf_budget, the size of the sample')
+        if self.policy == "bundles" and self.leaf_budget is None:
+            raise ValueError('policy = "bundles" needs leaf_budget, how many there may be')
         if self.half_life_records is not None and self.half_life_seconds is not None:
             raise ValueError("give half_life_records or half_life_seconds, not both")
         if self.leaf_budget is not None and self.forgets:
@@ -199,13 +202,18 @@ class MemorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def samples(self) -> bool:
-        """Whether the model holds a sample."""
-        return self.policy == "sample"
+        """Whether the model holds a sample once the budget is full."""
+        return self.leaf_budget is not None and self.policy == "sample"
 
     @property
     def bundle_budget(self) -> int | None:
         """Most atoms, where observations become one to stay below; None where they do not."""
-        return None if self.samples else self.leaf_budget
+        return self.leaf_budget if self.policy == "bundles" else None
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether all that comes is to be kept, as far as these settings go."""
+        return self.leaf_budget is None and not self.forgets
 
     @property
     def fades(self) -> bool:

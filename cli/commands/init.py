@@ -57,9 +57,9 @@ seed = 0
 [refinement]
 {refinement}
 [memory]
+# By default the model holds all that comes, or a uniform sample once half of the memory is full.
 # window_records = 100000      # forget all but the newest observations, or
-# leaf_budget = 50000          # forget nothing, and stay within bounded memory all the same:
-# policy = "sample"            # by a uniform sample, or by "bundles" of what belongs together
+# leaf_budget = 50000          # hold at most so many: a uniform sample of all that came
 
 [storage]
 url = "sqlite:///weald.db"    # or postgresql+psycopg://weald@host/weald

@@ -47,6 +47,7 @@ from weald.stream.telemetry.outages import Outages
 from weald.stream.telemetry.telemetry import Telemetry
 
 from . import embedded
+from .machine_memory import SHARE, machine_memory
 
 if TYPE_CHECKING:
     from weald.cli.config.settings import Settings
@@ -248,6 +249,7 @@ def _plan(settings: Settings, shard: int | None) -> StreamConfig:
         settings.memory,
         settings.features,
         shard,
+        None if (memory := machine_memory()) is None else int(SHARE * memory),
     )
 
 

@@ -24,10 +24,12 @@ from weald.stream.model.compacted_atoms import Archive
 from weald.stream.model.model import (
     Fitness,
     StreamConfig,
+    bounded_by_memory,
     new_shard,
     revision_of,
     spec_from_sample,
     spec_on_record,
+    told_of_memory,
 )
 from weald.stream.model.part_shard import PartShard
 from weald.stream.model.shard import Shard
@@ -38,7 +40,9 @@ from weald.stream.source.recognition import Decision, FoundLog, differences_of, 
 from weald.stream.telemetry.steps import Step
 
 if TYPE_CHECKING:
+    from weald.mcmc.settings import RefinementSettings
     from weald.storage.writing.store import SqlStore
+    from weald.stream.settings import MemorySettings
 
 __all__ = ["Claim", "Writer"]
 
@@ -147,7 +151,7 @@ class Writer:
             return
         self._take(spec)
         failpoint("load.claimed")
-        settings = self._plan.cadence, self._plan.memory
+        settings = self._settings(spec)
         shard, snapshot = restored(self._store, spec, settings)
         self._snapshot_seq = 0 if snapshot is None else snapshot.seq
         failpoint("load.restored")
@@ -160,6 +164,8 @@ class Writer:
         except ReplayDiverged:
             self.confirm()
             raise
+        if shard.bundled:
+            settings = self._settings(spec, bundled=True)
         # A later replay must not take the new settings for the old ones.
         was = (shard.cadence, shard.forgetting.settings)
         self._due = snapshot is None or not agrees or was != settings
@@ -278,14 +284,21 @@ class Writer:
         failpoint("begin.created")
         self.offsets, self.marks = offsets, marks
         whole = self._store.whole(spec.name)
-        self._equip(new_shard(spec, self._plan.cadence, self._plan.memory, whole))
+        self._equip(new_shard(spec, *self._settings(spec), whole))
         self._due = True
+
+    def _settings(
+        self, spec: StreamSpec, *, bundled: bool = False
+    ) -> tuple[RefinementSettings, MemorySettings]:
+        return self._plan.cadence, bounded_by_memory(self._plan, spec, bundled=bundled)
 
     def _equip(self, shard: Shard) -> None:
         """Take a model on, with what it may ask for while it is no replay."""
         self._shard, spec = shard, self._spec
         shard.archive = Archive(self._store, self._plan.name)
         shard.revise = None if spec is None else revision_of(self._plan, spec)
+        if (told := told_of_memory(self._plan, shard.forgetting.settings)) is not None:
+            _log.info("stream %r: %s", self._plan.name, told)
 
     def settle_repeats(self, held: Held) -> None:
         """Do with those of a key that has come before what the settings say.

@@ -4,8 +4,8 @@
 - ``compacted_atoms``: the observations behind atoms and bundles: from SQL, and from what is not
   committed yet.
 - ``forgetting``: which observations leave the model, and how much those that stay still weigh.
-- ``leaf_budget``: keeping a stream's atoms within a budget: compaction, and the expansion of what
-  looks torn.
+- ``leaf_budget``: keeping a stream's atoms within a budget: how large it is by default, compaction,
+  and the expansion of what looks torn.
 - ``pace``: when a refinement has its turn, and whether it is made then.
 - ``lease_rounds``: which round of leases is out, and doing rounds again at a replay.
 - ``left_out``: whether columns that a stream leaves out have begun to say something.

@@ -143,5 +143,7 @@ def load_memory(saved: NDArray[np.float64]) -> MemorySettings:
         for name, value in zip(MemorySettings.__struct_fields__, saved.tolist(), strict=False)
         if not np.isnan(value)
     }
-    chosen["policy"] = _POLICIES[int(chosen.get("policy", 0))]
+    policy = int(chosen.pop("policy", 0))
+    if "leaf_budget" in chosen:
+        chosen["policy"] = _POLICIES[policy]
     return msgspec.convert(chosen, MemorySettings, strict=False)

@@ -1,4 +1,8 @@
-"""Keeping a stream's atoms within a budget: compaction, and the expansion of what looks torn."""
+"""Keeping a stream's atoms within a budget: how large, compaction, and what looks torn again.
+
+Where `[memory]` says nothing the budget is what there is memory for. Its figures are of
+``python -m benchmarks.memory --by-family``: the most that a stream's model took while it grew.
+"""
 
 from collections.abc import Callable
 
@@ -9,10 +13,11 @@ from weald.mcmc.chain.chain import MixtureChain
 from weald.storage.commit.commit import Bundled, Unbundled
 from weald.stream.tables.atom_table import AtomTable
 from weald.treecore.errors import ParameterError
+from weald.treecore.family.interface.base import Family, statistics_width
 
 from .compacted_atoms import Archive
 
-__all__ = ["Bounding"]
+__all__ = ["Bounding", "leaf_bytes", "leaves_within"]
 
 Ids = NDArray[np.int64]
 Seen = Callable[[NDArray[np.float64], Ids], NDArray[np.float64]]
@@ -22,6 +27,29 @@ _LEFT = 0.75
 # Of the budget, what expansions at one publication may take.
 _EXPANDED = 0.125
 _LEAST_REFINEMENTS = 4
+# Python, libraries, kernels and SQLite's pages.
+_LOADED_BYTES = 256 * 2**20
+# Of a leaf: places, names, draws, the tree's; and how often its statistics are there, as a leaf and
+# a node, their predictive tables among them, and copies while all atoms are refined.
+_LEAF_BYTES, _COPIES = 2_048, 7.5
+_NUMBER_BYTES = 8
+_FEWEST_LEAVES = 5_000
+
+
+def leaf_bytes(family: Family) -> float:
+    """Memory that an observation takes in a stream's model at its peak, bytes."""
+    width: int = statistics_width(family)
+    return _LEAF_BYTES + _COPIES * _NUMBER_BYTES * width
+
+
+def leaves_within(n_bytes: int, family: Family, every_records: int) -> int:
+    """How many observations of this family a process of so many bytes holds; two digits of it.
+
+    Two, so that a machine whose memory differs by little has the same budget.
+    """
+    leaves = max(int((n_bytes - _LOADED_BYTES) / leaf_bytes(family)), 0)
+    unit: int = 10 ** max(len(str(leaves)) - 2, 0)
+    return max(leaves // unit * unit, _FEWEST_LEAVES, _LEAST_REFINEMENTS * every_records)
 
 
 class Bounding:

@@ -40,6 +40,7 @@ from weald.treecore.family.product import Product
 from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
 from weald.treecore.relational.family import IRM
 
+from .leaf_budget import leaves_within
 from .left_out import Revise
 from .mixture_shard import MixtureShard
 from .network_shard import NetworkShard
@@ -49,6 +50,7 @@ from .shard import Shard
 __all__ = [
     "Fitness",
     "StreamConfig",
+    "bounded_by_memory",
     "chosen_family",
     "free_shard",
     "new_shard",
@@ -58,12 +60,14 @@ __all__ = [
     "revision_of",
     "spec_from_sample",
     "spec_on_record",
+    "told_of_memory",
 ]
 
 
 _log = logging.getLogger(__name__)
 
 AUTO = "auto"
+_GIB = 2**30
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,8 @@ class StreamConfig:
     features : FeatureSettings
     shard : int, optional
         Which part of the stream is meant, where it has several.
+    memory_bytes : int, optional
+        Memory that the process may take where `memory` does not say what is kept.
     """
 
     stream: StreamSettings
@@ -91,6 +97,7 @@ class StreamConfig:
     memory: MemorySettings = field(default_factory=MemorySettings)
     features: FeatureSettings = field(default_factory=FeatureSettings)
     shard: int | None = None
+    memory_bytes: int | None = None
 
     @property
     def name(self) -> str:
@@ -113,9 +120,9 @@ class StreamConfig:
             )
         if self.refinement.mode == "workers" and self.memory.bundle_budget is not None:
             raise ParameterError(
-                'memory.leaf_budget needs refinement.mode = "inline": compaction makes one atom of '
-                "many while workers hold them. Windows, half-lives and memory.policy = "
-                '"sample" go with workers'
+                'memory.policy = "bundles" needs refinement.mode = "inline": compaction makes one '
+                "atom of many while workers hold them. Windows, half-lives and samples go with "
+                "workers"
             )
         family = chosen_family(self.model, self.schema, self.features)[0]
         refuse_unsuited(self.features, family, Schema.of(self.schema))
@@ -234,9 +241,9 @@ def revision_of(plan: StreamConfig, stored: StreamSpec) -> Revise | None:
     """What a stream is to be where columns that it leaves out begin to say something.
 
     From a sample (n, d) of its records. None where it keeps what it is: where its parameters were
-    given, where workers have its clusters or it holds a budget of leaves, and in shards.
+    given, where workers have its clusters or observations become bundles, and in shards.
     """
-    inline = plan.refinement.mode == "inline" and plan.memory.leaf_budget is None
+    inline = plan.refinement.mode == "inline" and plan.memory.bundle_budget is None
     # Another shard would go on seeing the records as before.
     whole = stored.shard is None
     if plan.model.params or not (inline and whole) or stored.transformation is None:
@@ -247,6 +254,46 @@ def revision_of(plan: StreamConfig, stored: StreamSpec) -> Revise | None:
         return replace(stored, **{name: getattr(found, name) for name in REVISED})
 
     return revised
+
+
+def bounded_by_memory(plan: StreamConfig, spec: StreamSpec, *, bundled: bool) -> MemorySettings:
+    """What the stream's model keeps: what its settings say, or as much as there is memory for.
+
+    Parameters
+    ----------
+    plan : StreamConfig
+    spec : StreamSpec
+        What the stream is.
+    bundled : bool
+        Whether observations have become one with others under a budget that is no more.
+    """
+    n_bytes = plan.memory_bytes
+    if n_bytes is None or not plan.memory.says_nothing or _holds_all(plan, spec, bundled=bundled):
+        return plan.memory
+    every = plan.refinement.every_records
+    return MemorySettings(leaf_budget=leaves_within(n_bytes, family_of(spec), every))
+
+
+def _holds_all(plan: StreamConfig, spec: StreamSpec, *, bundled: bool) -> bool:
+    """Whether no sample of this stream can be held."""
+    # Which takes single observations out, and whose rounds count all of them.
+    single, counted = plan.stream.duplicate_keys == "update", plan.stream.shards > 1
+    return single or counted or bundled or spec.family == IRM.name
+
+
+def told_of_memory(plan: StreamConfig, memory: MemorySettings) -> str | None:
+    """Say what bounds the memory of a stream whose settings do not; None where they do."""
+    if plan.memory_bytes is None or not plan.memory.says_nothing:
+        return None
+    if memory.leaf_budget is None:
+        return (
+            "the model holds all that comes: of a stream like this no sample can be held. A window "
+            "bounds its memory ([memory])"
+        )
+    return (
+        f"the model holds at most {memory.leaf_budget:,} observations, and beyond these a uniform "
+        f"sample: there are {plan.memory_bytes / _GIB:.1f} GiB of memory for it ([memory])"
+    )
 
 
 def new_shard(

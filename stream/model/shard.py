@@ -159,12 +159,17 @@ class Shard(ABC):
             When the budget is too small for the cadence, or comes with another policy too late.
         """
         Bounding.check(memory.leaf_budget, cadence.every_records)
-        if memory.samples and (self.atom_table.seq < 0).any():
+        if memory.samples and self.bundled:
             raise ParameterError(
-                'memory.policy is "sample", and observations of this stream have become one with '
-                'others already: leave it at "bundles"'
+                'memory.policy is "sample", its default, and observations of this stream have '
+                'become one with others already: set memory.policy = "bundles"'
             )
         self.cadence, self.forgetting.settings = cadence, memory
+
+    @property
+    def bundled(self) -> bool:
+        """Whether observations have become one with others."""
+        return bool((self.atom_table.seq < 0).any())
 
     @property
     def clusters(self) -> Ids:

@@ -72,7 +72,7 @@ def test_lag_and_workers_of_a_running_writer(weald: Command) -> None:
     assert "lag_records" not in json.loads(weald("status", *ask).out)
 
 
-def test_a_window_goes_with_workers_and_a_leaf_budget_does_not(
+def test_a_window_goes_with_workers_and_bundles_do_not(
     weald: Command, clean: Path, filled: Path, redis_url: str
 ) -> None:
     """`weald run` offers leases of a stream whose window is full, and says what it cannot do."""
@@ -84,10 +84,10 @@ def test_a_window_goes_with_workers_and_a_leaf_budget_does_not(
     )
     told = told.replace("[refinement]", "[refinement]\nmode = 'workers'")
     home = clean / "weald.toml"
-    home.write_text(f"{told}[memory]\nleaf_budget = 4000\n")
+    home.write_text(f"{told}[memory]\nleaf_budget = 4000\npolicy = 'bundles'\n")
     refused = weald("run")
     assert refused.code != 0
-    assert 'leaf_budget needs refinement.mode = "inline"' in refused.err
+    assert '"bundles" needs refinement.mode = "inline"' in refused.err
     home.write_text(f"{told}[memory]\nwindow_records = 120\n")
     with LeaseQueue(RedisSettings(url=redis_url), "windowed") as queue:
         # Leases are made for whoever was heard of lately.

@@ -396,9 +396,9 @@ def assert_exactly_once_but_gone(store: SqlStore) -> None:
     assert 0 < held < N
 
 
-def test_a_leaf_budget_needs_inline_refinement(plane: Plane) -> None:
-    with pytest.raises(ParameterError, match=r"leaf_budget needs refinement\.mode"):
-        plane.run(memory=MemorySettings(leaf_budget=2_000))
+def test_bundles_need_inline_refinement(plane: Plane) -> None:
+    with pytest.raises(ParameterError, match=r"bundles\" needs refinement\.mode"):
+        plane.run(memory=MemorySettings(leaf_budget=2_000, policy="bundles"))
 
 
 def test_redis_is_flushed_at_every_turn_but_a_few(plane: Plane) -> None:

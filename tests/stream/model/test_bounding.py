@@ -41,7 +41,7 @@ BUDGET = 400
 def bounded(folder: Path, **stream: object) -> StreamConfig:
     folder.mkdir(exist_ok=True)
     plan = plan_for(records_file(folder, N), **stream)  # type: ignore[arg-type]
-    return replace(plan, memory=MemorySettings(leaf_budget=BUDGET))
+    return replace(plan, memory=MemorySettings(leaf_budget=BUDGET, policy="bundles"))
 
 
 @pytest.fixture(autouse=True)
@@ -124,7 +124,7 @@ def test_as_of_any_publication(tmp_path: Path, whole: tuple[SqlStore, Engine]) -
     early = new_store(tmp_path)
     lines = [line_of(i, row) for i, row in enumerate(values_of(N)[:1000])]
     plan = plan_for(write_lines(tmp_path / "early.jsonl", lines))
-    run(replace(plan, memory=MemorySettings(leaf_budget=BUDGET)), early)
+    run(replace(plan, memory=MemorySettings(leaf_budget=BUDGET, policy="bundles")), early)
     keys = [f"k{i}" for i in range(1000)]
     shown = early.publications("stream")[-1]
     assert shown.seq == 1000
@@ -169,4 +169,4 @@ def test_budgets_that_cannot_be() -> None:
     with pytest.raises(msgspec.ValidationError, match="cannot be combined"):
         msgspec.convert({"leaf_budget": 1000, "half_life_seconds": 10.0}, MemorySettings)
     with pytest.raises(ParameterError, match="at least 400"):
-        free_shard(MODEL, CADENCE, values_of(50), MemorySettings(leaf_budget=399))
+        free_shard(MODEL, CADENCE, values_of(50), MemorySettings(leaf_budget=399, policy="bundles"))

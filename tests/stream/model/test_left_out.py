@@ -104,6 +104,13 @@ def test_the_cut_into_batches_does_not_matter(
     assert again == undisturbed[1]
 
 
+def test_a_sample_that_is_not_full_is_seen_anew(
+    tmp_path: Path, undisturbed: tuple[SqlStore, Outcome]
+) -> None:
+    plan = replace(plan_of(tmp_path, rows()[0]), memory=MemorySettings(leaf_budget=N + 100))
+    assert run_to_its_end(tmp_path, plan)[1] == undisturbed[1]
+
+
 @pytest.mark.parametrize(
     ("step", "count"), [("commit", 6), ("commit", 7), ("commit", 8), ("refine", 4), ("refine", 5)]
 )
@@ -135,14 +142,16 @@ def test_images_from_before_are_refused(tmp_path: Path) -> None:
         verify(store, NAME, earlier.number)
 
 
-@pytest.mark.parametrize("how", ["given", "half-life"])
+@pytest.mark.parametrize("how", ["given", "half-life", "full sample"])
 def test_where_nothing_is_seen_anew(tmp_path: Path, how: str) -> None:
     plan = plan_of(tmp_path, rows()[0])
     if how == "given":
         model = msgspec.structs.replace(plan.model, params={"nu": 9.0})
         plan = replace(plan, model=model, features=FeatureSettings(standardise=True))
-    else:
+    elif how == "half-life":
         plan = replace(plan, memory=MemorySettings(half_life_records=500.0))
+    else:  # what is shown beside it would not be seen anew
+        plan = replace(plan, memory=MemorySettings(leaf_budget=400))
     store = new_store(tmp_path)
     run(plan, store)
     assert store.models(NAME) == []

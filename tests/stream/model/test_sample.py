@@ -223,11 +223,13 @@ def test_settings() -> None:
     assert load_memory(saved_memory(MEMORY)) == MEMORY
     earlier = saved_memory(MemorySettings(window_records=7))[:-1]
     assert load_memory(earlier) == MemorySettings(window_records=7)
+    before = saved_memory(MemorySettings(leaf_budget=BUDGET, policy="bundles"))[:-1]
+    assert load_memory(before).bundle_budget == BUDGET
     with pytest.raises(ValueError, match="leaf_budget"):
-        MemorySettings(policy="sample")
+        MemorySettings(policy="bundles")
     with pytest.raises(ValueError, match="window"):
         MemorySettings(policy="sample", leaf_budget=200, window_records=7)
-    bundled = shard_of(values_of(300), MemorySettings(leaf_budget=BUDGET))
+    bundled = shard_of(values_of(300), MemorySettings(leaf_budget=BUDGET, policy="bundles"))
     bundled.apply(values_of(300), 0.0)
     with pytest.raises(ParameterError, match="become one"):
         bundled.settle(CADENCE, MEMORY)

@@ -152,7 +152,7 @@ def test_bundles_are_expanded_into_what_the_family_sees(
 
     def bounded(folder: Path) -> StreamConfig:
         plan = plan_of(folder, values, FeatureSettings(components=2), batch_records=130)
-        return replace(plan, memory=MemorySettings(leaf_budget=400))
+        return replace(plan, memory=MemorySettings(leaf_budget=400, policy="bundles"))
 
     store = new_store(tmp_path)
     shard = shard_of(run(bounded(tmp_path), store))
