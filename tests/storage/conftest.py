@@ -6,6 +6,10 @@ from typing import Literal
 
 import pytest
 
+from tests.servers import postgresql
+from tests.servers.fixtures import digest
+from tests.servers.server import Server
+from tests.storage.at_head import new_file
 from tests.storage.batches import OWNER, SPEC, STREAM
 from weald.storage.settings import StorageSettings
 from weald.storage.sql import migrate
@@ -31,11 +35,33 @@ def empty_settings(
     return StorageSettings(url=url, busy_timeout_seconds=10.0)
 
 
+@pytest.fixture(scope="session")
+def postgresql_at_head(postgresql_session: Server) -> Iterator[str]:
+    """Name of a database at the head revision, which nobody uses but to copy it."""
+    with postgresql.database(postgresql_session, "head") as url:
+        migrate.upgrade(StorageSettings(url=url))
+        yield "head"
+
+
 @pytest.fixture
-def settings(empty_settings: StorageSettings) -> StorageSettings:
+def postgresql_url_at_head(
+    request: pytest.FixtureRequest, postgresql_session: Server, postgresql_at_head: str
+) -> Iterator[str]:
+    """SQLAlchemy address of a database at the head revision that only this test uses."""
+    name = f"test_{digest(request.node.nodeid)}"
+    with postgresql.database(postgresql_session, name, like=postgresql_at_head) as url:
+        yield url
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> StorageSettings:
     """A database at the head revision."""
-    migrate.upgrade(empty_settings)
-    return empty_settings
+    if database == "postgresql":
+        url = request.getfixturevalue("postgresql_url_at_head")
+    else:
+        new_file(tmp_path / "weald.db")
+        url = f"sqlite:///{tmp_path / 'weald.db'}"
+    return StorageSettings(url=url, busy_timeout_seconds=10.0)
 
 
 @pytest.fixture
