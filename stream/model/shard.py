@@ -57,7 +57,7 @@ from .pace import COUNTED, Pace, cadence_of, cadence_row
 from .rows import IncomingRows
 from .sample import Sample
 
-__all__ = ["MOVED_BETWEEN_DRAWS", "Arrays", "Shard"]
+__all__ = ["MOST_ROUNDS_APART", "MOVED_BETWEEN_DRAWS", "Arrays", "Shard"]
 
 Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
@@ -76,8 +76,9 @@ _NEW_SHARE_PUT_OFF = 0.5
 # are told apart less well than by moving all atoms every time.
 _WHOLE_ROUNDS = 3
 # Before a publication of fewer atoms, draws are so many rounds apart that about these are moved: a
-# few hundred leave a poor mode of the base measure within tens of rounds, which cost little.
-MOVED_BETWEEN_DRAWS = 1200
+# few hundred leave a poor mode of the base measure within tens of rounds, which cost little. Of a
+# few atoms they are at most so many rounds apart: one that is alone has nowhere to go.
+MOVED_BETWEEN_DRAWS, MOST_ROUNDS_APART = 1200, 60
 # The first publications come after these parts of a turn's records, where they are so many:
 # arrivals join what is published, and before the first one each of them was looked at once.
 _EARLY, _FEWEST_PUBLISHED = (2, 4, 8), 125
@@ -465,7 +466,8 @@ class Shard(ABC):
         rounds = self.cadence.rounds * (1 if self._few else _WHOLE_ROUNDS)
         between = 1
         if publishing and rounds:
-            between = max(MOVED_BETWEEN_DRAWS // max(self.chain.n_atoms, 1), 1)
+            apart = MOVED_BETWEEN_DRAWS // max(self.chain.n_atoms, 1)
+            between = min(max(apart, 1), MOST_ROUNDS_APART)
             rounds = between * max(rounds, self._draws.lacking(self._n_taken, self._n_held))
         made = count(1)
 

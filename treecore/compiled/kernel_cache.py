@@ -142,13 +142,13 @@ def compilation_under_way() -> bool:
     return bool(_held)
 
 
-def _acquire(place: int, most_seconds: float = _LONGEST_WAIT_SECONDS) -> None:
+def _acquire(place: int, *, waits: bool = True) -> None:
     """Take one byte of the lock file, whose owner ends with its process; or give up waiting."""
     file = _lock_file()
     _held.append(place)
     if file is None:
         return
-    give_up = time.monotonic() + most_seconds
+    give_up = time.monotonic() + (_LONGEST_WAIT_SECONDS if waits else 0.0)
     while True:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
@@ -222,7 +222,7 @@ class KernelCache(FunctionCache):
         place = _place_of(f"{self._function}{sig}")
         # What a kernel calls is compiled while its own byte is held: two processes that wait for
         # what is called would each want the other's.
-        _acquire(place, 0.0 if _held else _LONGEST_WAIT_SECONDS)
+        _acquire(place, waits=not _held)
         self._locked[sig] = place
         found = self._load_overload(sig, target_context)
         if found is not None:

@@ -6,7 +6,7 @@ import pytest
 from tests.stream.scenario import CADENCE, MODEL, values_of
 from weald.stream.model import mixture_shard
 from weald.stream.model.model import free_shard
-from weald.stream.model.shard import MOVED_BETWEEN_DRAWS
+from weald.stream.model.shard import MOST_ROUNDS_APART, MOVED_BETWEEN_DRAWS
 from weald.stream.publication.certainty import DRAWS_KEPT
 from weald.stream.settings import MemorySettings
 
@@ -41,6 +41,15 @@ def test_draws_are_made_up_before_a_publication(
     assert published >= 4
     again = shard.go_on(0.0)
     assert again.n_rounds[0] < DRAWS_KEPT * max(MOVED_BETWEEN_DRAWS // held, 1)
+
+
+def test_one_observation_is_not_moved_for_long() -> None:
+    values = values_of(60)
+    shard = free_shard(MODEL, CADENCE, values, MemorySettings())
+    shard.apply(values[:1], 0.0)
+    done = shard.go_on(0.0)
+    assert len(done.publications) == 1
+    assert done.n_rounds == [DRAWS_KEPT * MOST_ROUNDS_APART]
 
 
 def test_who_refines_nothing_makes_no_draws() -> None:
