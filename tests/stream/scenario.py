@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.storage.at_head import new_file
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
 from weald.storage.settings import StorageSettings
+from weald.storage.sql.migrate import upgrade
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.sinks import Sinks
@@ -119,11 +119,9 @@ def plan_of_rows(
 
 def new_store(folder: Path, name: str = "weald", *, snapshots_kept: int = 3) -> SqlStore:
     """A store over a fresh SQLite file, or the same one again."""
-    path = folder / f"{name}.db"
-    if not path.exists():
-        new_file(path)
-    url = f"sqlite:///{path}"
+    url = f"sqlite:///{folder / name}.db"
     settings = StorageSettings(url=url, busy_timeout_seconds=0.2, snapshots_kept=snapshots_kept)
+    upgrade(settings)
     return SqlStore(settings)
 
 
