@@ -35,13 +35,14 @@ class Topic:
         ]
         self._next = 0
         self._changes = [Change("assigned", (self.place,))]
+        self._paused = False
         self.exhausted = False
         self.fails: Exception | None = None
 
     def poll(self, timeout_s: float) -> list[Message]:
         if self.fails is not None:
             raise self.fails
-        found = self._messages[self._next : self._next + 20]
+        found = [] if self._paused else self._messages[self._next : self._next + 20]
         self._next += len(found)
         self.exhausted = self._next == len(self._messages)
         return in_order(found)
@@ -68,9 +69,11 @@ class Topic:
     def lag(self) -> dict[TopicPartition, int]:
         return {}
 
-    def pause(self) -> None: ...
+    def pause(self) -> None:
+        self._paused = True
 
-    def resume(self) -> None: ...
+    def resume(self) -> None:
+        self._paused = False
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None: ...
 
