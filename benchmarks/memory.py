@@ -139,16 +139,22 @@ def endless(arguments: argparse.Namespace) -> int:
     return 0 if peak() < arguments.limit and most <= arguments.budget else 1
 
 
+def peak_of(**options: object) -> float:
+    """Peak of a run with these options in a process of its own, MiB."""
+    command = [sys.executable, "-m", "benchmarks.memory", "--quiet"]
+    for name, value in options.items():
+        command += [f"--{name}", str(value)]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(ended.stdout.split()[-1])
+
+
 def by_budget(arguments: argparse.Namespace) -> int:
     """Run each budget in a process of its own and fit a line."""
     measured = []
     for budget in BUDGETS:
-        command = [sys.executable, "-m", "benchmarks.memory", "--records", str(4 * budget)]
-        command += ["--budget", str(budget), "--every", str(budget // 4), "--quiet"]
-        command += ["--features", str(arguments.features), "--clusters", str(arguments.clusters)]
-        command += ["--policy", arguments.policy]
-        ended = subprocess.run(command, check=True, capture_output=True, text=True)
-        measured.append(float(ended.stdout.split()[-1]))
+        every, d, k = budget // 4, arguments.features, arguments.clusters
+        asked = {"features": d, "clusters": k, "policy": arguments.policy}
+        measured.append(peak_of(records=4 * budget, budget=budget, every=every, **asked))
         print(f"{budget:>8,} leaves: peak {measured[-1]:.1f} MiB", flush=True)
     slope, constant = np.polyfit(BUDGETS, measured, 1)
     print(
@@ -162,14 +168,9 @@ def by_family() -> int:
     """Measure what an observation takes with each family and width, and print what is reckoned."""
     print(f"{'family':>9} {'columns':>7} {'bytes':>7} {'reckoned':>8}")
     for family, d in WIDTHS:
-        peaks = []
-        for n in BETWEEN:
-            command = [sys.executable, "-m", "benchmarks.memory", "--records", str(n), "--quiet"]
-            command += ["--budget", str(10 * n), "--features", str(d), "--family", family]
-            command += ["--clusters", "30", "--every", "500"]
-            ended = subprocess.run(command, check=True, capture_output=True, text=True)
-            peaks.append(float(ended.stdout.split()[-1]))
-        measured = (peaks[1] - peaks[0]) * MIB / (BETWEEN[1] - BETWEEN[0])
+        asked = {"family": family, "features": d, "clusters": 30, "every": 500}
+        few, many = (peak_of(records=n, budget=10 * n, **asked) for n in BETWEEN)
+        measured = (many - few) * MIB / (BETWEEN[1] - BETWEEN[0])
         reckoned = leaf_bytes(FAMILIES[family].build({}, np.zeros((0, d))))
         print(f"{family:>9} {d:>7} {measured:>7,.0f} {reckoned:>8,.0f}", flush=True)
     return 0

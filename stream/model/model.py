@@ -275,10 +275,9 @@ def bounded_by_memory(plan: StreamConfig, spec: StreamSpec, *, bundled: bool) ->
 
 
 def _holds_all(plan: StreamConfig, spec: StreamSpec, *, bundled: bool) -> bool:
-    """Whether no sample of this stream can be held."""
-    # Which takes single observations out, and whose rounds count all of them.
-    single, counted = plan.stream.duplicate_keys == "update", plan.stream.shards > 1
-    return single or counted or bundled or spec.family == IRM.name
+    """Whether no sample of this stream can be held: for why not, see what refuses a budget."""
+    replaces, in_shards = plan.stream.duplicate_keys == "update", plan.stream.shards > 1
+    return replaces or in_shards or bundled or spec.family == IRM.name
 
 
 def told_of_memory(plan: StreamConfig, memory: MemorySettings) -> str | None:
