@@ -5,6 +5,7 @@
     python -m benchmarks.end_to_end --only kafka --servers --records 100000 --packed
     python -m benchmarks.end_to_end --only file --pace counted
     python -m benchmarks.end_to_end --only file --records 300000 --sample 20000
+    python -m benchmarks.end_to_end --only kafka --servers --rate 8000 --records 240000
 
 Each line is one run over the same records, which all wait when it begins, after the kernels are
 compiled and loaded. ``model`` is insertion, refinement and publication on arrays; ``file`` adds
@@ -14,10 +15,15 @@ microseconds a record until the last record was committed: of the engine's threa
 what it does beside (``loop``) and of other threads (``client``: kafka-python's). What the run went
 on for, to make up for refinement, is said behind it. Of the rate, which goes by the clock, servers
 on the same machine have their part. More records than the embedded broker keeps have no such line.
+
+With ``--rate`` the records of a topic come while it runs, so many a second, from a process of their
+own, and the line says behind it how long they took from there to their commit: the median, and what
+one in a hundred took longer than. The first five seconds, in which the stream begins, don't count.
 """
 
 import argparse
 import math
+import multiprocessing
 import tempfile
 import time
 import uuid
@@ -33,6 +39,7 @@ from numpy.typing import NDArray
 from benchmarks.storage_commit import durable
 from tests.servers.kafka import kafka_broker as apache_kafka
 from tests.servers.postgresql import database, postgresql_server
+from weald.cli.service.allocation import seek_cycles_rarely
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
@@ -64,6 +71,11 @@ Pace = Literal["counted", "yielding"]
 # librdkafka's own broker keeps 5 MB of each of four partitions, with what it notes of each record.
 EMBEDDED_BYTES = 12_000_000
 
+SENT_AT_ONCE = 20
+
+# Of a stream whose latency is measured: in these it begins.
+BEGINNING_SECONDS = 5.0
+
 STEPS = ("poll", "decode", "insert", "refine", "publish", "snapshot", "commit")
 
 
@@ -80,6 +92,7 @@ class Laps(Telemetry):
         self._running.clear()
         self._since = self._read()
         self.caught_up = np.zeros(3)
+        self._took: list[Values] = []
         self.seconds: dict[str, float] = {}
 
     @staticmethod
@@ -97,6 +110,8 @@ class Laps(Telemetry):
         super().committed(commit, held, applied, timed=timed)
         if len(held):
             self.stop()
+            if self.caught_up[0] > BEGINNING_SECONDS:
+                self._took.append(time.time() - held.broker_times())
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -105,6 +120,14 @@ class Laps(Telemetry):
         with super().step(name):
             yield
         self._running[name] = self._running.get(name, 0.0) + time.thread_time() - began
+
+    def latency(self) -> str:
+        """How long records took from the topic to their commit, in milliseconds."""
+        took = 1000 * np.concatenate([np.empty(0), *self._took])
+        if not len(took):
+            return "no record came after the beginning"
+        half, most, worst = np.quantile(took, (0.5, 0.99, 1.0))
+        return f"median {half:.0f} ms, 99 % within {most:.0f} ms, all within {worst:.0f} ms"
 
     def told(self, n: int) -> str:
         """Rate, and processor microseconds a record by step."""
@@ -121,18 +144,18 @@ class Until:
 
     def __init__(self, source: KafkaSource, n_records: int) -> None:
         self._source = source
-        self._left = n_records
+        self._n_records = n_records
+        self._reached: dict[int, int] = {}
 
     @property
     def exhausted(self) -> bool:
         """Whether all of them were polled."""
-        return self._left <= 0
+        return sum(self._reached.values()) >= self._n_records
 
     def poll(self, timeout_s: float) -> list[Message]:
-        """Poll, and see what is left."""
+        """Poll, and see how far it was: the topic is new, and sorted by partition and offset."""
         messages = self._source.poll(timeout_s)
-        if self._source.assignment():
-            self._left = sum(self._source.lag().values()) if messages else self._left
+        self._reached |= {each.partition: each.offset + 1 for each in messages}
         return messages
 
     def __getattr__(self, name: str) -> Callable[..., object]:
@@ -177,8 +200,8 @@ def model_run(values: Values, memory: MemorySettings) -> Laps:
     plan = plan_for(values.shape[1], StreamSettings(name="benchmark"), Way("counted", memory))
     shard = new_shard(spec_from_sample(plan, values[:200]), plan.refinement, plan.memory)
     laps.begin()
-    for start in range(0, len(values), plan.stream.batch_records):
-        shard.apply(values[start : start + plan.stream.batch_records], 0.0, laps.step)
+    for start in range(0, len(values), plan.stream.most_polled):
+        shard.apply(values[start : start + plan.stream.most_polled], 0.0, laps.step)
     laps.stop()
     return laps
 
@@ -213,20 +236,32 @@ def topic_run(
     stream: StreamSettings,
     way: Way,
     places: tuple[KafkaSettings, str],
+    rate: float | None = None,
 ) -> Laps:
-    """From a topic that already holds the records; joining the group is not counted."""
+    """From a topic that already holds the records, or gets so many a second.
+
+    Joining the group is not counted.
+    """
     kafka, url = places
     topic = f"benchmark-{uuid.uuid4().hex[:8]}"
     kafka = msgspec.structs.replace(
         kafka, topic=topic, session_timeout_ms=6_000, heartbeat_interval_ms=1_000
     )
-    produce(topic, records, kafka)
+    produce(topic, records if rate is None else (), kafka)
     plan = plan_for(values.shape[1], msgspec.structs.replace(stream, name=topic), way)
-    source = KafkaSource(kafka, topic, plan.stream.batch_records)
+    source = KafkaSource(kafka, topic, plan.stream.most_polled)
     while not source.assignment():
         source.poll(0.1)
     bounded: Source = Until(source, len(records))  # type: ignore[assignment]  # by __getattr__
-    return engine_run(plan, bounded, url, len(records))
+    if rate is None:
+        return engine_run(plan, bounded, url, len(records))
+    beside = multiprocessing.get_context("spawn").Process(
+        target=produce, args=(topic, records, kafka, rate)
+    )
+    beside.start()
+    laps = engine_run(plan, bounded, url, len(records))
+    beside.join()
+    return laps
 
 
 def sqlite_in(folder: str) -> str:
@@ -246,7 +281,8 @@ def produce(
     partitions = sorted(producer.partitions_for(topic))
     began = time.monotonic()
     for i, record in enumerate(records):
-        if (wait := began + i / rate - time.monotonic()) > 0.0:
+        # Not after each: a sleep takes longer than a record.
+        if i % SENT_AT_ONCE == 0 and (wait := began + i / rate - time.monotonic()) > 0.0:
             time.sleep(wait)
         producer.send(topic, value=record, partition=partitions[i % len(partitions)])
     producer.flush()
@@ -260,10 +296,11 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=4)
     parser.add_argument("--clusters", type=int, default=8)
     parser.add_argument("--packed", action="store_true", help="not JSON but the numbers themselves")
-    parser.add_argument("--batch", type=int, help="stream.batch_records")
+    parser.add_argument("--batch", type=int, help="stream.most_polled")
     parser.add_argument("--servers", action="store_true", help="also Kafka and PostgreSQL")
     parser.add_argument("--pace", choices=("counted", "yielding"), default="yielding")
     parser.add_argument("--sample", type=int, help="hold a sample of so many")
+    parser.add_argument("--rate", type=float, help="records of a topic that come a second")
     parser.add_argument("--only", choices=("model", "file", "embedded", "kafka", "postgresql"))
     options = parser.parse_args()
     values = sample(options.records, options.features, options.clusters)
@@ -277,6 +314,7 @@ def main() -> None:
     way = Way(options.pace, memory)
     first = values[:1_100]
     file_run(first, encoded(first, packed=False), StreamSettings(), Way("counted"))
+    seek_cycles_rarely()
     names = "".join(f"{name:>9}" for name in (*STEPS, "loop", "client"))
     print(f"{'':>10} {'a second':>9} {'us each':>8}{names} {'after':>9}")
     with ExitStack() as running:
@@ -297,11 +335,13 @@ def main() -> None:
             }
             for name, url in urls.items():
                 runs[name] = lambda url=url: topic_run(  # type: ignore[misc]  # a default for each
-                    values, records, stream, way, (kafka, url)
+                    values, records, stream, way, (kafka, url), options.rate
                 )
         for name, measure in runs.items():
             if options.only in {None, name}:
-                print(f"{name:>10} {measure().told(len(records))}", flush=True)
+                laps = measure()
+                late = "" if options.rate is None else f"  {laps.latency()}"
+                print(f"{name:>10} {laps.told(len(records))}{late}", flush=True)
 
 
 def _embedded_run(

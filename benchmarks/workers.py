@@ -151,7 +151,7 @@ def _write(run: Run, ready: Any) -> None:
 
     upgrade(settings["storage"])
     with SqlStore(settings["storage"]) as store:
-        source = KafkaSource(settings["kafka"], run.topic, plan.stream.batch_records)
+        source = KafkaSource(settings["kafka"], run.topic, plan.stream.most_polled)
         telemetry = Told(Metrics(run.topic), Health())
         engine = Engine(plan, source, store, telemetry=telemetry)
         if run.mode == "workers":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .errors import CommandError, ExitCode
-from .service.allocation import give_arrays_back
+from .service.allocation import give_arrays_back, seek_cycles_rarely
 from .terminal.error_messages import translated
 from .terminal.output import note
 
@@ -119,6 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Always, with a code of ``ExitCode``.
     """
     give_arrays_back()
+    seek_cycles_rarely()
     words = sys.argv[1:] if arguments is None else list(arguments)
     # Help, completion and a word that is no command need all of them.
     named = words[:1] if words and words[0] in _PLACES else list(_PLACES)

@@ -106,8 +106,11 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         records the numbers themselves, float64 little-endian.
     avro_schema : str, optional
         File with the schema that Avro messages of a topic were written with.
-    batch_records : int
-        Most records of one SQL transaction; fewer, where no more have come.
+    latency_ms : int
+        A backlog is taken in batches that are read, clustered and committed in about so many
+        milliseconds each, of 2,000 records at least: the larger they are, the less a record costs.
+    batch_records : int, optional
+        Most records of one SQL transaction, whatever it takes.
     poll_seconds : float
         Longest wait for records before the loop comes round again.
     snapshot_records : int
@@ -144,7 +147,8 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str | None = None
     format: Literal["auto", "jsonl", "csv", "lines", "parquet", "arrow", "avro", "packed"] = "auto"
     avro_schema: str | None = None
-    batch_records: Positive = 2_000
+    latency_ms: Annotated[int, msgspec.Meta(ge=1, le=60_000)] = 500
+    batch_records: Positive | None = None
     poll_seconds: Annotated[float, msgspec.Meta(gt=0, le=60)] = 0.5
     snapshot_records: Positive = 20_000
     dead_letter_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
@@ -154,6 +158,11 @@ class StreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     diverged: Literal["adopt", "stop"] = "adopt"
     shards: Annotated[int, msgspec.Meta(ge=1, le=16)] = 1
     takeover_seconds: Seconds = 60.0
+
+    @property
+    def most_polled(self) -> int:
+        """Most records that are asked for at once."""
+        return self.batch_records or 2_000
 
 
 class MemorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

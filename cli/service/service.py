@@ -190,7 +190,7 @@ def open_sources(settings: Settings) -> list[Source]:
         sources: list[Source] = []
         for shard in range(stream.shards):
             seat = Seat(shard, stream.shards, process)
-            source = KafkaSource(settings.kafka, stream.name, stream.batch_records, seat)
+            source = KafkaSource(settings.kafka, stream.name, stream.most_polled, seat)
             opened.callback(source.close)
             sources.append(source)
         opened.pop_all()  # they are the caller's

@@ -57,7 +57,7 @@ class DeadLetterReplay:
         offsets : mapping of TopicPartition to int
             Next offset of each partition that SQL knows.
         """
-        limit = self._plan.stream.batch_records
+        limit = self._plan.stream.most_polled
         found = self._store.replay_requests(self._plan.name, limit=limit)
         self._next = time.monotonic() + (0.0 if len(found) == limit else SECONDS)
         return self._held(found, offsets) if found else None

@@ -1,5 +1,6 @@
 """The loop, and what it owns: who writes, what is committed, where it goes.
 
+- ``batch_size``: how many records of a backlog one batch takes.
 - ``commit_pipeline``: one batch from the model into SQL, and from there to whoever wants to know.
 - ``coordinator``: the writer's side of the refinement plane: rounds of leases, between batches.
 - ``engine``: the loop: poll, decode, insert, refine, publish, commit; the only place that goes

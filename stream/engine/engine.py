@@ -28,6 +28,7 @@ from weald.stream.source.retry import RetryPolicy
 from weald.stream.source.source import Source
 from weald.stream.telemetry.telemetry import Telemetry
 
+from .batch_size import BatchSize
 from .commit_pipeline import CommitPipeline
 from .coordinator import RefinementCoordinator
 from .overdue import Overdue
@@ -87,6 +88,7 @@ class Engine:
         self._replay = DeadLetterReplay(plan, self._schema, store)
         self._held = Held()
         self._coordinator: RefinementCoordinator | None = None
+        self._size = BatchSize(plan.stream)
         self._quiet = Quiet(plan.refinement.quiet_seconds)
         self._overdue = Overdue(plan.refinement.publish_every_seconds)
         self._yielding = Yielding() if _yields(plan) else None
@@ -130,7 +132,7 @@ class Engine:
     def _round(self) -> bool:
         """Go round once; tell whether the source has ended."""
         with self._telemetry.step("poll"):
-            messages = self._retry.poll(self._poll_seconds())
+            messages = self._poll()
         changes = self._source.take_changes()
         try:
             if self._ownership.unsettled(changes):
@@ -157,6 +159,16 @@ class Engine:
         if self._ownership.writer is None:
             self._held = Held()
         return False
+
+    def _poll(self) -> list[Message]:
+        """What comes in the time for it, and of a backlog as much as makes a batch."""
+        polled = self._retry.poll(self._poll_seconds())
+        self._size.begin()
+        messages = list(polled)
+        while self._size.takes_more(len(messages), len(polled)):
+            polled = self._retry.poll(0.0)
+            messages += polled
+        return messages
 
     def _poll_seconds(self) -> float:
         wait = self._plan.stream.poll_seconds
@@ -250,7 +262,7 @@ class Engine:
 
     def _behind(self, messages: list[Message]) -> bool:
         """Whether a refinement has its turn among those that wait; then records come first."""
-        most = min(self._plan.stream.batch_records, self._plan.refinement.every_records)
+        most = min(self._plan.stream.most_polled, self._plan.refinement.every_records)
         return len(messages) >= most or sum(self._source.lag().values()) >= most
 
     def _hear(self, writer: Writer, messages: list[Message]) -> None:
@@ -274,6 +286,7 @@ class Engine:
         writer.reached(self._held.reached)
         if writer.shard is not None:
             self._flush(writer)
+            self._size.end(len(messages))
 
     def _reconsider(self, writer: Writer) -> bool:
         """Decide dead letters anew, if somebody asked for it; tell whether there were any.

@@ -59,7 +59,7 @@ class FileSource:
         if settings.source == "file" and self._path is None:
             raise SourceError("the stream's source is a file: name it with [stream] path")
         self._max_bytes = max_bytes
-        self._batch_records = settings.batch_records
+        self._batch_records = settings.most_polled
         self._format = format_of(settings)
         self._csv = self._format == "csv"
         self._record_bytes = record_bytes

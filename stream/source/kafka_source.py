@@ -45,6 +45,10 @@ _log = logging.getLogger(__name__)
 # No topic is deleted, made anew, written and read in less.
 _SAME_TOPIC_SECONDS = 0.05
 
+# How long a broker may hold a question for records until there are some. What else it is asked by
+# the same connection waits as long: for those of a partition that has more, where another is read.
+_HELD_MS = 100
+
 
 class _RebalanceRecorder(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped base
     def __init__(self, assignor: SingleWriterAssignor) -> None:
@@ -113,6 +117,7 @@ class KafkaSource:
                 max_poll_interval_ms=settings.max_poll_interval_ms,
                 metadata_max_age_ms=settings.metadata_max_age_ms,
                 max_poll_records=batch_records,
+                fetch_max_wait_ms=_HELD_MS,
                 fetch_max_bytes=settings.fetch_max_bytes,
                 max_partition_fetch_bytes=settings.max_partition_fetch_bytes,
                 allow_auto_create_topics=False,

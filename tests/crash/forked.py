@@ -174,7 +174,7 @@ def write(run: Run, order: str) -> None:
         if kafka.api_version is not None:
             # The embedded broker doesn't forget a dead member: each run is a group of its own.
             kafka = msgspec.structs.replace(kafka, group=f"{plan.stream.name}-{os.getpid()}")
-        topic = KafkaSource(kafka, plan.stream.name, plan.stream.batch_records)
+        topic = KafkaSource(kafka, plan.stream.name, plan.stream.most_polled)
         source = Topic(topic, run.ends)
     settings = StorageSettings(url=run.database, busy_timeout_seconds=10.0)
     telemetry = Telemetry(

@@ -63,7 +63,7 @@ def main() -> None:
     sinks = Sinks()
     source: FileSource | KafkaSource
     if orders.stream.source == "kafka":
-        source = KafkaSource(orders.kafka, NAME, orders.stream.batch_records)
+        source = KafkaSource(orders.kafka, NAME, orders.stream.most_polled)
         sinks.dead_letters = KafkaDeadLetters(orders.kafka, NAME)
     else:
         source = FileSource(orders.stream)

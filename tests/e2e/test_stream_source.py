@@ -397,7 +397,7 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
 
     def run(n: int, decision: Decision | None = None) -> None:
         plan = plan_for(None, source="kafka", poll_seconds=0.1)
-        source = KafkaSource(settings, NAME, plan.stream.batch_records)
+        source = KafkaSource(settings, NAME, plan.stream.most_polled)
 
         def enough(step: str, _count: int) -> None:
             if step == "poll" and counted(store) >= n:

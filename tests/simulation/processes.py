@@ -208,7 +208,7 @@ class Fleet:
     def _run_engine(self, process: Process, *, decided: bool) -> None:
         world, plan = self._world, self.plan
         kafka = KafkaSettings(topic=TOPIC, connect_timeout_seconds=3.0)
-        source = KafkaSource(kafka, NAME, plan.stream.batch_records)
+        source = KafkaSource(kafka, NAME, plan.stream.most_polled)
         telemetry = Telemetry(SilentMetrics(), Health())
         statistics = RedisStatistics(RedisSettings())
         with world.store() as store:

@@ -1,4 +1,4 @@
-"""What a refinement frees leaves the process."""
+"""What a refinement frees leaves the process, and records are no reason to look for cycles."""
 
 import platform
 import subprocess
@@ -40,3 +40,30 @@ def test_freed_arrays_leave_the_process() -> None:
     assert kept("back") < 20
     # Else nobody would have to ask for it.
     assert kept("as ever") > 100
+
+
+# What a batch of 4,000 records makes, with the collector's looks at everything meanwhile.
+COLLECTS = """
+import gc, sys
+from weald.cli.service.allocation import seek_cycles_rarely
+from weald.stream.record.record import Message
+
+if sys.argv[1] == "rarely":
+    seek_cycles_rarely()
+looks = []
+gc.callbacks.append(lambda phase, info: looks.append(info["generation"]))
+for _ in range(50):
+    batch = [(Message("t", 0, i, 0, None, b""), [i]) for i in range(4_000)]
+print(len(looks))
+"""
+
+
+def looks(how: str) -> int:
+    """How often the collector begins or ends while batches come and go."""
+    command = [sys.executable, "-c", COLLECTS, how]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def test_records_are_no_reason_to_look_for_cycles() -> None:
+    assert looks("rarely") == 0
+    assert looks("as ever") > 100
