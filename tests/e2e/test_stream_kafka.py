@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
@@ -34,7 +35,9 @@ class World:
         self._start = start
         self._runners: list[Runner] = []
 
-    def start(self, name: str, step: str = "", count: int = 0) -> Runner:
+    def start(
+        self, name: str, step: str = "", count: int = 0, stream: StreamSettings = STREAM
+    ) -> Runner:
         kafka = KafkaSettings(
             bootstrap_servers=self.bootstrap,
             topic=self.topic,
@@ -43,7 +46,7 @@ class World:
             heartbeat_interval_ms=500,
             metadata_max_age_ms=2_000,
         )
-        runner = self._start(Orders(self._database, STREAM, kafka, step, count), name)
+        runner = self._start(Orders(self._database, stream, kafka, step, count), name)
         self._runners.append(runner)
         return runner
 
@@ -129,6 +132,21 @@ def test_killed_mid_stream_and_started_again(world: World) -> None:
     }
     assert world.store.snapshots(NAME)[0].seq == 1_000
     _dead_letters_reached_their_topic(world)
+
+
+def test_batches_of_several_polls_are_counted_once(world: World) -> None:
+    n = 12_000
+    world.produce(records(0, n))
+    # The first batch is one poll; the next takes all that the client has of the topic.
+    stream = msgspec.structs.replace(STREAM, batch_records=None, latency_ms=60_000)
+    assert world.start("first", "commit", 2, stream).ended() == -signal.SIGKILL
+    assert 0 < world.inserted() <= stream.most_polled
+    assert world.start("second", "redis", 2, stream).ended() == -signal.SIGKILL
+    assert 2 * stream.most_polled < world.inserted() <= n
+    last = world.start("last", stream=stream)
+    world.wait_for(n)
+    last.stop()
+    assert_exactly_once(world.store, n)
 
 
 def _dead_letters_reached_their_topic(world: World) -> None:
