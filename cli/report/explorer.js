@@ -703,6 +703,9 @@ const explore = (data) => {
     on($("whole"), "click", () => plotted.call(zoom.transform, d3.zoomIdentity));
     on(plot, "click", (event) => { if (!event.shiftKey) click(event); });
     on(plot, "wheel", (event) => { if (!isMeant(event)) hint(`${withWheel} zoom the map`); });
+    // Before the page has begun to scroll: the map cannot stop it afterwards.
+    plot.addEventListener("touchstart", (event) => { if (event.touches.length > 1) event.preventDefault(); },
+      { signal, passive: false });
     on(plot, "touchmove", (event) => {
       if (event.touches.length === 1 && !plot.classList.contains("selecting")) hint("Two fingers move and zoom the map");
     });
