@@ -71,7 +71,8 @@ Pace = Literal["counted", "yielding"]
 # librdkafka's own broker keeps 5 MB of each of four partitions, with what it notes of each record.
 EMBEDDED_BYTES = 12_000_000
 
-SENT_AT_ONCE = 20
+# A sleep takes longer than a record: what is due in less is sent together.
+SHORTEST_SLEEP = 0.002
 
 # Of a stream whose latency is measured: in these it begins.
 BEGINNING_SECONDS = 5.0
@@ -281,8 +282,7 @@ def produce(
     partitions = sorted(producer.partitions_for(topic))
     began = time.monotonic()
     for i, record in enumerate(records):
-        # Not after each: a sleep takes longer than a record.
-        if i % SENT_AT_ONCE == 0 and (wait := began + i / rate - time.monotonic()) > 0.0:
+        if (wait := began + i / rate - time.monotonic()) > SHORTEST_SLEEP:
             time.sleep(wait)
         producer.send(topic, value=record, partition=partitions[i % len(partitions)])
     producer.flush()
@@ -296,7 +296,7 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=4)
     parser.add_argument("--clusters", type=int, default=8)
     parser.add_argument("--packed", action="store_true", help="not JSON but the numbers themselves")
-    parser.add_argument("--batch", type=int, help="stream.most_polled")
+    parser.add_argument("--batch", type=int, help="stream.batch_records")
     parser.add_argument("--servers", action="store_true", help="also Kafka and PostgreSQL")
     parser.add_argument("--pace", choices=("counted", "yielding"), default="yielding")
     parser.add_argument("--sample", type=int, help="hold a sample of so many")

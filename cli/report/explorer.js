@@ -9,7 +9,7 @@ const explore = (data) => {
   explored = new AbortController();
   const { signal } = explored;
   const $ = (id) => document.getElementById(id);
-  const on = (target, what, heard) => target.addEventListener(what, heard, { signal });
+  const on = (target, what, heard, how = {}) => target.addEventListener(what, heard, { signal, ...how });
   const n = data.cluster.length, rows = d3.range(n);
   const FEW_ROWS = 10, MORE_ROWS = 200, FEW_SHAPES = 12, COLOURS = 10, NEAR = 14, MANY = 100;
   const FEWEST_CALLED = 3, LEAST_CALLED = .01, FEW_LISTED = 6;
@@ -704,8 +704,7 @@ const explore = (data) => {
     on(plot, "click", (event) => { if (!event.shiftKey) click(event); });
     on(plot, "wheel", (event) => { if (!isMeant(event)) hint(`${withWheel} zoom the map`); });
     // Before the page has begun to scroll: the map cannot stop it afterwards.
-    plot.addEventListener("touchstart", (event) => { if (event.touches.length > 1) event.preventDefault(); },
-      { signal, passive: false });
+    on(plot, "touchstart", (event) => { if (event.touches.length > 1) event.preventDefault(); }, { passive: false });
     on(plot, "touchmove", (event) => {
       if (event.touches.length === 1 && !plot.classList.contains("selecting")) hint("Two fingers move and zoom the map");
     });
