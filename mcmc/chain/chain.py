@@ -7,14 +7,14 @@ observations were cut into batches, and across :meth:`Chain.state` and :meth:`Ch
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
-from numpy.random import PCG64, Generator
+from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
-from weald.mcmc.contract import Kernel, PartitionState
 from weald.mcmc.estimate.consensus import Draws
 from weald.mcmc.estimate.relabelling import relabelled_draws
 from weald.mcmc.gibbs.gibbs import sweep as gibbs_sweep
@@ -27,7 +27,6 @@ from weald.mcmc.hyperparameters.learner import (
 from weald.mcmc.leases.leases import Budget, Lease, coin_groups, concurrency, make_lease
 from weald.mcmc.leases.outstanding import Lent, OutstandingLeases, merged_labels
 from weald.mcmc.schedule.kernel_report import KernelReport, Refinement
-from weald.mcmc.schedule.ledger import Ledger
 from weald.mcmc.schedule.stream_kernels import stream_kernels
 from weald.mcmc.state.atom_state import set_labels
 from weald.treecore.errors import ObservationError, ParameterError
@@ -47,6 +46,7 @@ from .arrival import arrive, depart, joint_weights, log_alone, replace_block
 from .atom_ids import AtomIds
 from .co_occurrence import CoOccurrence
 from .compacting import Compaction, compact, numbered_pairs
+from .concurrent_refinement import ConcurrentRefinement
 from .growing import (
     empty_state,
     enlarged_state,
@@ -60,62 +60,22 @@ from .growing import (
     under,
 )
 from .position import Position
+from .refinement_run import LEARNED_EACH_ROUND, RefinementRun
 from .window import Moved, WindowPosition
 
-__all__ = ["Entered", "MixtureChain", "Note", "RefinementRun"]
+__all__ = ["Entered", "MixtureChain", "Note"]
 
 _FIRST_CAPACITY = 1024
 # Of all atoms, what Gibbs sampling redraws in a round. Draws between which few atoms were redrawn
 # agree without being sure.
 _REDRAWN = 0.5
-# Another base measure has every atom and node of the guide measured again. Of more atoms than these
-# it is learned in the first round of a refinement alone: many say little new from round to round.
-_LEARNED_EACH_ROUND = 1000
 
 Arrays = dict[str, NDArray[Any]]
-P = TypeVar("P", bound=PartitionState[object])
 # What is told the atoms of arrivals, the block slot that each came into, and the one that was most
 # probable for it (-1 for a new block).
 Entered = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], None]
 # What is told each draw of a refinement.
 Note = Callable[[NDArray[np.int64]], None]
-
-
-class RefinementRun:
-    """A refinement under way; its clock starts when it is made.
-
-    Parameters
-    ----------
-    scale : PartitionPrior
-        Prior under which log joints are reported.
-    """
-
-    def __init__(self, scale: PartitionPrior) -> None:
-        self._began = time.perf_counter()
-        self._scale = scale
-        self._before = 0.0
-        self._ledger = Ledger(0.0)
-
-    def rounds(
-        self, rng: Generator, position: P, schedule: Sequence[Kernel[P]], n_rounds: int
-    ) -> Iterator[None]:
-        """Update the hyperparameters and run every kernel, so many times; stop after each round."""
-        self._before = position.log_joint(self._scale)
-        self._ledger = Ledger(self._before)
-        for _ in range(n_rounds):
-            position.resample(rng)
-            for kernel in schedule:
-                started = time.perf_counter()
-                tally = kernel.sweep(rng, position)
-                reached = position.log_joint(self._scale)
-                self._ledger.note(kernel, tally, reached, time.perf_counter() - started)
-            yield
-
-    def refinement(self, n_blocks: int) -> Refinement:
-        """What was done up to now."""
-        seconds = time.perf_counter() - self._began
-        after, reports = self._ledger.log_joint, self._ledger.reports()
-        return Refinement(self._before, after, n_blocks, reports, seconds)
 
 
 class MixtureChain:
@@ -143,6 +103,8 @@ class MixtureChain:
         self._co_occurrence = CoOccurrence()
         self._doubt = np.zeros(_FIRST_CAPACITY)
         self._lending: OutstandingLeases | None = None
+        # The same for a refinement that goes on beside the chain.
+        self._meanwhile: OutstandingLeases | None = None
 
     @classmethod
     def start(
@@ -263,6 +225,11 @@ class MixtureChain:
         self._doubt[ids] = 0.0
         self._ids.give_back(ids)
 
+    @property
+    def _outstanding(self) -> list[OutstandingLeases]:
+        """What has to hear of atoms that come and go."""
+        return [each for each in (self._lending, self._meanwhile) if each is not None]
+
     # Observations come and go.
 
     def insert(
@@ -332,8 +299,8 @@ class MixtureChain:
             if entered is not None:
                 entered(come[-1:], label[come[-1:]], best[-1:])
         self._co_occurrence.arrive(ids)
-        if self._lending is not None:
-            self._lending.insert(ids)
+        for outstanding in self._outstanding:
+            outstanding.insert(ids)
         return ids
 
     def remove(self, atoms: NDArray[np.int64]) -> None:
@@ -358,8 +325,8 @@ class MixtureChain:
         self._ids.require(ids)
         depart(self._first_model(0), self._forest, self._state, ids)
         self._give_back(ids)
-        if self._lending is not None:
-            self._lending.remove(ids)
+        for outstanding in self._outstanding:
+            outstanding.remove(ids)
 
     def seen_anew(
         self,
@@ -472,13 +439,17 @@ class MixtureChain:
         # Topology from the first model's potentials: the guide must not follow the chain.
         first_model = self._first_model(0)._replace(work=model.work)
         consolidate(first_model, self._forest)
+        return self._guide_of(first_model)
+
+    def _guide_of(self, first_model: Model) -> Guide:
+        """The forest as it is as a guide; nothing of it changes."""
         guide = freeze(first_model, self._forest)
         present = self._present()
         place = np.full(self._forest.leaf.shape[0], -1, dtype=np.int64)
         place[present] = np.arange(present.shape[0])
         return guide._replace(atom=place[guide.atom], position=guide.position[present])
 
-    def _position(self) -> Position:
+    def _position(self, make_guide: Callable[[Model], Guide] | None = None) -> Position:
         """Where the chain stands, its atoms numbered without gaps in the order of their ids."""
         atoms, present = self._state.atoms, self._present()
         live = Atoms(
@@ -492,7 +463,7 @@ class MixtureChain:
             live,
             self.labels[present],
             self.prior,
-            self._freeze,
+            make_guide or self._freeze,
             learner=self.learner,
             first_family=self.first_family,
         )
@@ -532,7 +503,7 @@ class MixtureChain:
                 self._co_occurrence.note(present, position.labels())
                 if note is not None:
                     note(self._by_id(position.labels()))
-                if present.shape[0] > _LEARNED_EACH_ROUND:
+                if present.shape[0] > LEARNED_EACH_ROUND:
                     position.learner = None
             self.prior = position.prior
             self._settle(self._by_id(position.labels()))
@@ -658,16 +629,23 @@ class MixtureChain:
         lending, self._lending = self._lending, None
         before = self.log_joint()
         self._settle(merged_labels(lending, self.labels, returns))
-        partition, size = self._state.partition, self._state.atoms.size
+        partition = self._state.partition
         sizes = partition.size[partition.slots[: self.n_blocks]]
         if learns and sizes.shape[0]:
             self.prior = self.prior.resample(self._rng, sizes)
         if learns and sizes.shape[0] and self.learner is not None:
             rows = self.block_statistics()[1]
             self._use_family(stepped(self.learner, self._rng, self.family, rows))
+        self._insert_again(lending)
+        after = self.log_joint()
+        seconds = time.perf_counter() - began
+        return Refinement(before, after, self.n_blocks, (), seconds)
+
+    def _insert_again(self, outstanding: OutstandingLeases) -> None:
+        """Give those that came meanwhile a block, in their order, by one draw each."""
+        arrived = np.fromiter(outstanding.arrived, dtype=np.int64, count=len(outstanding.arrived))
         # As in insert: a prior that is no product needs a table for each number of observations.
-        arrived = np.fromiter(lending.arrived, dtype=np.int64, count=len(lending.arrived))
-        n, at = int(sizes.sum()), 0
+        n, at, size = self.n_observations, 0, self._state.atoms.size
         while at < arrived.shape[0]:
             rest = arrived.shape[0] - at
             seating = self.prior.seating(n + int(size[arrived[at]]), self.n_blocks + rest)
@@ -675,9 +653,75 @@ class MixtureChain:
             gibbs_sweep(self._rng, self._state, Model(self.family, seating, self._work), part)
             n += int(size[part].sum())
             at += part.shape[0]
-        after = self.log_joint()
-        seconds = time.perf_counter() - began
-        return Refinement(before, after, self.n_blocks, (), seconds)
+
+    # Refinement of all atoms beside arrivals.
+
+    def begin_concurrent(
+        self, number: int, rounds: int, every: int, kernels: str = "auto"
+    ) -> ConcurrentRefinement:
+        """Make what refines all atoms, of which there must be some, on copies of them.
+
+        The chain is left as it was, so that a refinement that is dropped has never been: numbers
+        that lag behind in the forest are brought in order, which changes nothing that comes of
+        them. Its random numbers are its own: they follow from where the chain's stand and from
+        ``number``, which no other refinement has. Until :meth:`adopt_concurrent` or
+        :meth:`drop_concurrent` the chain takes arrivals and removals as ever.
+
+        Parameters
+        ----------
+        number : int
+        rounds : int
+        every : int
+            Rounds from one draw that is kept to the next.
+        kernels : str
+            As for :meth:`refine`.
+        """
+        entropy = int(self._rng.bit_generator.state["state"]["state"])
+        guide = self._guide_of(self._first_model(0))
+        position = self._position(lambda _model: guide)
+        self._meanwhile = OutstandingLeases()
+        return ConcurrentRefinement(
+            position,
+            self._present(),
+            Generator(PCG64(SeedSequence([entropy, number]))),
+            stream_kernels(kernels, _REDRAWN),
+            self._first_prior,
+            (rounds, every),
+        )
+
+    def drop_concurrent(self) -> None:
+        """Go on as if no refinement had begun beside arrivals."""
+        self._meanwhile = None
+
+    def adopt_concurrent(
+        self, done: ConcurrentRefinement
+    ) -> tuple[Refinement, list[NDArray[np.int32]]]:
+        """Take over what a refinement has arrived at; returns what it did, and its draws.
+
+        It counts as having happened when it began, as a round of leases does: see
+        :mod:`weald.mcmc.leases.outstanding`. A draw is the block of every atom by its id, -1 for
+        an id that none had then, or that it has no more. Log joints are told of all that is here.
+        """
+        if self._meanwhile is None:
+            raise ValueError("no refinement goes on beside arrivals")
+        meanwhile, self._meanwhile = self._meanwhile, None
+        consolidate(self._first_model(0), self._forest)
+        self._settle(merged_labels(meanwhile, self.labels, [(done.atoms, done.labels)]))
+        self.learn(done.family, done.prior)
+        self._insert_again(meanwhile)
+        here = WindowPosition(
+            (self.family, self.prior, self._work), self._state, self._ids.end, lambda *_: None
+        )
+        after = here.log_joint(self.first_family, self._first_prior)
+        gain = done.refinement.log_joint_after - done.refinement.log_joint_before
+        told = replace(
+            done.refinement,
+            log_joint_before=after - gain,
+            log_joint_after=after,
+            n_blocks=self.n_blocks,
+        )
+        gone = np.fromiter(meanwhile.gone, dtype=np.int64, count=len(meanwhile.gone))
+        return told, done.draws_without(gone)
 
     def _settle(self, labels: NDArray[np.int64]) -> None:
         """Take over a partition, with every block's statistics summed afresh."""

@@ -18,8 +18,9 @@ from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.chain.atom_ids import AtomIds
-from weald.mcmc.chain.chain import Note, RefinementRun
+from weald.mcmc.chain.chain import Note
 from weald.mcmc.chain.growing import taken_from, under
+from weald.mcmc.chain.refinement_run import RefinementRun
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.mcmc.schedule.stream_kernels import kernels_of_networks
 from weald.treecore.partition.partition import Model

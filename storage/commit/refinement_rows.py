@@ -87,18 +87,19 @@ class RoleRow:
 
 @dataclass(frozen=True, eq=False)
 class AdoptionRow:
-    """A round of leases that was taken back, as replay needs it.
+    """A round of refinement that was taken back, as replay needs it.
 
     Attributes
     ----------
     round_number
-        Of its leases.
+        Of its leases, if it had any.
     begun_seq, begun_publication
         Observations and publications that there were when it began.
     seq, publication
         The same for when it was taken back.
     payload
-        The atoms and labels that came back.
+        The atoms and labels that came back; of a round that the writer made by itself nothing, as a
+        replay makes it again.
     """
 
     round_number: int
@@ -107,6 +108,11 @@ class AdoptionRow:
     seq: int
     publication: int
     payload: Arrays
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the writer made it by itself."""
+        return not self.payload
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from weald.storage.sql.schema import adoptions, leases, snapshots
 __all__ = ["adoption_rows", "last_round", "lease_counts", "lease_rows", "prune", "write_leases"]
 
 OFFERED = "offered"
+# Payload of a round that the writer made by itself. A replay from the beginning makes it again.
+_OWN = encode({})
 # Closed leases are kept for people to look at, so many rounds of them.
 _ROUNDS_KEPT = 100
 _OF_THE_END = (
@@ -69,13 +71,17 @@ def _close(connection: sa.Connection, stream_id: int, row: LeaseRow) -> None:
 
 
 def prune(connection: sa.Connection, stream_id: int) -> None:
-    """Forget rounds that no snapshot needs for its replay, and old closed leases."""
+    """Forget rounds of leases that no snapshot needs for its replay, and old closed leases."""
     oldest = connection.execute(
         sa.select(sa.func.min(snapshots.c.seq)).where(snapshots.c.stream_id == stream_id)
     ).scalar_one()
     if oldest is not None:
         connection.execute(
-            sa.delete(adoptions).where(adoptions.c.stream_id == stream_id, adoptions.c.seq < oldest)
+            sa.delete(adoptions).where(
+                adoptions.c.stream_id == stream_id,
+                adoptions.c.seq < oldest,
+                adoptions.c.payload != _OWN,
+            )
         )
     last = last_round(connection, stream_id)
     connection.execute(
@@ -89,8 +95,14 @@ def prune(connection: sa.Connection, stream_id: int) -> None:
 
 def last_round(connection: sa.Connection, stream_id: int) -> int:
     """Return the number of the newest round, 0 if there was none."""
-    newest = sa.select(sa.func.max(leases.c.round_number)).where(leases.c.stream_id == stream_id)
-    return connection.execute(newest).scalar_one() or 0
+    # Rounds that the writer made by itself had no lease.
+    newest = [
+        connection.execute(
+            sa.select(sa.func.max(table.c.round_number)).where(table.c.stream_id == stream_id)
+        ).scalar_one()
+        for table in (leases, adoptions)
+    ]
+    return max(number or 0 for number in newest)
 
 
 def lease_rows(

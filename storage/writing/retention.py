@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from weald.storage.settings import RetentionSettings
 from weald.storage.sql.schema import (
+    adoptions,
     assignment_changes,
     bundle_changes,
     clusters,
@@ -72,6 +73,9 @@ def prune(
         # A replay from the beginning asks for them as long as it has all observations.
         "postponements": shedding.prefix(
             postponements.c.seq, postponements.c.seq <= min(seq, _first(shedding) - 1)
+        ),
+        "adoptions": shedding.prefix(
+            adoptions.c.round_number, adoptions.c.seq <= min(seq, _first(shedding) - 1)
         ),
         "assignment_changes": shedding.prefix(
             assignment_changes.c.publication, assignment_changes.c.publication <= told

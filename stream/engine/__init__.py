@@ -2,6 +2,7 @@
 
 - ``batch_size``: how many records of a backlog one batch takes.
 - ``commit_pipeline``: one batch from the model into SQL, and from there to whoever wants to know.
+- ``concurrent``: refinements of all of many atoms, on a thread beside the loop.
 - ``coordinator``: the writer's side of the refinement plane: rounds of leases, between batches.
 - ``engine``: the loop: poll, decode, insert, refine, publish, commit; the only place that goes
   round.

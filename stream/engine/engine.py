@@ -1,8 +1,9 @@
 """The loop: poll, decode, insert, refine, publish, commit; the only place that goes round.
 
 One thread does everything in order, so at any moment at most one batch is between the topic and
-SQL. A bad record becomes a dead letter; when something is away the partitions are paused and the
-same step is tried again; a newer owner makes this one drop its state and join the group anew.
+SQL; only a refinement of very many atoms goes on beside it, on copies. A bad record becomes a dead
+letter; when something is away the partitions are paused and the same step is tried again; a newer
+owner makes this one drop its state and join the group anew.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from weald.stream.telemetry.telemetry import Telemetry
 
 from .batch_size import BatchSize
 from .commit_pipeline import CommitPipeline
+from .concurrent import Concurrent
 from .coordinator import RefinementCoordinator
 from .overdue import Overdue
 from .ownership import Ownership
@@ -41,11 +43,13 @@ from .yielding import Yielding
 
 if TYPE_CHECKING:
     from weald.storage.writing.store import SqlStore
+    from weald.stream.model.shard import Shard
 
 __all__ = ["Engine"]
 
 # At most so long between two looks at a round that is awaited.
 _LOOK_AGAIN_SECONDS = 0.1
+_LEAST_LOOK_SECONDS = 0.005
 
 
 class Engine:
@@ -92,6 +96,7 @@ class Engine:
         self._quiet = Quiet(plan.refinement.quiet_seconds)
         self._overdue = Overdue(plan.refinement.publish_every_seconds)
         self._yielding = Yielding() if _yields(plan) else None
+        self._concurrent = Concurrent()
         self._shards = None if plan.shard is None else ShardRounds(store)
         self._stopping = False
 
@@ -127,6 +132,7 @@ class Engine:
             self._telemetry.phase("stopping", len(self._source.assignment()))
             self._save()
         finally:
+            self._concurrent.drop()
             self._source.close()
 
     def _round(self) -> bool:
@@ -143,6 +149,7 @@ class Engine:
             elif (writer := self._ownership.writer) is not None:
                 self._refine_by_workers(writer, messages)
                 self._refine_with_shards(writer, messages)
+                self._take_over(writer, messages)
                 self._hear(writer, messages)
                 if not self._source.exhausted:
                     self._go_on(writer, messages)
@@ -152,12 +159,14 @@ class Engine:
                 again = (ended or self._replay.due) and self._reconsider(writer)
                 if ended and not again:
                     self._await_workers(writer)
+                    self._await_concurrent(writer)
                     self._finish(writer)
                     return True
         except (Fenced, Rebalanced) as lost:
             self._ownership.drop(lost)
         if self._ownership.writer is None:
             self._held = Held()
+            self._concurrent.drop()
         return False
 
     def _poll(self) -> list[Message]:
@@ -180,6 +189,8 @@ class Engine:
             return self._shards.poll_seconds(writer, wait)
         if writer is None or writer.shard is None:
             return wait
+        if self._concurrent.goes_on:
+            return min(wait, _LOOK_AGAIN_SECONDS)
         return 0.0 if self._quiet.due or self._makes_up(writer) else wait
 
     def _refine_by_workers(self, writer: Writer, messages: list[Message]) -> None:
@@ -242,11 +253,45 @@ class Engine:
         silent = not messages and self._quiet.due
         if self._plan.cadence.mode != "inline" or len(self._held):
             return
-        due = self._overdue.due or self._makes_up(writer)
-        if silent or (due and not self._behind(messages)):
+        makes_up = self._makes_up(writer)
+        due = (self._overdue.due or makes_up) and not self._behind(messages)
+        if self._yielding is not None and shard.refines_concurrently:
+            if (silent or due or makes_up) and not self._concurrent.goes_on:
+                self._begin_concurrent(writer, shard)
+        elif silent or due:
             applied = self._out_of_turn(writer)
             if silent and applied.refinements:
                 self._quiet.refined(applied.refinements[-1].log_joint_after)
+
+    def _begin_concurrent(self, writer: Writer, shard: Shard) -> None:
+        """Begin a refinement beside the records, once SQL has an image of the model if it has to.
+
+        While one goes on none can be made, and a replay that began before could not make it again.
+        """
+        if writer.snapshot_due():
+            self._delivery.deliver(writer, Held(), BatchOutcome())
+        with self._telemetry.step("refine"):
+            self._concurrent.begin(shard)
+
+    def _take_over(self, writer: Writer, messages: list[Message]) -> None:
+        """Take over what a refinement beside the records has arrived at, if it has ended."""
+        shard, quiet = writer.shard, self._quiet
+        if shard is None or len(self._held):
+            return
+        adopted = self._concurrent.adopt(shard, time.time(), self._telemetry.step)
+        if adopted is None:
+            return
+        applied, seconds = adopted
+        if self._yielding is not None:
+            self._yielding.refined(seconds, of_many=shard.chain.n_atoms)
+            self._yielding.made_up(applied.refinements[-1])
+        self._deliver_refined(writer, applied, silent=quiet.silent and not messages)
+
+    def _await_concurrent(self, writer: Writer) -> None:
+        """Take over what goes on beside a source that has ended."""
+        while self._concurrent.goes_on and not self._stopping:
+            time.sleep(_LEAST_LOOK_SECONDS)
+            self._take_over(writer, [])
 
     def _out_of_turn(self, writer: Writer) -> BatchOutcome:
         applied = writer.go_on(time.time(), self._telemetry.step)
@@ -257,8 +302,12 @@ class Engine:
 
     def _makes_up(self, writer: Writer) -> bool:
         """Whether a refinement that was put off is made up for next."""
-        owed = 0 if writer.shard is None else writer.shard.owed
-        return self._yielding is not None and self._yielding.makes_up(owed)
+        shard = writer.shard
+        if shard is None or self._yielding is None:
+            return False
+        of_many = shard.chain.n_atoms if shard.refines_concurrently else 0
+        self._yielding.arrange(concurrent=of_many > 0, goes_on=self._concurrent.goes_on)
+        return self._yielding.makes_up(shard.owed, of_many=of_many)
 
     def _behind(self, messages: list[Message]) -> bool:
         """Whether a refinement has its turn among those that wait; then records come first."""
@@ -318,8 +367,11 @@ class Engine:
         if writer.shard is not None:
             self._telemetry.arriving(writer.shard, held)
             if self._yielding is not None:
-                writer.shard.pace = self._yielding
-                writer.hurried = self._yielding.behind
+                shard = writer.shard
+                shard.pace, writer.hurried = self._yielding, self._yielding.behind
+                self._yielding.arrange(
+                    concurrent=shard.refines_concurrently, goes_on=self._concurrent.goes_on
+                )
         applied = writer.apply(held, time.time(), self._telemetry.step, last=last)
         self._delivery.deliver(writer, held, applied)
 
@@ -340,6 +392,7 @@ class Engine:
         writer = self._ownership.writer
         if writer is None or not writer.unsaved:
             return
+        self._concurrent.drop()
         try:
             self._delivery.deliver(writer, Held(), BatchOutcome(), save=True)
         except (Fenced, Rebalanced) as lost:

@@ -474,8 +474,13 @@ class Writer:
     # Snapshots.
 
     def snapshot_due(self) -> bool:
-        """Whether so much came since the last snapshot that a replay of it would be long."""
+        """Whether so much came since the last snapshot that a replay of it would be long.
+
+        Not while a refinement goes on beside the records: a replay has to begin before it did.
+        """
         shard = self._model()
+        if shard.concurrent is not None:
+            return False
         since = shard.seq - self._snapshot_seq
         share = _SHARE_HURRIED if self.hurried else _SHARE
         rare = since < max(self._plan.stream.snapshot_records, int(share * shard.chain.n_atoms))

@@ -6,6 +6,9 @@ that look at all of many atoms, which take seconds, and one for all others; else
 would never let the rare ones have enough. What is decided is in SQL with the batch in which it took
 effect, so a replay decides nothing anew. When the records are caught up, what is owed is made up
 for out of turn, as on a quiet topic, until it is paid or the log joint rises no more.
+
+Where those of many atoms can go on beside arrivals (`concurrent`), each is put off in its turn and
+made up for there, in a backlog, too: what counts as its time is how long the loop stands still.
 """
 
 import math
@@ -43,6 +46,7 @@ class Yielding:
         # many atoms each), and what the next one is expected to take.
         self._due, self._took, self._takes = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]
         self._gains: list[float] = []
+        self._concurrent = self._goes_on = False
 
     @property
     def behind(self) -> bool:
@@ -60,16 +64,27 @@ class Yielding:
             ]
         self._behind, self._looked = behind, now
 
+    def arrange(self, *, concurrent: bool, goes_on: bool) -> None:
+        """Note whether refinements of all atoms can go on beside arrivals, and whether one does."""
+        self._concurrent, self._goes_on = concurrent, goes_on
+
     def postpones(self, seq: int, *, of_many: int) -> bool:  # noqa: ARG002 - this goes by time
         """Whether the refinement whose turn it is is put off."""
-        account = of_many > 0
-        self._takes[account] = self._took[account] * max(of_many, 1)
-        self.look(behind=self._behind)
-        due, takes = self._due[account], self._takes[account]
-        postponed = self._behind and (due <= 0.0 or due < takes)
+        if self._goes_on and not of_many:
+            # What it moved would be moved back when that of all is taken over.
+            return True
+        postponed = (self._concurrent and of_many > 0) or not self._affords(of_many)
         if postponed:
             self._gains.clear()
         return postponed
+
+    def _affords(self, of_many: int) -> bool:
+        """Whether there is time for a refinement, of so many atoms if it is of all of many."""
+        account = of_many > 0
+        takes = self._takes[account] = self._took[account] * max(of_many, 1)
+        self.look(behind=self._behind)
+        due = self._due[account]
+        return not self._behind or (due > 0.0 and due >= takes)
 
     def refined(self, seconds: float, *, of_many: int) -> None:
         """One was made in its turn, and took so long."""
@@ -82,9 +97,14 @@ class Yielding:
         """One was made out of turn."""
         self._gains.append(refinement.log_joint_after - refinement.log_joint_before)
 
-    def makes_up(self, owed: int) -> bool:
-        """Whether one more is to be made out of turn, of so many that are owed."""
-        return owed > 0 and not self._behind and not self._settled
+    def makes_up(self, owed: int, *, of_many: int = 0) -> bool:
+        """Whether one more is to be made out of turn, of so many that are owed.
+
+        ``of_many`` counts the atoms where it would go on beside arrivals, and is 0 elsewhere.
+        """
+        if owed == 0 or self._goes_on or self._settled:
+            return False
+        return self._affords(of_many) if of_many else not self._behind
 
     @property
     def _settled(self) -> bool:

@@ -3,7 +3,8 @@
 What a round brought came from outside, not from the stream, so SQL keeps it: the point of the
 stream at which each round began and at which it was taken back, and the labels that came back. A
 point is a number of observations and a number of publications, for a publication may come between
-two rounds without any observation.
+two rounds without any observation. A refinement that the writer itself has made beside arrivals is
+a round, too, of which SQL keeps the place alone: a replay makes it again.
 """
 
 from collections.abc import Sequence

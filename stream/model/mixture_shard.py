@@ -11,6 +11,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.chain.chain import MixtureChain
+from weald.mcmc.chain.concurrent_refinement import ConcurrentRefinement
 from weald.mcmc.chain.growing import taken_from
 from weald.mcmc.hyperparameters.learner import learner_of_hyperprior
 from weald.mcmc.leases.leases import Budget
@@ -26,7 +27,7 @@ from weald.stream.record.record import Batch
 from weald.stream.record.schema import Schema
 from weald.stream.settings import MemorySettings, SchemaSettings
 from weald.stream.tables.atom_table import AtomTable
-from weald.stream.telemetry.steps import Step
+from weald.stream.telemetry.steps import Step, untimed
 from weald.stream.warm_up.stored_family import family_of
 from weald.stream.warm_up.stored_transformation import log_moves_of, moves_of, transformation_of
 from weald.treecore.family import spec_of
@@ -34,6 +35,7 @@ from weald.treecore.family.interface.base import Family
 from weald.treecore.family.same_kind import with_parameters
 
 from .batch_outcome import BatchOutcome
+from .lease_rounds import LeaseRounds
 from .left_out import MOST_SEEN_ANEW, SAMPLE_RECORDS, LeftOut, begun_to_vary
 from .rows import IncomingRows
 from .shard import Arrays, Ids, Shard
@@ -61,6 +63,8 @@ class MixtureShard(Shard):
     ) -> None:
         super().__init__(chain, family, cadence, memory)
         self.left_out = LeftOut()
+        # Records taken in when the refinement beside arrivals began.
+        self._begun_taken = 0
 
     @property
     def first_family(self) -> Family:
@@ -123,7 +127,46 @@ class MixtureShard(Shard):
     def forget_lent(self) -> None:
         """Go on as if no round were out; its returns are late from now on."""
         self.chain.forget_lent()
+        if self.concurrent is not None:
+            self.concurrent.stop()
+            self.chain.drop_concurrent()
+            self.concurrent = None
         super().forget_lent()
+
+    @property
+    def refines_concurrently(self) -> bool:
+        """Whether refinements of all atoms may go on beside arrivals: of many that stay apart."""
+        alone = self.forgetting.settings.bundle_budget is None
+        inline = self.cadence.mode == "inline" and self.cadence.rounds > 0
+        return inline and alone and not self._few
+
+    def begin_concurrent(self, number: int) -> ConcurrentRefinement:
+        """Begin a refinement of all atoms beside arrivals, as round ``number``."""
+        rounds = self._rounds_of_all(publishing=True)
+        self.begun = LeaseRounds(number, self.rounds.taken, self.seq, self.publication)
+        self.concurrent = self.chain.begin_concurrent(number, *rounds, self.cadence.kernels)
+        self._begun_taken = self._n_taken
+        return self.concurrent
+
+    def adopt_concurrent(self, now: float, step: Step = untimed) -> BatchOutcome:
+        """Take over what the refinement beside arrivals has arrived at, and publish it."""
+        if self.concurrent is None:
+            raise RuntimeError("no refinement goes on beside arrivals")
+        done, self.concurrent = self.concurrent, None
+        applied = BatchOutcome()
+        with step("adopt"):
+            refinement, draws = self.chain.adopt_concurrent(done)
+            self.rounds = self.begun
+            self.rounds.end()
+            for draw in draws:
+                self._draws.add(draw, self._begun_taken)
+            self._arrivals = None
+            self.owed = max(self.owed - 1, 0)
+            held = self.atom_table.n_observations
+            applied.refined(refinement, done.n_rounds, self.seq, held)
+        with step("publish"):
+            self._publish(applied, now)
+        return applied
 
     def remove(self, seqs: Ids, applied: BatchOutcome, now: float) -> None:
         """Take observations out of the model, by number; those that are not there are passed over.
@@ -308,6 +351,8 @@ class MixtureShard(Shard):
         The chain goes on from its partition, clusters and groups keep their names, and the
         publication that comes next tells what becomes of them.
         """
+        if self.chain.lent:
+            return
         atoms, learned = self.atom_table.singles, self.transformation
         due = self.left_out.take_due(self.atom_table.n_observations)
         if not due or self.revise is None or self.spec is None or learned is None:
@@ -355,6 +400,7 @@ class MixtureShard(Shard):
 
         ``values`` (n, q) are those that its family sees, of these atoms (n), in order of arrival.
         """
+        self.forget_lent()
         before, labels = self.atom_table, self.chain.labels_of(atoms)
         self.chain = self.chain.seen_anew(family, learner, values, labels)
         ids, clusters = np.arange(len(atoms)), before.cluster[atoms]

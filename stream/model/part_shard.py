@@ -433,6 +433,11 @@ class PartShard(MixtureShard):
     def _look_again(self, _applied: BatchOutcome, _now: float) -> None:
         """What the family sees is that of all shards."""
 
+    @property
+    def refines_concurrently(self) -> bool:
+        """What refines the shards of a stream is their rounds."""
+        return False
+
     def forget_lent(self) -> None:
         """A round is given up by nobody: others wait for this shard's turn."""
 

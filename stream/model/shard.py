@@ -19,6 +19,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from weald.mcmc.chain.concurrent_refinement import ConcurrentRefinement
 from weald.mcmc.chain.growing import taken_from
 from weald.mcmc.contract import Chain
 from weald.mcmc.leases.leases import Budget
@@ -27,7 +28,13 @@ from weald.mcmc.offline.resolution import Moves
 from weald.mcmc.offline.transformation import Transformation
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.mcmc.settings import RefinementSettings
-from weald.storage.commit.commit import Certainty, Handover, PublicationRow, StreamSpec
+from weald.storage.commit.commit import (
+    AdoptionRow,
+    Certainty,
+    Handover,
+    PublicationRow,
+    StreamSpec,
+)
 from weald.stream.publication.arrival_router import Arrivals
 from weald.stream.publication.certainty import RecentDraws
 from weald.stream.publication.groups import PublishedGroups
@@ -148,6 +155,10 @@ class Shard(ABC):
         # Records taken in when a publication had its turn last.
         self._turn_taken = 0
         self.rounds = LeaseRounds()
+        # The refinement of all atoms that goes on beside arrivals.
+        self.concurrent: ConcurrentRefinement | None = None
+        # Where it began: nothing that is saved knows of it before it is taken over.
+        self.begun = LeaseRounds()
         self.pace: Pace = COUNTED
         self.owed = 0
 
@@ -255,6 +266,8 @@ class Shard(ABC):
         Replay does the same where SQL holds a publication that is out of turn.
         """
         applied = BatchOutcome()
+        if self.concurrent is not None:
+            self.forget_lent()
         with step("refine"):
             self._forget(applied, now)
             if self.cadence.mode == "inline":
@@ -463,12 +476,7 @@ class Shard(ABC):
         Before a publication there are as many rounds as make up the draws that it is told from:
         how many lack, follows from the numbers of the observations, in a replay as well.
         """
-        rounds = self.cadence.rounds * (1 if self._few else _WHOLE_ROUNDS)
-        between = 1
-        if publishing and rounds:
-            apart = MOVED_BETWEEN_DRAWS // max(self.chain.n_atoms, 1)
-            between = min(max(apart, 1), MOST_ROUNDS_APART)
-            rounds = between * max(rounds, self._draws.lacking(self._n_taken, self._n_held))
+        rounds, between = self._rounds_of_all(publishing=publishing)
         made = count(1)
 
         def keep(labels: Ids) -> None:
@@ -478,6 +486,15 @@ class Shard(ABC):
         refinement = self.chain.refine(rounds, keep, self.cadence.kernels)
         self._arrivals = None
         applied.refined(refinement, rounds, self.seq, self.atom_table.n_observations)
+
+    def _rounds_of_all(self, *, publishing: bool) -> tuple[int, int]:
+        """How many rounds a refinement of all atoms has, and from one draw to the next."""
+        rounds = self.cadence.rounds * (1 if self._few else _WHOLE_ROUNDS)
+        if not publishing or not rounds:
+            return rounds, 1
+        apart = MOVED_BETWEEN_DRAWS // max(self.chain.n_atoms, 1)
+        between = min(max(apart, 1), MOST_ROUNDS_APART)
+        return between * max(rounds, self._draws.lacking(self._n_taken, self._n_held)), between
 
     def _refine_in_between(self, applied: BatchOutcome) -> None:
         """Refine at a cost that does not depend on how many atoms there are."""
@@ -576,9 +593,39 @@ class Shard(ABC):
         """Take the round that is out back: atoms and labels of each lease that was returned."""
         raise NotImplementedError(_NOT_LENT)
 
+    @property
+    def round_out(self) -> int:
+        """Number of the round that is out, of leases or the writer's own; 0 for none."""
+        return self.rounds.out if self.concurrent is None else self.begun.out
+
+    @property
+    def refines_concurrently(self) -> bool:
+        """Whether refinements of all atoms may go on beside arrivals."""
+        return False
+
+    def begin_concurrent(self, number: int) -> ConcurrentRefinement:
+        """Begin a refinement of all atoms beside arrivals, as round ``number``."""
+        raise NotImplementedError  # nobody asks where none may go on
+
+    def adopt_concurrent(self, now: float, step: Step = untimed) -> BatchOutcome:
+        """Take over what the refinement beside arrivals has arrived at, and publish it."""
+        raise NotImplementedError  # nobody asks where none may go on
+
+    def begin_round(self, row: AdoptionRow) -> None:
+        """Replay the beginning of a round that SQL has taken back."""
+        if row.is_own:
+            self.begin_concurrent(row.round_number)
+        else:
+            self.rounds.begin(row.round_number, self.seq, self.publication)
+            self.note_lent()
+
     def adopt_round(self, payload: Arrays) -> None:
         """Take back the round that is out as SQL keeps it."""
-        self.take_back(unpacked(payload))
+        if self.concurrent is None:
+            self.take_back(unpacked(payload))
+        else:
+            self.concurrent.run()
+            self.adopt_concurrent(0.0)
 
     def forget_lent(self) -> None:
         """Go on as if no round were out; its returns are late from now on."""

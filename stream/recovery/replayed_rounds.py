@@ -1,9 +1,10 @@
-"""Rounds of leases, done again at a replay in the places where SQL holds them."""
+"""Rounds of refinement, done again at a replay in the places where SQL holds them."""
 
 from collections import deque
 from collections.abc import Sequence
 
 from weald.storage.commit.commit import AdoptionRow, LeaseRow
+from weald.stream.model.lease_rounds import packed
 from weald.stream.model.shard import Shard
 
 __all__ = ["ReplayedRounds"]
@@ -36,7 +37,7 @@ class ReplayedRounds:
             and out.begun_publication is not None
         ):
             begun = out.begun_seq, out.begun_publication
-            self._rows.append(AdoptionRow(out.round_number, *begun, NOT_YET, NOT_YET, {}))
+            self._rows.append(AdoptionRow(out.round_number, *begun, NOT_YET, NOT_YET, packed([])))
 
     def catch_up(self) -> None:
         """Begin and take back whatever has its place at the present point."""
@@ -44,11 +45,10 @@ class ReplayedRounds:
         while self._rows:
             row = self._rows[0]
             here = (shard.seq, shard.publication)
-            if shard.rounds.out != row.round_number:
+            if shard.round_out != row.round_number:
                 if (row.begun_seq, row.begun_publication) != here:
                     return
-                shard.rounds.begin(row.round_number, *here)
-                shard.note_lent()
+                shard.begin_round(row)
             if (row.seq, row.publication) != here:
                 return
             shard.adopt_round(row.payload)
@@ -59,7 +59,7 @@ class ReplayedRounds:
         if not self._rows:
             return limit
         row, shard = self._rows[0], self._shard
-        begun = shard.rounds.out == row.round_number
+        begun = shard.round_out == row.round_number
         ahead = (row.seq if begun else row.begun_seq) - shard.seq
         # A place at this very observation comes after a publication that is still to come.
         return min(limit, ahead) if ahead > 0 else limit

@@ -21,6 +21,7 @@ from weald.stream.engine.engine import Engine
 from weald.stream.engine.sinks import Sinks
 from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import StreamConfig, new_shard
+from weald.stream.model.shard import CHAIN
 from weald.stream.record.record import Reason
 from weald.stream.recovery.recovery import first_difference, replay, restored
 from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
@@ -226,10 +227,36 @@ def shard_of(engine: Engine) -> MixtureShard:
     return writer.shard
 
 
+# What may have been brought in order sooner or later.
+LAGGING = ("forest_log_marginal", "forest_stale_")
+
+
 def assert_replayed(
-    store: SqlStore, live: MixtureShard, cadence: RefinementSettings = CADENCE
+    store: SqlStore,
+    live: MixtureShard,
+    cadence: RefinementSettings = CADENCE,
+    *,
+    lagging: bool = False,
 ) -> None:
-    """A replay comes to the live model, from the beginning and from the newest snapshot."""
+    """A replay comes to the live model, which holds all that SQL has: `assert_models_replayed`."""
+    assert_models_replayed(store, live, cadence, lagging=lagging)
+    block = store.observations(NAME, 0, live.seq)
+    assert block is not None
+    assert np.array_equal(block.cluster, live.clusters)
+
+
+def assert_models_replayed(
+    store: SqlStore,
+    live: MixtureShard,
+    cadence: RefinementSettings = CADENCE,
+    *,
+    lagging: bool = False,
+) -> None:
+    """A replay comes to the live model, from the beginning and from the newest snapshot.
+
+    With ``lagging`` numbers of the forest that lag behind may be in order in one and not in the
+    other.
+    """
     spec, settings = store.spec(NAME), (cadence, live.forgetting.settings)
     newest, _ = restored(store, spec, settings)
     for again in (newest, new_shard(spec, *settings)):
@@ -238,7 +265,5 @@ def assert_replayed(
         there, here = live.state(), again.state()
         assert there.keys() == here.keys()
         for name, array in there.items():
-            np.testing.assert_array_equal(here[name], array, err_msg=name)
-    block = store.observations(NAME, 0, live.seq)
-    assert block is not None
-    assert np.array_equal(block.cluster, live.clusters)
+            if not (lagging and name.removeprefix(CHAIN).startswith(LAGGING)):
+                np.testing.assert_array_equal(here[name], array, err_msg=name)

@@ -1,0 +1,263 @@
+"""Refinement of many atoms beside the records: it is replayed, dropped, and never waited for."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import cycle
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.clock import Clock
+from tests.stream.scenario import (
+    CADENCE,
+    NAME,
+    Hook,
+    KilledError,
+    assert_exactly_once,
+    assert_models_replayed,
+    assert_replayed,
+    killer,
+    new_store,
+    plan_for,
+    records_file,
+    shard_of,
+)
+from weald.mcmc.chain.concurrent_refinement import ConcurrentRefinement
+from weald.storage.writing.store import SqlStore
+from weald.stream.engine import concurrent
+from weald.stream.engine.concurrent import Concurrent, Running
+from weald.stream.engine.engine import Engine
+from weald.stream.engine.yielding import LEAST_SHARE, Yielding
+from weald.stream.model import mixture_shard
+from weald.stream.model.model import StreamConfig
+from weald.stream.settings import MemorySettings
+from weald.stream.source.file_source import FileSource
+
+N = 1530
+FEW = 100
+KEPT = MemorySettings()
+Before = Callable[[str, int], None]
+
+
+class Later:
+    """Comes to its end when it is asked for it so often, whatever the machine has to do."""
+
+    asked: Iterator[int] = cycle([3])
+
+    def __init__(self, refinement: ConcurrentRefinement) -> None:
+        self._refinement = refinement
+        self._left = next(self.asked)
+        self.stopped = False
+
+    @property
+    def ended(self) -> bool:
+        self._left -= 1
+        if self._left == 0:
+            self._refinement.run()
+        return self._left <= 0
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixture_shard, "FEW_ATOMS", FEW)
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> type[Later]:
+    monkeypatch.setattr(Later, "asked", cycle([3]))
+    monkeypatch.setattr(concurrent, "Running", Later)
+    return Later
+
+
+def plan_of(folder: Path, memory: MemorySettings = KEPT, **stream: object) -> StreamConfig:
+    path = folder / "records.jsonl"
+    settings: dict[str, object] = {"snapshot_records": 300, "batch_records": 40, **stream}
+    plan = plan_for(path if path.exists() else records_file(folder, N), **settings)  # type: ignore[arg-type]  # of the stream
+    cadence = msgspec.structs.replace(CADENCE, pace="yielding")
+    return replace(plan, refinement=cadence, memory=memory)
+
+
+def nothing(_name: str, _count: int) -> None:
+    """Happens before a step."""
+
+
+def engine_of(plan: StreamConfig, store: SqlStore, before: Before = nothing) -> Engine:
+    return Engine(plan, FileSource(plan.stream), store, None, Hook(before))
+
+
+def assert_made(store: SqlStore, n_least: int = 2) -> None:
+    """Rounds beside the records were taken over, each with a publication."""
+    made = [row for row in store.adoptions(NAME, 0) if row.is_own]
+    assert len(made) >= n_least
+    told = {(row.number, row.seq) for row in store.publications(NAME)}
+    assert {(row.publication + 1, row.seq) for row in made} <= told
+    assert any(row.begun_seq < row.seq for row in made)
+    assert store.last_round(NAME) == made[-1].round_number
+
+
+def test_on_a_thread(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    with new_store(tmp_path, snapshots_kept=50) as store:
+        engine = engine_of(plan, store)
+        engine.run()
+        assert_exactly_once(store, N)
+        assert any(row.is_own for row in store.adoptions(NAME, 0))
+        assert_replayed(store, shard_of(engine))
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        KEPT,
+        MemorySettings(leaf_budget=450),
+        MemorySettings(window_records=700),
+        MemorySettings(half_life_records=2000.0),
+    ],
+    ids=["all", "sample", "window", "half-life"],
+)
+def test_a_replay_makes_them_again(
+    tmp_path: Path, later: type[Later], memory: MemorySettings
+) -> None:
+    later.asked = cycle([3, 1, 7, 2])
+    plan = plan_of(tmp_path, memory)
+    with new_store(tmp_path, snapshots_kept=50) as store:
+        engine = engine_of(plan, store)
+        engine.run()
+        assert_made(store)
+        live = shard_of(engine)
+        assert_models_replayed(store, live)
+        if memory == KEPT:
+            assert_exactly_once(store, N)
+
+
+@pytest.mark.parametrize("step", ["adopt", "refine", "publish", "commit", "snapshot"])
+def test_killed_at_any_step(tmp_path: Path, later: type[Later], step: str) -> None:
+    later.asked = cycle([3, 1, 2])
+    plan = plan_of(tmp_path)
+    for count in (9, 4, 2) if step in {"refine", "commit"} else (2, 1, 1):
+        with new_store(tmp_path) as store, pytest.raises(KilledError):
+            engine_of(plan, store, killer(step, count)).run()
+    with new_store(tmp_path) as store:
+        engine = engine_of(plan, store)
+        engine.run()
+        assert_made(store, 1)
+        assert_exactly_once(store, N)
+        assert_replayed(store, shard_of(engine), lagging=True)
+
+
+def test_one_that_goes_on_when_it_is_stopped_is_dropped(tmp_path: Path, later: type[Later]) -> None:
+    later.asked = cycle([10**6])
+    plan = plan_of(tmp_path)
+
+    def stop(name: str, count: int) -> None:
+        if (name, count) == ("commit", 25):
+            engine.stop()
+
+    with new_store(tmp_path) as store:
+        engine = engine_of(plan, store, stop)
+        engine.run()
+        live = shard_of(engine)
+        assert live.owed
+        assert live.concurrent is None
+        assert live.round_out == 0
+        assert store.adoptions(NAME, 0) == []
+        newest = store.snapshots(NAME)[0]
+        assert newest.seq == live.seq < N
+        assert_replayed(store, live, lagging=True)
+    with new_store(tmp_path) as store:
+        later.asked = cycle([2])
+        engine = engine_of(plan, store)
+        engine.run()
+        assert_made(store, 1)
+        assert_replayed(store, shard_of(engine), lagging=True)
+
+
+def test_while_one_goes_on_no_image_is_made(tmp_path: Path, later: type[Later]) -> None:
+    later.asked = cycle([6])
+    going_on: list[bool] = []
+
+    def before(name: str, _count: int) -> None:
+        if name == "snapshot":
+            going_on.append(engine._concurrent.goes_on)
+
+    plan = plan_of(tmp_path, snapshot_records=1)
+    with new_store(tmp_path) as store:
+        engine = engine_of(plan, store, before)
+        engine.run()
+        assert_made(store)
+    assert len(going_on) >= 3
+    # The last one is made after the source has ended.
+    assert not any(going_on)
+
+
+def test_what_a_refinement_fails_of_ends_the_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_self: ConcurrentRefinement) -> None:
+        raise FloatingPointError("no number")
+
+    monkeypatch.setattr(ConcurrentRefinement, "run", fail)
+    plan = plan_of(tmp_path)
+    with new_store(tmp_path) as store, pytest.raises(FloatingPointError, match="no number"):
+        engine_of(plan, store).run()
+
+
+def test_a_counted_pace_and_bundles_know_none(tmp_path: Path, later: type[Later]) -> None:
+    later.asked = cycle([1])
+    bundles = plan_of(tmp_path, MemorySettings(leaf_budget=400, policy="bundles"))
+    counted = replace(plan_of(tmp_path), refinement=CADENCE)
+    for at, plan in enumerate((bundles, counted)):
+        with new_store(tmp_path, f"store-{at}") as store:
+            engine_of(plan, store).run()
+            assert store.adoptions(NAME, 0) == []
+
+
+def test_in_a_backlog_they_have_their_share_of_the_time_that_the_loop_stands_still() -> None:
+    clock = Clock()
+    pace = Yielding(clock)
+    pace.arrange(concurrent=True, goes_on=False)
+    pace.look(behind=True)
+    stood = 0.0
+    for turn in range(10_000):
+        clock.now += 0.05
+        # Its turn comes, and it is never made there.
+        assert pace.postpones(turn, of_many=20_000)
+        if pace.makes_up(1, of_many=20_000):
+            clock.now += 0.5
+            stood += 0.5
+            pace.refined(0.5, of_many=20_000)
+        pace.look(behind=True)
+    assert stood == pytest.approx(LEAST_SHARE / 2 * clock.now, abs=1.0)
+
+
+def test_while_one_goes_on_windows_wait_and_no_other_begins() -> None:
+    pace = Yielding(Clock())
+    pace.look(behind=False)
+    pace.arrange(concurrent=True, goes_on=True)
+    assert pace.postpones(100, of_many=0)
+    assert not pace.makes_up(2, of_many=10_000)
+    pace.arrange(concurrent=True, goes_on=False)
+    assert not pace.postpones(100, of_many=0)
+    assert pace.makes_up(2, of_many=10_000)
+
+
+def test_the_thread_of_one_that_is_stopped_ends() -> None:
+    class Endless:
+        stopping = False
+
+        def run(self) -> None:
+            while not self.stopping:
+                pass
+
+        def stop(self) -> None:
+            self.stopping = True
+
+    running = Running(Endless())  # type: ignore[arg-type]  # as far as it is asked
+    assert not running.ended
+    running.stop()
+    assert running.ended
+    assert not Concurrent().goes_on
