@@ -94,9 +94,10 @@ class RefinementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     pace:
         Of inline refinement. ``counted``: after every ``every_records``, however many records
         wait. ``yielding``: while more than that wait, refinement has a tenth of the time, and what
-        it owes it does when they are caught up; what was put off is in SQL, so that a replay is the
-        same, but a second run of the same records need not be. "auto": yielding where records come
-        from a topic, counted where they come from a file or a pipe.
+        it owes it does when they are caught up; one that looks at all of many observations goes on
+        beside the records. What was put off and what went on beside is in SQL, so that a replay is
+        the same, but a second run of the same records need not be. "auto": yielding where records
+        come from a topic, counted where they come from a file or a pipe.
     quiet_seconds:
         When no record has come for so long, refinement and publication go on until they change
         nothing any more; 0 for never.

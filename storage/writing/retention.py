@@ -74,8 +74,9 @@ def prune(
         "postponements": shedding.prefix(
             postponements.c.seq, postponements.c.seq <= min(seq, _first(shedding) - 1)
         ),
+        # So are rounds; one of the snapshot's own moment may have been taken back after it.
         "adoptions": shedding.prefix(
-            adoptions.c.round_number, adoptions.c.seq <= min(seq, _first(shedding) - 1)
+            adoptions.c.round_number, adoptions.c.seq < min(seq, _first(shedding))
         ),
         "assignment_changes": shedding.prefix(
             assignment_changes.c.publication, assignment_changes.c.publication <= told

@@ -225,11 +225,13 @@ class Engine:
         if applied is not None:
             self._deliver_refined(writer, applied, silent=silent)
 
-    def _deliver_refined(self, writer: Writer, applied: BatchOutcome, *, silent: bool) -> None:
+    def _deliver_refined(
+        self, writer: Writer, applied: BatchOutcome, *, silent: bool, save: bool = False
+    ) -> None:
         """Commit what came of a refinement, and have the silence count it, if there is one."""
         if silent and applied.refinements:
             self._quiet.refined(applied.refinements[-1].log_joint_after)
-        self._delivery.deliver(writer, Held(), applied)
+        self._delivery.deliver(writer, Held(), applied, save=save)
 
     def _await_workers(self, writer: Writer) -> None:
         """Take back the round that is out when a source ends, if it comes back soon."""
@@ -282,10 +284,13 @@ class Engine:
         if adopted is None:
             return
         applied, seconds = adopted
+        # No replay begins from an image that a person had made meanwhile, so there is one now.
+        since = applied.adoptions[0].begun_seq
+        save = self._retry.until_done("sql", lambda: writer.imaged_since(since))
         if self._yielding is not None:
             self._yielding.refined(seconds, of_many=shard.chain.n_atoms)
             self._yielding.made_up(applied.refinements[-1])
-        self._deliver_refined(writer, applied, silent=quiet.silent and not messages)
+        self._deliver_refined(writer, applied, silent=quiet.silent and not messages, save=save)
 
     def _await_concurrent(self, writer: Writer) -> None:
         """Take over what goes on beside a source that has ended."""

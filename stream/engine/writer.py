@@ -494,6 +494,10 @@ class Writer:
         arrays = with_offsets(shard.state(), self.offsets)
         return Snapshot(self._snapshots + 1, shard.seq, arrays, now)
 
+    def imaged_since(self, seq: int) -> bool:
+        """Whether somebody has made an image of the model after this observation."""
+        return any(each.seq > seq for each in self._store.snapshots(self._plan.name))
+
     @property
     def unfinished(self) -> bool:
         """Whether observations came that no publication covers."""

@@ -41,6 +41,7 @@ __all__ = [
     "adopt",
     "apply_stored",
     "first_difference",
+    "is_crossed",
     "offsets_in",
     "replay",
     "restored",
@@ -118,17 +119,31 @@ def restored(
     """
     for info in reader.snapshots(spec.name):
         try:
-            return usable(reader, spec.name, info.number), info
-        except SnapshotCorrupt as error:
-            _log.error(
-                "snapshot %d of stream %r (observation %d) is passed over: %s. The one before it "
-                "and a longer replay give the same state; nothing is lost",
-                info.number,
-                spec.name,
-                info.seq,
-                error,
-            )
+            shard = usable(reader, spec.name, info.number)
+            if not is_crossed(reader, spec.name, shard):
+                return shard, info
+            error: object = "a refinement began before it that was taken over after it"
+        except SnapshotCorrupt as damage:
+            error = damage
+        _log.error(
+            "snapshot %d of stream %r (observation %d) is passed over: %s. The one before it "
+            "and a longer replay give the same state; nothing is lost",
+            info.number,
+            spec.name,
+            info.seq,
+            error,
+        )
     return new_shard(spec, *settings, whole=reader.whole(spec.name)), None
+
+
+def is_crossed(reader: SqlReader, stream: str, shard: Shard) -> bool:
+    """Whether a refinement beside the records began before this model's moment and ended after it.
+
+    The writer makes no image then, but a person may. A replay from there could not make it again.
+    """
+    later = reader.adoptions(stream, shard.rounds.taken)[:1]
+    here = shard.seq, shard.publication
+    return any(row.is_own and (row.begun_seq, row.begun_publication) < here for row in later)
 
 
 def replay(

@@ -50,6 +50,7 @@ class CoinChain:
         self._label: Ids = np.empty(0, dtype=np.int64)
         self._rows = np.empty((0, 2 + 2 * len(family.a)))
         self._lending: OutstandingLeases | None = None
+        self._meanwhile: OutstandingLeases | None = None
         self.disruption = 0.0
 
     @property
@@ -105,16 +106,18 @@ class CoinChain:
                 after = np.full(len(atoms), self._label.max() + 1)
                 moved(atoms, self._label[atoms], after)
                 self._label[atoms] = after
-        if self._lending is not None:
-            self._lending.insert(ids)
+        for outstanding in (self._lending, self._meanwhile):
+            if outstanding is not None:
+                outstanding.insert(ids)
         return ids
 
     def remove(self, atoms: Ids) -> None:
         self._ids.require(atoms)
         self._label[atoms] = -1
         self._ids.give_back(atoms)
-        if self._lending is not None:
-            self._lending.remove(atoms)
+        for outstanding in (self._lending, self._meanwhile):
+            if outstanding is not None:
+                outstanding.remove(atoms)
 
     def fade(self, factor: float) -> None:
         self._rows[:, 1:] *= factor
@@ -137,6 +140,39 @@ class CoinChain:
                 note(self.labels)
         return Refinement(before, self.log_joint(), self.n_blocks, (), _REFINE_SECONDS)
 
+    def refine_in_windows(self, rounds: int, moved: Moved) -> Refinement:
+        before = self.log_joint()
+        for _ in range(rounds if self.n_atoms else 0):
+            present = np.flatnonzero(self._label >= 0)
+            atoms, was = present[self._rng.random(len(present)) < _MOVED], self._label.copy()
+            self._place(atoms)
+            moved(atoms, was[atoms], self._label[atoms])
+        return Refinement(before, self.log_joint(), self.n_blocks, (), _REFINE_SECONDS)
+
+    def begin_concurrent(
+        self, number: int, rounds: int, every: int, _kernels: str = "auto"
+    ) -> "CoinRefinement":
+        copy = type(self).restore(self.state())
+        state: Any = self._rng.bit_generator.state
+        copy._rng = Generator(PCG64([state["state"]["state"], number]))
+        self._meanwhile = OutstandingLeases()
+        return CoinRefinement(copy, rounds, every)
+
+    def drop_concurrent(self) -> None:
+        self._meanwhile = None
+
+    def adopt_concurrent(self, done: "CoinRefinement") -> tuple[Refinement, list[Ids]]:
+        if self._meanwhile is None or done.refinement is None:
+            raise ValueError("no refinement goes on beside arrivals")
+        meanwhile, self._meanwhile = self._meanwhile, None
+        atoms = np.flatnonzero(done.labels >= 0)
+        returned = canonical_labels(done.labels[atoms])
+        self._settle(merged_labels(meanwhile, self._label, [(atoms, returned)]))
+        self._place(np.fromiter(meanwhile.arrived, dtype=np.int64, count=len(meanwhile.arrived)))
+        for draw in done.draws:
+            draw[list(meanwhile.gone)] = -1
+        return done.refinement, done.draws
+
     def lend(self, rng: Generator, budgets: Sequence[Budget]) -> list[Lent]:
         self._lending = OutstandingLeases()
         present = np.flatnonzero(self._label >= 0)
@@ -158,6 +194,10 @@ class CoinChain:
                 )
                 lent.append(Lent(present[atoms], lease))
         return lent
+
+    @property
+    def lent(self) -> bool:
+        return self._lending is not None
 
     def note_lent(self) -> None:
         self._lending = OutstandingLeases()
@@ -222,6 +262,27 @@ class CoinChain:
         placed = labels >= 0
         self._label = labels.copy()
         self._label[placed] = canonical_labels(labels[placed])
+
+
+class CoinRefinement:
+    """What goes on beside a `CoinChain`."""
+
+    def __init__(self, chain: CoinChain, rounds: int, every: int) -> None:
+        self._chain, self.n_rounds, self._every = chain, rounds, every
+        self.refinement: Refinement | None = None
+        self.draws: list[Ids] = []
+
+    def run(self) -> None:
+        made: list[Ids] = []
+        self.refinement = self._chain.refine(self.n_rounds, made.append)
+        self.draws = made[self._every - 1 :: self._every]
+
+    @property
+    def labels(self) -> Ids:
+        return self._chain.labels
+
+    def stop(self) -> None:
+        """Nothing runs."""
 
 
 def work_by_coins(lease: Lease) -> Returned:

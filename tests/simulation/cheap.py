@@ -25,9 +25,10 @@ Rows = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
 
-def cheap_parts() -> list[tuple[Any, str, Any]]:
-    """Where, under which name, and by what."""
+def cheap_parts(few_atoms: int) -> list[tuple[Any, str, Any]]:
+    """Where, under which name, and by what; so many atoms are few."""
     return [
+        (mixture_shard, "FEW_ATOMS", few_atoms),
         (model, "MixtureChain", CoinChain),
         (mixture_shard, "MixtureChain", CoinChain),
         (mixture_shard, "warnings_of", lambda *_: None),

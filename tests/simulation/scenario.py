@@ -89,6 +89,7 @@ class Scenario:
     stream: dict[str, Any]
     refinement: dict[str, Any]
     memory: dict[str, Any]
+    few_atoms: int
     retention: dict[str, Any]
     repeated_keys: float
     faults: tuple[str, ...]
@@ -134,6 +135,8 @@ def scenario_of(seed: int) -> Scenario:
             "pace": random.Random(seed ^ 0xACE).choice(("counted", "yielding")),
         },
         memory=_memory(draw, seed, every, policy),
+        # Of more than these, refinement goes on beside the records where they come first.
+        few_atoms=random.Random(seed ^ 0xFE3).choice((8, 10**6)),
         retention=(
             {"observations": 20, "publications": 4, "dead_letters": 3}
             if draw.random() < 0.2

@@ -48,8 +48,8 @@ def test_a_group_meets_without_the_member_that_does_not_come() -> None:
 def test_the_cheap_chain_has_what_a_shard_asks_of_one() -> None:
     rooms = [ROOT / "stream" / name for name in ("model/mixture_shard.py", "model/shard.py")]
     asked = {name for room in rooms for name in re.findall(r"self\.chain\.(\w+)", room.read_text())}
-    # For more atoms than a simulation has (`_few`), and for columns that are left out.
-    never = {"refine_in_windows", "seen_anew"}
+    # For columns that are left out, which a simulation has not.
+    never = {"seen_anew"}
     made = {*vars(CoinChain), "family", "prior", "disruption", *never}
     assert asked - made == set()
 

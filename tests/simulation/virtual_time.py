@@ -13,12 +13,15 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from .scheduler import EPOCH, Scheduler
 
-__all__ = ["install_clock", "real_seconds", "virtual_time", "without_compiler"]
+if TYPE_CHECKING:
+    from .chain import CoinRefinement
+
+__all__ = ["Beside", "install_clock", "real_seconds", "virtual_time", "without_compiler"]
 
 # Nothing is worth compiling, and the order of sets must be the same in every process.
 _ENVIRONMENT = {"NUMBA_DISABLE_JIT": "1", "PYTHONHASHSEED": "0"}
@@ -98,6 +101,23 @@ def virtual_time(
         _running.append(scheduler)
         stack.callback(_running.clear)
         yield
+
+
+class Beside:
+    """A refinement beside the loop, which ends after so many virtual seconds."""
+
+    def __init__(self, refinement: "CoinRefinement", scheduler: Scheduler, seconds: float) -> None:
+        self._refinement, self._scheduler = refinement, scheduler
+        self._until = scheduler.now + seconds
+
+    @property
+    def ended(self) -> bool:
+        if self._refinement.refinement is None and self._scheduler.now >= self._until:
+            self._refinement.run()
+        return self._refinement.refinement is not None
+
+    def stop(self) -> None:
+        """Nothing runs that could be stopped."""
 
 
 def _users_of(function: Callable[..., object]) -> list[Any]:

@@ -8,11 +8,12 @@ from unittest.mock import patch
 
 from weald.storage.redis import lease_queue, statistics
 from weald.storage.writing.store import SqlStore
+from weald.stream.engine import concurrent
 from weald.stream.source import kafka_log, kafka_source
 from weald.stream.worker import worker
 
 from .broker import Broker, Record
-from .chain import work_by_coins
+from .chain import CoinRefinement, work_by_coins
 from .cheap import cheap_parts
 from .consumer import consumer_of
 from .database import Database
@@ -22,7 +23,7 @@ from .redis_faults import RedisClient, RedisFaults
 from .scenario import CHAOS_SECONDS, Event, Scenario
 from .scheduler import EPOCH, Process, Scheduler
 from .sql_faults import SqlFaults
-from .virtual_time import virtual_time
+from .virtual_time import Beside, virtual_time
 
 __all__ = ["World"]
 
@@ -49,6 +50,7 @@ class World:
         self.sql = SqlFaults(self.scheduler, random.Random(scenario.seed ^ 0x5A1))
         self.database = database
         database.renew(self.sql, sheds=bool(scenario.retention))
+        self._takes = random.Random(scenario.seed ^ 0xBE5)
         self.history = History(database.path, self.broker)
         self.sql.on_commit = self.history.look
         self.fleet = Fleet(self)
@@ -101,7 +103,8 @@ class World:
             (kafka_source, "KafkaConsumer", consumer),
             (kafka_log, "KafkaConsumer", consumer),
             (worker, "work", self._work),
-            *cheap_parts(),
+            *cheap_parts(self.scenario.few_atoms),
+            (concurrent, "Running", self._beside),
         ]
         with ExitStack() as stack:
             stack.enter_context(
@@ -110,6 +113,11 @@ class World:
             for where, name, stand_in in stand_ins:
                 stack.enter_context(patch.object(where, name, stand_in))
             yield
+
+    def _beside(self, refinement: CoinRefinement) -> Beside:
+        # As long as other things take, or much longer.
+        seconds = self._takes.choice((0.0, 1.0, 5.0, 20.0)) * self._takes.random()
+        return Beside(refinement, self.scheduler, seconds)
 
     def _work(self, lease: object) -> object:
         self.scheduler.sleep(self.draw.choice((0.01, 0.3, 2.0, 7.0)) * self.draw.random())

@@ -2,9 +2,11 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tests.storage.batches import STREAM, batch, cluster_row, full_batch, publication, snapshot
+from weald.storage.commit.commit import AdoptionRow
 from weald.storage.queries.base import Letters
 from weald.storage.settings import RetentionSettings
 from weald.storage.writing import retention
@@ -70,3 +72,27 @@ def test_the_newest_id_is_never_given_again(store: SqlStore) -> None:
     assert store.prune(STREAM, RetentionSettings(publications=1))["clusters"] == 1
     left = store.clusters(STREAM, include_retired=True)
     assert [row.cluster for row in left] == [2]
+
+
+def test_rounds_of_the_writers_own_stay_as_long_as_a_replay_from_the_beginning_can_be(
+    store: SqlStore,
+) -> None:
+    came_back = {"lengths": np.array([1])}
+    rounds = [AdoptionRow(1, 2, 0, 3, 0, {}), AdoptionRow(2, 4, 0, 10, 0, came_back)]
+    store.commit(batch(1, 1, 10, adoptions=rounds, snapshot=snapshot(1, seq=10)))
+    # One of the newest image's own moment may have been taken back after it.
+    later = [AdoptionRow(3, 12, 0, 20, 0, {}), AdoptionRow(4, 20, 0, 20, 0, came_back)]
+    store.commit(batch(2, 11, 10, adoptions=later, snapshot=snapshot(2, seq=20)))
+    store.delete_snapshots(STREAM, [1])
+    store.commit(batch(3, 21, 10, snapshot=snapshot(3, seq=20)))
+
+    def kept() -> list[tuple[int, bool]]:
+        return [(row.round_number, row.is_own) for row in store.adoptions(STREAM, 0)]
+
+    assert kept() == [(1, True), (3, True), (4, False)]
+    assert store.last_round(STREAM) == 4
+    # Whatever is kept as long as all observations are goes with the first of them.
+    assert "adoptions" not in store.prune(STREAM, ALL)
+    gone = store.prune(STREAM, RetentionSettings(observations=15))
+    assert gone == {"observations": 15, "adoptions": 1}
+    assert kept() == [(3, True), (4, False)]

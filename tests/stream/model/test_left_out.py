@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from tests.stream.scenario import (
@@ -17,9 +18,12 @@ from tests.stream.scenario import (
     plan_of_rows,
     run,
     run_to_its_end,
+    shard_of,
 )
 from weald.answers.stored_stream import StoredStream
 from weald.mcmc.estimate.agreement import adjusted_rand_index
+from weald.mcmc.leases.lease_work import work
+from weald.mcmc.leases.leases import Budget
 from weald.mcmc.offline.preparation import informative_columns
 from weald.mcmc.offline.transformation import Transformation
 from weald.mcmc.settings import FeatureSettings
@@ -130,6 +134,18 @@ def test_started_again_after_the_change(
     assert len(store.models(NAME)) == 1
     run(plan_of(tmp_path, rows()[0], diverged="stop"), store)
     assert outcome(store) == undisturbed[1]
+
+
+def test_a_round_that_is_out_comes_back_first(tmp_path: Path, rng: Generator) -> None:
+    values, _ = rows()
+    with new_store(tmp_path) as store:
+        shard = shard_of(run(plan_of(tmp_path, values[:390]), store))
+        shard.settle(msgspec.structs.replace(shard.cadence, mode="workers"), MemorySettings())
+        lent = shard.lend(1, rng, [Budget("gibbs", 1, 0)])
+        assert shard.apply(values[390:600], 0.0).revisions == []
+        shard.take_back([(each.atoms, work(each.lease).labels) for each in lent])
+        (revision,) = shard.apply(values[600:800], 0.0).revisions
+    assert (revision.row.seq, revision.row.reason) == (800, "z in 500 of 800")
 
 
 def test_images_from_before_are_refused(tmp_path: Path) -> None:
