@@ -16,6 +16,9 @@ what it does beside (``loop``) and of other threads (``client``: kafka-python's)
 on for, to make up for refinement, is said behind it. Of the rate, which goes by the clock, servers
 on the same machine have their part. More records than the embedded broker keeps have no such line.
 
+Behind each run from a topic are the floors of its steps (``benchmarks.step_floors``), measured on
+the same records in the same process, and their sum.
+
 With ``--rate`` the records of a topic come while it runs, so many a second, from a process of their
 own, and the line says behind it how long they took from there to their commit: the median, and what
 one in a hundred took longer than. The first five seconds, in which the stream begins, don't count.
@@ -27,7 +30,7 @@ import multiprocessing
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -36,6 +39,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.step_floors import decode_floor, insert_floor, poll_floor, write_floor
 from benchmarks.storage_commit import durable
 from tests.servers.kafka import kafka_broker as apache_kafka
 from tests.servers.postgresql import database, postgresql_server
@@ -121,6 +125,12 @@ class Laps(Telemetry):
         with super().step(name):
             yield
         self._running[name] = self._running.get(name, 0.0) + time.thread_time() - began
+
+    @staticmethod
+    def told_floors(seconds: Mapping[str, float], n: int) -> str:
+        """Processor microseconds a record at the least, where they were measured."""
+        row = "".join(f"{1e6 * seconds.get(name, 0.0) / n:>9.1f}" for name in STEPS)
+        return f"{'':>9} {1e6 * sum(seconds.values()) / n:>8.1f}{row}"
 
     def latency(self) -> str:
         """How long records took from the topic to their commit, in milliseconds."""
@@ -265,6 +275,25 @@ def topic_run(
     return laps
 
 
+def floors(
+    values: Values,
+    records: Sequence[bytes],
+    stream: StreamSettings,
+    places: tuple[KafkaSettings, str],
+) -> dict[str, float]:
+    """Processor seconds that each step takes at the least."""
+    kafka, url = places
+    kafka = msgspec.structs.replace(kafka, topic=f"floor-{uuid.uuid4().hex[:8]}")
+    produce(kafka.topic, records, kafka)
+    packed = stream.format == "packed"
+    return {
+        "poll": poll_floor(kafka, len(records)),
+        "decode": decode_floor(records, values.shape[1], packed=packed),
+        "insert": insert_floor(plan_for(values.shape[1], stream, Way("counted")), values),
+        "commit": write_floor(url, values),
+    }
+
+
 def sqlite_in(folder: str) -> str:
     """Address of a database in a folder."""
     return f"sqlite:///{folder}/{uuid.uuid4().hex}.db"
@@ -324,12 +353,13 @@ def main() -> None:
             runs["file"] = lambda: file_run(values, records, stream, way)
         if sum(map(len, records)) < EMBEDDED_BYTES:
             runs["embedded"] = lambda: _embedded_run(values, records, stream, way, folder)
+        urls: dict[str, str] = {}
         if options.servers:
             (Path(folder) / "kafka").mkdir()
             broker = running.enter_context(apache_kafka(Path(folder) / "kafka"))
             kafka = KafkaSettings(bootstrap_servers=broker.address)
             server = durable(running.enter_context(postgresql_server()))
-            urls = {
+            urls |= {
                 "kafka": sqlite_in(folder),
                 "postgresql": running.enter_context(database(server, "benchmark")),
             }
@@ -342,6 +372,9 @@ def main() -> None:
                 laps = measure()
                 late = "" if options.rate is None else f"  {laps.latency()}"
                 print(f"{name:>10} {laps.told(len(records))}{late}", flush=True)
+                if name in urls and options.rate is None:
+                    least = floors(values, records, stream, (kafka, urls[name]))
+                    print(f"{'floors':>10} {Laps.told_floors(least, len(records))}", flush=True)
 
 
 def _embedded_run(

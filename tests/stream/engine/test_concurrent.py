@@ -1,6 +1,6 @@
 """Refinement of many atoms beside the records: it is replayed, dropped, and never waited for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
@@ -22,6 +22,7 @@ from tests.stream.scenario import (
     plan_for,
     records_file,
     shard_of,
+    values_of,
 )
 from weald.mcmc.chain.concurrent_refinement import ConcurrentRefinement
 from weald.storage.writing.store import SqlStore
@@ -31,6 +32,15 @@ from weald.stream.engine.engine import Engine
 from weald.stream.engine.yielding import LEAST_SHARE, Yielding
 from weald.stream.model import mixture_shard
 from weald.stream.model.model import StreamConfig
+from weald.stream.record.record import Message, TopicPartition
+from weald.stream.recovery.recovery import (
+    first_difference,
+    is_crossed,
+    replay,
+    restored,
+    usable,
+)
+from weald.stream.recovery.snapshots import create
 from weald.stream.settings import MemorySettings
 from weald.stream.source.file_source import FileSource
 
@@ -192,6 +202,104 @@ def test_while_one_goes_on_no_image_is_made(tmp_path: Path, later: type[Later]) 
     assert len(going_on) >= 3
     # The last one is made after the source has ended.
     assert not any(going_on)
+
+
+def test_an_image_that_a_person_makes_meanwhile_is_followed_by_another(
+    tmp_path: Path, later: type[Later]
+) -> None:
+    later.asked = cycle([4])
+    made: list[int] = []
+
+    def before(name: str, _count: int) -> None:
+        if name != "insert":
+            return
+        live = shard_of(engine)
+        if made and store.adoptions(NAME, 0):
+            raise KilledError
+        if live.concurrent is not None and live.seq > live.begun.seq and not made:
+            made.append(create(store, NAME, "mine", lambda _: None))
+
+    plan = plan_of(tmp_path, snapshot_records=10**6)
+    with new_store(tmp_path) as store:
+        engine = engine_of(plan, store, before)
+        with pytest.raises(KilledError):
+            engine.run()
+        (row,) = store.adoptions(NAME, 0)
+        newest, mine, *_ = store.snapshots(NAME)
+        assert (mine.number, newest.seq) == (made[0], row.seq)
+        assert row.begun_seq < mine.seq < row.seq
+        assert is_crossed(store, NAME, usable(store, NAME, mine.number))
+        # Without it, a start goes back to the one before the person's.
+        settings = plan.refinement, KEPT
+        store.delete_snapshots(NAME, [newest.number])
+        again, info = restored(store, store.spec(NAME), settings)
+        assert info is not None
+        assert info.number not in {mine.number, newest.number}
+        replay(store, NAME, again, row.seq, lambda _: None)
+        assert first_difference(store, NAME, again) is None
+
+
+class Silent(FileSource):
+    """Has nothing to say at first."""
+
+    silent = 0
+
+    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        super().seek(offsets)
+        self.silent = 5
+
+    def poll(self, timeout_s: float) -> list[Message]:
+        self.silent -= 1
+        return [] if self.silent >= 0 else super().poll(timeout_s)
+
+
+def test_what_the_settings_are_is_in_an_image_before_one_begins(
+    tmp_path: Path, later: type[Later], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later.asked = cycle([10**6])
+    plan = plan_of(tmp_path)
+
+    def stop(name: str, count: int) -> None:
+        if (name, count) == ("commit", 25):
+            engine.stop()
+
+    with new_store(tmp_path) as store:
+        engine = engine_of(plan, store, stop)
+        engine.run()
+        newest = store.snapshots(NAME)[0]
+    later.asked = cycle([2])
+    images: list[int] = []
+
+    def running(refinement: ConcurrentRefinement) -> Later:
+        images.append(store.snapshots(NAME)[0].number)
+        return Later(refinement)
+
+    monkeypatch.setattr(concurrent, "Running", running)
+    other = msgspec.structs.replace(plan.refinement, every_records=50)
+    with new_store(tmp_path) as store:
+        source = Silent(plan.stream)
+        engine = Engine(replace(plan, refinement=other), source, store, None, Hook(nothing))
+        engine.run()
+        # What it owed was begun before any record came.
+        assert images[0] == newest.number + 1
+
+
+def test_what_it_has_drawn_is_what_is_published(tmp_path: Path, later: type[Later]) -> None:
+    later.asked = cycle([1])
+    plan = plan_of(tmp_path)
+    with new_store(tmp_path) as store:
+        engine = engine_of(plan, store)
+        engine.run()
+        live = shard_of(engine)
+    values = values_of(300, seed=5)
+    live.apply(values[:20], 0.0)
+    taken = live.seq
+    live.begin_concurrent(live.rounds.taken + 1).run()
+    live.apply(values[20:50], 0.0)
+    live.adopt_concurrent(0.0)
+    # As many as a refinement has at the least; none of those that came meanwhile was in them.
+    assert live._draws._after[-4:] == [N, *[taken] * 3]
+    assert [len(draw) for draw in live._draws._draws[-3:]] == [taken] * 3
 
 
 def test_what_a_refinement_fails_of_ends_the_stream(
