@@ -36,8 +36,8 @@ IMPURE_EXCEPTIONS = {
     "treecore/compiled/packaged.py",
     "treecore/compiled/source_stamps.py",
     "mcmc/chain/chain.py",
+    "mcmc/chain/refinement_run.py",
     "mcmc/conditional/labels.py",
-    "mcmc/relational/chain.py",
     "mcmc/leases/lease_work.py",
 }
 ONLY_IMPORTERS = {

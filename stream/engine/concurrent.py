@@ -21,7 +21,7 @@ from weald.stream.telemetry.steps import Step
 if TYPE_CHECKING:
     from weald.stream.model.shard import Shard
 
-__all__ = ["Concurrent", "Running"]
+__all__ = ["Concurrent", "RefinementThread"]
 
 # What the system's scheduler calls nice: of a processor that is wanted it gets a quarter.
 _NICE = 5
@@ -29,7 +29,7 @@ _NICE = 5
 _MOST_SECONDS_TO_STOP = 10.0
 
 
-class Running:
+class RefinementThread:
     """A refinement on a thread of its own, which begins at once."""
 
     def __init__(self, refinement: ConcurrentRefinement) -> None:
@@ -66,7 +66,7 @@ class Concurrent:
 
     def __init__(self) -> None:
         self._shard: Shard | None = None
-        self._running: Running | None = None
+        self._running: RefinementThread | None = None
         self._seconds = 0.0
 
     @property
@@ -78,7 +78,7 @@ class Concurrent:
         """Begin one; the copies are made here, as the loop does everything with the model."""
         began = time.monotonic()
         refinement = shard.begin_concurrent(shard.rounds.taken + 1)
-        self._shard, self._running = shard, Running(refinement)
+        self._shard, self._running = shard, RefinementThread(refinement)
         self._seconds = time.monotonic() - began
 
     def adopt(self, shard: Shard, now: float, step: Step) -> tuple[BatchOutcome, float] | None:

@@ -104,7 +104,7 @@ class World:
             (kafka_log, "KafkaConsumer", consumer),
             (worker, "work", self._work),
             *cheap_parts(self.scenario.few_atoms),
-            (concurrent, "Running", self._beside),
+            (concurrent, "RefinementThread", self._beside),
         ]
         with ExitStack() as stack:
             stack.enter_context(

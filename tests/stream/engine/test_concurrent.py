@@ -27,7 +27,7 @@ from tests.stream.scenario import (
 from weald.mcmc.chain.concurrent_refinement import ConcurrentRefinement
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine import concurrent
-from weald.stream.engine.concurrent import Concurrent, Running
+from weald.stream.engine.concurrent import Concurrent, RefinementThread
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.yielding import LEAST_SHARE, Yielding
 from weald.stream.model import mixture_shard
@@ -79,7 +79,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> type[Later]:
     monkeypatch.setattr(Later, "asked", cycle([3]))
-    monkeypatch.setattr(concurrent, "Running", Later)
+    monkeypatch.setattr(concurrent, "RefinementThread", Later)
     return Later
 
 
@@ -274,7 +274,7 @@ def test_what_the_settings_are_is_in_an_image_before_one_begins(
         images.append(store.snapshots(NAME)[0].number)
         return Later(refinement)
 
-    monkeypatch.setattr(concurrent, "Running", running)
+    monkeypatch.setattr(concurrent, "RefinementThread", running)
     other = msgspec.structs.replace(plan.refinement, every_records=50)
     with new_store(tmp_path) as store:
         source = Silent(plan.stream)
@@ -364,7 +364,7 @@ def test_the_thread_of_one_that_is_stopped_ends() -> None:
         def stop(self) -> None:
             self.stopping = True
 
-    running = Running(Endless())  # type: ignore[arg-type]  # as far as it is asked
+    running = RefinementThread(Endless())  # type: ignore[arg-type]  # as far as it is asked
     assert not running.ended
     running.stop()
     assert running.ended
