@@ -99,6 +99,18 @@ def engine_of(plan: StreamConfig, store: SqlStore, before: Before = nothing) -> 
     return Engine(plan, FileSource(plan.stream), store, None, Hook(before))
 
 
+def stopped_on_the_way(plan: StreamConfig, store: SqlStore) -> Engine:
+    """An engine that somebody has stopped before the last record."""
+
+    def stop(name: str, count: int) -> None:
+        if (name, count) == ("commit", 25):
+            engine.stop()
+
+    engine = engine_of(plan, store, stop)
+    engine.run()
+    return engine
+
+
 def assert_made(store: SqlStore, n_least: int = 2) -> None:
     """Rounds beside the records were taken over, each with a publication."""
     made = [row for row in store.adoptions(NAME, 0) if row.is_own]
@@ -162,14 +174,8 @@ def test_killed_at_any_step(tmp_path: Path, later: type[Later], step: str) -> No
 def test_one_that_goes_on_when_it_is_stopped_is_dropped(tmp_path: Path, later: type[Later]) -> None:
     later.asked = cycle([10**6])
     plan = plan_of(tmp_path)
-
-    def stop(name: str, count: int) -> None:
-        if (name, count) == ("commit", 25):
-            engine.stop()
-
     with new_store(tmp_path) as store:
-        engine = engine_of(plan, store, stop)
-        engine.run()
+        engine = stopped_on_the_way(plan, store)
         live = shard_of(engine)
         assert live.owed
         assert live.concurrent is None
@@ -258,14 +264,8 @@ def test_what_the_settings_are_is_in_an_image_before_one_begins(
 ) -> None:
     later.asked = cycle([10**6])
     plan = plan_of(tmp_path)
-
-    def stop(name: str, count: int) -> None:
-        if (name, count) == ("commit", 25):
-            engine.stop()
-
     with new_store(tmp_path) as store:
-        engine = engine_of(plan, store, stop)
-        engine.run()
+        stopped_on_the_way(plan, store)
         newest = store.snapshots(NAME)[0]
     later.asked = cycle([2])
     images: list[int] = []
