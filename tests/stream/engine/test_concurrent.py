@@ -91,12 +91,22 @@ def plan_of(folder: Path, memory: MemorySettings = KEPT, **stream: object) -> St
     return replace(plan, refinement=cadence, memory=memory)
 
 
+class Eager(Yielding):
+    """Has time for all of them, however long the machine takes."""
+
+    def _affords(self, of_many: int) -> bool:  # noqa: ARG002 - for all
+        return True
+
+
 def nothing(_name: str, _count: int) -> None:
     """Happens before a step."""
 
 
 def engine_of(plan: StreamConfig, store: SqlStore, before: Before = nothing) -> Engine:
-    return Engine(plan, FileSource(plan.stream), store, None, Hook(before))
+    engine = Engine(plan, FileSource(plan.stream), store, None, Hook(before))
+    if engine._yielding is not None:
+        engine._yielding = Eager()
+    return engine
 
 
 def stopped_on_the_way(plan: StreamConfig, store: SqlStore) -> Engine:
