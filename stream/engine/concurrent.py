@@ -7,10 +7,10 @@ was taken over; so a replay makes it again, and one that was never taken over ha
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
-from os import PRIO_PROCESS, setpriority
 from typing import TYPE_CHECKING
 
 from weald.mcmc.chain.concurrent_refinement import ConcurrentRefinement
@@ -34,16 +34,16 @@ class RefinementThread:
 
     def __init__(self, refinement: ConcurrentRefinement) -> None:
         self._refinement = refinement
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="refinement", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
             if sys.platform == "linux":  # elsewhere it would be that of the whole process
-                setpriority(PRIO_PROCESS, threading.get_native_id(), _NICE)
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
             self._refinement.run()
-        except BaseException as failure:  # noqa: BLE001 - whoever asks whether it has ended gets it
+        except Exception as failure:  # noqa: BLE001 - whoever asks whether it has ended gets it
             self._failure = failure
 
     @property

@@ -58,7 +58,6 @@ class Later:
     def __init__(self, refinement: ConcurrentRefinement) -> None:
         self._refinement = refinement
         self._left = next(self.asked)
-        self.stopped = False
 
     @property
     def ended(self) -> bool:
@@ -68,7 +67,7 @@ class Later:
         return self._left <= 0
 
     def stop(self) -> None:
-        self.stopped = True
+        """Nothing runs that could be stopped."""
 
 
 @pytest.fixture(autouse=True)
