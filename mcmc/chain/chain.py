@@ -74,6 +74,8 @@ Arrays = dict[str, NDArray[Any]]
 # What is told the atoms of arrivals, the block slot that each came into, and the one that was most
 # probable for it (-1 for a new block).
 Entered = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], None]
+# Atoms, and their log marginals under some family.
+Measured = tuple[NDArray[np.int64], NDArray[np.float64]]
 # What is told each draw of a refinement.
 Note = Callable[[NDArray[np.int64]], None]
 
@@ -190,12 +192,18 @@ class MixtureChain:
         n = self.n_observations + n_more
         return prior.seating(max(n, 1), self.n_blocks + n_more + n_opened)
 
-    def _use_family(self, family: Family) -> None:
-        """Go on under the family with another base measure."""
-        if family is not self.family:
-            self.family = family
-            mark_all(self._state.partition)
-            self._weigh(self._in_forest())
+    def _use_family(self, family: Family, measured: Measured | None = None) -> None:
+        """Go on under the family with another base measure, under which some are ``measured``."""
+        if family is self.family:
+            return
+        self.family = family
+        mark_all(self._state.partition)
+        lacking = self._forest.leaf >= 0
+        if measured is not None:
+            ids, log_marginals = measured
+            self._state.atoms.log_marginal[ids] = log_marginals
+            lacking[ids] = False
+        self._weigh(np.flatnonzero(lacking))
 
     def _weigh(self, ids: NDArray[np.int64]) -> None:
         """Bring the log marginals of these atoms in order, where they are not the forest's."""
@@ -479,8 +487,14 @@ class MixtureChain:
 
         See :func:`~weald.mcmc.estimate.relabelling.relabelled_draws`; no random number is drawn.
         """
-        position = self._position()
-        return relabelled_draws(draws, position.atoms, position.model)
+        atoms, present = self._state.atoms, self._present()
+        # Nothing of them changes: without gaps they need no copy.
+        of: slice | NDArray[np.int64] = present
+        if present.shape[0] == self._ids.end:
+            of = slice(self._ids.end)
+        live = Atoms(atoms.size[of], atoms.rows[of], atoms.log_marginal[of], atoms.single[of])
+        seating = self.prior.seating(self.n_observations, present.shape[0])
+        return relabelled_draws(draws, live, Model(self.family, seating, self._work))
 
     def log_joint(self) -> float:
         """Log of prior times likelihood of the partition, under what it started with."""
@@ -707,7 +721,8 @@ class MixtureChain:
         meanwhile, self._meanwhile = self._meanwhile, None
         consolidate(self._first_model(0), self._forest)
         self._settle(merged_labels(meanwhile, self.labels, [(done.atoms, done.labels)]))
-        self.learn(done.family, done.prior)
+        self.prior = done.prior
+        self._use_family(done.family, self._measured_alike(meanwhile, done))
         self._insert_again(meanwhile)
         here = WindowPosition(
             (self.family, self.prior, self._work), self._state, self._ids.end, lambda *_: None
@@ -722,6 +737,14 @@ class MixtureChain:
         )
         gone = np.fromiter(meanwhile.gone, dtype=np.int64, count=len(meanwhile.gone))
         return told, done.draws_without(gone)
+
+    def _measured_alike(self, meanwhile: OutstandingLeases, done: ConcurrentRefinement) -> Measured:
+        """Atoms that are as they were when the refinement began, with their log marginals."""
+        stayed = meanwhile.stayed(done.atoms)
+        ids, measured = done.atoms[stayed], done.measured
+        # Weights may have faded.
+        same = self._state.atoms.rows[ids, 1] == measured.rows[stayed, 1]
+        return ids[same], measured.log_marginal[stayed][same]
 
     def _settle(self, labels: NDArray[np.int64]) -> None:
         """Take over a partition, with every block's statistics summed afresh."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from weald.mcmc.contract import Kernel
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.treecore.family.interface.base import Family
+from weald.treecore.partition.partition import Atoms
 from weald.treecore.prior import PartitionPrior
 
 from .position import Position
@@ -96,6 +97,11 @@ class ConcurrentRefinement:
         """The family with the base measure that was learned."""
         family: Family = self._position.family
         return family
+
+    @property
+    def measured(self) -> Atoms:
+        """Its atoms as they were when it began, with log marginals under `family`."""
+        return self._position.atoms
 
     @property
     def prior(self) -> PartitionPrior:

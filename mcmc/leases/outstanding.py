@@ -51,6 +51,14 @@ class OutstandingLeases:
             else:
                 self.gone.add(atom)
 
+    def stayed(self, atoms: Ids) -> NDArray[np.bool_]:
+        """Which of these atoms, that were there when it began, are there still."""
+        replaced = np.array([*self.gone, *self.arrived], dtype=np.int64)
+        left = np.zeros(max(atoms.max(initial=-1), replaced.max(initial=-1)) + 1, dtype=np.bool_)
+        left[replaced] = True
+        stayed: NDArray[np.bool_] = ~left[atoms]
+        return stayed
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Plain arrays for :meth:`restore`."""
         return {
@@ -82,10 +90,9 @@ def merged_labels(
     merged = labels.copy()
     arrived = np.fromiter(lending.arrived, dtype=np.int64, count=len(lending.arrived))
     merged[arrived] = -1
-    gone = np.fromiter(lending.gone, dtype=np.int64, count=len(lending.gone))
     next_label = int(labels.max(initial=-1)) + 1
     for atoms, returned in returns:
-        kept = ~np.isin(atoms, gone) & ~np.isin(atoms, arrived)
+        kept = lending.stayed(atoms)
         merged[atoms[kept]] = returned[kept] + next_label
         next_label += int(returned.max(initial=-1)) + 1
     placed = merged >= 0

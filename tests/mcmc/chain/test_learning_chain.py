@@ -22,6 +22,8 @@ from weald.mcmc.leases.lease_work import work
 from weald.mcmc.leases.leases import Budget
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.gaussian.normal_inverse_wishart import normal_inverse_wishart
+from weald.treecore.family.interface.base import workspace
+from weald.treecore.partition.partition import make_atoms
 from weald.treecore.prior import build_prior
 
 N_RECORDS, N_BATCHES = 1_800, 30
@@ -115,6 +117,28 @@ def test_what_is_taken_apart_is_weighed_under_what_is_learned() -> None:
     atom, members, _ = done.compacted[0]
     chain.expand(atom, values[members])
     assert describe(chain_faults(chain)) == []
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.9])
+@pytest.mark.parametrize("family", ["gaussian", "diagonal"])
+def test_what_a_refinement_beside_it_measured_is_as_measured_afresh(
+    family: str, factor: float
+) -> None:
+    """Of atoms that stayed as they were; the others are measured when it is taken over."""
+    chain = grown(family)
+    refinement, before = chain.begin_concurrent(1, 2, 1), chain.family
+    chain.remove(np.arange(20))
+    chain.insert(clumps(2, 30))
+    chain.fade(factor)
+    refinement.run()
+    chain.adopt_concurrent(refinement)
+    assert chain.family is refinement.family
+    assert chain.family is not before
+    assert describe(chain_faults(chain)) == []
+    atoms, ids = chain._state.atoms, np.flatnonzero(chain._forest.leaf >= 0)
+    afresh = make_atoms(chain.family, atoms.rows[ids], atoms.size[ids], workspace(chain.family))
+    assert len(ids) == 250
+    np.testing.assert_array_equal(atoms.log_marginal[ids], afresh.log_marginal)
 
 
 def test_the_forest_does_not_follow_what_is_learned() -> None:
