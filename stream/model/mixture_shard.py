@@ -138,7 +138,7 @@ class MixtureShard(Shard):
         """Whether refinements of all atoms may go on beside arrivals: of many that stay apart."""
         alone = self.forgetting.settings.bundle_budget is None
         inline = self.cadence.mode == "inline" and self.cadence.rounds > 0
-        return inline and alone and not self._few
+        return inline and alone and not self.few
 
     def begin_concurrent(self, number: int) -> ConcurrentRefinement:
         """Begin a refinement of all atoms beside arrivals, as round ``number``."""
@@ -310,7 +310,8 @@ class MixtureShard(Shard):
         return set(gone.tolist())
 
     @property
-    def _few(self) -> bool:
+    def few(self) -> bool:
+        """Whether every refinement may look at all atoms."""
         return self.chain.n_atoms <= FEW_ATOMS
 
     def _refine_in_between(self, applied: BatchOutcome) -> None:

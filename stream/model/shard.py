@@ -288,7 +288,7 @@ class Shard(ABC):
         return self._published_seq < self.seq
 
     @property
-    def _few(self) -> bool:
+    def few(self) -> bool:
         """Whether every refinement may look at all atoms."""
         return True
 
@@ -332,7 +332,7 @@ class Shard(ABC):
         """Whether such a share of what is held came since so many records had been taken in."""
         enough = self._n_taken - taken >= share * self.chain.n_atoms
         # Of a sample that is full few that come are in, and say something new.
-        return enough or (self._few and not self.sample.selects)
+        return enough or (self.few and not self.sample.selects)
 
     def _worth_publishing(self, applied: BatchOutcome) -> bool:
         """Whether a publication whose turn it is says enough to be made."""
@@ -450,15 +450,17 @@ class Shard(ABC):
         ]
 
     def _regroup(self, clusters: set[int]) -> list[tuple[int, int]]:
+        """Sum up anew what is shown of these clusters; returns those that are retired."""
         atoms = self.atom_table.present
-        cluster, rows = self.atom_table.cluster[atoms], self.chain.atom_rows(atoms)
-        return self.table.regroup(clusters, cluster, rows, self.publication)
+        atoms = atoms[np.isin(self.atom_table.cluster[atoms], list(clusters))]
+        rows = self.chain.atom_rows(atoms)
+        return self.table.regroup(clusters, self.atom_table.cluster[atoms], rows, self.publication)
 
     def _refine_in_turn(self, applied: BatchOutcome) -> None:
         """Refine, or put it off where records come first."""
         publishing = self._publication_due
-        whole = self._few or publishing
-        of_many = self.chain.n_atoms if publishing and not self._few else 0
+        whole = self.few or publishing
+        of_many = self.chain.n_atoms if publishing and not self.few else 0
         if self.pace.postpones(self.seq, of_many=of_many):
             applied.postponed.append(self.seq)
             # One of all atoms stands for those of a few that were put off before it.
@@ -489,7 +491,7 @@ class Shard(ABC):
 
     def _rounds_of_all(self, *, publishing: bool) -> tuple[int, int]:
         """How many rounds a refinement of all atoms has, and from one draw to the next."""
-        rounds = self.cadence.rounds * (1 if self._few else _WHOLE_ROUNDS)
+        rounds = self.cadence.rounds * (1 if self.few else _WHOLE_ROUNDS)
         if not publishing or not rounds:
             return rounds, 1
         apart = MOVED_BETWEEN_DRAWS // max(self.chain.n_atoms, 1)

@@ -101,9 +101,9 @@ class ClusterTable:
         changed : iterable of int
             Clusters that lost or gained observations; those without any now are retired.
         clusters : ndarray of int64, shape (n,)
-            Cluster of every atom.
+            Cluster of each of their atoms.
         rows : ndarray of float64, shape (n, m)
-            Statistics of every atom.
+            Statistics of these.
         publication : int
             Number of the publication that changed them.
 
@@ -112,18 +112,16 @@ class ClusterTable:
         list of (int, int)
             The clusters that are retired, with the observations that each had.
         """
-        touched = np.array(sorted(changed), dtype=np.int64)
-        members = np.flatnonzero(np.isin(clusters, touched))
-        live = set(np.unique(clusters[members]).tolist())
+        live = set(np.unique(clusters).tolist())
         retired = []
-        for cluster in touched.tolist():
+        for cluster in sorted(changed):
             if cluster not in live:
                 retired.append((cluster, self._retire(cluster, publication)))
             else:
                 slot = self._slot(cluster, publication)  # may replace the rows by longer ones
                 self._totals.rows[slot] = 0.0
-        if len(members):
-            self.add(clusters[members], rows[members], publication)
+        if len(clusters):
+            self.add(clusters, rows, publication)
         return retired
 
     def renew(
