@@ -373,7 +373,8 @@ class Snapshot:
 
     ``number`` counts the snapshots of a stream from 1; one that is taken already makes the store
     give the next that is free. One with a ``label`` was asked for by a person, and stays until a
-    person deletes it.
+    person deletes it. One that was packed beside the records comes with a later commit than that of
+    ``epoch``, after which it is an image: ``encoded`` are its bytes, and the payload is empty.
     """
 
     number: int
@@ -381,6 +382,8 @@ class Snapshot:
     payload: Arrays
     created_at: float
     label: str | None = None
+    epoch: int | None = None
+    encoded: bytes | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -104,7 +104,8 @@ def write_batch(connection: sa.Connection, batch: BatchCommit, snapshots_kept: i
     if batch.whole is not None:
         _write_whole(connection, turn.stream_id, batch.epoch, batch.whole)
     if batch.snapshot is not None:
-        write_snapshot(connection, turn.stream_id, batch.epoch, batch.snapshot)
+        imaged = batch.epoch if batch.snapshot.epoch is None else batch.snapshot.epoch
+        write_snapshot(connection, turn.stream_id, imaged, batch.snapshot)
         _prune_snapshots(connection, turn.stream_id, snapshots_kept)
         prune(connection, turn.stream_id)
     failpoint("commit.written")
@@ -331,7 +332,7 @@ def write_snapshot(
     connection: sa.Connection, stream_id: int, epoch: int, snapshot: Snapshot
 ) -> int:
     """Write the image and return the number that it got."""
-    payload = encode(snapshot.payload)
+    payload = encode(snapshot.payload) if snapshot.encoded is None else snapshot.encoded
     taken = connection.execute(
         sa.select(sa.func.max(snapshots.c.number)).where(snapshots.c.stream_id == stream_id)
     ).scalar_one()

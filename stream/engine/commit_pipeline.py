@@ -58,6 +58,9 @@ class CommitPipeline:
     ) -> None:
         """Write everything in one transaction, with a snapshot when one is due or asked for.
 
+        Records wait long enough for what a refinement beside them has arrived at: an image comes
+        with the next commit.
+
         Raises
         ------
         Fenced
@@ -66,9 +69,9 @@ class CommitPipeline:
             When the partitions changed hands during a retry.
         """
         snapshot = None
-        if save or writer.snapshot_due():
+        if save or (writer.snapshot_due() and not applied.adoptions):
             with self._telemetry.step("snapshot"):
-                snapshot = writer.snapshot(time.time())
+                snapshot = writer.image(time.time(), save=save)
         commit = writer.commit_of(held, applied, self._source.generation(), snapshot)
         with self._telemetry.step("dead_letters"):
             self._retry.until_done("kafka", lambda: self._sinks.bury(commit))

@@ -11,9 +11,8 @@ import os
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from weald.mcmc.chain.concurrent_refinement import ConcurrentRefinement
 from weald.storage.commit.commit import AdoptionRow
 from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.telemetry.steps import Step
@@ -21,7 +20,7 @@ from weald.stream.telemetry.steps import Step
 if TYPE_CHECKING:
     from weald.stream.model.shard import Shard
 
-__all__ = ["Concurrent", "RefinementThread"]
+__all__ = ["BackgroundThread", "Concurrent", "Work"]
 
 # What the system's scheduler calls nice: of a processor that is wanted it gets a quarter.
 _NICE = 5
@@ -29,20 +28,30 @@ _NICE = 5
 _MOST_SECONDS_TO_STOP = 10.0
 
 
-class RefinementThread:
-    """A refinement on a thread of its own, which begins at once."""
+class Work(Protocol):
+    """What a thread beside the loop may do: it asks nothing of what the loop changes."""
 
-    def __init__(self, refinement: ConcurrentRefinement) -> None:
-        self._refinement = refinement
+    def run(self) -> None:
+        """Do it."""
+
+    def stop(self) -> None:
+        """Have `run` return soon; nothing comes of it then."""
+
+
+class BackgroundThread:
+    """Work on a thread of its own, which begins at once and gives way to others."""
+
+    def __init__(self, work: Work, name: str) -> None:
+        self._work = work
         self._failure: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="refinement", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
             if sys.platform == "linux":  # elsewhere it would be that of the whole process
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
-            self._refinement.run()
+            self._work.run()
         except Exception as failure:  # noqa: BLE001 - whoever asks whether it has ended gets it
             self._failure = failure
 
@@ -57,7 +66,7 @@ class RefinementThread:
 
     def stop(self) -> None:
         """Have it end soon; nothing comes of it."""
-        self._refinement.stop()
+        self._work.stop()
         self._thread.join(_MOST_SECONDS_TO_STOP)
 
 
@@ -66,7 +75,7 @@ class Concurrent:
 
     def __init__(self) -> None:
         self._shard: Shard | None = None
-        self._running: RefinementThread | None = None
+        self._running: BackgroundThread | None = None
         self._seconds = 0.0
 
     @property
@@ -78,7 +87,7 @@ class Concurrent:
         """Begin one; the copies are made here, as the loop does everything with the model."""
         began = time.monotonic()
         refinement = shard.begin_concurrent(shard.rounds.taken + 1)
-        self._shard, self._running = shard, RefinementThread(refinement)
+        self._shard, self._running = shard, BackgroundThread(refinement, "refinement")
         self._seconds = time.monotonic() - began
 
     def adopt(self, shard: Shard, now: float, step: Step) -> tuple[BatchOutcome, float] | None:

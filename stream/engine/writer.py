@@ -15,6 +15,7 @@ import numpy as np
 
 from weald.storage.commit.commit import BatchCommit, LeaseRow, LineageRow, Snapshot, StreamSpec
 from weald.storage.commit.log_marks import LogMark, LogReplacement
+from weald.storage.encoding.snapshot import encode
 from weald.storage.errors import Fenced, StorageUnavailable, StreamNotFound
 from weald.storage.queries.answers import SnapshotInfo
 from weald.storage.sql.failpoints import failpoint
@@ -39,6 +40,8 @@ from weald.stream.recovery.recovery import adopt, first_difference, replay, rest
 from weald.stream.source.recognition import Decision, FoundLog, differences_of, replacements
 from weald.stream.telemetry.steps import Step
 
+from .concurrent import BackgroundThread
+
 if TYPE_CHECKING:
     from weald.mcmc.settings import RefinementSettings
     from weald.storage.writing.store import SqlStore
@@ -55,6 +58,22 @@ _SHARE = 0.25
 # While records come first: a replay makes no refinement that was put off, and so costs less than
 # those records did when they came.
 _SHARE_HURRIED = 0.75
+
+
+class Packing:
+    """Makes the bytes of a snapshot, from copies of its arrays."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._arrays = {name: array.copy() for name, array in snapshot.payload.items()}
+        self.snapshot = replace(snapshot, payload={})
+
+    def run(self) -> None:
+        """Make them."""
+        self.snapshot = replace(self.snapshot, encoded=encode(self._arrays))
+        self._arrays = {}
+
+    def stop(self) -> None:
+        """Nothing waits for its end."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +113,7 @@ class Writer:
         self._epoch = 0
         self._snapshots = 0
         self._snapshot_seq = 0
+        self._packing: tuple[Packing, BackgroundThread] | None = None
         self._due = False
         self._pruning = False
         self._replaced: list[LogReplacement] = []
@@ -476,23 +496,50 @@ class Writer:
     def snapshot_due(self) -> bool:
         """Whether so much came since the last snapshot that a replay of it would be long.
 
-        Not while a refinement goes on beside the records: a replay has to begin before it did.
+        Not while a refinement goes on beside the records: a replay has to begin before it did. Nor
+        while one is being packed, but it is once that has ended.
         """
         shard = self._model()
+        if self.packed:
+            return True
         if shard.concurrent is not None:
             return False
         since = shard.seq - self._snapshot_seq
         share = _SHARE_HURRIED if self.hurried else _SHARE
         rare = since < max(self._plan.stream.snapshot_records, int(share * shard.chain.n_atoms))
-        return self._due or shard.uncrossable or not rare
+        return self._uncrossable or (self._packing is None and not rare)
 
-    def snapshot(self, now: float) -> Snapshot | None:
-        """Image of the model as it is; None when the newest one is of this very moment."""
-        shard = self._model()
+    @property
+    def packed(self) -> bool:
+        """Whether an image has been packed beside the records, and waits for a commit."""
+        return self._packing is not None and self._packing[1].ended
+
+    @property
+    def _uncrossable(self) -> bool:
+        """Whether no replay leads from the last snapshot to what the model is now."""
+        return self._due or self._model().uncrossable
+
+    def image(self, now: float, *, save: bool) -> Snapshot | None:
+        """What the next commit is to hold of the model, when a snapshot is due or to be saved.
+
+        The bytes of many atoms are made beside the records, from copies: they come with a later
+        commit, unless something happens that no replay crosses. None when the model holds nothing.
+        """
+        shard, at_once = self._model(), save or self._uncrossable
+        if self._packing is not None and not at_once:
+            (packing, _), self._packing = self._packing, None
+            return packing.snapshot
+        # One that is being packed would be older.
+        self._packing = None
         if shard.seq == 0:
             return None
         arrays = with_offsets(shard.state(), self.offsets)
-        return Snapshot(self._snapshots + 1, shard.seq, arrays, now)
+        snapshot = Snapshot(self._snapshots + 1, shard.seq, arrays, now)
+        if at_once or shard.few:
+            return snapshot
+        packing = Packing(replace(snapshot, epoch=self._epoch + 1))
+        self._packing = packing, BackgroundThread(packing, "snapshot")
+        return None
 
     def imaged_since(self, seq: int) -> bool:
         """Whether somebody has made an image of the model after this observation."""

@@ -19,7 +19,7 @@ from unittest.mock import patch
 from .scheduler import EPOCH, Scheduler
 
 if TYPE_CHECKING:
-    from .chain import CoinRefinement
+    from weald.stream.engine.concurrent import Work
 
 __all__ = ["Beside", "install_clock", "real_seconds", "virtual_time", "without_compiler"]
 
@@ -104,17 +104,18 @@ def virtual_time(
 
 
 class Beside:
-    """A refinement beside the loop, which ends after so many virtual seconds."""
+    """Work beside the loop, which ends after so many virtual seconds."""
 
-    def __init__(self, refinement: "CoinRefinement", scheduler: Scheduler, seconds: float) -> None:
-        self._refinement, self._scheduler = refinement, scheduler
-        self._until = scheduler.now + seconds
+    def __init__(self, work: "Work", scheduler: Scheduler, seconds: float) -> None:
+        self._work: Work | None = work
+        self._scheduler, self._until = scheduler, scheduler.now + seconds
 
     @property
     def ended(self) -> bool:
-        if self._refinement.refinement is None and self._scheduler.now >= self._until:
-            self._refinement.run()
-        return self._refinement.refinement is not None
+        if self._work is not None and self._scheduler.now >= self._until:
+            self._work.run()
+            self._work = None
+        return self._work is None
 
     def stop(self) -> None:
         """Nothing runs that could be stopped."""

@@ -9,11 +9,13 @@ from unittest.mock import patch
 from weald.storage.redis import lease_queue, statistics
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine import concurrent
+from weald.stream.engine import writer as engine_writer
+from weald.stream.engine.concurrent import Work
 from weald.stream.source import kafka_log, kafka_source
 from weald.stream.worker import worker
 
 from .broker import Broker, Record
-from .chain import CoinRefinement, work_by_coins
+from .chain import work_by_coins
 from .cheap import cheap_parts
 from .consumer import consumer_of
 from .database import Database
@@ -50,7 +52,10 @@ class World:
         self.sql = SqlFaults(self.scheduler, random.Random(scenario.seed ^ 0x5A1))
         self.database = database
         database.renew(self.sql, sheds=bool(scenario.retention))
-        self._takes = random.Random(scenario.seed ^ 0xBE5)
+        self._takes = {
+            "refinement": random.Random(scenario.seed ^ 0xBE5),
+            "snapshot": random.Random(scenario.seed ^ 0x1AA6E),
+        }
         self.history = History(database.path, self.broker)
         self.sql.on_commit = self.history.look
         self.fleet = Fleet(self)
@@ -104,7 +109,8 @@ class World:
             (kafka_log, "KafkaConsumer", consumer),
             (worker, "work", self._work),
             *cheap_parts(self.scenario.few_atoms),
-            (concurrent, "RefinementThread", self._beside),
+            (concurrent, "BackgroundThread", self._beside),
+            (engine_writer, "BackgroundThread", self._beside),
         ]
         with ExitStack() as stack:
             stack.enter_context(
@@ -114,10 +120,11 @@ class World:
                 stack.enter_context(patch.object(where, name, stand_in))
             yield
 
-    def _beside(self, refinement: CoinRefinement) -> Beside:
+    def _beside(self, work: Work, name: str) -> Beside:
         # As long as other things take, or much longer.
-        seconds = self._takes.choice((0.0, 1.0, 5.0, 20.0)) * self._takes.random()
-        return Beside(refinement, self.scheduler, seconds)
+        takes = self._takes[name]
+        seconds = takes.choice((0.0, 1.0, 5.0, 20.0)) * takes.random()
+        return Beside(work, self.scheduler, seconds)
 
     def _work(self, lease: object) -> object:
         self.scheduler.sleep(self.draw.choice((0.01, 0.3, 2.0, 7.0)) * self.draw.random())

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from itertools import cycle
+from itertools import accumulate, cycle
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from numpy.typing import NDArray
 
 from tests.clock import Clock
 from tests.stream.scenario import (
@@ -25,12 +27,14 @@ from tests.stream.scenario import (
     values_of,
 )
 from weald.mcmc.chain.concurrent_refinement import ConcurrentRefinement
+from weald.storage.commit.commit import BatchCommit
 from weald.storage.writing.store import SqlStore
-from weald.stream.engine import concurrent
-from weald.stream.engine.concurrent import Concurrent, RefinementThread
+from weald.stream.engine import concurrent, writer
+from weald.stream.engine.concurrent import BackgroundThread, Concurrent, Work
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.yielding import LEAST_SHARE, Yielding
 from weald.stream.model import mixture_shard
+from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import StreamConfig
 from weald.stream.record.record import Message, TopicPartition
 from weald.stream.recovery.recovery import (
@@ -55,15 +59,15 @@ class Later:
 
     asked: Iterator[int] = cycle([3])
 
-    def __init__(self, refinement: ConcurrentRefinement) -> None:
-        self._refinement = refinement
-        self._left = next(self.asked)
+    def __init__(self, work: Work, name: str = "refinement") -> None:
+        self._work = work
+        self._left = next(self.asked) if name == "refinement" else 2
 
     @property
     def ended(self) -> bool:
         self._left -= 1
         if self._left == 0:
-            self._refinement.run()
+            self._work.run()
         return self._left <= 0
 
     def stop(self) -> None:
@@ -78,7 +82,8 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> type[Later]:
     monkeypatch.setattr(Later, "asked", cycle([3]))
-    monkeypatch.setattr(concurrent, "RefinementThread", Later)
+    monkeypatch.setattr(concurrent, "BackgroundThread", Later)
+    monkeypatch.setattr(writer, "BackgroundThread", Later)
     return Later
 
 
@@ -201,22 +206,75 @@ def test_one_that_goes_on_when_it_is_stopped_is_dropped(tmp_path: Path, later: t
         assert_replayed(store, shard_of(engine), lagging=True)
 
 
-def test_while_one_goes_on_no_image_is_made(tmp_path: Path, later: type[Later]) -> None:
+def test_while_one_goes_on_no_image_is_made(
+    tmp_path: Path, later: type[Later], monkeypatch: pytest.MonkeyPatch
+) -> None:
     later.asked = cycle([6])
     going_on: list[bool] = []
+    state = MixtureShard.state
 
-    def before(name: str, _count: int) -> None:
-        if name == "snapshot":
-            going_on.append(engine._concurrent.goes_on)
+    def noted(shard: MixtureShard) -> dict[str, NDArray[Any]]:
+        going_on.append(shard.concurrent is not None)
+        return state(shard)
 
+    monkeypatch.setattr(MixtureShard, "state", noted)
     plan = plan_of(tmp_path, snapshot_records=1)
     with new_store(tmp_path) as store:
-        engine = engine_of(plan, store, before)
-        engine.run()
+        engine_of(plan, store).run()
         assert_made(store)
     assert len(going_on) >= 3
     # The last one is made after the source has ended.
     assert not any(going_on)
+
+
+def test_an_image_of_many_is_packed_beside_the_records(
+    tmp_path: Path, later: type[Later], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes with a later commit, and is of the one after which it was made."""
+    later.asked = cycle([6])
+    written: list[BatchCommit] = []
+    commit = SqlStore.commit
+
+    def noted(store: SqlStore, batch: BatchCommit) -> None:
+        commit(store, batch)
+        written.append(batch)
+
+    monkeypatch.setattr(SqlStore, "commit", noted)
+    plan = plan_of(tmp_path, snapshot_records=50)
+    with new_store(tmp_path) as store:
+        engine = engine_of(plan, store)
+        engine.run()
+        assert_made(store)
+        packed = [
+            (each.epoch, each.snapshot)
+            for each in written
+            if each.snapshot is not None and each.snapshot.encoded is not None
+        ]
+        assert packed
+        n_came = accumulate(
+            0 if (rows := each.observations) is None else len(rows) for each in written
+        )
+        seqs = dict(zip((each.epoch for each in written), n_came, strict=True))
+        for epoch, image in packed:
+            assert image.epoch is not None
+            assert image.epoch < epoch
+            assert image.seq == seqs[image.epoch]
+        # What a refinement arrived at does not wait for an image.
+        assert not any(each.adoptions and each.snapshot for each in written)
+        # The last one is made at once, with the last commit, and so leads to what there is.
+        assert written[-1].snapshot is not None
+        assert written[-1].snapshot.encoded is None
+        epochs = {
+            each.snapshot.number: each.snapshot.epoch or each.epoch
+            for each in written
+            if each.snapshot is not None
+        }
+        for info in store.snapshots(NAME):
+            assert info.epoch == epochs[info.number]
+            again = usable(store, NAME, info.number)
+            replay(store, NAME, again, N, lambda _: None)
+            assert first_difference(store, NAME, again) is None
+        assert_replayed(store, shard_of(engine), lagging=True)
 
 
 def test_an_image_that_a_person_makes_meanwhile_is_followed_by_another(
@@ -279,11 +337,11 @@ def test_what_the_settings_are_is_in_an_image_before_one_begins(
     later.asked = cycle([2])
     images: list[int] = []
 
-    def running(refinement: ConcurrentRefinement) -> Later:
+    def running(refinement: ConcurrentRefinement, _name: str) -> Later:
         images.append(store.snapshots(NAME)[0].number)
         return Later(refinement)
 
-    monkeypatch.setattr(concurrent, "RefinementThread", running)
+    monkeypatch.setattr(concurrent, "BackgroundThread", running)
     other = msgspec.structs.replace(plan.refinement, every_records=50)
     with new_store(tmp_path) as store:
         source = Silent(plan.stream)
@@ -373,7 +431,7 @@ def test_the_thread_of_one_that_is_stopped_ends() -> None:
         def stop(self) -> None:
             self.stopping = True
 
-    running = RefinementThread(Endless())  # type: ignore[arg-type]  # as far as it is asked
+    running = BackgroundThread(Endless(), "endless")
     assert not running.ended
     running.stop()
     assert running.ended
