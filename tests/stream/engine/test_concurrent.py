@@ -312,6 +312,57 @@ def test_an_image_that_a_person_makes_meanwhile_is_followed_by_another(
         assert first_difference(store, NAME, again) is None
 
 
+class Resting(FileSource):
+    """Has nothing to say for a while when all has been said."""
+
+    rests = 40
+
+    @property
+    def exhausted(self) -> bool:
+        return super().exhausted and self.rests <= 0
+
+    def poll(self, timeout_s: float) -> list[Message]:
+        if not super().exhausted:
+            return super().poll(timeout_s)
+        self.rests -= 1
+        return []
+
+
+@pytest.mark.usefixtures("later")
+def test_an_image_that_is_packed_is_written_while_nothing_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[tuple[int, BatchCommit]] = []
+    commit, plan = SqlStore.commit, plan_of(tmp_path, snapshot_records=50)
+    # Nothing comes out of turn, either.
+    cadence = msgspec.structs.replace(
+        CADENCE, pace="counted", quiet_seconds=0.0, publish_every_seconds=0.0
+    )
+    plan = replace(plan, refinement=cadence)
+    source = Resting(plan.stream)
+
+    def noted(store: SqlStore, batch: BatchCommit) -> None:
+        commit(store, batch)
+        written.append((source.rests, batch))
+
+    class Slow(Later):
+        @property
+        def ended(self) -> bool:
+            return source.rests < Resting.rests - 5 and super().ended
+
+    monkeypatch.setattr(SqlStore, "commit", noted)
+    monkeypatch.setattr(writer, "BackgroundThread", Slow)
+    with new_store(tmp_path) as store:
+        Engine(plan, source, store, None, Hook(nothing)).run()
+    rests = [
+        rests
+        for rests, each in written
+        if each.snapshot is not None and each.snapshot.encoded is not None
+    ]
+    assert rests
+    assert 0 < min(rests) <= max(rests) < Resting.rests - 5
+
+
 class Silent(FileSource):
     """Has nothing to say at first."""
 
