@@ -143,6 +143,17 @@ class Service:
                 [*command, "--config", str(self.config)], stdout=log, stderr=log
             )
 
+    @property
+    def process_id(self) -> int:
+        """Of the one that was started last."""
+        assert self._process is not None
+        return self._process.pid
+
+    def kill(self) -> None:
+        """The last resort."""
+        if self._process is not None:
+            self._process.kill()
+
     def end(self, number: signal.Signals) -> None:
         """Send it a signal and wait for its end."""
         assert self._process is not None
@@ -177,8 +188,7 @@ class Service:
 
     def resident_megabytes(self) -> float:
         """Memory that it holds now."""
-        assert self._process is not None
-        return mebibytes(self._process.pid)
+        return mebibytes(self.process_id)
 
 
 @dataclass
@@ -452,7 +462,7 @@ def main() -> None:
         service = Service(config, options.log or folder / "weald.log", port)
         soak = Soak(Feed(kafka.address, memory), service, url, options.rate, options.output)
         service.start()
-        running.callback(lambda: service._process and service._process.kill())  # noqa: SLF001  the last resort
+        running.callback(service.kill)
         between = 60 * options.minutes / (N_FAULTS + 1)
         away = min(AWAY_SECONDS, between / 7)
         planned = strikes(soak, postgresql, redis, kafka)

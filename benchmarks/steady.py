@@ -21,29 +21,32 @@ import json
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from prometheus_client.parser import text_string_to_metric_families
 from scipy.stats import multivariate_normal
 
+from benchmarks.end_to_end import produce
 from benchmarks.papers.data import DATA
-from benchmarks.process_memory import mebibytes
 from benchmarks.shown import fitted
+from benchmarks.soak import Service
 from tests.servers.kafka import kafka_broker
 from tests.servers.server import free_port
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.storage.settings import StorageSettings
 from weald.storage.writing.store import SqlReader
+from weald.stream.settings import KafkaSettings
 
 NAME, N_PARTITIONS = "steady", 4
 SMALLEST = 20
@@ -80,6 +83,7 @@ class Mixture(NamedTuple):
         return best
 
 
+@cache
 def mixture() -> Mixture:
     """The Gaussians of the clusters that are large enough to tell theirs."""
     with np.load(DATA / "tgmcmc_10k.npz") as held:
@@ -99,20 +103,20 @@ def drawn(number: int, n: int) -> tuple[Floats, Ints]:
     return mixture().draw(np.random.default_rng((11, number)), n)
 
 
-def produce(bootstrap: str, rate: float, n: int, begin: float) -> None:
-    """Send records, so many a second from a moment on, to all partitions in turn."""
-    from kafka import KafkaProducer
-
-    producer = KafkaProducer(bootstrap_servers=bootstrap, linger_ms=20)
+def records(n: int) -> Iterator[bytes]:
+    """The first so many, in order, as JSON with a key."""
     for start in range(0, n, CHUNK):
         values, _ = drawn(start // CHUNK, min(CHUNK, n - start))
         for number, row in enumerate(values.tolist(), start=start):
-            if (wait := begin + number / rate - time.time()) > 0.002:
-                time.sleep(wait)
-            value = json.dumps({"id": f"k{number}", **{f"x{j}": x for j, x in enumerate(row)}})
-            producer.send(NAME, value=value.encode(), partition=number % N_PARTITIONS)
-    producer.flush()
-    producer.close()
+            yield msgspec.json.encode(
+                {"id": f"k{number}", **{f"x{j}": x for j, x in enumerate(row)}}
+            )
+
+
+def feed(bootstrap: str, rate: float, n: int, begin: float) -> None:
+    """Send records, so many a second from a moment on, to all partitions in turn."""
+    time.sleep(max(begin - time.time(), 0.0))
+    produce(NAME, records(n), KafkaSettings(bootstrap_servers=bootstrap), rate)
 
 
 class Histogram(NamedTuple):
@@ -130,38 +134,14 @@ class Histogram(NamedTuple):
         return float(np.interp(share * counts[-1], np.r_[0, counts], np.r_[0, finite]))
 
 
-class Service:
-    """`weald run` with default settings, and its own account."""
-
-    def __init__(self, folder: Path, bootstrap: str) -> None:
-        self.url = f"sqlite:///{folder}/weald.db"
-        self._port = free_port()
-        config = folder / "weald.toml"
-        fields = ", ".join(f'{{name = "x{j}"}}' for j in range(6))
-        config.write_text(
-            f'[stream]\nname = "{NAME}"\n'
-            f"[schema]\nfields = [{fields}]\n"
-            'key = "id"\n'
-            f'[kafka]\nbootstrap_servers = "{bootstrap}"\ntopic = "{NAME}"\n'
-            f'[storage]\nurl = "{self.url}"\n[monitoring]\nport = {self._port}\n'
-        )
-        self._log = folder / "weald.log"
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "weald.cli.main", "run", "--config", str(config)],
-                stdout=log,
-                stderr=log,
-            )
-
-    def gone(self) -> str:
-        """How it left, and what it said last."""
-        return f"the service left with {self._process.poll()}: {self._log.read_text()[-2000:]}"
+class Observed(Service):
+    """The service, and its own account."""
 
     def account(self) -> tuple[dict[str, float], Histogram]:
         """What is counted now, by name, and the latencies; nothing before it has begun."""
-        assert self._process.poll() is None, self.gone()
+        self.alive()
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics") as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics") as answer:
                 text = answer.read().decode()
         except OSError:
             return {}, Histogram(np.empty(0), np.empty(0))
@@ -177,27 +157,39 @@ class Service:
 
     def processor_seconds(self) -> float:
         """What it has taken so far."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{self.process_id}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def resident(self) -> float:
-        """Memory that it holds, MiB."""
-        return mebibytes(self._process.pid)
 
-    def end(self) -> float:
-        """Ask it to end, and say how long that took."""
-        began = time.monotonic()
-        self._process.send_signal(signal.SIGTERM)
-        status = self._process.wait(PATIENCE_SECONDS)
-        assert status == 0, self.gone()
-        return time.monotonic() - began
+def settings_text(kafka: str, url: str, port: int) -> str:
+    """The service's ``weald.toml``: what it reads and where it writes, and nothing else."""
+    fields = ", ".join(f'{{name = "x{j}"}}' for j in range(6))
+    return f"""
+[stream]
+name = "{NAME}"
+[schema]
+fields = [{fields}]
+key = "id"
+[kafka]
+bootstrap_servers = "{kafka}"
+topic = "{NAME}"
+[storage]
+url = "{url}"
+[monitoring]
+port = {port}
+"""
 
-    def kill(self) -> None:
-        """The last resort."""
-        self._process.kill()
+
+def create_topic(bootstrap: str) -> None:
+    """Make the topic."""
+    from kafka import KafkaAdminClient
+
+    administrator = KafkaAdminClient(bootstrap_servers=bootstrap)
+    administrator.create_topics({NAME: {"num_partitions": N_PARTITIONS, "replication_factor": 1}})
+    administrator.close()
 
 
-def watch(service: Service, rate: float, n: int, begin: float) -> list[dict[str, float]]:
+def watch(service: Observed, rate: float, n: int, begin: float) -> list[dict[str, float]]:
     """Look every second until all has come, and tell every minute."""
     minutes: list[dict[str, float]] = []
     told_at = begin
@@ -225,7 +217,7 @@ def watch(service: Service, rate: float, n: int, begin: float) -> list[dict[str,
                 "half_ms": 1000 * late.quantile(before, 0.5),
                 "most_ms": 1000 * late.quantile(before, 0.99),
                 "share": (used - processor) / (now - told_at),
-                "mebibytes": service.resident(),
+                "mebibytes": service.resident_megabytes(),
                 "clusters": found.get("weald_clusters", 0.0),
                 "groups": found.get("weald_groups", 0.0),
             }
@@ -281,36 +273,35 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
     n = int(60 * options.minutes * options.rate)
-    told: dict[str, Any] = {}
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="weald-steady-")))
         broker = running.enter_context(kafka_broker(folder))
         create_topic(broker.address)
-        service = Service(folder, broker.address)
+        config, port, url = folder / "weald.toml", free_port(), f"sqlite:///{folder}/weald.db"
+        config.write_text(settings_text(broker.address, url, port))
+        service = Observed(config, folder / "weald.log", port)
+        service.start()
         running.callback(service.kill)
         while service.account()[0].get("weald_assigned_partitions", 0.0) < N_PARTITIONS:
             time.sleep(0.5)
         begin = time.time() + PRODUCER_SECONDS
         beside = multiprocessing.get_context("spawn").Process(
-            target=produce, args=(broker.address, options.rate, n, begin)
+            target=feed, args=(broker.address, options.rate, n, begin)
         )
         beside.start()
         minutes = watch(service, options.rate, n, begin)
         beside.join()
-        told = {"rate": options.rate, "minutes": minutes, "seconds_to_end": service.end()}
-        told |= quality(service.url, n)
+        ending = time.monotonic()
+        service.end(signal.SIGTERM)
+        told: dict[str, Any] = {
+            "rate": options.rate,
+            "minutes": minutes,
+            "seconds_to_end": time.monotonic() - ending,
+            **quality(url, n),
+        }
     print(json.dumps({name: each for name, each in told.items() if name != "minutes"}, indent=1))
     if options.output:
         options.output.write_text(json.dumps(told))
-
-
-def create_topic(bootstrap: str) -> None:
-    """Make the topic."""
-    from kafka import KafkaAdminClient
-
-    administrator = KafkaAdminClient(bootstrap_servers=bootstrap)
-    administrator.create_topics({NAME: {"num_partitions": N_PARTITIONS, "replication_factor": 1}})
-    administrator.close()
 
 
 if __name__ == "__main__":
