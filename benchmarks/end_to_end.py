@@ -3,6 +3,7 @@
     python -m benchmarks.end_to_end                       model, file, and the embedded broker
     python -m benchmarks.end_to_end --servers             also Kafka and PostgreSQL, started for it
     python -m benchmarks.end_to_end --only kafka --servers --records 100000 --packed
+    python -m benchmarks.end_to_end --only kafka --servers --client librdkafka
     python -m benchmarks.end_to_end --only file --pace counted
     python -m benchmarks.end_to_end --only file --records 300000 --sample 20000
     python -m benchmarks.end_to_end --only kafka --servers --rate 8000 --records 240000
@@ -12,9 +13,10 @@ compiled and loaded. ``model`` is insertion, refinement and publication on array
 decoding and SQLite; the topics add Kafka's protocol, with the producer's work outside of the clock;
 ``postgresql`` is a topic into PostgreSQL, with durable commits. The table says processor
 microseconds a record until the last record was committed: of the engine's thread by step, then of
-what it does beside (``loop``) and of other threads (``client``: kafka-python's). What the run went
-on for, to make up for refinement, is said behind it. Of the rate, which goes by the clock, servers
-on the same machine have their part. More records than the embedded broker keeps have no such line.
+what it does beside (``loop``) and of other threads (``client``: of Kafka's client). What the run
+went on for, to make up for refinement, is said behind it. Of the rate, which goes by the clock,
+servers on the same machine have their part. More records than the embedded broker keeps have no
+such line.
 
 Behind each run from a topic are the floors of its steps (``benchmarks.step_floors``), measured on
 the same records in the same process, and their sum.
@@ -66,6 +68,7 @@ from weald.stream.settings import (
 )
 from weald.stream.source.file_source import FileSource
 from weald.stream.source.kafka_source import KafkaSource
+from weald.stream.source.librdkafka_source import source_of
 from weald.stream.source.source import Source
 from weald.stream.telemetry.telemetry import Telemetry
 
@@ -260,7 +263,7 @@ def topic_run(
     )
     produce(topic, records if rate is None else (), kafka)
     plan = plan_for(values.shape[1], msgspec.structs.replace(stream, name=topic), way)
-    source = KafkaSource(kafka, topic, plan.stream.most_polled)
+    source = source_of(kafka, topic, plan.stream.most_polled)
     while not source.assignment():
         source.poll(0.1)
     bounded: Source = Until(source, len(records))  # type: ignore[assignment]  # by __getattr__
@@ -330,6 +333,7 @@ def main() -> None:
     parser.add_argument("--pace", choices=("counted", "yielding"), default="yielding")
     parser.add_argument("--sample", type=int, help="hold a sample of so many")
     parser.add_argument("--rate", type=float, help="records of a topic that come a second")
+    parser.add_argument("--client", choices=("kafka-python", "librdkafka"), default="kafka-python")
     parser.add_argument("--only", choices=("model", "file", "embedded", "kafka", "postgresql"))
     options = parser.parse_args()
     values = sample(options.records, options.features, options.clusters)
@@ -357,7 +361,7 @@ def main() -> None:
         if options.servers:
             (Path(folder) / "kafka").mkdir()
             broker = running.enter_context(apache_kafka(Path(folder) / "kafka"))
-            kafka = KafkaSettings(bootstrap_servers=broker.address)
+            kafka = KafkaSettings(bootstrap_servers=broker.address, client=options.client)
             server = durable(running.enter_context(postgresql_server()))
             urls |= {
                 "kafka": sqlite_in(folder),

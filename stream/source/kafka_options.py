@@ -1,4 +1,4 @@
-"""Settings into the options that kafka-python's clients share."""
+"""Settings into the options that all clients share, of kafka-python and of librdkafka."""
 
 import logging
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 
 from weald.stream.settings import KafkaSettings
 
-__all__ = ["Overheard", "client_options", "overhearing"]
+__all__ = ["Overheard", "client_options", "librdkafka_options", "overhearing"]
 
 
 def client_options(settings: KafkaSettings, client_id: str) -> dict[str, Any]:
@@ -40,6 +40,24 @@ def client_options(settings: KafkaSettings, client_id: str) -> dict[str, Any]:
     }
     options.update({name: value for name, value in optional.items() if value is not None})
     return options
+
+
+def librdkafka_options(settings: KafkaSettings, client_id: str) -> dict[str, Any]:
+    """Return the same for a client of librdkafka."""
+    options = {
+        "bootstrap.servers": settings.bootstrap_servers,
+        "client.id": client_id,
+        "security.protocol": settings.security_protocol,
+        "topic.metadata.refresh.interval.ms": settings.metadata_max_age_ms,
+        "sasl.mechanism": settings.sasl_mechanism,
+        "sasl.username": settings.sasl_username,
+        "sasl.password": settings.sasl_password,
+        "ssl.ca.location": settings.ssl_cafile,
+        "ssl.certificate.location": settings.ssl_certfile,
+        "ssl.key.location": settings.ssl_keyfile,
+        "ssl.key.password": settings.ssl_password,
+    }
+    return {name: value for name, value in options.items() if value is not None}
 
 
 class Overheard(logging.Handler):

@@ -9,7 +9,7 @@ import logging
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,7 +38,7 @@ from .recognition import FoundLog
 from .single_writer import UNDIVIDED, Seat, SingleWriterAssignor
 from .source import Change, in_order, owned_by
 
-__all__ = ["KafkaSource"]
+__all__ = ["HELD_MS", "KafkaSource"]
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ _SAME_TOPIC_SECONDS = 0.05
 
 # How long a broker may hold a question for records until there are some. What else it is asked by
 # the same connection waits as long: for those of a partition that has more, where another is read.
-_HELD_MS = 100
+HELD_MS = 100
 
 
 class _RebalanceRecorder(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped base
@@ -117,7 +117,7 @@ class KafkaSource:
                 max_poll_interval_ms=settings.max_poll_interval_ms,
                 metadata_max_age_ms=settings.metadata_max_age_ms,
                 max_poll_records=batch_records,
-                fetch_max_wait_ms=_HELD_MS,
+                fetch_max_wait_ms=HELD_MS,
                 fetch_max_bytes=settings.fetch_max_bytes,
                 max_partition_fetch_bytes=settings.max_partition_fetch_bytes,
                 allow_auto_create_topics=False,
@@ -141,11 +141,8 @@ class KafkaSource:
     def poll(self, timeout_s: float) -> list[Message]:
         """Return raw records, sorted by partition and offset."""
         with _translated(self._settings):
-            if self._paused:
-                # Partitions assigned since then would flow otherwise.
-                self._consumer.pause(*self._consumer.assignment())
             try:
-                records = self._consumer.poll(timeout_ms=round(timeout_s * 1000))
+                messages = self._fetched(timeout_s)
             except NoOffsetForPartitionError:  # before the first `seek`
                 return []
             except (OffsetOutOfRangeError, LogTruncationError) as error:
@@ -153,12 +150,21 @@ class KafkaSource:
                 _log.warning("the topic has no record where reading went on: %r", error)
                 self._recorder.changes.append(Change("assigned", tuple(self.assignment())))
                 return []
-            if records and time.monotonic() - self._asked_for_topic >= _SAME_TOPIC_SECONDS:
-                self._ask_for_topic(records)
+            messages = in_order(messages)
+            if messages and time.monotonic() - self._asked_for_topic >= _SAME_TOPIC_SECONDS:
+                self._ask_for_topic(messages)
             self._check_topic()
-        return in_order([message_of(each) for batch in records.values() for each in batch])
+        return messages
 
-    def _ask_for_topic(self, records: Mapping[Any, Any]) -> None:
+    def _fetched(self, timeout_s: float) -> list[Message]:
+        """Records as they come, with the group's protocol going on meanwhile."""
+        if self._paused:
+            # Partitions assigned since then would flow otherwise.
+            self._consumer.pause(*self._consumer.assignment())
+        records = self._consumer.poll(timeout_ms=round(timeout_s * 1000))
+        return [message_of(each) for batch in records.values() for each in batch]
+
+    def _ask_for_topic(self, messages: Sequence[Message]) -> None:
         """Learn the topic's id anew; where nobody tells it, these records are read again.
 
         Records are fetched by the topic's name, and those of a topic that was made anew may come
@@ -171,8 +177,9 @@ class KafkaSource:
             for _ in range(1 + cluster.metadata_refresh_in_progress):
                 consumer._net.run(cluster.refresh_metadata)  # noqa: SLF001 - as above
         except KafkaError:
-            for place, batch in records.items():
-                consumer.seek(place, batch[0].offset)
+            # The first of each partition is what remains of those that are in order.
+            first = {(topic, partition): offset for topic, partition, offset, *_ in messages[::-1]}
+            self._go_to({ClientPartition(*place): offset for place, offset in first.items()})
             raise
         self._asked_for_topic = began
 
@@ -223,16 +230,21 @@ class KafkaSource:
         """
         with _translated(self._settings):
             assigned = sorted(self._consumer.assignment())
-            known = [each for each in assigned if TopicPartition(*each) in offsets]
-            starts = self._consumer.beginning_offsets(known) if known else {}
-            for each in known:
-                offset = offsets[TopicPartition(*each)]
-                self._consumer.seek(each, _not_before(starts[each], offset, each))
+            starts = self._consumer.beginning_offsets(assigned) if assigned else {}
             new = [each for each in assigned if TopicPartition(*each) not in offsets]
-            if new and self._settings.auto_offset_reset == "earliest":
-                self._consumer.seek_to_beginning(*new)
-            elif new:
-                self._consumer.seek_to_end(*new)
+            if new and self._settings.auto_offset_reset == "latest":
+                starts = starts | self._consumer.end_offsets(new)
+            self._go_to(
+                {
+                    each: _not_before(start, offsets.get(TopicPartition(*each), start), each)
+                    for each, start in starts.items()
+                }
+            )
+
+    def _go_to(self, offsets: Mapping[Any, int]) -> None:
+        """Read on from here, of these partitions."""
+        for place, offset in offsets.items():
+            self._consumer.seek(place, offset)
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Tell the group's coordinator where SQL is, without waiting for its answer."""

@@ -30,6 +30,7 @@ from weald.stream.record.record import Message, Reason, TopicPartition
 from weald.stream.settings import KafkaSettings
 from weald.stream.source.file_source import FileSource
 from weald.stream.source.kafka_source import KafkaSource
+from weald.stream.source.librdkafka_source import source_of
 from weald.stream.source.source import Source
 from weald.stream.telemetry.telemetry import Telemetry
 
@@ -174,7 +175,7 @@ def write(run: Run, order: str) -> None:
         if kafka.api_version is not None:
             # The embedded broker doesn't forget a dead member: each run is a group of its own.
             kafka = msgspec.structs.replace(kafka, group=f"{plan.stream.name}-{os.getpid()}")
-        topic = KafkaSource(kafka, plan.stream.name, plan.stream.most_polled)
+        topic = source_of(kafka, plan.stream.name, plan.stream.most_polled)
         source = Topic(topic, run.ends)
     settings = StorageSettings(url=run.database, busy_timeout_seconds=10.0)
     telemetry = Telemetry(

@@ -5,7 +5,8 @@
     python -m tests.crash.harness --output json
 
 A *scene* is a source and a database: a file, the embedded broker or Apache Kafka, into SQLite or
-PostgreSQL. In each, stream after stream is written by processes that are killed with SIGKILL: at
+PostgreSQL. Topics of Apache Kafka are read by one client or
+the other. In each, stream after stream is written by processes that are killed with SIGKILL: at
 each label of ``weald.storage.sql.failpoints`` in turn, and after random times. When a stream has
 come to its end all the same, what SQL holds is compared with what was sent and with an undisturbed
 run: each observation there once, received = inserted + duplicates + dead letters, and partition,

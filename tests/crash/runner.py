@@ -24,6 +24,7 @@ from weald.stream.model.model import StreamConfig
 from weald.stream.settings import KafkaSettings, StreamSettings
 from weald.stream.source.file_source import FileSource
 from weald.stream.source.kafka_source import KafkaSource
+from weald.stream.source.librdkafka_source import source_of
 
 # Has a runner write to its log what each of its threads is doing.
 STACKS = signal.SIGUSR2
@@ -63,7 +64,7 @@ def main() -> None:
     sinks = Sinks()
     source: FileSource | KafkaSource
     if orders.stream.source == "kafka":
-        source = KafkaSource(orders.kafka, NAME, orders.stream.most_polled)
+        source = source_of(orders.kafka, NAME, orders.stream.most_polled)
         sinks.dead_letters = KafkaDeadLetters(orders.kafka, NAME)
     else:
         source = FileSource(orders.stream)

@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -22,14 +23,23 @@ BAD = (b"nonsense", b'{"id": "z", "x": 1}', b"", None)
 
 pytestmark = pytest.mark.slow
 
+Client = Literal["kafka-python", "librdkafka"]
+by_either = pytest.mark.parametrize("client", ["kafka-python", "librdkafka"])
+
 
 class World:
     """A topic, a database, and the processes between them."""
 
     def __init__(
-        self, folder: Path, bootstrap: str, topic: str, start: Callable[..., Runner]
+        self,
+        folder: Path,
+        bootstrap: str,
+        topic: str,
+        start: Callable[..., Runner],
+        client: Client = "kafka-python",
     ) -> None:
         self.bootstrap = bootstrap
+        self.client: Client = client
         self.topic = topic
         self.store: SqlStore = new_store(folder)
         self._database = f"sqlite:///{folder / 'weald.db'}"
@@ -42,6 +52,7 @@ class World:
         kafka = KafkaSettings(
             bootstrap_servers=self.bootstrap,
             topic=self.topic,
+            client=self.client,
             group=self.topic,
             session_timeout_ms=4_000,
             heartbeat_interval_ms=500,
@@ -103,9 +114,17 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, kafka_bootstrap: str, kafka_topic: Callable[..., str]) -> Iterator[World]:
+def client() -> Client:
+    """Who reads the topic."""
+    return "kafka-python"
+
+
+@pytest.fixture
+def world(
+    tmp_path: Path, kafka_bootstrap: str, kafka_topic: Callable[..., str], client: Client
+) -> Iterator[World]:
     with runners(tmp_path) as start:
-        yield World(tmp_path, kafka_bootstrap, kafka_topic(partitions=3), start)
+        yield World(tmp_path, kafka_bootstrap, kafka_topic(partitions=3), start, client)
 
 
 def records(first: int, last: int) -> list[bytes]:
@@ -113,6 +132,7 @@ def records(first: int, last: int) -> list[bytes]:
     return [line_of(i, rows[i]).encode() for i in range(first, last)]
 
 
+@by_either
 def test_killed_mid_stream_and_started_again(world: World) -> None:
     world.produce(records(0, 500))
     world.produce(BAD, partition=1)
@@ -145,6 +165,7 @@ def test_batches_of_several_polls_are_counted_once(world: World) -> None:
     assert world.start("second", "redis", 2, stream).ended() == -signal.SIGKILL
     assert 2 * stream.most_polled < world.inserted() <= n
     last = world.start("last", stream=stream)
+    wait_until(lambda: last.says("partitions assigned"), "the last has taken over")
     world.wait_for(n)
     last.stop()
     assert_exactly_once(world.store, n)
@@ -175,10 +196,13 @@ def _dead_letters_reached_their_topic(world: World) -> None:
     assert {partition for partition, _ in found} == {b"1"}
 
 
+@by_either
 def test_a_standby_takes_over_from_a_killed_writer(world: World) -> None:
     world.produce(records(0, 300))
     writer = world.start("writer")
     world.wait_for(300)
+    # Of a group, some may read by one client and some by the other.
+    world.client = "kafka-python"
     standby = world.start("standby")
     wait_until(lambda: standby.says("Cooperative rebalance complete"), "the standby has joined")
     world.produce(records(300, 500))
@@ -208,6 +232,7 @@ def test_an_orderly_stop_hands_over_at_once(world: World) -> None:
     assert_exactly_once(world.store, 600)
 
 
+@by_either
 def test_a_writer_that_was_frozen_is_fenced(world: World) -> None:
     world.produce(records(0, 300))
     frozen = world.start("frozen")
@@ -230,6 +255,7 @@ def test_a_writer_that_was_frozen_is_fenced(world: World) -> None:
     assert_exactly_once(world.store, 800)
 
 
+@by_either
 def test_added_partitions_are_read_from_their_start(world: World) -> None:
     world.produce(records(0, 200))
     writer = world.start("writer")
@@ -245,6 +271,7 @@ def test_added_partitions_are_read_from_their_start(world: World) -> None:
     assert len(world.store.ledger(NAME)) == 5
 
 
+@by_either
 def test_gaps_of_aborted_transactions_and_of_expired_records(world: World) -> None:
     lines = records(0, 400)
     producer = KafkaProducer(bootstrap_servers=world.bootstrap, transactional_id=world.topic)
@@ -316,13 +343,16 @@ def test_a_compacted_topic_is_read_across_its_gaps(world: World) -> None:
     assert in_sql + len(left) <= row.n_received < 600
 
 
-def test_a_broker_that_restarts_is_waited_for(tmp_path: Path, own_kafka: Server, seed: int) -> None:
-    topic = f"restart-{seed}"
+@by_either
+def test_a_broker_that_restarts_is_waited_for(
+    tmp_path: Path, own_kafka: Server, seed: int, client: Client
+) -> None:
+    topic = f"restart-{client}-{seed}"
     administrator = KafkaAdminClient(bootstrap_servers=own_kafka.address)
     administrator.create_topics({topic: {"num_partitions": 2, "replication_factor": 1}})
     administrator.close()
     with runners(tmp_path) as start:
-        world = World(tmp_path, own_kafka.address, topic, start)
+        world = World(tmp_path, own_kafka.address, topic, start, client)
         world.produce(records(0, 200))
         writer = world.start("writer")
         world.wait_for(200)

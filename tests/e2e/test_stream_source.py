@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -28,6 +28,7 @@ from weald.stream.record.record import DeadLetter, Message, TopicPartition, chec
 from weald.stream.settings import KafkaSettings
 from weald.stream.source import kafka_log
 from weald.stream.source.kafka_source import KafkaSource
+from weald.stream.source.librdkafka_source import source_of
 from weald.stream.source.recognition import Decision
 from weald.stream.source.single_writer import SingleWriterAssignor
 
@@ -42,10 +43,13 @@ FAST = KafkaSettings(
 class Broker:
     """A topic on one of the brokers, with records in its partition 0."""
 
+    client: Literal["kafka-python", "librdkafka"] = "kafka-python"
+
     def __init__(self, bootstrap: str, topic: str, api_version: str | None) -> None:
         self.settings = KafkaSettings(
             bootstrap_servers=bootstrap,
             topic=topic,
+            client=self.client,
             api_version=api_version,
             session_timeout_ms=FAST.session_timeout_ms,
             heartbeat_interval_ms=FAST.heartbeat_interval_ms,
@@ -61,11 +65,20 @@ class Broker:
 
     def source(self, group: str | None = None, **changes: object) -> KafkaSource:
         settings = msgspec.structs.replace(self.settings, group=group, **changes)
-        return KafkaSource(settings, group or uuid.uuid4().hex, batch_records=100)
+        return source_of(settings, group or uuid.uuid4().hex, 100)
+
+
+@pytest.fixture(params=["kafka-python", "librdkafka"])
+def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Who reads, where a test leaves it open."""
+    given = KafkaSettings(client=request.param).client
+    monkeypatch.setattr(Broker, "client", given)
+    return given
 
 
 @pytest.fixture(params=["apache", "embedded"])
-def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+def broker(request: pytest.FixtureRequest, client: str) -> Iterator[Broker]:
+    assert Broker.client == client
     if request.param == "apache":
         topic = request.getfixturevalue("kafka_topic")(partitions=2)
         yield Broker(request.getfixturevalue("kafka_bootstrap"), topic, None)
@@ -141,6 +154,7 @@ def test_a_new_stream_may_begin_at_the_end(broker: Broker) -> None:
         assert offsets(polled(source, 3)) == [20, 21, 22]
 
 
+@pytest.mark.usefixtures("client")
 def test_a_poll_that_times_out_while_the_group_meets_about_new_partitions(
     kafka_bootstrap: str, kafka_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +252,7 @@ def test_dead_letters_are_produced_with_their_origin(broker: Broker) -> None:
     }
 
 
+@pytest.mark.usefixtures("client")
 def test_aborted_transactions_are_not_seen(
     kafka_topic: Callable[..., str], kafka_bootstrap: str
 ) -> None:
@@ -257,6 +272,7 @@ def test_aborted_transactions_are_not_seen(
         assert [message.value for message in polled(source, 2)] == [b"a", b"c"]
 
 
+@pytest.mark.usefixtures("client")
 def test_records_that_expired_are_counted_and_skipped(
     kafka_topic: Callable[..., str], kafka_bootstrap: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -328,6 +344,7 @@ def test_a_log_that_changes_while_it_is_looked_at_is_looked_at_again(
         assert (log.start, log.end, log.checksum) == (15, 20, None)
 
 
+@pytest.mark.usefixtures("client")
 def test_a_record_that_is_not_there_has_the_engine_look_again(
     kafka_topic: Callable[..., str], kafka_bootstrap: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -338,7 +355,7 @@ def test_a_record_that_is_not_there_has_the_engine_look_again(
         source.look({})
         with closing(KafkaAdminClient(bootstrap_servers=kafka_bootstrap)) as administrator:
             administrator.delete_records({ClientPartition(*broker.place): 30})
-        source._consumer.seek(ClientPartition(*broker.place), 12)
+        source._go_to({ClientPartition(*broker.place): 12})
 
         def noticed() -> bool:
             assert source.poll(0.1) == []
@@ -367,6 +384,7 @@ def stops(source: KafkaSource, error: type[Exception]) -> bool:
     return False
 
 
+@pytest.mark.usefixtures("client")
 def test_a_topic_that_is_made_anew_while_it_is_read_is_noticed(
     kafka_topic: Callable[..., str], kafka_bootstrap: str
 ) -> None:
@@ -381,6 +399,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read_is_noticed(
         wait_until(lambda: stops(source, LogReplaced), "it stops", 60.0)
 
 
+@pytest.mark.usefixtures("client")
 def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
     kafka_topic: Callable[..., str], kafka_bootstrap: str, tmp_path: Path
 ) -> None:
@@ -397,7 +416,7 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
 
     def run(n: int, decision: Decision | None = None) -> None:
         plan = plan_for(None, source="kafka", poll_seconds=0.1)
-        source = KafkaSource(settings, NAME, plan.stream.most_polled)
+        source = source_of(settings, NAME, plan.stream.most_polled)
 
         def enough(step: str, _count: int) -> None:
             if step == "poll" and counted(store) >= n:
@@ -469,6 +488,7 @@ def test_a_password_is_not_shown() -> None:
     assert "sasl_password='***'" in shown
 
 
+@pytest.mark.usefixtures("client")
 def test_records_are_read_again_when_nobody_tells_the_topics_id(
     kafka_topic: Callable[..., str], kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import redis
 from kafka import KafkaAdminClient, KafkaProducer
 
+from tests.crash.processes import wait_until
 from tests.e2e.test_run_embedded import await_inserted, running
 from tests.security.conftest import PASSWORD, USER
 from tests.servers.certificates import Certificates
@@ -29,6 +31,7 @@ from weald.stream.errors import SourceError, SourceUnavailable
 from weald.stream.settings import KafkaSettings
 from weald.stream.source.kafka_options import client_options
 from weald.stream.source.kafka_source import KafkaSource
+from weald.stream.source.librdkafka_source import source_of
 
 # kafka-python leaves the socket of a handshake that failed to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -142,6 +145,14 @@ def test_kafka_lets_in_who_knows_the_password(
     create_topic(settings, TOPIC)
     source = KafkaSource(settings, f"test-{mechanism}")
     source.close()
+    producer = KafkaProducer(**client_options(settings, "test"))
+    producer.send(TOPIC, b"a record")
+    producer.close()
+    settings = msgspec.structs.replace(settings, client="librdkafka")
+    with closing(source_of(settings, f"test-{mechanism}", 10)) as source:
+        wait_until(lambda: source.poll(0.1) == [] and bool(source.assignment()), "it has joined")
+        source.seek({})
+        wait_until(lambda: bool(source.poll(0.1)), "a record came")
 
 
 @pytest.mark.parametrize("wrong", ["password", "user", "authority", "protocol"])

@@ -51,6 +51,15 @@ def test_what_one_poll_brings_is_a_batch_where_nothing_else_waits() -> None:
     assert taken(size, clock, 2**-16, 10**6) == 32_000
 
 
+def test_a_client_that_has_somewhat_less_at_hand_does_not_end_a_batch() -> None:
+    clock = Clock()
+    size = BatchSize(StreamSettings(), clock)
+    taken(size, clock, 2**-16, 10**6)
+    size.begin()
+    assert size.takes_more(POLLED - 32, POLLED - 32)
+    assert not size.takes_more(POLLED // 2 - 1, POLLED // 2 - 1)
+
+
 def test_a_size_that_was_set_stays() -> None:
     clock = Clock()
     stream = StreamSettings(batch_records=POLLED)
