@@ -356,7 +356,9 @@ def main() -> None:
         if not options.packed:
             runs["file"] = lambda: file_run(values, records, stream, way)
         if sum(map(len, records)) < EMBEDDED_BYTES:
-            runs["embedded"] = lambda: _embedded_run(values, records, stream, way, folder)
+            runs["embedded"] = lambda: _embedded_run(
+                values, records, stream, way, (KafkaSettings(client=options.client), folder)
+            )
         urls: dict[str, str] = {}
         if options.servers:
             (Path(folder) / "kafka").mkdir()
@@ -382,14 +384,19 @@ def main() -> None:
 
 
 def _embedded_run(
-    values: Values, records: Sequence[bytes], stream: StreamSettings, way: Way, folder: str
+    values: Values,
+    records: Sequence[bytes],
+    stream: StreamSettings,
+    way: Way,
+    places: tuple[KafkaSettings, str],
 ) -> Laps:
     from weald.cli.service.embedded import API_VERSION, kafka_broker
 
+    kafka, folder = places
     with kafka_broker() as bootstrap:
         version = ".".join(str(part) for part in API_VERSION)
-        kafka = KafkaSettings(bootstrap_servers=bootstrap, api_version=version)
-        return topic_run(values, records, stream, way, (kafka, sqlite_in(folder)))
+        there = msgspec.structs.replace(kafka, bootstrap_servers=bootstrap, api_version=version)
+        return topic_run(values, records, stream, way, (there, sqlite_in(folder)))
 
 
 if __name__ == "__main__":

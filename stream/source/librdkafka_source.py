@@ -43,11 +43,7 @@ class LibrdkafkaSource(KafkaSource):
     """
 
     def __init__(
-        self,
-        settings: KafkaSettings,
-        stream: str,
-        batch_records: int = 2_000,
-        seat: Seat = UNDIVIDED,
+        self, settings: KafkaSettings, stream: str, batch_records: int, seat: Seat
     ) -> None:
         self._library = optional_library(
             "confluent_kafka", 'kafka.client = "librdkafka"', "confluent"
@@ -97,24 +93,16 @@ class LibrdkafkaSource(KafkaSource):
         return self._messages(records)
 
     def _messages(self, records: Sequence[Any]) -> list[Message]:
-        messages = [
-            Message(
-                record.topic(),
-                record.partition(),
-                record.offset(),
-                _time_of(record.timestamp()),
-                record.key(),
-                record.value(),
-            )
-            for record in records
-            if record.error() is None
-        ]
-        for _, partition, offset, *_ in messages:
-            self._next[partition] = offset + 1
-        if len(messages) < len(records):
-            for record in records:
-                if record.error() is not None:
-                    self._hear(record)
+        messages = []
+        for record in records:
+            if record.error() is not None:
+                self._hear(record)
+                continue
+            place, offset = record.partition(), record.offset()
+            at_ms = _time_of(record.timestamp())
+            message = Message(record.topic(), place, offset, at_ms, record.key(), record.value())
+            messages.append(message)
+            self._next[place] = offset + 1
         return messages
 
     def _hear(self, told: Any) -> None:
@@ -143,7 +131,7 @@ class LibrdkafkaSource(KafkaSource):
         return [place(topic, partition, offset) for partition, offset in self._next.items()]
 
     def resume(self) -> None:
-        """Fetch again."""
+        """Fetch again; kafka-python's consumer never does."""
         self._paused = False
 
     def lag(self) -> dict[TopicPartition, int]:

@@ -5,13 +5,13 @@
     python -m tests.crash.harness --output json
 
 A *scene* is a source and a database: a file, the embedded broker or Apache Kafka, into SQLite or
-PostgreSQL. Topics of Apache Kafka are read by one client or
-the other. In each, stream after stream is written by processes that are killed with SIGKILL: at
-each label of ``weald.storage.sql.failpoints`` in turn, and after random times. When a stream has
-come to its end all the same, what SQL holds is compared with what was sent and with an undisturbed
-run: each observation there once, received = inserted + duplicates + dead letters, and partition,
-lineage, publications, statistics and the model with its random state the same, bit for bit. The
-scene ``command`` kills the real ``weald run``.
+PostgreSQL. Topics of Apache Kafka are read by one client or the other. In each scene, stream after
+stream is written by processes that are killed with SIGKILL: at each label of
+``weald.storage.sql.failpoints`` in turn, and after random times. When a stream has come to its end
+all the same, what SQL holds is compared with what was sent and with an undisturbed run: each
+observation there once, received = inserted + duplicates + dead letters, and partition, lineage,
+publications, statistics and the model with its random state the same, bit for bit. The scene
+``command`` kills the real ``weald run``.
 
 Of four streams one keeps everything; one has a window, and keys that come again replace what came
 before; one has a window, and a retention that deletes rows all the while; and in one records come

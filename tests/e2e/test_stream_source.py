@@ -28,7 +28,7 @@ from weald.stream.record.record import DeadLetter, Message, TopicPartition, chec
 from weald.stream.settings import KafkaSettings
 from weald.stream.source import kafka_log
 from weald.stream.source.kafka_source import KafkaSource
-from weald.stream.source.librdkafka_source import source_of
+from weald.stream.source.librdkafka_source import LibrdkafkaSource, source_of
 from weald.stream.source.recognition import Decision
 from weald.stream.source.single_writer import SingleWriterAssignor
 
@@ -152,6 +152,23 @@ def test_a_new_stream_may_begin_at_the_end(broker: Broker) -> None:
         wait_until(at_the_end, "it is at the end", 30.0)
         broker.produce(20, 23)
         assert offsets(polled(source, 3)) == [20, 21, 22]
+
+
+def test_the_end_of_a_partition_is_told_before_records_that_came_later(
+    kafka_topic: Callable[..., str], kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Broker, "client", "librdkafka")
+    broker = Broker(kafka_bootstrap, kafka_topic(partitions=1), None)
+    broker.produce(0, 20)
+    with closing(joined(broker.source())) as source:
+        assert isinstance(source, LibrdkafkaSource)
+        source.seek({broker.place: 20})
+        # It is told of the end at 20 by a poll, which waits until there are records behind it.
+        wait_until(lambda: source.lag() == {broker.place: 0}, "it has been at the end")
+        broker.produce(20, 23)
+        wait_until(lambda: source.lag() == {broker.place: 3}, "it has seen what came")
+        assert offsets(polled(source, 3)) == [20, 21, 22]
+        assert source.lag() == {broker.place: 0}
 
 
 @pytest.mark.usefixtures("client")
