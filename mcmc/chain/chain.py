@@ -40,6 +40,7 @@ from weald.treecore.partition.partition import Atoms, Model, make_atoms, require
 from weald.treecore.prior import PartitionPrior, build_prior
 from weald.treecore.prior.base import Seating
 from weald.treecore.prior.sequential import canonical_labels
+from weald.treecore.statistics.room import longer, next_length
 from weald.treecore.statistics.rows import Rows
 
 from .arrival import arrive, depart, joint_weights, log_alone, replace_block
@@ -220,10 +221,10 @@ class MixtureChain:
         # One row beyond the last atom is kept for questions.
         capacity = self._state.atoms.size.shape[0]
         if n + 1 > capacity:
-            capacity = max(2 * capacity, n + 1)
-            self._state = enlarged_state(self.family, self._state, capacity)
-            self._doubt = np.pad(self._doubt, (0, capacity - self._doubt.shape[0]))
-        self._forest = reserve(self._forest, self.family, n)
+            capacity = next_length(capacity, n + 1)
+            self._state = enlarged_state(self._state, capacity)
+            self._doubt = longer(self._doubt, capacity)
+        self._forest = reserve(self._forest, n)
 
     def _present(self) -> NDArray[np.int64]:
         """Ids of the atoms that are there, rising."""

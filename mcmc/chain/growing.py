@@ -22,6 +22,7 @@ from weald.treecore.partition.partition import (
     mark_changed,
     rebuild_rows,
 )
+from weald.treecore.statistics.room import longer
 from weald.treecore.statistics.rows import copy_row, fade_row, is_single
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
 
 Arrays = dict[str, NDArray[Any]]
 _INNER = -1
+_NONE = -1
 _FOREST_NODES = ("parent", "left", "right", "atom")
 # What nodes have that lag behind their leaves (``treecore/forest/deferral.py``), and no others.
 _FOREST_STALE = ("log_potential", "log_dissimilarity", "stale")
@@ -46,6 +48,7 @@ _FOREST_STALE = ("log_potential", "log_dissimilarity", "stale")
 _COMPARED = 1024
 _PARTITION_ATOMS = ("label", "following", "preceding")
 _BLOCKS = ("head", "n_members", "size", "rows")
+_BY_BLOCK = (*_BLOCKS, "log_marginal", "predictive", "stale")
 
 
 def empty_state(family: Family, capacity: int) -> State:
@@ -66,20 +69,37 @@ def empty_state(family: Family, capacity: int) -> State:
     )
 
 
-def enlarged_state(family: Family, state: State, capacity: int) -> State:
+def enlarged_state(state: State, capacity: int) -> State:
     """The same state with more room; the given one must not be used any more."""
-    larger = empty_state(family, capacity)
-    for name in Atoms._fields:
-        old = getattr(state.atoms, name)
-        getattr(larger.atoms, name)[: old.shape[0]] = old
-    partition = state.partition
-    for name in (*_PARTITION_ATOMS, "slots", "position", "n_blocks"):
-        old = getattr(partition, name)
-        getattr(larger.partition, name)[: old.shape[0]] = old
+    atoms, partition = state.atoms, state.partition
+    held = atoms.size.shape[0]
+    slots = partition.slots.shape[0]
+    by_slot = capacity + slots - held
     # There is room for a block an atom, and pages of those that never were cost no memory.
     open_slots = partition.slots[: int(partition.n_blocks[0])]
-    for name in (*_BLOCKS, "log_marginal", "predictive", "stale"):
-        getattr(larger.partition, name)[open_slots] = getattr(partition, name)[open_slots]
+    larger = State(
+        Atoms(
+            longer(atoms.size, capacity),
+            longer(atoms.rows, capacity),
+            longer(atoms.log_marginal, capacity),
+            longer(atoms.single, capacity),
+        ),
+        partition._replace(
+            **{name: longer(getattr(partition, name), capacity) for name in _PARTITION_ATOMS},
+            **{name: longer(getattr(partition, name), by_slot, open_slots) for name in _BY_BLOCK},
+            slots=longer(partition.slots, by_slot),
+            position=longer(partition.position, by_slot),
+        ),
+        longer(state.log_weights, capacity + 4),
+        longer(state.members, capacity),
+        longer(state.order, capacity),
+        longer(state.side, capacity),
+    )
+    larger.atoms.single[held:] = 1
+    for name in _PARTITION_ATOMS:
+        getattr(larger.partition, name)[held:] = _NONE
+    for places in (larger.partition.slots, larger.partition.position):
+        places[slots:] = np.arange(slots, by_slot)
     return larger
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.storage.commit.commit import Reassignment
+from weald.treecore.statistics.room import longer, next_length
 
 __all__ = ["AtomTable"]
 
@@ -113,7 +114,5 @@ class AtomTable:
         room = len(self.seq)
         if n <= room:
             return
-        for name, kind in _COLUMNS.items():
-            larger = np.zeros(max(n, 2 * room), dtype=kind)
-            larger[:room] = getattr(self, name)
-            setattr(self, name, larger)
+        for name in _COLUMNS:
+            setattr(self, name, longer(getattr(self, name), next_length(room, n)))

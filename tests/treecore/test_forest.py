@@ -204,11 +204,11 @@ def test_a_larger_forest_goes_on_alike(rng: np.random.Generator) -> None:
     whole = grown(posed, PREDICTIVE)
     forest = empty_forest(posed.family, 1)
     for i in range(N):
-        forest = reserve(forest, posed.family, i + 1)
+        forest = reserve(forest, i + 1)
         play(posed, forest, [i], PREDICTIVE)
     assert same(forest, whole)
     assert forest.leaf.shape[0] < 3 * N
-    assert reserve(forest, posed.family, 1) is forest
+    assert reserve(forest, 1) is forest
 
 
 def test_the_order_of_arrival_decides_nothing_but_the_trees(rng: np.random.Generator) -> None:

@@ -33,9 +33,10 @@ from weald.treecore.family.interface.base import (
 )
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior.base import log_size
+from weald.treecore.statistics.room import has_room, longer, next_length
 from weald.treecore.statistics.rows import Rows, copy_row, rows_like, sum_rows
 
-from .node_layout import copy_nodes, node_entries, outline_entries
+from .node_layout import longer_nodes, node_entries, outline_entries
 
 __all__ = [
     "UNMEASURED",
@@ -68,8 +69,7 @@ __all__ = [
 _NONE = -1
 # No tree is higher than this many binary logarithms of its leaves.
 _HIGHEST = 2.5
-# What is not by node, and no scratch.
-_WHOLE = ("roots", "n_roots", "free", "n_free", "n_used", "leaf", "outlines", "outlined")
+_LISTS = ("roots", "root_position", "free", "waiting")
 # After so many observations taken in one by one, a table is filled from the statistics again.
 _OLDEST = 64
 # What ``stale`` says: everything is in order; the log dissimilarity is that of an earlier time, or
@@ -131,7 +131,7 @@ def empty_forest(family: Family, n_atoms: int, like: Rows | None = None) -> Fore
 
     ``like`` are the atoms' rows, where these are not dense.
     """
-    capacity = 2 * n_atoms + 2
+    capacity = _capacity(n_atoms)
     if like is None:
         like = np.zeros((0, statistics_width(family)))
     # What is in a leaf is in every node above it, and in the one that is being made.
@@ -156,21 +156,30 @@ def empty_forest(family: Family, n_atoms: int, like: Rows | None = None) -> Fore
     )
 
 
-def reserve(forest: Forest, family: Family, n_atoms: int) -> Forest:
+def _capacity(n_atoms: int) -> int:
+    """So many nodes at most are there, and one that is being made."""
+    return 2 * n_atoms + 2
+
+
+def reserve(forest: Forest, n_atoms: int) -> Forest:
     """The same forest with room for ``n_atoms`` leaves; the given one must not be used any more."""
-    if n_atoms <= forest.leaf.shape[0]:
+    held = forest.leaf.shape[0]
+    if n_atoms <= held:
         return forest
-    larger = empty_forest(family, max(n_atoms, 2 * forest.leaf.shape[0]))
-    used = int(forest.n_used[0])
-    copy_nodes(forest.parent, larger.parent, used)
-    larger.rows[:used] = forest.rows[:used]
+    room = next_length(held, n_atoms)
+    capacity, used = _capacity(room), int(forest.n_used[0])
     # Pages of tables that nobody has filled stay untouched, and cost no memory.
-    filled = np.flatnonzero(forest.table_age[:used])
-    larger.predictive[filled] = forest.predictive[filled]
-    larger.root_position[:used] = forest.root_position[:used]
-    for name in _WHOLE:
-        source = getattr(forest, name)
-        getattr(larger, name)[: source.shape[0]] = source
+    filled = np.empty(0, dtype=np.int64)
+    if not has_room(forest.predictive, capacity):
+        filled = np.flatnonzero(forest.table_age[:used])
+    larger = forest._replace(
+        **longer_nodes(forest.parent, capacity, used),
+        **{name: longer(getattr(forest, name), capacity) for name in _LISTS},
+        rows=longer(forest.rows, capacity, slice(used)),
+        predictive=longer(forest.predictive, capacity, filled),
+        leaf=longer(forest.leaf, room),
+    )
+    larger.leaf[held:] = _NONE
     return larger
 
 

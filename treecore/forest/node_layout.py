@@ -5,7 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LANES", "copy_nodes", "node_entries", "outline_entries"]
+from weald.treecore.statistics.room import has_room, longer
+
+__all__ = ["LANES", "longer_nodes", "node_entries", "outline_entries"]
+
+Entries = dict[str, NDArray[Any]]
 
 # What an insertion reads and writes of a node lies together, in one record a node: in arrays apart
 # each number would be a line of the processor's cache to wait for. Where an arrival is deferred,
@@ -24,12 +28,36 @@ LANES = 64
 _OUTLINED = 1024
 
 
-def node_entries(capacity: int) -> dict[str, NDArray[Any]]:
+def node_entries(capacity: int) -> Entries:
     """Zeros: each of a node's entries as an array of its own, views of one block."""
-    block = _block(np.zeros(capacity * _RECORD + _CACHE_LINE // 8, dtype=np.int64))
+    return _entries(np.zeros(_n_words(capacity), dtype=np.int64))
+
+
+def longer_nodes(parent: NDArray[np.int64], capacity: int, used: int) -> Entries:
+    """The entries of the first ``used`` nodes with room for more, given their ``parent``.
+
+    The given ones must not be used any more (:func:`weald.treecore.statistics.room.longer`).
+    """
+    words = parent.base
+    if words is None:
+        raise ValueError("this is no entry of nodes")
+    room = has_room(words, _n_words(capacity))
+    grown = longer(words, _n_words(capacity), slice(0))
+    if not room:
+        # Its cache lines may begin elsewhere.
+        _block(grown)[:used] = _block(words)[:used]
+    return _entries(grown)
+
+
+def _n_words(capacity: int) -> int:
+    return capacity * _RECORD + _CACHE_LINE // 8
+
+
+def _entries(words: NDArray[np.int64]) -> Entries:
+    block = _block(words)
     floats = block.view(np.float64)
     names = f"{_FIRST_LINE} {_SECOND_LINE}".split()
-    entries: dict[str, NDArray[Any]] = {
+    entries: Entries = {
         name: (floats if name in _FLOATS else block)[:, at] for at, name in enumerate(names)
     }
     word = names.index("small")
@@ -46,16 +74,7 @@ def _block(words: NDArray[np.int64]) -> NDArray[np.int64]:
     return words[skipped : skipped + len(words) - _CACHE_LINE // 8].reshape(-1, _RECORD)
 
 
-def copy_nodes(source: NDArray[Any], target: NDArray[Any], n: int) -> None:
-    """Copy all entries of the first n nodes, given any one of :func:`node_entries` of each."""
-    # One pass over the records: an array of entries touches all lines of all nodes.
-    words, larger = source.base, target.base
-    if words is None or larger is None:
-        raise ValueError("these are no entries of nodes")
-    _block(larger)[:n] = _block(words)[:n]
-
-
-def outline_entries(width: int) -> dict[str, NDArray[Any]]:
+def outline_entries(width: int) -> Entries:
     """Room for the outlines of roots, ``width`` numbers each, none of which is there yet."""
     return {
         "outlines": np.zeros((_OUTLINED // LANES, width, LANES)),
