@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .errors import CommandError, ExitCode
-from .service.allocation import give_arrays_back, seek_cycles_rarely
+from .service.allocation import ask_for_usual_pages, give_arrays_back, seek_cycles_rarely
 from .terminal.error_messages import translated
 from .terminal.output import note
 
@@ -118,6 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     SystemExit
         Always, with a code of ``ExitCode``.
     """
+    ask_for_usual_pages()
     give_arrays_back()
     seek_cycles_rarely()
     words = sys.argv[1:] if arguments is None else list(arguments)

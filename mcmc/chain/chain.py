@@ -34,8 +34,8 @@ from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.interface.base import Family, workspace
 from weald.treecore.family.same_kind import n_features_of, with_parameters
 from weald.treecore.forest.consolidation import consolidate
-from weald.treecore.forest.forest import empty_forest, reserve
-from weald.treecore.guide.guide import Guide, freeze
+from weald.treecore.forest.forest import Forest, empty_forest, reserve
+from weald.treecore.guide.guide import Guide, freeze, gather, measure_again
 from weald.treecore.partition.partition import Atoms, Model, make_atoms, require_finite
 from weald.treecore.prior import PartitionPrior, build_prior
 from weald.treecore.prior.base import Seating
@@ -448,11 +448,11 @@ class MixtureChain:
         # Topology from the first model's potentials: the guide must not follow the chain.
         first_model = self._first_model(0)._replace(work=model.work)
         consolidate(first_model, self._forest)
-        return self._guide_of(first_model)
+        return self._guide_of(first_model, freeze)
 
-    def _guide_of(self, first_model: Model) -> Guide:
+    def _guide_of(self, first_model: Model, made: Callable[[Model, Forest], Guide]) -> Guide:
         """The forest as it is as a guide; nothing of it changes."""
-        guide = freeze(first_model, self._forest)
+        guide = made(first_model, self._forest)
         present = self._present()
         place = np.full(self._forest.leaf.shape[0], -1, dtype=np.int64)
         place[present] = np.arange(present.shape[0])
@@ -676,11 +676,11 @@ class MixtureChain:
     ) -> ConcurrentRefinement:
         """Make what refines all atoms, of which there must be some, on copies of them.
 
-        The chain is left as it was, so that a refinement that is dropped has never been: numbers
-        that lag behind in the forest are brought in order, which changes nothing that comes of
-        them. Its random numbers are its own: they follow from where the chain's stand and from
-        ``number``, which no other refinement has. Until :meth:`adopt_concurrent` or
-        :meth:`drop_concurrent` the chain takes arrivals and removals as ever.
+        The chain is left as it was, so that a refinement that is dropped has never been; what it
+        needs of likelihoods it computes where it runs. Its random numbers are its own: they follow
+        from where the chain's stand and from ``number``, which no other refinement has. Until
+        :meth:`adopt_concurrent` or :meth:`drop_concurrent` the chain takes arrivals and removals
+        as ever.
 
         Parameters
         ----------
@@ -692,8 +692,16 @@ class MixtureChain:
             As for :meth:`refine`.
         """
         entropy = int(self._rng.bit_generator.state["state"]["state"])
-        guide = self._guide_of(self._first_model(0))
-        position = self._position(lambda _model: guide)
+        guide = self._guide_of(self._first_model(0), gather)
+        learned = self.family is not self.first_family
+
+        def measured(first_model: Model) -> Guide:
+            # Under what has been learned the position measures it in any case.
+            if not learned:
+                measure_again(first_model, guide)
+            return guide
+
+        position = self._position(measured)
         self._meanwhile = OutstandingLeases()
         return ConcurrentRefinement(
             position,

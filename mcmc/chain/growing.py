@@ -46,6 +46,8 @@ _FOREST_NODES = ("parent", "left", "right", "atom")
 _FOREST_STALE = ("log_potential", "log_dissimilarity", "stale")
 # Nodes whose rows are compared at once: these fit into the processor's cache.
 _COMPARED = 1024
+# Between two sums of the same numbers, where 16 bits hold them.
+_MOST_STEPS = 32767
 _PARTITION_ATOMS = ("label", "following", "preceding")
 _BLOCKS = ("head", "n_members", "size", "rows")
 _BY_BLOCK = (*_BLOCKS, "log_marginal", "predictive", "stale")
@@ -212,16 +214,35 @@ def _rounding(
     Returns the steps from one float64 to the next between them (k, m), and the nodes where these
     are too many for 16 bits.
     """
-    rows, most = forest.rows, np.iinfo(np.int16).max
-    rounding = np.empty((len(nodes), rows.shape[1]), dtype=np.int16)
+    rounding = np.zeros((len(nodes), forest.rows.shape[1]), dtype=np.int16)
     odd = np.zeros(len(nodes), dtype=np.bool_)
-    for part in _parts(len(nodes)):
-        v = nodes[part]
-        # Where the signs differ this wraps around, and adding it wraps back.
-        steps = _bits(rows[v]) - _bits(rows[forest.left[v]] + rows[forest.right[v]])
-        odd[part] = ((steps > most) | (steps < -most)).any(axis=1)
-        rounding[part] = np.where(odd[part, None], 0, steps)
+    _steps(forest.rows, _bits(forest.rows), (forest.left, forest.right), nodes, rounding, odd)
     return rounding, nodes[odd]
+
+
+@compiled
+def _steps(
+    rows: NDArray[np.float64],
+    bits: NDArray[np.int64],
+    children: tuple[NDArray[np.int64], NDArray[np.int64]],
+    nodes: NDArray[np.int64],
+    rounding: NDArray[np.int16],
+    odd: NDArray[np.bool_],
+) -> None:
+    left, right = children
+    total = np.zeros(1)
+    total_bits = total.view(np.int64)
+    for at in range(nodes.shape[0]):
+        v = nodes[at]
+        for c in range(rows.shape[1]):
+            total[0] = rows[left[v], c] + rows[right[v], c]
+            # Where the signs differ this wraps around, and adding it wraps back.
+            steps = bits[v, c] - total_bits[0]
+            if steps > _MOST_STEPS or steps < -_MOST_STEPS:
+                odd[at] = True
+                rounding[at] = 0
+                break
+            rounding[at, c] = steps
 
 
 def _restore_stale_rows(forest: Forest, saved: Arrays) -> None:

@@ -45,6 +45,8 @@ class CommitPipeline:
         self._sinks = sinks
         self._retry = retry
         self._telemetry = telemetry
+        # How often an image was begun or written, which takes long for many atoms.
+        self.n_images = 0
 
     def introduce(self, writer: Writer) -> None:
         """Tell SQL of logs that have changed, and show what the stream holds."""
@@ -70,6 +72,7 @@ class CommitPipeline:
         """
         snapshot = None
         if save or (writer.snapshot_due() and not applied.adoptions):
+            self.n_images += 1
             with self._telemetry.step("snapshot"):
                 snapshot = writer.image(time.time(), save=save)
         commit = writer.commit_of(held, applied, self._source.generation(), snapshot)

@@ -137,37 +137,49 @@ class Engine:
 
     def _round(self) -> bool:
         """Go round once; tell whether the source has ended."""
-        with self._telemetry.step("poll"):
-            messages = self._poll()
-        changes = self._source.take_changes()
+        ended = False
         try:
-            if self._ownership.unsettled(changes):
-                # What was polled before a seek does not count.
-                taken = self._ownership.settle(changes)
-                if taken is not None:
-                    self._delivery.introduce(taken)
-            elif (writer := self._ownership.writer) is not None:
-                self._refine_by_workers(writer, messages)
-                self._refine_with_shards(writer, messages)
-                self._take_over(writer, messages)
-                self._hear(writer, messages)
-                if not self._source.exhausted:
-                    self._go_on(writer, messages)
-                if len(self._held) or not messages:
-                    self._telemetry.waiting(self._source.lag(), len(self._held))
-                ended = not messages and self._source.exhausted
-                again = (ended or self._replay.due) and self._reconsider(writer)
-                if ended and not again:
-                    self._await_workers(writer)
-                    self._await_concurrent(writer)
-                    self._finish(writer)
-                    return True
+            writer = self._ownership.writer
+            # What takes long for many atoms has a round of its own: records go on between two.
+            if writer is None or not self._take_over(writer):
+                ended = self._turn()
         except (Fenced, Rebalanced) as lost:
             self._ownership.drop(lost)
         if self._ownership.writer is None:
             self._held = Held()
             self._concurrent.drop()
-        return False
+        return ended
+
+    def _turn(self) -> bool:
+        """Poll, and do with what came and with what is due; tell whether the source has ended."""
+        with self._telemetry.step("poll"):
+            messages = self._poll()
+        changes = self._source.take_changes()
+        if self._ownership.unsettled(changes):
+            # What was polled before a seek does not count.
+            taken = self._ownership.settle(changes)
+            if taken is not None:
+                self._delivery.introduce(taken)
+            return False
+        writer = self._ownership.writer
+        if writer is None:
+            return False
+        n_images = self._delivery.n_images
+        self._refine_by_workers(writer, messages)
+        self._refine_with_shards(writer, messages)
+        self._hear(writer, messages)
+        if not (self._source.exhausted or self._delivery.n_images > n_images):
+            self._go_on(writer, messages)
+        if len(self._held) or not messages:
+            self._telemetry.waiting(self._source.lag(), len(self._held))
+        ended = not messages and self._source.exhausted
+        again = (ended or self._replay.due) and self._reconsider(writer)
+        if not ended or again:
+            return False
+        self._await_workers(writer)
+        self._await_concurrent(writer)
+        self._finish(writer)
+        return True
 
     def _poll(self) -> list[Message]:
         """What comes in the time for it, and of a backlog as much as makes a batch."""
@@ -189,7 +201,7 @@ class Engine:
             return self._shards.poll_seconds(writer, wait)
         if writer is None or writer.shard is None:
             return wait
-        if self._concurrent.goes_on:
+        if self._concurrent.goes_on or writer.packs:
             return min(wait, _LOOK_AGAIN_SECONDS)
         return 0.0 if self._quiet.due or self._makes_up(writer) else wait
 
@@ -268,23 +280,27 @@ class Engine:
                 self._quiet.refined(applied.refinements[-1].log_joint_after)
 
     def _begin_concurrent(self, writer: Writer, shard: Shard) -> None:
-        """Begin a refinement beside the records, once SQL has an image of the model if it has to.
+        """Begin a refinement beside the records, or make an image of the model if SQL lacks one.
 
         While one goes on none can be made, and a replay that began before could not make it again.
+        Copies are made for one of them at a time.
         """
+        if writer.packs:
+            return
         if writer.snapshot_due():
             self._delivery.deliver(writer, Held(), BatchOutcome())
+            return
         with self._telemetry.step("refine"):
             self._concurrent.begin(shard)
 
-    def _take_over(self, writer: Writer, messages: list[Message]) -> None:
-        """Take over what a refinement beside the records has arrived at, if it has ended."""
+    def _take_over(self, writer: Writer) -> bool:
+        """Take over what a refinement beside the records has arrived at; tell whether it has."""
         shard, quiet = writer.shard, self._quiet
         if shard is None or len(self._held):
-            return
+            return False
         adopted = self._concurrent.adopt(shard, time.time(), self._telemetry.step)
         if adopted is None:
-            return
+            return False
         applied, seconds = adopted
         # No replay begins from an image that a person had made meanwhile, so there is one now.
         since = applied.adoptions[0].begun_seq
@@ -292,13 +308,14 @@ class Engine:
         if self._yielding is not None:
             self._yielding.refined(seconds, of_many=shard.chain.n_atoms)
             self._yielding.made_up(applied.refinements[-1])
-        self._deliver_refined(writer, applied, silent=quiet.silent and not messages, save=save)
+        self._deliver_refined(writer, applied, silent=quiet.silent, save=save)
+        return True
 
     def _await_concurrent(self, writer: Writer) -> None:
         """Take over what goes on beside a source that has ended."""
         while self._concurrent.goes_on and not self._stopping:
             time.sleep(_LEAST_LOOK_SECONDS)
-            self._take_over(writer, [])
+            self._take_over(writer)
 
     def _out_of_turn(self, writer: Writer) -> BatchOutcome:
         applied = writer.go_on(time.time(), self._telemetry.step)

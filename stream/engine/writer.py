@@ -510,6 +510,11 @@ class Writer:
         return self._uncrossable or (self._packing is None and not rare)
 
     @property
+    def packs(self) -> bool:
+        """Whether an image is being packed beside the records."""
+        return self._packing is not None and not self._packing[1].ended
+
+    @property
     def packed(self) -> bool:
         """Whether an image has been packed beside the records, and waits for a commit."""
         return self._packing is not None and self._packing[1].ended

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from weald.mcmc.estimate.consensus import consensus_partition
 from weald.storage.commit.commit import Certainty
 from weald.stream.tables.atom_table import AtomTable
-from weald.stream.tables.contingency import numbered, overlaps
+from weald.stream.tables.contingency import SPREAD, numbered, overlaps
 from weald.treecore.prior.sequential import canonical_labels
 
 __all__ = [
@@ -241,19 +241,28 @@ def judge(draws: list[NDArray[np.int32]], clusters: Ids, sizes: Ids) -> Judged:
     """
     n = len(clusters)
     probability, stability, seen = np.zeros(n), np.zeros(n), np.zeros(n)
-    _, place = numbered(clusters)
+    ids, place = numbered(clusters)
     for draw in draws:
-        known = draw >= 0
-        _, rows = numbered(place[known])
-        _, columns = numbered(draw[known])
-        cells = overlaps(rows, columns, sizes[known])
-        cell = cells.row * len(cells.column_size) + cells.column
-        count = np.zeros(len(cells.row_size) * len(cells.column_size), dtype=np.int64)
-        count[cell] = cells.n
-        together = count[rows * len(cells.column_size) + columns]
-        others, block = cells.row_size[rows] - 1, cells.column_size[columns]
-        probability[known] += together / block
-        stability[known] += np.where(others > 0, (together - 1) / np.maximum(others, 1), block == 1)
-        seen[known] += 1
+        # All of a cluster that are in one block of the draw have the same share: what is not in
+        # it is in column 0, and has none.
+        width = int(draw.max(initial=-1)) + 2
+        cells, cell = _cells(place * width + draw + 1, len(ids) * width)
+        together = np.bincount(cell, weights=sizes, minlength=len(cells))
+        row, column = np.divmod(cells, width)
+        known = column > 0
+        block = np.bincount(column, weights=together)[column]
+        others = np.bincount(row, weights=together * known)[row] - 1
+        share = together / np.maximum(block, 1)
+        stays = np.where(others > 0, (together - 1) / np.maximum(others, 1), block == 1)
+        probability += np.where(known, share, 0.0)[cell]
+        stability += np.where(known, stays, 0.0)[cell]
+        seen += draw >= 0
     seen[seen == 0] = np.nan
     return Judged(probability / seen, stability / seen)
+
+
+def _cells(cell: Ids, end: int) -> tuple[Ids, Ids]:
+    """Cells below ``end`` with all that these (n) are among them, and the place of each there."""
+    if end <= SPREAD * len(cell):
+        return np.arange(end), cell
+    return np.unique(cell, return_inverse=True)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Overlaps", "numbered", "overlaps", "places_in"]
+__all__ = ["SPREAD", "Overlaps", "numbered", "overlaps", "places_in"]
 
 Ids = NDArray[np.int64]
 

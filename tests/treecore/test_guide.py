@@ -26,7 +26,14 @@ from weald.mcmc.chain.growing import forest_arrays
 from weald.treecore.family import FAMILIES
 from weald.treecore.forest.forest import Forest, empty_forest, log_dissimilarity
 from weald.treecore.forest.insertion import PREDICTIVE
-from weald.treecore.guide.guide import Guide, freeze, guide_of_atoms, refresh_potentials
+from weald.treecore.guide.guide import (
+    Guide,
+    freeze,
+    gather,
+    guide_of_atoms,
+    measure_again,
+    refresh_potentials,
+)
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior import build_prior
 
@@ -152,6 +159,22 @@ def test_freezing_does_not_change_what_comes_later(rng: np.random.Generator) -> 
         written(alone, v) for v in roots_of(alone)
     ]
     assert written_guide(freeze(posed.model, watched)) == written_guide(freeze(posed.model, alone))
+
+
+def test_gathered_and_measured_elsewhere_it_is_the_same(rng: np.random.Generator) -> None:
+    values = clumps(rng, 60)
+    posed = setting(gaussian(values), values)
+    forest = grown(posed, PREDICTIVE)
+    before = forest_arrays(posed.family, forest)
+    gathered = gather(posed.model, forest)
+    after = forest_arrays(posed.family, forest)
+    # What lags behind in the forest still does.
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+    measure_again(posed.model, gathered)
+    refresh_potentials(posed.model, gathered)
+    frozen = freeze(posed.model, forest)
+    for name in Guide._fields:
+        np.testing.assert_allclose(getattr(gathered, name), getattr(frozen, name), rtol=1e-10)
 
 
 def test_trees_of_the_forest_are_subtrees_of_the_guide(rng: np.random.Generator) -> None:

@@ -32,6 +32,7 @@ from weald.treecore.statistics.rows import Rows, copy_row, rows_like
 __all__ = [
     "Guide",
     "freeze",
+    "gather",
     "guide_of_atoms",
     "measure_again",
     "refresh_potentials",
@@ -114,8 +115,14 @@ def _lower_top(forest: Forest, n_free: int, n_used: int) -> None:
 
 
 @compiled
-def _number(model: Model, forest: Forest, top: int, guide: Guide) -> None:
-    """Copy the tree below ``top`` into preorder."""
+def _number(
+    model: Model,
+    forest: Forest,
+    top: int,
+    guide: Guide,
+    measuring: bool,  # noqa: FBT001 - compiled code calls by position
+) -> None:
+    """Copy the tree below ``top`` into preorder; log marginals if they are to be measured."""
     model, forest, guide = by_reference(model), by_reference(forest), by_reference(guide)
     n = forest.n_leaves[top]
     pending = np.empty(n, dtype=np.int64)
@@ -131,8 +138,9 @@ def _number(model: Model, forest: Forest, top: int, guide: Guide) -> None:
         guide.n_nodes[v] = 2 * forest.n_leaves[source] - 1
         guide.first[v] = leaf
         guide.size[v] = forest.size[source]
-        measure(model, forest, source)
-        guide.log_marginal[v] = forest.log_marginal[source]
+        if measuring:
+            measure(model, forest, source)
+            guide.log_marginal[v] = forest.log_marginal[source]
         copy_row(guide.rows, v, forest.rows, source)
         if forest.left[source] == _NONE:
             guide.atom[leaf] = forest.atom[source]
@@ -181,6 +189,20 @@ def freeze(model: Model, forest: Forest) -> Guide:
 
     Raises ValueError for an empty forest.
     """
+    guide = _preorder(model, forest, measuring=True)
+    refresh_potentials(model, guide)
+    return guide
+
+
+def gather(model: Model, forest: Forest) -> Guide:
+    """A guide as :func:`freeze` makes it, before anything of it is measured.
+
+    For :func:`measure_again` and :func:`refresh_potentials`, which ask nothing of the forest.
+    """
+    return _preorder(model, forest, measuring=False)
+
+
+def _preorder(model: Model, forest: Forest, *, measuring: bool) -> Guide:
     n_roots = int(forest.n_roots[0])
     if n_roots == 0:
         raise ValueError("an empty forest has no guide")
@@ -202,10 +224,9 @@ def freeze(model: Model, forest: Forest) -> Guide:
         node=np.empty(n, dtype=np.int64),
         position=np.full(forest.leaf.shape[0], _NONE, dtype=np.int64),
     )
-    _number(model, forest, top, guide)
+    _number(model, forest, top, guide, measuring)
     if n_roots > 1:
         _lower_top(forest, n_free, n_used)
-    refresh_potentials(model, guide)
     return guide
 
 

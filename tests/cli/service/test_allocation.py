@@ -42,6 +42,41 @@ def test_freed_arrays_leave_the_process() -> None:
     assert kept("as ever") > 100
 
 
+# Whether a large array is made of huge pages where the system gives them to who asks.
+ASKS = """
+import sys
+from weald.cli.service.allocation import ask_for_usual_pages
+
+if sys.argv[1] == "usual":
+    ask_for_usual_pages()
+import numpy as np
+large = np.ones(2**23)
+place, asked, inside = large.ctypes.data + 2**22, False, False
+for line in open("/proc/self/smaps"):
+    words = line.split()
+    if "-" in words[0] and not words[0].endswith(":"):
+        first, last = (int(each, 16) for each in words[0].split("-"))
+        inside = first <= place < last
+    elif inside and words[0] == "VmFlags:":
+        asked = "hg" in words
+print(asked)
+"""
+
+
+def asks(how: str) -> str:
+    """Whether the system is asked for huge pages."""
+    command = [sys.executable, "-c", ASKS, how]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="huge pages are asked for on Linux alone")
+def test_arrays_are_made_of_usual_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NUMPY_MADVISE_HUGEPAGE", raising=False)
+    assert asks("usual") == "False"
+    # Else nobody would have to say so.
+    assert asks("as ever") == "True"
+
+
 # What a batch of 4,000 records makes, with the collector's looks at everything meanwhile.
 COLLECTS = """
 import gc, sys

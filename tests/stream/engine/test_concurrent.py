@@ -277,6 +277,35 @@ def test_an_image_of_many_is_packed_beside_the_records(
         assert_replayed(store, shard_of(engine), lagging=True)
 
 
+@pytest.mark.usefixtures("later")
+def test_records_go_on_between_two_things_that_take_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, rounds = plan_of(tmp_path), [list[str]()]
+    turn, begin = Engine._round, Concurrent.begin
+
+    def seen(name: str, _count: int) -> None:
+        if name in {"adopt", "snapshot"}:
+            rounds[-1].append(name)
+
+    def turned(engine: Engine) -> bool:
+        rounds.append([])
+        return turn(engine)
+
+    def begun(running: Concurrent, shard: MixtureShard) -> None:
+        rounds[-1].append("begin")
+        begin(running, shard)
+
+    monkeypatch.setattr(Engine, "_round", turned)
+    monkeypatch.setattr(Concurrent, "begin", begun)
+    with new_store(tmp_path, snapshots_kept=50) as store:
+        engine_of(plan, store, seen).run()
+        assert_made(store)
+    # Once all has come there are no records any more.
+    assert {what for each in rounds[:-1] for what in each} == {"adopt", "begin", "snapshot"}
+    assert max(len(each) for each in rounds[:-1]) == 1
+
+
 def test_an_image_that_a_person_makes_meanwhile_is_followed_by_another(
     tmp_path: Path, later: type[Later]
 ) -> None:
