@@ -106,16 +106,17 @@ class Position:
 
     def resample(self, rng: Generator) -> None:
         """One exact update of the hyperparameters that are learned."""
-        self.use_prior(self.prior.resample(rng, self.sizes()))
+        prior, before, family = self.prior.resample(rng, self.sizes()), self.family, self.family
         if self.base_rests > 0:
             self.base_rests -= 1
         elif self.learner is not None:
-            family = stepped(self.learner, rng, self.family, self._block_rows())
-            if family is not self.family:
-                before = self.family
-                self._use_family(family)
-                if self._guide is not None and not _is_possible(self._guide):
-                    self._use_family(before)
+            family = stepped(self.learner, rng, family, self._block_rows())
+        if family is before:
+            self.use_prior(prior)
+            return
+        self._use_family(family, prior)
+        if self._guide is not None and not _is_possible(self._guide):
+            self._use_family(before, prior)
 
     def hyperparameters(self) -> dict[str, float]:
         """Numbers that a trace shows."""
@@ -123,15 +124,20 @@ class Position:
         shown = {name: value for name, value in found if isinstance(value, float)}
         return shown if self.learner is None else shown | self.learner.shown(self.family)
 
-    def _use_family(self, family: Family) -> None:
+    def _use_family(self, family: Family, prior: PartitionPrior) -> None:
         """Go on under the family with another base measure, which statistics do not depend on."""
         self._labels = self.labels()
         self.family = family
         self.atoms = make_atoms(family, self.atoms.rows, self.atoms.size, self._work)
-        self._state = self._tree = self._spare_state = self._spare_pieces = None
+        if self._spare_state is not None:
+            self._spare_state = self._spare_state._replace(atoms=self.atoms)
+        self._state = self._tree = None
         # What kernels keep was measured under the other one.
         self.kept.clear()
-        self._set_prior(self.prior)
+        if prior == self.prior:
+            self.model = self.model._replace(family=family)
+        else:
+            self._set_prior(prior)
         if self._guide is not None:
             measure_again(self.model, self._guide)
             refresh_potentials(self.model, self._guide)
@@ -139,7 +145,7 @@ class Position:
     def _set_prior(self, prior: PartitionPrior) -> None:
         n = int(self.atoms.size.sum())
         self.prior = prior
-        self.model = Model(self.family, prior.seating(n, self.n_atoms), self._work)
+        self.model: Model = Model(self.family, prior.seating(n, self.n_atoms), self._work)
 
     def flat(self) -> State:
         """The partition atom by atom, for a kernel to change in place."""

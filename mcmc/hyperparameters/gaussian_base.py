@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from weald.treecore.family.gaussian.default_scale import sample_covariance
-from weald.treecore.family.gaussian.moments import lower_triangle, moments_of, unpacked
+from weald.treecore.family.gaussian.moments import moments_of
 from weald.treecore.family.gaussian.normal_inverse_wishart import (
     NormalInverseWishart,
     normal_inverse_wishart,
 )
 from weald.treecore.family.gaussian.robust_spread import without_extremes
-from weald.treecore.family.parameter_draws import draw_parameters
+from weald.treecore.family.parameter_draws import draw_gaussians
 
 from .freedom import redraw_log_freedom
 
@@ -63,7 +63,8 @@ class GaussianBase(NamedTuple):
         freedom = nu - d + 1.0
         # Enough of a family to draw parameters from: the tables that kernels need come at the end.
         family = family._replace(nu=nu, psi=phi * freedom)
-        mean, precision = _means_and_precisions(family, rows, rng)
+        drawn = draw_gaussians(family, rows, rng)
+        mean, precision = drawn.mean + family.origin, drawn.precision
         total = precision.sum(axis=0)
         pulled = np.einsum("kij,kj->i", precision, mean)
         root = np.linalg.cholesky(self.precision + family.kappa * total)
@@ -126,16 +127,6 @@ def _renewed(
 
 def _log_mean(values: Values | list[float]) -> float:
     return float(np.exp(np.mean(np.log(values))))
-
-
-def _means_and_precisions(
-    family: NormalInverseWishart, rows: Values, rng: Generator
-) -> tuple[Values, Values]:
-    d = family.mean.shape[0]
-    drawn = draw_parameters(family, rows, rng)
-    halved = np.where(np.equal(*lower_triangle(d)), 0.5, 1.0)
-    precision = unpacked(-drawn.natural[:, 2 + d :] / halved)
-    return drawn.expected[:, 2 : 2 + d] + family.origin, precision
 
 
 def _nu_step(rng: Generator, family: NormalInverseWishart, phi: Values, rows: Values) -> float:

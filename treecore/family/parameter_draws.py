@@ -30,7 +30,15 @@ from .gridded.grid import chosen_on_grid
 from .gridded.negative_binomial import NegativeBinomial
 from .product import Product
 
-__all__ = ["Drawn", "divergence", "draw_parameters", "joined", "log_gamma_draw"]
+__all__ = [
+    "Drawn",
+    "GaussianParameters",
+    "divergence",
+    "draw_gaussians",
+    "draw_parameters",
+    "joined",
+    "log_gamma_draw",
+]
 
 Matrix = NDArray[np.float64]
 
@@ -87,8 +95,31 @@ def _log_shares(rng: Generator, weights: Matrix) -> Matrix:
     return np.asarray(drawn - np.logaddexp.reduce(drawn, axis=-1, keepdims=True))
 
 
-@draw_parameters.register
-def _gaussian(family: NormalInverseWishart, rows: Matrix, rng: Generator) -> Drawn:
+class GaussianParameters(NamedTuple):
+    """Parameters of k Gaussian clusters.
+
+    Attributes
+    ----------
+    mean:
+        (k, d).
+    precision:
+        (k, d, d).
+    inverse_root:
+        (k, d, d), whose transpose times itself is the covariance.
+    half_log_det:
+        (k), of the precision.
+    """
+
+    mean: Matrix
+    precision: Matrix
+    inverse_root: Matrix
+    half_log_det: Matrix
+
+
+def draw_gaussians(
+    family: NormalInverseWishart, rows: Matrix, rng: Generator
+) -> GaussianParameters:
+    """Parameters drawn from the posterior of each of the rows (k, m); means are off the origin."""
     d, k = family.mean.shape[0], rows.shape[0]
     weight, (first, psi) = rows[:, 1], moments_of(rows, d)
     first = first + family.pull
@@ -101,12 +132,18 @@ def _gaussian(family: NormalInverseWishart, rows: Matrix, rng: Generator) -> Dra
     diagonal = np.sqrt(rng.chisquare(nu[:, None] - np.arange(d)))
     bartlett[:, np.arange(d), np.arange(d)] = diagonal
     root = np.linalg.solve(factor.transpose(0, 2, 1), bartlett)
-    precision = root @ root.transpose(0, 2, 1)
     inverse_root = np.linalg.inv(root)
     step = inverse_root.transpose(0, 2, 1) @ rng.standard_normal((k, d, 1))
     mean = first / kappa[:, None] + step[:, :, 0] / np.sqrt(kappa)[:, None]
     factor_diagonal = np.diagonal(factor, axis1=1, axis2=2)
     half_log_det = (np.log(diagonal) - np.log(factor_diagonal)).sum(axis=1)
+    return GaussianParameters(mean, root @ root.transpose(0, 2, 1), inverse_root, half_log_det)
+
+
+@draw_parameters.register
+def _gaussian(family: NormalInverseWishart, rows: Matrix, rng: Generator) -> Drawn:
+    d = family.mean.shape[0]
+    mean, precision, inverse_root, half_log_det = draw_gaussians(family, rows, rng)
     linear = (precision @ mean[:, :, None])[:, :, 0]
     natural, expected = np.zeros_like(rows), np.ones_like(rows)
     natural[:, 1] = half_log_det - 0.5 * d * log(2.0 * pi) - 0.5 * (linear * mean).sum(axis=1)
