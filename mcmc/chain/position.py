@@ -86,6 +86,7 @@ class Position:
         self._spare_pieces: Pieces | None = None
         self._guide: Guide | None = None
         self._work = workspace(family)
+        self.model: Model
         self._set_prior(prior)
 
     @property
@@ -145,7 +146,7 @@ class Position:
     def _set_prior(self, prior: PartitionPrior) -> None:
         n = int(self.atoms.size.sum())
         self.prior = prior
-        self.model: Model = Model(self.family, prior.seating(n, self.n_atoms), self._work)
+        self.model = Model(self.family, prior.seating(n, self.n_atoms), self._work)
 
     def flat(self) -> State:
         """The partition atom by atom, for a kernel to change in place."""
