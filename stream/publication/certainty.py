@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from weald.mcmc.estimate.consensus import consensus_partition
 from weald.storage.commit.commit import Certainty
 from weald.stream.tables.atom_table import AtomTable
-from weald.stream.tables.contingency import SPREAD, numbered, overlaps
+from weald.stream.tables.contingency import cells_of, numbered, overlaps
 from weald.treecore.prior.sequential import canonical_labels
 
 __all__ = [
@@ -246,7 +246,7 @@ def judge(draws: list[NDArray[np.int32]], clusters: Ids, sizes: Ids) -> Judged:
         # All of a cluster that are in one block of the draw have the same share: what is not in
         # it is in column 0, and has none.
         width = int(draw.max(initial=-1)) + 2
-        cells, cell = _cells(place * width + draw + 1, len(ids) * width)
+        cells, cell = cells_of(place * width + draw + 1, len(ids) * width)
         together = np.bincount(cell, weights=sizes, minlength=len(cells))
         row, column = np.divmod(cells, width)
         known = column > 0
@@ -259,10 +259,3 @@ def judge(draws: list[NDArray[np.int32]], clusters: Ids, sizes: Ids) -> Judged:
         seen += draw >= 0
     seen[seen == 0] = np.nan
     return Judged(probability / seen, stability / seen)
-
-
-def _cells(cell: Ids, end: int) -> tuple[Ids, Ids]:
-    """Cells below ``end`` with all that these (n) are among them, and the place of each there."""
-    if end <= SPREAD * len(cell):
-        return np.arange(end), cell
-    return np.unique(cell, return_inverse=True)

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
+
+from weald.treecore.statistics.room import longer, next_length
 
 __all__ = ["GrowingArray"]
 
@@ -33,9 +34,6 @@ class GrowingArray:
         """Append rows."""
         needed = self._length + len(more)
         if needed > len(self._array):
-            shape = (max(needed, 2 * self._length, 64), *self._array.shape[1:])
-            grown = np.empty(shape, dtype=self._array.dtype)
-            grown[: self._length] = self.rows
-            self._array = grown
+            self._array = longer(self._array, max(next_length(len(self._array), needed), 64))
         self._array[self._length : needed] = more
         self._length = needed

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SPREAD", "Overlaps", "numbered", "overlaps", "places_in"]
+__all__ = ["Overlaps", "cells_of", "numbered", "overlaps", "places_in"]
 
 Ids = NDArray[np.int64]
 
@@ -66,16 +66,21 @@ def overlaps(rows: Ids, columns: Ids, sizes: Ids | None = None) -> Overlaps:
     """
     row_size, column_size = _counted(rows, sizes), _counted(columns, sizes)
     width = max(len(column_size), 1)
-    cell = rows * width + columns
-    if len(row_size) * width <= SPREAD * len(cell):
-        counts = _counted(cell, sizes)
-        cells = np.flatnonzero(counts)
-        n = counts[cells]
-    else:
-        cells, place = np.unique(cell, return_inverse=True)
-        n = _counted(place, sizes)
-    row, column = np.divmod(cells, width)
-    return Overlaps(row, column, n, row_size, column_size)
+    cells, place = cells_of(rows * width + columns, len(row_size) * width)
+    n = _counted(place, sizes)
+    there = np.flatnonzero(n)
+    row, column = np.divmod(cells[there], width)
+    return Overlaps(row, column, n[there], row_size, column_size)
+
+
+def cells_of(cell: Ids, end: int) -> tuple[Ids, Ids]:
+    """Rising cells below ``end`` that have all these (n) among them, and the place of each there.
+
+    They are all cells, unless that were many more than n.
+    """
+    if end <= SPREAD * len(cell):
+        return np.arange(end), cell
+    return np.unique(cell, return_inverse=True)
 
 
 def _counted(numbers: Ids, sizes: Ids | None) -> Ids:
