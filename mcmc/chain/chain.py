@@ -34,8 +34,14 @@ from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.interface.base import Family, workspace
 from weald.treecore.family.same_kind import n_features_of, with_parameters
 from weald.treecore.forest.consolidation import consolidate
-from weald.treecore.forest.forest import Forest, empty_forest, reserve
-from weald.treecore.guide.guide import Guide, freeze, gather, measure_again
+from weald.treecore.forest.forest import empty_forest, reserve
+from weald.treecore.guide.guide import (
+    Guide,
+    copy_topology,
+    freeze,
+    guide_of_topology,
+    measure_again,
+)
 from weald.treecore.partition.partition import Atoms, Model, make_atoms, require_finite
 from weald.treecore.prior import PartitionPrior, build_prior
 from weald.treecore.prior.base import Seating
@@ -448,15 +454,15 @@ class MixtureChain:
         # Topology from the first model's potentials: the guide must not follow the chain.
         first_model = self._first_model(0)._replace(work=model.work)
         consolidate(first_model, self._forest)
-        return self._guide_of(first_model, freeze)
+        guide, present = freeze(first_model, self._forest), self._present()
+        atom = self._places(present)[guide.atom]
+        return guide._replace(atom=atom, position=guide.position[present])
 
-    def _guide_of(self, first_model: Model, made: Callable[[Model, Forest], Guide]) -> Guide:
-        """The forest as it is as a guide; nothing of it changes."""
-        guide = made(first_model, self._forest)
-        present = self._present()
+    def _places(self, present: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The place of each atom, by its id, among those that are there; -1 for the others."""
         place = np.full(self._forest.leaf.shape[0], -1, dtype=np.int64)
         place[present] = np.arange(present.shape[0])
-        return guide._replace(atom=place[guide.atom], position=guide.position[present])
+        return place
 
     def _position(self, make_guide: Callable[[Model], Guide] | None = None) -> Position:
         """Where the chain stands, its atoms numbered without gaps in the order of their ids."""
@@ -692,10 +698,13 @@ class MixtureChain:
             As for :meth:`refine`.
         """
         entropy = int(self._rng.bit_generator.state["state"]["state"])
-        guide = self._guide_of(self._first_model(0), gather)
+        topology = copy_topology(self._first_model(0), self._forest)
+        places = self._places(self._present())
         learned = self.family is not self.first_family
 
         def measured(first_model: Model) -> Guide:
+            atom = np.where(topology.atom < 0, topology.atom, places[topology.atom])
+            guide = guide_of_topology(topology._replace(atom=atom), position.atoms)
             # Under what has been learned the position measures it in any case.
             if not learned:
                 measure_again(first_model, guide)

@@ -44,10 +44,8 @@ _NONE = -1
 _FOREST_NODES = ("parent", "left", "right", "atom")
 # What nodes have that lag behind their leaves (``treecore/forest/deferral.py``), and no others.
 _FOREST_STALE = ("log_potential", "log_dissimilarity", "stale")
-# Nodes whose rows are compared at once: these fit into the processor's cache.
+# Leaves whose rows are compared at once: these fit into the processor's cache.
 _COMPARED = 1024
-# Between two sums of the same numbers, where 16 bits hold them.
-_MOST_STEPS = 32767
 _PARTITION_ATOMS = ("label", "following", "preceding")
 _BLOCKS = ("head", "n_members", "size", "rows")
 _BY_BLOCK = (*_BLOCKS, "log_marginal", "predictive", "stale")
@@ -154,9 +152,9 @@ def mark_all(partition: Partition) -> None:
 def forest_arrays(family: Family, forest: Forest) -> Arrays:
     """What :func:`restored_forest` needs.
 
-    Inner nodes follow from their children, except for what was brought up to date by one
-    observation at a time, which has a rounding of its own, and for what lags behind. Leaves of
-    single observations may follow from their sums.
+    Rows of inner nodes are sums of their children's. What else these have follows from the rows,
+    except for what was brought up to date by one observation at a time, which has a rounding of its
+    own, and for what lags behind. Leaves of single observations may follow from their sums.
     """
     used = int(forest.n_used[0])
     saved: Arrays = {name: getattr(forest, name)[:used].copy() for name in _FOREST_NODES}
@@ -171,8 +169,6 @@ def forest_arrays(family: Family, forest: Forest) -> Arrays:
     saved["stale"] = np.flatnonzero((saved["atom"] == _INNER) & (forest.stale[:used] > 0))
     for name in _FOREST_STALE:
         saved[f"stale_{name}"] = getattr(forest, name)[saved["stale"]]
-    saved["stale_rounding"], saved["odd"] = _rounding(forest, saved["stale"])
-    saved["odd_rows"] = forest.rows[saved["odd"]]
     saved["roots"] = forest.roots[: int(forest.n_roots[0])].copy()
     saved["free"] = forest.free[: int(forest.n_free[0])].copy()
     saved["n_atoms"] = np.array([forest.leaf.shape[0]])
@@ -187,10 +183,25 @@ def _leaf_arrays(family: Family, rows: NDArray[np.float64], leaves: NDArray[np.i
     sums = rows[leaves, 2 : 2 + n_features_of(family)]
     whole = np.zeros(len(leaves), dtype=np.bool_)
     for part in _parts(len(leaves)):
-        # To the bit: the sign of a zero as well.
-        whole[part] = (_bits(rows_of_sums(sums[part])) != _bits(rows[leaves[part]])).any(axis=1)
+        made = rows_of_sums(sums[part])
+        _compare(made.view(np.int64), rows.view(np.int64), leaves[part], whole[part])
     at = np.flatnonzero(whole)
     return {"leaf_sums": sums, "whole_leaf": at, "leaf_rows": rows[leaves[at]]}
+
+
+@compiled
+def _compare(
+    made: NDArray[np.int64],
+    bits: NDArray[np.int64],
+    leaves: NDArray[np.int64],
+    whole: NDArray[np.bool_],
+) -> None:
+    """Tell which leaves (k) have other rows than were made (k, m), to the sign of a zero."""
+    for at in range(leaves.shape[0]):
+        for c in range(made.shape[1]):
+            if made[at, c] != bits[leaves[at], c]:
+                whole[at] = True
+                break
 
 
 def _restore_leaf_rows(
@@ -206,69 +217,9 @@ def _restore_leaf_rows(
     rows[leaves[saved["whole_leaf"]]] = saved["leaf_rows"]
 
 
-def _rounding(
-    forest: Forest, nodes: NDArray[np.int64]
-) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
-    """How the sums of inner nodes (k) differ from those of their children's rows: by rounding.
-
-    Returns the steps from one float64 to the next between them (k, m), and the nodes where these
-    are too many for 16 bits.
-    """
-    rounding = np.zeros((len(nodes), forest.rows.shape[1]), dtype=np.int16)
-    odd = np.zeros(len(nodes), dtype=np.bool_)
-    _steps(forest.rows, _bits(forest.rows), (forest.left, forest.right), nodes, rounding, odd)
-    return rounding, nodes[odd]
-
-
-@compiled
-def _steps(
-    rows: NDArray[np.float64],
-    bits: NDArray[np.int64],
-    children: tuple[NDArray[np.int64], NDArray[np.int64]],
-    nodes: NDArray[np.int64],
-    rounding: NDArray[np.int16],
-    odd: NDArray[np.bool_],
-) -> None:
-    left, right = children
-    total = np.zeros(1)
-    total_bits = total.view(np.int64)
-    for at in range(nodes.shape[0]):
-        v = nodes[at]
-        for c in range(rows.shape[1]):
-            total[0] = rows[left[v], c] + rows[right[v], c]
-            # Where the signs differ this wraps around, and adding it wraps back.
-            steps = bits[v, c] - total_bits[0]
-            if steps > _MOST_STEPS or steps < -_MOST_STEPS:
-                odd[at] = True
-                rounding[at] = 0
-                break
-            rounding[at, c] = steps
-
-
-def _restore_stale_rows(forest: Forest, saved: Arrays) -> None:
-    """Undo :func:`_rounding`, from the lowest nodes up; an earlier Weald kept all rows whole."""
-    stale = saved["stale"]
-    if "odd" not in saved:
-        forest.rows[stale] = saved["stale_rows"]
-        return
-    forest.rows[saved["odd"]] = saved["odd_rows"]
-    usual = np.flatnonzero(~np.isin(stale, saved["odd"]))
-    heights = forest.height[stale[usual]]
-    order = np.argsort(heights, kind="stable")
-    for level in np.split(usual[order], np.flatnonzero(np.diff(heights[order])) + 1):
-        for part in _parts(len(level)):
-            v, steps = stale[level[part]], saved["stale_rounding"][level[part]]
-            sums = forest.rows[forest.left[v]] + forest.rows[forest.right[v]]
-            forest.rows[v] = (_bits(sums) + steps).view(np.float64)
-
-
 def _parts(n: int) -> Iterator[slice]:
     """The first n in parts."""
     return (slice(start, min(start + _COMPARED, n)) for start in range(0, n, _COMPARED))
-
-
-def _bits(rows: NDArray[np.float64]) -> NDArray[np.int64]:
-    return rows.view(np.int64)
 
 
 def restored_forest(family: Family, model: Model, saved: Arrays) -> Forest:
@@ -298,7 +249,6 @@ def restored_forest(family: Family, model: Model, saved: Arrays) -> Forest:
         forest.weighed[:used] = saved["weighed"]
         for name in _FOREST_STALE:
             getattr(forest, name)[saved["stale"]] = saved[f"stale_{name}"]
-        _restore_stale_rows(forest, saved)
     return forest
 
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from weald.treecore.compiled.compile import inner
 from weald.treecore.partition.partition import Model
-from weald.treecore.statistics.rows import add_row
 
 from .forest import (
     UNMEASURED,
@@ -66,15 +65,6 @@ def defer_node(forest: Forest, v: int) -> None:
 
 
 @inner
-def _add_to_sums(forest: Forest, v: int, x: int) -> None:
-    a, b = forest.left[v], forest.right[v]
-    forest.n_leaves[v] += 1
-    forest.height[v] = 1 + max(forest.height[a], forest.height[b])
-    forest.size[v] += forest.size[x]
-    add_row(forest.rows, v, forest.rows, x)
-
-
-@inner
 def take_in_whole(model: Model, forest: Forest, v: int, x: int, top: int) -> None:
     """Let a whole node, balanced, take in the leaf x of one observation that has come below it.
 
@@ -86,7 +76,7 @@ def take_in_whole(model: Model, forest: Forest, v: int, x: int, top: int) -> Non
         if due:
             refresh_node(model, forest, v)
         else:
-            _add_to_sums(forest, v, x)
+            refresh_sums(forest, v)
             forest.table_age[v] = 0
             forest.stale[v] = UNMEASURED
         return
@@ -94,7 +84,7 @@ def take_in_whole(model: Model, forest: Forest, v: int, x: int, top: int) -> Non
     if due:
         refresh_extended(model, forest, v, v, x)
     else:
-        _add_to_sums(forest, v, x)
+        refresh_sums(forest, v)
         extend_marginal(model, forest, v, v, x)
         set_potential(model, forest, v)
         forest.stale[v] = UNWEIGHED

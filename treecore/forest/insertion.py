@@ -108,7 +108,7 @@ def _place_predictive(
         if top != _NONE and is_whole(forest, v):
             for child in (b, a):
                 prefetch_entry(forest.left, child)
-            prefetch_row(forest.rows, v)  # for the way back up, while the children's are waited for
+                prefetch_row(forest.rows, child)  # for the way back up
             v = a if nearer_centre(model.family, forest.rows, a, b, x) else b
             continue
         for child in (b, a):

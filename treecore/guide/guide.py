@@ -6,6 +6,8 @@ positions. The topology comes from the data alone; the potentials follow the cur
 (``tgmcmc-ibhc.md`` sections 6.5 and 6.6).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import exp, log1p
 from typing import Final, NamedTuple
 
@@ -27,13 +29,15 @@ from weald.treecore.forest.forest import (
 from weald.treecore.forest.hierarchical_clustering import join_greedily
 from weald.treecore.partition.partition import Atoms, Model
 from weald.treecore.statistics.ordering import in_order
-from weald.treecore.statistics.rows import Rows, copy_row, rows_like
+from weald.treecore.statistics.rows import Rows, copy_row, rows_like, sum_rows
 
 __all__ = [
     "Guide",
+    "Topology",
+    "copy_topology",
     "freeze",
-    "gather",
     "guide_of_atoms",
+    "guide_of_topology",
     "measure_again",
     "refresh_potentials",
     "right_child",
@@ -65,6 +69,21 @@ class Guide(NamedTuple):
     atom: NDArray[np.int64]
     node: NDArray[np.int64]
     position: NDArray[np.int64]
+
+
+@held_by_reference
+class Topology(NamedTuple):
+    """A forest's trees joined into one, without what is in them.
+
+    ``top`` is the topmost node and the number of leaves; ``left``, ``right`` and ``atom`` of each
+    node are as in the forest; ``rows`` are empty, for the guide's statistics.
+    """
+
+    top: NDArray[np.int64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    atom: NDArray[np.int64]
+    rows: Rows
 
 
 @inner
@@ -115,46 +134,69 @@ def _lower_top(forest: Forest, n_free: int, n_used: int) -> None:
 
 
 @compiled
-def _number(
-    model: Model,
-    forest: Forest,
-    top: int,
-    guide: Guide,
-    measuring: bool,  # noqa: FBT001 - compiled code calls by position
-) -> None:
-    """Copy the tree below ``top`` into preorder; log marginals if they are to be measured."""
-    model, forest, guide = by_reference(model), by_reference(forest), by_reference(guide)
-    n = forest.n_leaves[top]
-    pending = np.empty(n, dtype=np.int64)
-    above = np.empty(n, dtype=np.int64)
+def _number(topology: Topology, guide: Guide, source: NDArray[np.int64]) -> None:
+    """Number the tree in preorder; ``source`` gets the node of the forest that each one is."""
+    topology, guide = by_reference(topology), by_reference(guide)
+    left, right, atom = topology.left, topology.right, topology.atom
+    pending = np.empty(guide.atom.shape[0], dtype=np.int64)
+    above = np.empty(guide.atom.shape[0], dtype=np.int64)
     # A stack in place of recursion; the left child lies on top, so it gets the next number, v + 1.
-    pending[0], above[0] = top, _NONE
+    pending[0], above[0] = topology.top[0], _NONE
     n_pending, v, leaf = 1, 0, 0
     while n_pending > 0:
         n_pending -= 1
-        source = pending[n_pending]
+        node = pending[n_pending]
+        source[v] = node
         guide.parent[v] = above[n_pending]
-        guide.n_leaves[v] = forest.n_leaves[source]
-        guide.n_nodes[v] = 2 * forest.n_leaves[source] - 1
         guide.first[v] = leaf
-        guide.size[v] = forest.size[source]
-        if measuring:
-            measure(model, forest, source)
-            guide.log_marginal[v] = forest.log_marginal[source]
-        copy_row(guide.rows, v, forest.rows, source)
-        if forest.left[source] == _NONE:
-            guide.atom[leaf] = forest.atom[source]
+        if left[node] == _NONE:
+            guide.atom[leaf] = atom[node]
             guide.node[leaf] = v
-            guide.position[forest.atom[source]] = leaf
+            guide.position[atom[node]] = leaf
             leaf += 1
         else:
             # At most one entry a level and one more wait, never more than there are leaves.
-            pending[n_pending] = forest.right[source]
+            pending[n_pending] = right[node]
             above[n_pending] = v
-            pending[n_pending + 1] = forest.left[source]
+            pending[n_pending + 1] = left[node]
             above[n_pending + 1] = v
             n_pending += 2
         v += 1
+    # Children have higher numbers than their parents.
+    for v in range(guide.parent.shape[0] - 1, -1, -1):
+        guide.n_leaves[v] = 1 if left[source[v]] == _NONE else _n_leaves_below(guide, v)
+        guide.n_nodes[v] = 2 * guide.n_leaves[v] - 1
+
+
+@inner
+def _n_leaves_below(guide: Guide, v: int) -> int:
+    return guide.n_leaves[v + 1] + guide.n_leaves[right_child(guide, v)]
+
+
+@compiled
+def _copy_nodes(model: Model, forest: Forest, source: NDArray[np.int64], guide: Guide) -> None:
+    """What the forest has of its nodes, their log marginals brought in order."""
+    model, forest, guide = by_reference(model), by_reference(forest), by_reference(guide)
+    for v in range(source.shape[0]):
+        measure(model, forest, source[v])
+        guide.log_marginal[v] = forest.log_marginal[source[v]]
+        guide.size[v] = forest.size[source[v]]
+        copy_row(guide.rows, v, forest.rows, source[v])
+
+
+@compiled
+def _sum_up(guide: Guide, atoms: Atoms) -> None:
+    """What nodes have as sums of their atoms', bit for bit as the forest has it."""
+    guide, atoms = by_reference(guide), by_reference(atoms)
+    for v in range(guide.parent.shape[0] - 1, -1, -1):
+        if guide.n_leaves[v] == 1:
+            atom = guide.atom[guide.first[v]]
+            guide.size[v] = atoms.size[atom]
+            copy_row(guide.rows, v, atoms.rows, atom)
+        else:
+            right = right_child(guide, v)
+            guide.size[v] = guide.size[v + 1] + guide.size[right]
+            sum_rows(guide.rows, v, v + 1, right)
 
 
 @compiled
@@ -189,26 +231,58 @@ def freeze(model: Model, forest: Forest) -> Guide:
 
     Raises ValueError for an empty forest.
     """
-    guide = _preorder(model, forest, measuring=True)
+    with _joined(model, forest) as topology:
+        guide, source = _numbered(topology, forest.leaf.shape[0])
+        _copy_nodes(model, forest, source, guide)
     refresh_potentials(model, guide)
     return guide
 
 
-def gather(model: Model, forest: Forest) -> Guide:
-    """A guide as :func:`freeze` makes it, before anything of it is measured.
+def copy_topology(model: Model, forest: Forest) -> Topology:
+    """A forest's topology, whatever becomes of the forest: the least that a guide is made from.
 
-    For :func:`measure_again` and :func:`refresh_potentials`, which ask nothing of the forest.
+    Raises ValueError for an empty forest.
     """
-    return _preorder(model, forest, measuring=False)
+    with _joined(model, forest) as topology:
+        left, right, atom = topology.left, topology.right, topology.atom
+        return topology._replace(left=left.copy(), right=right.copy(), atom=atom.copy())
 
 
-def _preorder(model: Model, forest: Forest, *, measuring: bool) -> Guide:
+def guide_of_topology(topology: Topology, atoms: Atoms) -> Guide:
+    """The guide that :func:`freeze` made of the forest, before anything of it is measured.
+
+    For :func:`measure_again` and :func:`refresh_potentials`. Leaves hold places among ``atoms``.
+    The topology can be used once.
+    """
+    guide, _ = _numbered(topology, atoms.size.shape[0])
+    _sum_up(guide, atoms)
+    return guide
+
+
+@contextmanager
+def _joined(model: Model, forest: Forest) -> Iterator[Topology]:
+    """The trees of a forest, for so long under temporary nodes, as they are in it."""
     n_roots = int(forest.n_roots[0])
     if n_roots == 0:
         raise ValueError("an empty forest has no guide")
     n_free, n_used = int(forest.n_free[0]), int(forest.n_used[0])
     top = _raise_top(model, forest, rows_like(forest.rows, 2, 1))
-    n = int(forest.n_leaves[top])
+    used = slice(int(forest.n_used[0]))
+    n_leaves = int(forest.n_leaves[top])
+    yield Topology(
+        top=np.array([top, n_leaves]),
+        left=forest.left[used],
+        right=forest.right[used],
+        atom=forest.atom[used],
+        rows=rows_like(forest.rows, 2 * n_leaves - 1, 1),
+    )
+    if n_roots > 1:
+        _lower_top(forest, n_free, n_used)
+
+
+def _numbered(topology: Topology, n_atoms: int) -> tuple[Guide, NDArray[np.int64]]:
+    """A guide with its numbers of nodes and atoms, and the node of the forest that each one is."""
+    n = int(topology.top[1])
     size = 2 * n - 1
     guide = Guide(
         parent=np.empty(size, dtype=np.int64),
@@ -216,18 +290,17 @@ def _preorder(model: Model, forest: Forest, *, measuring: bool) -> Guide:
         first=np.empty(size, dtype=np.int64),
         n_leaves=np.empty(size, dtype=np.int64),
         size=np.empty(size, dtype=np.int64),
-        rows=rows_like(forest.rows, size, 1),
+        rows=topology.rows,
         log_marginal=np.empty(size),
         log_potential=np.empty(size),
         log_dissimilarity=np.empty(size),
         atom=np.empty(n, dtype=np.int64),
         node=np.empty(n, dtype=np.int64),
-        position=np.full(forest.leaf.shape[0], _NONE, dtype=np.int64),
+        position=np.full(n_atoms, _NONE, dtype=np.int64),
     )
-    _number(model, forest, top, guide, measuring)
-    if n_roots > 1:
-        _lower_top(forest, n_free, n_used)
-    return guide
+    source = np.empty(size, dtype=np.int64)
+    _number(topology, guide, source)
+    return guide, source
 
 
 @compiled

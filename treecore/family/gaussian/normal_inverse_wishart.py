@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from weald.treecore.compiled.compile import implements, inner
+from weald.treecore.compiled.compile import compiled, implements, inner
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.interface.base import (
     FAMILIES,
@@ -182,10 +182,16 @@ def _observe(
     family: NormalInverseWishart, values: NDArray[np.float64], r: int, rows: Rows, i: int
 ) -> None:
     d = family.mean.shape[0]
-    rows[i, 0] = 1.0
-    rows[i, 1] = 1.0
     for c in range(d):
         rows[i, 2 + c] = values[r, c] - family.origin[c]
+    _follow(rows, i, d)
+
+
+@inner
+def _follow(rows: Rows, i: int, d: int) -> None:
+    """What follows from the sums in the row of a single observation of weight one."""
+    rows[i, 0] = 1.0
+    rows[i, 1] = 1.0
     at = 2 + d
     for a in range(d):
         for b in range(a + 1):
@@ -428,8 +434,17 @@ def _centres(family: NormalInverseWishart, rows: NDArray[np.float64]) -> NDArray
 
 
 def _rows_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    a, b = np.tril_indices(sums.shape[1])
-    return np.hstack([np.ones((len(sums), 2)), sums, sums[:, a] * sums[:, b]])
+    d = sums.shape[1]
+    rows = np.empty((len(sums), 2 + d + d * (d + 1) // 2))
+    rows[:, 2 : 2 + d] = sums
+    _follow_all(rows, d)
+    return rows
+
+
+@compiled
+def _follow_all(rows: Rows, d: int) -> None:
+    for i in range(rows.shape[0]):
+        _follow(rows, i, d)
 
 
 FAMILIES["gaussian"] = FamilySpec(
