@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from weald.storage.commit.commit import Snapshot
 from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.record.pending_batch import Held
 from weald.stream.source.retry import RetryPolicy
@@ -70,11 +71,18 @@ class CommitPipeline:
         Rebalanced
             When the partitions changed hands during a retry.
         """
-        snapshot = None
-        if save or (writer.snapshot_due() and not applied.adoptions):
-            self.n_images += 1
+        if not (save or (writer.snapshot_due() and not applied.adoptions)):
+            self._commit(writer, held, applied, None)
+            return
+        self.n_images += 1
+        with writer.rest.after():
             with self._telemetry.step("snapshot"):
                 snapshot = writer.image(time.time(), save=save)
+            self._commit(writer, held, applied, snapshot)
+
+    def _commit(
+        self, writer: Writer, held: Held, applied: BatchOutcome, snapshot: Snapshot | None
+    ) -> None:
         commit = writer.commit_of(held, applied, self._source.generation(), snapshot)
         with self._telemetry.step("dead_letters"):
             self._retry.until_done("kafka", lambda: self._sinks.bury(commit))

@@ -141,7 +141,7 @@ class Engine:
         try:
             writer = self._ownership.writer
             # What takes long for many atoms has a round of its own: records go on between two.
-            if writer is None or not self._take_over(writer):
+            if writer is None or writer.rest.seconds or not self._take_over(writer):
                 ended = self._turn()
         except (Fenced, Rebalanced) as lost:
             self._ownership.drop(lost)
@@ -201,6 +201,8 @@ class Engine:
             return self._shards.poll_seconds(writer, wait)
         if writer is None or writer.shard is None:
             return wait
+        if writer.rest.seconds:
+            return min(wait, writer.rest.seconds)
         if self._concurrent.goes_on or writer.packs:
             return min(wait, _LOOK_AGAIN_SECONDS)
         return 0.0 if self._quiet.due or self._makes_up(writer) else wait
@@ -265,7 +267,7 @@ class Engine:
             return
         self._overdue.look(shard.publication, unpublished=shard.unpublished)
         silent = not messages and self._quiet.due
-        if not messages and not len(self._held) and writer.packed:
+        if not messages and not len(self._held) and writer.packed and not writer.rest.seconds:
             self._delivery.deliver(writer, Held(), BatchOutcome())
         if self._plan.cadence.mode != "inline" or len(self._held):
             return
@@ -285,12 +287,12 @@ class Engine:
         While one goes on none can be made, and a replay that began before could not make it again.
         Copies are made for one of them at a time.
         """
-        if writer.packs:
+        if writer.packs or writer.rest.seconds:
             return
         if writer.snapshot_due():
             self._delivery.deliver(writer, Held(), BatchOutcome())
             return
-        with self._telemetry.step("refine"):
+        with self._telemetry.step("refine"), writer.rest.after():
             self._concurrent.begin(shard)
 
     def _take_over(self, writer: Writer) -> bool:
@@ -298,17 +300,18 @@ class Engine:
         shard, quiet = writer.shard, self._quiet
         if shard is None or len(self._held):
             return False
-        adopted = self._concurrent.adopt(shard, time.time(), self._telemetry.step)
-        if adopted is None:
-            return False
-        applied, seconds = adopted
-        # No replay begins from an image that a person had made meanwhile, so there is one now.
-        since = applied.adoptions[0].begun_seq
-        save = self._retry.until_done("sql", lambda: writer.imaged_since(since))
-        if self._yielding is not None:
-            self._yielding.refined(seconds, of_many=shard.chain.n_atoms)
-            self._yielding.made_up(applied.refinements[-1])
-        self._deliver_refined(writer, applied, silent=quiet.silent, save=save)
+        with writer.rest.after():
+            adopted = self._concurrent.adopt(shard, time.time(), self._telemetry.step)
+            if adopted is None:
+                return False
+            applied, seconds = adopted
+            # No replay begins from an image that a person had made meanwhile, so there is one now.
+            since = applied.adoptions[0].begun_seq
+            save = self._retry.until_done("sql", lambda: writer.imaged_since(since))
+            if self._yielding is not None:
+                self._yielding.refined(seconds, of_many=shard.chain.n_atoms)
+                self._yielding.made_up(applied.refinements[-1])
+            self._deliver_refined(writer, applied, silent=quiet.silent, save=save)
         return True
 
     def _await_concurrent(self, writer: Writer) -> None:

@@ -41,6 +41,7 @@ from weald.stream.source.recognition import Decision, FoundLog, differences_of, 
 from weald.stream.telemetry.steps import Step
 
 from .concurrent import BackgroundThread
+from .yielding import Rest
 
 if TYPE_CHECKING:
     from weald.mcmc.settings import RefinementSettings
@@ -119,6 +120,8 @@ class Writer:
         self._replaced: list[LogReplacement] = []
         # Whether records come first now: a snapshot then waits longer.
         self.hurried = False
+        # From copies and images of many atoms.
+        self.rest = Rest()
         self.offsets: dict[TopicPartition, int] = {}
         self.marks: dict[TopicPartition, LogMark] = {}
 
@@ -497,9 +500,11 @@ class Writer:
         """Whether so much came since the last snapshot that a replay of it would be long.
 
         Not while a refinement goes on beside the records: a replay has to begin before it did. Nor
-        while one is being packed, but it is once that has ended.
+        while one is being packed, but it is once that has ended; nor in a rest.
         """
         shard = self._model()
+        if self.rest.seconds and not self._uncrossable:
+            return False
         if self.packed:
             return True
         if shard.concurrent is not None:

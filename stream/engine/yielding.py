@@ -13,13 +13,14 @@ made up for there, in a backlog, too: what counts as its time is how long the lo
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 from weald.mcmc.schedule.kernel_report import Refinement
 
-__all__ = ["Yielding"]
+__all__ = ["Rest", "Yielding"]
 
 # Of the time in which records come first, so much is refinement's.
 LEAST_SHARE = 0.1
@@ -28,6 +29,29 @@ _RUN = 6
 _STANDARD_ERRORS = 2.0
 # More is not owed for a time in which the stream was another process's, unless one takes longer.
 _MOST_DUE_SECONDS = 1.0
+
+
+class Rest:
+    """After a step for which records have waited, so long goes by before the next of its kind.
+
+    What came meanwhile is taken in between; two in a row would make it wait for both.
+    """
+
+    def __init__(self) -> None:
+        self._until = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """How long it still goes on; 0 where nothing has been waited for."""
+        return max(self._until - time.monotonic(), 0.0)
+
+    @contextmanager
+    def after(self) -> Iterator[None]:
+        """Begin one that is as long as what is done here."""
+        began = time.monotonic()
+        yield
+        ended = time.monotonic()
+        self._until = ended + (ended - began)
 
 
 class Yielding:
