@@ -62,10 +62,10 @@ _SHARE_HURRIED = 0.75
 
 
 class Packing:
-    """Makes the bytes of a snapshot, from copies of its arrays."""
+    """Makes the bytes of a snapshot, whose arrays stay as they are."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._arrays = {name: array.copy() for name, array in snapshot.payload.items()}
+        self._arrays = snapshot.payload
         self.snapshot = replace(snapshot, payload={})
 
     def run(self) -> None:

@@ -54,7 +54,7 @@ class LeftOut:
 
     def state(self) -> Arrays:
         """Arrays from which `restore` goes on."""
-        return {"counts": self._counts, "next": np.array([self._next])}
+        return {"counts": self._counts.copy(), "next": np.array([self._next])}
 
     @classmethod
     def restore(cls, state: Arrays) -> "LeftOut":

@@ -375,7 +375,7 @@ class Shard(ABC):
         self.table.renew(shown.clusters, self.chain.atom_rows(atoms), born, beside)
 
     def state(self) -> Arrays:
-        """Named arrays from which `restore` continues, bit for bit."""
+        """Named arrays from which `restore` continues, bit for bit; they stay as they are."""
         shown = [self.publication, self._next_cluster, self._published_seq, self.seq]
         shown += [self.bounding.next_bundle, self.bounding.n_early]
         parts = {

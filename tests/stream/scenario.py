@@ -21,9 +21,9 @@ from weald.stream.engine.engine import Engine
 from weald.stream.engine.sinks import Sinks
 from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import StreamConfig, new_shard
-from weald.stream.model.shard import CHAIN
-from weald.stream.record.record import Reason
-from weald.stream.recovery.recovery import first_difference, replay, restored
+from weald.stream.model.shard import CHAIN, Arrays
+from weald.stream.record.record import Reason, TopicPartition
+from weald.stream.recovery.recovery import first_difference, replay, restored, with_offsets
 from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
 from weald.stream.source.file_source import FileSource
 from weald.stream.telemetry.telemetry import Telemetry
@@ -204,6 +204,25 @@ def run_to_its_end(folder: Path, plan: StreamConfig) -> tuple[SqlStore, Outcome]
     store = new_store(folder)
     run(plan, store)
     return store, outcome(store)
+
+
+def assert_images_stay_as_they_are(
+    folder: Path, plan: StreamConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run a stream: no array of an image changes while it goes on, so it may be packed beside."""
+    images: list[tuple[Arrays, Arrays]] = []
+
+    def watched(state: Arrays, offsets: dict[TopicPartition, int]) -> Arrays:
+        arrays = with_offsets(state, offsets)
+        images.append((arrays, {name: array.copy() for name, array in arrays.items()}))
+        return arrays
+
+    monkeypatch.setattr("weald.stream.engine.writer.with_offsets", watched)
+    run(plan, new_store(folder, "watched"))
+    assert len(images) > 2
+    for arrays, before in images:
+        for name, array in before.items():
+            np.testing.assert_array_equal(arrays[name], array, err_msg=name)
 
 
 def assert_a_kill_changes_nothing(

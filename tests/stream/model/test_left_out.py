@@ -13,6 +13,7 @@ from tests.stream.scenario import (
     NAME,
     Outcome,
     assert_a_kill_changes_nothing,
+    assert_images_stay_as_they_are,
     new_store,
     outcome,
     plan_of_rows,
@@ -84,6 +85,18 @@ def test_a_column_that_begins_to_vary_joins_and_the_journal_says_so(
         inside = values[clusters == row.cluster]
         centre = np.array([float(each.centre) for each in state.describe(row)])
         np.testing.assert_allclose(centre, inside.mean(axis=0), atol=0.1)
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [MemorySettings(), MemorySettings(leaf_budget=400), MemorySettings(window_records=250)],
+    ids=["all", "budget", "window"],
+)
+def test_images_stay_as_they_are(
+    tmp_path: Path, memory: MemorySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = replace(plan_of(tmp_path, rows()[0], snapshot_records=100), memory=memory)
+    assert_images_stay_as_they_are(tmp_path, plan, monkeypatch)
 
 
 def test_clusters_keep_their_ids(undisturbed: tuple[SqlStore, Outcome]) -> None:

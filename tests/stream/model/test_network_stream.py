@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from tests.stream.network import COMMUNITIES, SCHEMA, edges, edges_file, plan_for, record
-from tests.stream.scenario import NAME, KilledError, killer, new_store, outcome, run, write_lines
+from tests.stream.scenario import (
+    NAME,
+    KilledError,
+    assert_images_stay_as_they_are,
+    killer,
+    new_store,
+    outcome,
+    run,
+    write_lines,
+)
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.storage.commit.commit import ObservationBlock
 from weald.storage.settings import RetentionSettings
@@ -81,6 +90,11 @@ def test_cuts_and_kills_change_nothing(tmp_path: Path) -> None:
         run(plan, store)
         assert outcome(store) == expected
         assert told(store) == edges()
+
+
+def test_images_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_for(edges_file(tmp_path), snapshot_records=50)
+    assert_images_stay_as_they_are(tmp_path, plan, monkeypatch)
 
 
 def test_replay_is_bit_for_bit(tmp_path: Path) -> None:
