@@ -23,12 +23,14 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from weald.treecore.family.gaussian.default_scale import sample_covariance
-from weald.treecore.family.gaussian.moments import moments_of
+from weald.treecore.family.gaussian.moments import lower_triangle
 from weald.treecore.family.gaussian.normal_inverse_wishart import (
     NormalInverseWishart,
     normal_inverse_wishart,
 )
+from weald.treecore.family.gaussian.posterior_draws import log_determinants_of
 from weald.treecore.family.gaussian.robust_spread import without_extremes
+from weald.treecore.family.interface.base import workspace
 from weald.treecore.family.parameter_draws import draw_gaussians
 
 from .freedom import redraw_log_freedom
@@ -62,17 +64,19 @@ class GaussianBase(NamedTuple):
         nu = _nu_step(rng, family, phi, rows)
         freedom = nu - d + 1.0
         # Enough of a family to draw parameters from: the tables that kernels need come at the end.
-        family = family._replace(nu=nu, psi=phi * freedom)
+        packed = _packed(phi * freedom, family)
+        family = family._replace(nu=nu, psi=phi * freedom, psi_packed=packed)
         drawn = draw_gaussians(family, rows, rng)
-        mean, precision = drawn.mean + family.origin, drawn.precision
-        total = precision.sum(axis=0)
-        pulled = np.einsum("kij,kj->i", precision, mean)
+        mean = drawn.mean + family.origin
+        # All roots side by side: the sum of the precisions is one product.
+        roots = drawn.root.transpose(1, 0, 2).reshape(d, k * d)
+        total = roots @ roots.T
+        pulled = roots @ _seen(drawn.root, mean).ravel()
         root = np.linalg.cholesky(self.precision + family.kappa * total)
         target = self.precision @ self.centre + family.kappa * pulled
         whitened = np.linalg.solve(root, target) + rng.standard_normal(d)
         centre = np.linalg.solve(root.T, whitened).astype(np.float64)
-        off = mean - centre
-        distance = float(np.einsum("ki,kij,kj->", off, precision, off))
+        distance = float((_seen(drawn.root, mean - centre) ** 2).sum())
         kappa = rng.gamma(_KAPPA_SHAPE + 0.5 * k * d) / (_KAPPA_RATE + 0.5 * distance)
         phi = _wishart(rng, self.phi_degrees + k * family.nu, self.phi_rate + freedom * total)
         return _renewed(family, mean=centre, kappa=max(kappa, np.finfo(float).tiny), phi=phi)
@@ -129,23 +133,31 @@ def _log_mean(values: Values | list[float]) -> float:
     return float(np.exp(np.mean(np.log(values))))
 
 
+def _packed(psi: Values, family: NormalInverseWishart) -> Values:
+    """The family's ``psi_packed`` with another psi."""
+    below = lower_triangle(psi.shape[0])
+    return np.ascontiguousarray((psi + np.outer(family.pull, family.pull) / family.kappa)[below])
+
+
+def _seen(roots: Values, vectors: Values) -> Values:
+    """What the transposes of roots (k, d, d) make of vectors (k, d)."""
+    return (vectors[:, None, :] @ roots)[:, 0, :]
+
+
 def _nu_step(rng: Generator, family: NormalInverseWishart, phi: Values, rows: Values) -> float:
     """A few Metropolis steps of log(nu - d + 1), phi held, on the blocks' marginal likelihoods."""
     d, weight = family.mean.shape[0], rows[:, 1]
-    first, scatter = moments_of(rows, d)
-    first = first + family.pull
-    scatter += np.outer(family.pull, family.pull) / family.kappa
-    scatter -= first[:, :, None] * first[:, None, :] / (family.kappa + weight)[:, None, None]
-    # In units in which phi is one, the determinants for any nu come from the same eigenvalues.
-    root = np.linalg.inv(np.linalg.cholesky(phi))
-    eigenvalues = np.maximum(np.linalg.eigvalsh(root @ scatter @ root.T), 0.0)
-    i = np.arange(d)
+    i, work = np.arange(d), workspace(family)
+    rows = np.ascontiguousarray(rows)
+    log_det_phi = float(np.linalg.slogdet(phi)[1])
 
     def log_likelihood(log_freedom: float) -> float:
         freedom = exp(log_freedom)
         nu = d - 1.0 + freedom
         gammas = gammaln(0.5 * (nu + weight[:, None] - i)) - gammaln(0.5 * (nu - i))
-        grown = 0.5 * (nu + weight) * np.log1p(eigenvalues / freedom).sum(axis=1)
+        scale = _packed(phi * freedom, family)
+        log_dets = log_determinants_of(scale, family.pull, family.kappa, rows, work)
+        grown = 0.5 * (nu + weight) * (log_dets - log_det_phi - d * log_freedom)
         return float(gammas.sum() - grown.sum() - 0.5 * d * log_freedom * weight.sum())
 
     present = log(family.nu - d + 1.0)

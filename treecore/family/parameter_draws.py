@@ -22,9 +22,10 @@ from .discrete.beta_bernoulli import BetaBernoulli
 from .discrete.dirichlet_categorical import DirichletCategorical
 from .discrete.dirichlet_multinomial import DirichletMultinomial
 from .discrete.gamma_poisson import GammaPoisson
-from .gaussian.moments import lower_triangle, moments_of
+from .gaussian.moments import lower_triangle
 from .gaussian.normal_inverse_gamma import NormalInverseGamma
 from .gaussian.normal_inverse_wishart import NormalInverseWishart
+from .gaussian.posterior_draws import place_draws
 from .gridded.gamma import GammaOfAnyShape
 from .gridded.grid import chosen_on_grid
 from .gridded.negative_binomial import NegativeBinomial
@@ -102,17 +103,14 @@ class GaussianParameters(NamedTuple):
     ----------
     mean:
         (k, d).
-    precision:
-        (k, d, d).
-    inverse_root:
-        (k, d, d), whose transpose times itself is the covariance.
+    root:
+        (k, d, d), which times its transpose is the precision.
     half_log_det:
         (k), of the precision.
     """
 
     mean: Matrix
-    precision: Matrix
-    inverse_root: Matrix
+    root: Matrix
     half_log_det: Matrix
 
 
@@ -121,29 +119,30 @@ def draw_gaussians(
 ) -> GaussianParameters:
     """Parameters drawn from the posterior of each of the rows (k, m); means are off the origin."""
     d, k = family.mean.shape[0], rows.shape[0]
-    weight, (first, psi) = rows[:, 1], moments_of(rows, d)
-    first = first + family.pull
-    kappa, nu = family.kappa + weight, family.nu + weight
-    psi += family.psi + np.outer(family.pull, family.pull) / family.kappa
-    psi -= first[:, :, None] * (first / kappa[:, None])[:, None, :]
-    factor = np.linalg.cholesky(psi)
-    # Bartlett: precision = B B' with B = factor^-T A, A lower triangular.
-    bartlett = np.tril(rng.standard_normal((k, d, d)), -1)
-    diagonal = np.sqrt(rng.chisquare(nu[:, None] - np.arange(d)))
-    bartlett[:, np.arange(d), np.arange(d)] = diagonal
-    root = np.linalg.solve(factor.transpose(0, 2, 1), bartlett)
-    inverse_root = np.linalg.inv(root)
-    step = inverse_root.transpose(0, 2, 1) @ rng.standard_normal((k, d, 1))
-    mean = first / kappa[:, None] + step[:, :, 0] / np.sqrt(kappa)[:, None]
-    factor_diagonal = np.diagonal(factor, axis1=1, axis2=2)
-    half_log_det = (np.log(diagonal) - np.log(factor_diagonal)).sum(axis=1)
-    return GaussianParameters(mean, root @ root.transpose(0, 2, 1), inverse_root, half_log_det)
+    bartlett = rng.standard_normal((k, d, d))
+    chi_square = rng.chisquare((family.nu + rows[:, 1])[:, None] - np.arange(d))
+    bartlett[:, np.arange(d), np.arange(d)] = np.sqrt(chi_square)
+    off = rng.standard_normal((k, d))
+    mean, root, half_log_det = np.empty((k, d)), np.empty((k, d, d)), np.empty(k)
+    place_draws(
+        family.psi_packed,
+        family.pull,
+        family.kappa,
+        np.ascontiguousarray(rows),
+        bartlett,
+        off,
+        root,
+        mean,
+        half_log_det,
+    )
+    return GaussianParameters(mean, root, half_log_det)
 
 
 @draw_parameters.register
 def _gaussian(family: NormalInverseWishart, rows: Matrix, rng: Generator) -> Drawn:
     d = family.mean.shape[0]
-    mean, precision, inverse_root, half_log_det = draw_gaussians(family, rows, rng)
+    mean, root, half_log_det = draw_gaussians(family, rows, rng)
+    precision, inverse_root = root @ root.transpose(0, 2, 1), np.linalg.inv(root)
     linear = (precision @ mean[:, :, None])[:, :, 0]
     natural, expected = np.zeros_like(rows), np.ones_like(rows)
     natural[:, 1] = half_log_det - 0.5 * d * log(2.0 * pi) - 0.5 * (linear * mean).sum(axis=1)

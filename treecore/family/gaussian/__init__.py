@@ -12,6 +12,8 @@
   family.
 - ``packed_cholesky``: lower triangles packed by rows: the factors behind Gaussian clusters with
   full covariance.
+- ``posterior_draws``: means and precisions drawn from the posterior of clusters with full
+  covariance, compiled.
 - ``predictive_bounds``: bounds of predictive densities with full covariance, for searches of the
   best of many clusters.
 - ``robust_spread``: how wide the bulk of a sample is, whatever a few absurd rows say.
