@@ -35,22 +35,27 @@ class Rest:
     """After a step for which records have waited, so long goes by before the next of its kind.
 
     What came meanwhile is taken in between; two in a row would make it wait for both.
+
+    Parameters
+    ----------
+    clock : callable
+        Seconds that only grow.
     """
 
-    def __init__(self) -> None:
-        self._until = 0.0
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._until = clock, 0.0
 
     @property
     def seconds(self) -> float:
         """How long it still goes on; 0 where nothing has been waited for."""
-        return max(self._until - time.monotonic(), 0.0)
+        return max(self._until - self._clock(), 0.0)
 
     @contextmanager
     def after(self) -> Iterator[None]:
         """Begin one that is as long as what is done here."""
-        began = time.monotonic()
+        began = self._clock()
         yield
-        ended = time.monotonic()
+        ended = self._clock()
         self._until = ended + (ended - began)
 
 

@@ -1,8 +1,9 @@
 """Refinement of many atoms beside the records: it is replayed, dropped, and never waited for."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import accumulate, cycle
+from itertools import accumulate, cycle, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from weald.storage.writing.store import SqlStore
 from weald.stream.engine import concurrent, writer
 from weald.stream.engine.concurrent import BackgroundThread, Concurrent, Work
 from weald.stream.engine.engine import Engine
-from weald.stream.engine.yielding import LEAST_SHARE, Yielding
+from weald.stream.engine.yielding import LEAST_SHARE, Rest, Yielding
 from weald.stream.model import mixture_shard
 from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import StreamConfig
@@ -77,6 +78,12 @@ class Later:
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mixture_shard, "FEW_ATOMS", FEW)
+
+
+@pytest.fixture(autouse=True)
+def _restless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is made does not depend on how long the machine takes."""
+    monkeypatch.setattr(Rest, "seconds", 0.0)
 
 
 @pytest.fixture
@@ -277,33 +284,69 @@ def test_an_image_of_many_is_packed_beside_the_records(
         assert_replayed(store, shard_of(engine), lagging=True)
 
 
-@pytest.mark.usefixtures("later")
-def test_records_go_on_between_two_things_that_take_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan, rounds = plan_of(tmp_path), [list[str]()]
+LONG = {"adopt", "begin", "snapshot"}
+
+
+@pytest.fixture
+def rounds(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What took long in each round of the loop, in a list that grows."""
+    found = [list[str]()]
     turn, begin = Engine._round, Concurrent.begin
 
-    def seen(name: str, _count: int) -> None:
-        if name in {"adopt", "snapshot"}:
-            rounds[-1].append(name)
-
     def turned(engine: Engine) -> bool:
-        rounds.append([])
+        found.append([])
         return turn(engine)
 
     def begun(running: Concurrent, shard: MixtureShard) -> None:
-        rounds[-1].append("begin")
+        found[-1].append("begin")
         begin(running, shard)
 
     monkeypatch.setattr(Engine, "_round", turned)
     monkeypatch.setattr(Concurrent, "begin", begun)
+    return found
+
+
+def seen_in(rounds: list[list[str]]) -> Before:
+    def seen(name: str, _count: int) -> None:
+        if name in LONG:
+            rounds[-1].append(name)
+
+    return seen
+
+
+@pytest.mark.usefixtures("later")
+def test_records_go_on_between_two_things_that_take_long(
+    tmp_path: Path, rounds: list[list[str]]
+) -> None:
     with new_store(tmp_path, snapshots_kept=50) as store:
-        engine_of(plan, store, seen).run()
+        engine_of(plan_of(tmp_path), store, seen_in(rounds)).run()
         assert_made(store)
     # Once all has come there are no records any more.
-    assert {what for each in rounds[:-1] for what in each} == {"adopt", "begin", "snapshot"}
+    assert {what for each in rounds[:-1] for what in each} == LONG
     assert max(len(each) for each in rounds[:-1]) == 1
+
+
+@pytest.mark.usefixtures("later")
+def test_after_one_that_takes_long_there_is_a_rest(
+    tmp_path: Path, rounds: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three rounds of the loop, however long these take."""
+    ended = [0]
+
+    @contextmanager
+    def after(_rest: Rest) -> Iterator[None]:
+        yield
+        if rounds[-1]:
+            ended[0] = len(rounds)
+
+    monkeypatch.setattr(Rest, "after", after)
+    monkeypatch.setattr(Rest, "seconds", property(lambda _: float(len(rounds) <= ended[0] + 3)))
+    with new_store(tmp_path, snapshots_kept=50) as store:
+        engine_of(plan_of(tmp_path), store, seen_in(rounds)).run()
+        assert_made(store)
+    at = [number for number, each in enumerate(rounds[:-1]) if each]
+    assert len(at) > 5
+    assert min(later - earlier for earlier, later in pairwise(at)) > 3
 
 
 def test_an_image_that_a_person_makes_meanwhile_is_followed_by_another(

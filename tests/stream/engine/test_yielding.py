@@ -29,7 +29,7 @@ from tests.stream.scenario import (
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
-from weald.stream.engine.yielding import LEAST_SHARE, Yielding
+from weald.stream.engine.yielding import LEAST_SHARE, Rest, Yielding
 from weald.stream.model import mixture_shard
 from weald.stream.model.model import StreamConfig
 from weald.stream.recovery.snapshots import revert_dropping
@@ -41,6 +41,19 @@ EVERY = CADENCE.every_records
 
 def gaining(nats: float) -> Refinement:
     return Refinement(-100.0, -100.0 + nats, 3, (), 0.0)
+
+
+def test_a_rest_is_as_long_as_what_it_follows() -> None:
+    clock = Clock(100.0)
+    rest = Rest(clock)
+    assert rest.seconds == 0.0
+    with rest.after():
+        clock.now += 3.0
+    assert rest.seconds == 3.0
+    clock.now += 2.0
+    assert rest.seconds == 1.0
+    clock.now += 5.0
+    assert rest.seconds == 0.0
 
 
 def test_nothing_is_put_off_where_records_keep_up() -> None:
