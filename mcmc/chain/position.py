@@ -28,6 +28,7 @@ from weald.treecore.partition.partition import (
     Model,
     Partition,
     log_likelihood,
+    lower_slots,
     make_atoms,
     rebuild_rows,
 )
@@ -151,6 +152,7 @@ class Position:
     def flat(self) -> State:
         """The partition atom by atom, for a kernel to change in place."""
         if self._state is not None:
+            lower_slots(self._state.partition)
             rebuild_rows(self.atoms, self._state.partition)
         state = self._state or self._make_state()
         self._labels = self._tree = None

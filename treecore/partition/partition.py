@@ -52,6 +52,7 @@ __all__ = [
     "log_join_above",
     "log_joint",
     "log_likelihood",
+    "lower_slots",
     "make_atoms",
     "mark_changed",
     "open_block",
@@ -247,6 +248,36 @@ def end_of_slots(partition: Partition) -> int:
     for at in range(partition.n_blocks[0]):
         end = max(end, partition.slots[at] + 1)
     return end
+
+
+@compiled
+def lower_slots(partition: Partition) -> None:
+    """Give the open blocks the lowest slots, in their order, where many below them are closed.
+
+    Tables of all blocks side by side have a column a slot. Their rows are left to rebuild.
+    """
+    partition = by_reference(partition)
+    slots, position, n_blocks = partition.slots, partition.position, partition.n_blocks[0]
+    if end_of_slots(partition) <= 2 * n_blocks:
+        return
+    free = 0
+    for at in range(n_blocks):
+        k = slots[at]
+        if k < n_blocks:
+            continue
+        while position[free] < n_blocks:
+            free += 1
+        place = position[free]
+        slots[at], position[free] = free, at
+        slots[place], position[k] = k, place
+        partition.head[free] = partition.head[k]
+        partition.n_members[free] = partition.n_members[k]
+        partition.size[free] = partition.size[k]
+        clear_row(partition.rows, k)
+        i = partition.head[free]
+        while i != _NONE:
+            partition.label[i] = free
+            i = partition.following[i]
 
 
 @inner

@@ -14,6 +14,7 @@ from weald.mcmc.schedule.kernels import KERNELS
 from weald.treecore.errors import ParameterError
 from weald.treecore.family import FAMILIES
 from weald.treecore.guide.guide import freeze
+from weald.treecore.partition.partition import lower_slots, rebuild_rows
 from weald.treecore.prior import PartitionPrior, build_prior
 from weald.treecore.prior.sequential import canonical_labels
 
@@ -166,3 +167,32 @@ def test_no_base_measure_makes_a_node_of_the_guide_impossible(rng: np.random.Gen
     assert other.family is not family
     with pytest.raises(ParameterError, match="no probability as one cluster"):
         other.guide()
+
+
+def blocks_in_order(at: Position) -> list[set[int]]:
+    partition = at.flat().partition
+    slots = partition.slots[: int(partition.n_blocks[0])]
+    return [set(np.flatnonzero(partition.label == slot).tolist()) for slot in slots]
+
+
+def highest_slot(at: Position) -> int:
+    partition = at.flat().partition
+    return int(partition.slots[: int(partition.n_blocks[0])].max())
+
+
+def test_low_slots_change_no_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From singletons, of which few blocks are left, whose slots are anywhere."""
+    monkeypatch.setattr("weald.mcmc.chain.position.lower_slots", lambda _partition: None)
+    lowered, left = (position(build_prior("dp", {}), np.arange(N)) for _ in range(2))
+    draws = [np.random.default_rng(5) for _ in range(2)]
+    for _ in range(6):
+        for rng, at in zip(draws, (lowered, left), strict=True):
+            KERNELS["gibbs"].sweep(rng, at)
+            KERNELS["sams"].sweep(rng, at)
+        flat = lowered.flat()
+        lower_slots(flat.partition)
+        rebuild_rows(flat.atoms, flat.partition)
+        assert describe(partition_faults(lowered.model, flat.atoms, flat.partition)) == []
+        assert blocks_in_order(lowered) == blocks_in_order(left)
+    n_blocks = len(lowered.sizes())
+    assert highest_slot(lowered) < 2 * n_blocks < highest_slot(left)
