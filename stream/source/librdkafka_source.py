@@ -29,6 +29,8 @@ _log = logging.getLogger("kafka.librdkafka")
 
 # After the memory for what waits was full: the default, a second, is longer than a batch takes.
 _FULL_MS = 10
+# It looks once a second for topics of which it knows no brokers yet, and at once where it is asked.
+_MOST_ASKED_SECONDS = 1.0
 
 
 class LibrdkafkaSource(KafkaSource):
@@ -123,8 +125,16 @@ class LibrdkafkaSource(KafkaSource):
         super()._go_to(offsets)
         known = self._next | {each.partition: offset for each, offset in offsets.items()}
         assigned = {each.partition for each in self._consumer.assignment()}
-        self._next = {each: known[each] for each in assigned & known.keys()}
+        new, self._next = not self._next, {each: known[each] for each in assigned & known.keys()}
         self._fetching.assign(self._places())
+        if new and self._next:
+            self._look_for_brokers()
+
+    def _look_for_brokers(self) -> None:
+        try:
+            self._fetching.list_topics(self._settings.topic, timeout=_MOST_ASKED_SECONDS)
+        except self._library.KafkaException as error:
+            _log.debug("no broker has told where the topic is: %s", error)
 
     def _places(self) -> list[Any]:
         topic, place = self._settings.topic, self._library.TopicPartition
