@@ -171,6 +171,25 @@ def test_the_end_of_a_partition_is_told_before_records_that_came_later(
         assert source.lag() == {broker.place: 0}
 
 
+def test_the_first_records_do_not_wait_for_librdkafka_to_look_around(
+    kafka_topic: Callable[..., str], kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By itself it looks once a second where a topic's brokers are."""
+    monkeypatch.setattr(Broker, "client", "librdkafka")
+    broker = Broker(kafka_bootstrap, kafka_topic(partitions=1), None)
+    broker.produce(0, 20)
+    waited = []
+    for third in range(3):
+        with closing(joined(broker.source())) as source:
+            # Somewhere else in the second each time.
+            time.sleep(1.0 + third / 3.0)
+            source.seek({})
+            began = time.monotonic()
+            polled(source, 20)
+            waited.append(time.monotonic() - began)
+    assert sum(waited) < 0.75
+
+
 @pytest.mark.usefixtures("client")
 def test_a_poll_that_times_out_while_the_group_meets_about_new_partitions(
     kafka_bootstrap: str, kafka_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
