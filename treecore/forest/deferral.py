@@ -2,7 +2,7 @@
 
 Where a subtree is one cluster beyond doubt, its log dissimilarity tells nothing that an arrival
 could change. There an observation goes down to the child whose centre is nearer, and on the way
-back up nodes only add it to their sums. Their log marginals are computed when somebody asks for
+back up nodes only renew their sums. Their log marginals are computed when somebody asks for
 them (:func:`~weald.treecore.forest.forest.measure`), their log dissimilarities when they have grown
 by half since the last time; small nodes have none until they are no longer small. So a cluster that
 hides in another is found as it grows, some observations later than if every node were weighed. The
