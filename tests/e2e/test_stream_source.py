@@ -87,6 +87,17 @@ def broker(request: pytest.FixtureRequest, client: str) -> Iterator[Broker]:
             yield Broker(bootstrap, "events", "2.3")
 
 
+@pytest.fixture
+def read_by_librdkafka(
+    kafka_topic: Callable[..., str], kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> Broker:
+    """Twenty records in the one partition of a topic."""
+    monkeypatch.setattr(Broker, "client", "librdkafka")
+    broker = Broker(kafka_bootstrap, kafka_topic(partitions=1), None)
+    broker.produce(0, 20)
+    return broker
+
+
 def joined(source: KafkaSource) -> KafkaSource:
     with ExitStack() as failed:
         failed.callback(source.close)
@@ -155,11 +166,9 @@ def test_a_new_stream_may_begin_at_the_end(broker: Broker) -> None:
 
 
 def test_the_end_of_a_partition_is_told_before_records_that_came_later(
-    kafka_topic: Callable[..., str], kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch
+    read_by_librdkafka: Broker,
 ) -> None:
-    monkeypatch.setattr(Broker, "client", "librdkafka")
-    broker = Broker(kafka_bootstrap, kafka_topic(partitions=1), None)
-    broker.produce(0, 20)
+    broker = read_by_librdkafka
     with closing(joined(broker.source())) as source:
         assert isinstance(source, LibrdkafkaSource)
         source.seek({broker.place: 20})
@@ -172,15 +181,12 @@ def test_the_end_of_a_partition_is_told_before_records_that_came_later(
 
 
 def test_the_first_records_do_not_wait_for_librdkafka_to_look_around(
-    kafka_topic: Callable[..., str], kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch
+    read_by_librdkafka: Broker,
 ) -> None:
     """By itself it looks once a second where a topic's brokers are."""
-    monkeypatch.setattr(Broker, "client", "librdkafka")
-    broker = Broker(kafka_bootstrap, kafka_topic(partitions=1), None)
-    broker.produce(0, 20)
     waited = []
     for third in range(3):
-        with closing(joined(broker.source())) as source:
+        with closing(joined(read_by_librdkafka.source())) as source:
             # Somewhere else in the second each time.
             time.sleep(1.0 + third / 3.0)
             source.seek({})
