@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from weald.treecore.family.gaussian.default_scale import sample_covariance
-from weald.treecore.family.gaussian.moments import lower_triangle
 from weald.treecore.family.gaussian.normal_inverse_wishart import (
     NormalInverseWishart,
     normal_inverse_wishart,
+    packed_scale,
 )
 from weald.treecore.family.gaussian.posterior_draws import log_determinants_of
 from weald.treecore.family.gaussian.robust_spread import without_extremes
@@ -64,8 +64,9 @@ class GaussianBase(NamedTuple):
         nu = _nu_step(rng, family, phi, rows)
         freedom = nu - d + 1.0
         # Enough of a family to draw parameters from: the tables that kernels need come at the end.
-        packed = _packed(phi * freedom, family)
-        family = family._replace(nu=nu, psi=phi * freedom, psi_packed=packed)
+        psi = phi * freedom
+        packed = packed_scale(psi, family.pull, family.kappa)
+        family = family._replace(nu=nu, psi=psi, psi_packed=packed)
         drawn = draw_gaussians(family, rows, rng)
         mean = drawn.mean + family.origin
         # All roots side by side: the sum of the precisions is one product.
@@ -133,12 +134,6 @@ def _log_mean(values: Values | list[float]) -> float:
     return float(np.exp(np.mean(np.log(values))))
 
 
-def _packed(psi: Values, family: NormalInverseWishart) -> Values:
-    """The family's ``psi_packed`` with another psi."""
-    below = lower_triangle(psi.shape[0])
-    return np.ascontiguousarray((psi + np.outer(family.pull, family.pull) / family.kappa)[below])
-
-
 def _seen(roots: Values, vectors: Values) -> Values:
     """What the transposes of roots (k, d, d) make of vectors (k, d)."""
     return (vectors[:, None, :] @ roots)[:, 0, :]
@@ -155,7 +150,7 @@ def _nu_step(rng: Generator, family: NormalInverseWishart, phi: Values, rows: Va
         freedom = exp(log_freedom)
         nu = d - 1.0 + freedom
         gammas = gammaln(0.5 * (nu + weight[:, None] - i)) - gammaln(0.5 * (nu - i))
-        scale = _packed(phi * freedom, family)
+        scale = packed_scale(phi * freedom, family.pull, family.kappa)
         log_dets = log_determinants_of(scale, family.pull, family.kappa, rows, work)
         grown = 0.5 * (nu + weight) * (log_dets - log_det_phi - d * log_freedom)
         return float(gammas.sum() - grown.sum() - 0.5 * d * log_freedom * weight.sum())

@@ -267,7 +267,7 @@ class Engine:
             return
         self._overdue.look(shard.publication, unpublished=shard.unpublished)
         silent = not messages and self._quiet.due
-        if not messages and not len(self._held) and writer.packed and not writer.rest.seconds:
+        if not messages and not len(self._held) and writer.packed:
             self._delivery.deliver(writer, Held(), BatchOutcome())
         if self._plan.cadence.mode != "inline" or len(self._held):
             return

@@ -503,8 +503,6 @@ class Writer:
         while one is being packed, but it is once that has ended; nor in a rest.
         """
         shard = self._model()
-        if self.rest.seconds and not self._uncrossable:
-            return False
         if self.packed:
             return True
         if shard.concurrent is not None:
@@ -512,7 +510,8 @@ class Writer:
         since = shard.seq - self._snapshot_seq
         share = _SHARE_HURRIED if self.hurried else _SHARE
         rare = since < max(self._plan.stream.snapshot_records, int(share * shard.chain.n_atoms))
-        return self._uncrossable or (self._packing is None and not rare)
+        waits = self._packing is not None or self.rest.seconds
+        return self._uncrossable or not (waits or rare)
 
     @property
     def packs(self) -> bool:
@@ -521,8 +520,8 @@ class Writer:
 
     @property
     def packed(self) -> bool:
-        """Whether an image has been packed beside the records, and waits for a commit."""
-        return self._packing is not None and self._packing[1].ended
+        """Whether an image has been packed beside the records, and is due in the next commit."""
+        return self._packing is not None and self._packing[1].ended and not self.rest.seconds
 
     @property
     def _uncrossable(self) -> bool:

@@ -187,7 +187,7 @@ def test_the_first_records_do_not_wait_for_librdkafka_to_look_around(
     waited = []
     for third in range(3):
         with closing(joined(read_by_librdkafka.source())) as source:
-            # Somewhere else in the second each time.
+            # Its clock, which nothing shows, is somewhere else in its second each time.
             time.sleep(1.0 + third / 3.0)
             source.seek({})
             began = time.monotonic()

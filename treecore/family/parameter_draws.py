@@ -123,19 +123,7 @@ def draw_gaussians(
     chi_square = rng.chisquare((family.nu + rows[:, 1])[:, None] - np.arange(d))
     bartlett[:, np.arange(d), np.arange(d)] = np.sqrt(chi_square)
     off = rng.standard_normal((k, d))
-    mean, root, half_log_det = np.empty((k, d)), np.empty((k, d, d)), np.empty(k)
-    place_draws(
-        family.psi_packed,
-        family.pull,
-        family.kappa,
-        np.ascontiguousarray(rows),
-        bartlett,
-        off,
-        root,
-        mean,
-        half_log_det,
-    )
-    return GaussianParameters(mean, root, half_log_det)
+    return GaussianParameters(*place_draws(family, np.ascontiguousarray(rows), bartlett, off))
 
 
 @draw_parameters.register

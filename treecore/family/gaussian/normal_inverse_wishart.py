@@ -55,7 +55,7 @@ from .packed_cholesky import extend_inverse, factor_scatter, log_determinants, s
 from .robust_spread import without_extremes
 from .wishart_counts import count_growth, count_term, log_counts
 
-__all__ = ["NormalInverseWishart", "normal_inverse_wishart"]
+__all__ = ["NormalInverseWishart", "normal_inverse_wishart", "packed_scale"]
 
 _TABLE = 4096
 # Degrees of freedom beyond the number of features: the best of 2, 3, 4 and 6 (which Lee and Choi
@@ -141,7 +141,6 @@ def normal_inverse_wishart(
             inverse[below],
         ]
     )
-    packed = np.ascontiguousarray((psi + np.outer(pull, pull) / kappa)[below])
     precision = 1.0 / np.diag(psi)
     return NormalInverseWishart(
         mean=mean,
@@ -150,11 +149,19 @@ def normal_inverse_wishart(
         psi=psi,
         origin=origin,
         pull=pull,
-        psi_packed=packed,
+        psi_packed=packed_scale(psi, pull, kappa),
         precision=precision,
         log_count=log_count,
         empty=empty[None, :],
     )
+
+
+def packed_scale(
+    psi: NDArray[np.float64], pull: NDArray[np.float64], kappa: float
+) -> NDArray[np.float64]:
+    """The ``psi_packed`` of a family with these parameters."""
+    scale = psi + np.outer(pull, pull) / kappa
+    return np.ascontiguousarray(scale[lower_triangle(psi.shape[0])])
 
 
 @implements(statistics_width, NormalInverseWishart)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from weald.treecore.compiled.compile import compiled
 
+from .normal_inverse_wishart import NormalInverseWishart
 from .packed_cholesky import factor_scatter, log_determinants
 
 __all__ = ["log_determinants_of", "place_draws"]
@@ -35,29 +36,22 @@ def log_determinants_of(
 
 
 @compiled
-def place_draws(  # noqa: PLR0913 - the matrices, their draws, and where these go
-    scale: Values,
-    pull: Values,
-    kappa: float,
-    rows: Values,
-    bartlett: Values,
-    off: Values,
-    root: Values,
-    mean: Values,
-    half_log_det: Values,
-) -> None:
+def place_draws(
+    family: NormalInverseWishart, rows: Values, bartlett: Values, off: Values
+) -> tuple[Values, Values, Values]:
     """Turn standard draws into those of the clusters with these statistics (k, m).
 
     ``bartlett`` (k, d, d) holds A, of which the lower triangle is looked at, ``off`` (k, d)
-    standard normals, which are used up. ``root`` (k, d, d) gets R, ``mean`` (k, d) the means off
-    the origin, ``half_log_det`` (k) half the log determinants of the precisions.
+    standard normals, which are used up. Returns the means off the origin (k, d), R (k, d, d), and
+    half the log determinants of the precisions (k).
     """
+    scale, pull, kappa = family.psi_packed, family.pull, family.kappa
+    mean, root, half_log_det = np.empty(off.shape), np.empty(bartlett.shape), np.zeros(len(rows))
     d = pull.shape[0]
     work = np.empty((2, rows.shape[1]))
     for k in range(rows.shape[0]):
         weight = kappa + rows[k, 1]
         factor_scatter(scale, pull, rows, k, 1.0 / weight, work)
-        half_log_det[k] = 0.0
         end = d * (d + 1) // 2
         for a in range(d - 1, -1, -1):
             # The last place of row a of F, its pivot.
@@ -84,3 +78,4 @@ def place_draws(  # noqa: PLR0913 - the matrices, their draws, and where these g
                 step += work[1, at + b] * off[k, b]
             at += a + 1
             mean[k, a] = (rows[k, 2 + a] + pull[a]) / weight + step / np.sqrt(weight)
+    return mean, root, half_log_det
