@@ -692,7 +692,9 @@ def test_a_wheel_scrolls_the_page_and_with_ctrl_zooms_the_map(page: Page) -> Non
 def test_one_finger_scrolls_the_page_and_two_move_the_map(page: Page, written: str) -> None:
     page.call("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=2)
     show(page, written)
+    page.ask("addEventListener('scrollend', () => { document.title = 'at rest'; })")
     page.ask("document.querySelector('#map').scrollIntoView({behavior: 'instant'})")
+    page.until("document.title === 'at rest'")
     x, y = page.ask(
         "(() => { const b = document.querySelector('#plot').getBoundingClientRect();"
         "return [b.x + b.width / 2, b.y + b.height / 2]; })()"
@@ -709,7 +711,7 @@ def test_one_finger_scrolls_the_page_and_two_move_the_map(page: Page, written: s
         page.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
 
     top = page.ask("scrollY")
-    page.ask("addEventListener('scrollend', () => { document.title = 'at rest'; })")
+    page.ask("document.title = 'moving'")
     drag(0.0)
     # While the page still moves, a browser complains of fingers that are the map's.
     page.until("document.title === 'at rest'")
