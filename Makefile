@@ -58,7 +58,7 @@ docs: $(VENV)/.dev ## build the documents as a site, for reading without a netwo
 	$(BIN)/python -m sphinx -W --keep-going -q docs build/site
 	@echo "build/site/index.html"
 
-wheel: $(VENV)/.dev ## build and try a wheel with kernels for x86-64-v3 (ARGS="--family gaussian")
+wheel: $(VENV)/.dev ## build and try a wheel that brings compiled kernels (ARGS="--family gaussian")
 	@$(BIN)/python docker/build_wheel.py $(ARGS)
 
 image: ## build the container image and start the stack's Weald

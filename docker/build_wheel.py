@@ -1,25 +1,21 @@
-"""Build a wheel that holds its kernels compiled, for processors of the level x86-64-v3, and try it.
+"""Build a wheel that holds its kernels compiled, for levels of processors, and try it.
 
-What users run is run, with a cache for the level and not for this processor, and the wheel gets
-the cache. Whoever installs it on such a processor, with the numba and the Python that it was built
+What users run is run, with a cache for each level and not for this processor, and the wheel gets
+the caches. Whoever installs it on such a processor, with the numba and the Python that it was built
 with, waits for no compiler: the wheel is installed into an environment of its own and runs the same
-there, where nothing may be compiled. What was compiled for an earlier wheel of the same sources is
-taken again.
+there, once as if each level were all that the processor has, and nothing may be compiled.
 """
 
 import argparse
-import json
-import os
 import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from weald.treecore.compiled.kernel_cache import cache_directory
-from weald.treecore.compiled.packaged import LEVEL, MANIFEST, made_by, settings_of_the_level
-from weald.treecore.compiled.source_stamps import EVERYTHING, stamps, state_of_sources
+from package_kernels import package_kernels, run
+
+from weald.treecore.compiled.packaged import LEVELS, settings_of
 
 ROOT = Path(__file__).resolve().parents[1]
 UV = Path(sys.executable).with_name("uv")
@@ -50,25 +46,7 @@ compiled(lambda x: x + 1)(1)
 """
 
 
-def run(*command: str | Path, **environment: str) -> None:
-    """Run a command of ours, with these variables."""
-    subprocess.run(command, env=os.environ | environment, check=True)  # noqa: S603 - our own
-
-
-def compile_kernels(kernels: Path, families: list[str]) -> None:
-    """Run what users run, and copy what it takes of what was compiled for the level."""
-    kept = cache_directory().with_name(f"kernels-{LEVEL}")
-    run(sys.executable, USES, *families, WEALD_KERNEL_CACHE=str(kept), **settings_of_the_level())
-    for source, stamp in stamps().items():
-        if source != EVERYTHING:
-            place = Path(source).with_suffix("") / stamp
-            if (kept / place).is_dir():
-                shutil.copytree(kept / place, kernels / place)
-    shutil.copy(kept / f"stamps-{state_of_sources()}.json", kernels)
-    (kernels / MANIFEST).write_text(json.dumps(made_by(), indent=2))
-
-
-def build(families: list[str], out: Path) -> Path:
+def build(families: list[str], levels: list[str], out: Path) -> Path:
     """Build the wheel from a copy of the sources, so that the checkout gets no kernels."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "source")
@@ -79,7 +57,8 @@ def build(families: list[str], out: Path) -> Path:
                 shutil.copytree(ROOT / part, copy / part, ignore=ignored)
             else:
                 shutil.copy(ROOT / part, copy)
-        compile_kernels(copy / "weald" / "treecore" / "compiled" / "kernels", families)
+        kernels = copy / "weald" / "treecore" / "compiled" / "kernels"
+        package_kernels(kernels, levels, [sys.executable, USES, *families])
         python = f"cp{sys.version_info.major}{sys.version_info.minor}"
         tag = f"--plat-name={sys.platform}_{platform.machine()} --python-tag={python}"
         option = f"--config-setting=--build-option={tag}"
@@ -89,8 +68,11 @@ def build(families: list[str], out: Path) -> Path:
         return Path(shutil.move(built, out / built.name))
 
 
-def try_it(wheel: Path, families: list[str]) -> list[str]:
-    """Run what users run with the wheel and an empty home; return what was compiled."""
+def try_it(wheel: Path, families: list[str], levels: list[str]) -> list[str]:
+    """Run what users run with the wheel and an empty home; return what was compiled.
+
+    The best level has to be found; others are those of processors that have no better one.
+    """
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         python = place / "environment" / "bin" / "python"
@@ -108,7 +90,9 @@ def try_it(wheel: Path, families: list[str]) -> list[str]:
         if "<lambda>" not in compiled.read_text():
             sys.exit("nobody sees what is compiled")
         compiled.write_text("")
-        run(python, "-P", USES, *families, **empty)
+        for level in levels:
+            best = level == LEVELS[0]
+            run(python, "-P", USES, *families, **empty, **({} if best else settings_of(level)))
         return sorted(set(compiled.read_text().splitlines()))
 
 
@@ -116,10 +100,12 @@ def main() -> None:
     """Read the arguments, build, and try."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--family", action="append", default=[], help="only this one; repeatable")
+    parser.add_argument("--level", action="append", default=[], choices=LEVELS, help="the same")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     arguments = parser.parse_args()
-    wheel = build(arguments.family, arguments.out)
-    compiled = try_it(wheel, arguments.family)
+    levels = arguments.level or list(LEVELS)
+    wheel = build(arguments.family, levels, arguments.out)
+    compiled = try_it(wheel, arguments.family, levels)
     if compiled:
         sys.exit("the wheel lacks what users run:\n" + "\n".join(compiled))
     sys.stderr.write(f"{wheel}\n")

@@ -204,10 +204,11 @@ def _monitoring(settings: Settings) -> Finding:
 
 def _kernels(_: Settings) -> Finding:
     from weald.treecore.compiled.kernel_cache import cache_directory
-    from weald.treecore.compiled.packaged import LEVEL, packaged_kernels
+    from weald.treecore.compiled.packaged import packaged_level
 
-    if packaged_kernels():
-        return Finding("kernels", "ok", f"came compiled for {LEVEL}")
+    level = packaged_level()
+    if level is not None:
+        return Finding("kernels", "ok", f"came compiled for {level}")
     folder = cache_directory()
     if not folder.is_dir():
         return Finding("kernels", "note", "compiled at the first run", "weald warmup")

@@ -1,4 +1,4 @@
-"""Compiled kernels of the tests: for the level of processors that the wheel's are for.
+"""Compiled kernels of the tests: for the best level of processors that a wheel has them for.
 
 The test of a wheel that brings its kernels finds most of them compiled by the other tests, and all
 tests run the code that users get.
@@ -8,14 +8,12 @@ import os
 import platform
 from pathlib import Path
 
-from llvmlite import binding
-
-from weald.treecore.compiled.packaged import LEVEL, settings_of_the_level
+from weald.treecore.compiled.packaged import LEVELS, lacking, settings_of
 
 __all__ = ["SETTINGS", "shared_kernels"]
 
 # What a process must be without to choose a processor by itself.
-SETTINGS = tuple(settings_of_the_level())
+SETTINGS = tuple(settings_of(LEVELS[0]))
 
 
 def shared_kernels() -> dict[str, str]:
@@ -23,11 +21,9 @@ def shared_kernels() -> dict[str, str]:
 
     Nothing on processors without it.
     """
-    level = settings_of_the_level()
-    has = binding.get_host_cpu_features()
-    features = level["NUMBA_CPU_FEATURES"].replace("+", "").split(",")
-    if platform.machine() != "x86_64" or not all(has.get(each) for each in features):
+    level = LEVELS[0]
+    if platform.machine() != "x86_64" or lacking(level):
         return {}
     kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = os.environ.get("WEALD_KERNEL_CACHE") or str(kept / "weald" / f"kernels-{LEVEL}")
-    return level | {"WEALD_KERNEL_CACHE": folder}
+    folder = os.environ.get("WEALD_KERNEL_CACHE") or str(kept / "weald" / f"kernels-{level}")
+    return settings_of(level) | {"WEALD_KERNEL_CACHE": folder}

@@ -9,13 +9,15 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.servers.kernels import SETTINGS
+from weald.treecore.compiled import packaged as packages
 from weald.treecore.compiled import source_stamps
-from weald.treecore.compiled.packaged import MANIFEST, made_by, settings_of_the_level
+from weald.treecore.compiled.packaged import LEVELS, MANIFEST, made_by, settings_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -240,20 +242,21 @@ def test_stamps_of_a_file_cover_what_it_may_call() -> None:
     assert "mcmc/contract.py" not in source_stamps._implementations()
 
 
-def packaged(tmp_path: Path) -> tuple[dict[str, str], Path]:
+def packaged(tmp_path: Path, level: str) -> tuple[dict[str, str], Path]:
     """An installation whose kernels came compiled, and where they lie."""
     place = copy_of_the_sources(tmp_path / "copy")
-    kernels = tmp_path / "copy" / "weald" / "treecore" / "compiled" / "kernels"
-    level = settings_of_the_level() | {"WEALD_KERNEL_CACHE": str(kernels)}
-    assert run_script(place | level)[0] == 1
+    kernels = tmp_path / "copy" / "weald" / "treecore" / "compiled" / "kernels" / level
+    settings = settings_of(level) | {"WEALD_KERNEL_CACHE": str(kernels)}
+    assert run_script(place | settings)[0] == 1
     (kernels / "lock").unlink()
     (kernels / MANIFEST).write_text(json.dumps(made_by()))
     return place | {"WEALD_KERNEL_CACHE": str(tmp_path / "empty")}, kernels
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the level is one of x86-64")
-def test_kernels_that_came_with_the_package_are_not_compiled(tmp_path: Path) -> None:
-    environment, kernels = packaged(tmp_path)
+@pytest.mark.parametrize("level", LEVELS)
+def test_kernels_that_came_with_the_package_are_not_compiled(tmp_path: Path, level: str) -> None:
+    environment, kernels = packaged(tmp_path, level)
     assert run_script(environment) == (0, "")
     assert not list((tmp_path / "empty").rglob("*.nb?"))
     assert not (tmp_path / "empty" / "lock").exists()
@@ -262,10 +265,31 @@ def test_kernels_that_came_with_the_package_are_not_compiled(tmp_path: Path) -> 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the level is one of x86-64")
 def test_packaged_kernels_of_another_compiler_are_left_alone(tmp_path: Path) -> None:
-    environment, kernels = packaged(tmp_path)
+    environment, kernels = packaged(tmp_path, LEVELS[0])
     (kernels / MANIFEST).write_text(json.dumps(made_by() | {"numba": "0.1"}))
     compiled, said = run_script(environment)
     assert compiled == 1
     assert said.count("\n") == 1
     assert "made with numba 0.1" in said
     assert list((tmp_path / "empty").rglob("*.nbi"))
+
+
+@pytest.mark.parametrize(
+    ("lacks", "chosen"), [([], LEVELS[0]), (LEVELS[:1], LEVELS[1]), (LEVELS, None)]
+)
+def test_the_best_level_that_runs_here_is_chosen(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    lacks: Sequence[str],
+    chosen: str | None,
+) -> None:
+    for level in LEVELS:
+        (tmp_path / level).mkdir()
+        (tmp_path / level / MANIFEST).write_text(json.dumps(made_by()))
+    for setting in SETTINGS:
+        monkeypatch.delenv(setting, raising=False)
+    monkeypatch.setattr(packages, "FOLDER", tmp_path)
+    monkeypatch.setattr(packages, "lacking", lambda level: ["fma"] if level in lacks else [])
+    assert packages.packaged_level.__wrapped__() == chosen
+    assert ("this processor lacks fma" in caplog.text) == (chosen is None)

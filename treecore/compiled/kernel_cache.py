@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .packaged import packaged_kernels, settings_of_the_level
+from .packaged import packaged_kernels, packaged_level, settings_of
 from .source_stamps import EVERYTHING, ROOMS, stamps, state_of_sources
 
 __all__ = ["KernelCache", "cache_directory", "compilation_under_way"]
@@ -42,8 +42,9 @@ def cache_directory() -> Path:
 
 
 os.environ["NUMBA_CACHE_DIR"] = str(cache_directory())
-if packaged_kernels():
-    os.environ.update(settings_of_the_level())
+_level = packaged_level()
+if _level is not None:
+    os.environ.update(settings_of(_level))
 
 import numba  # noqa: E402 - the cache folder must be named before numba reads it
 from numba.core.caching import (  # noqa: E402 - as above
@@ -118,7 +119,7 @@ class SharedCacheLocator(UserProvidedCacheLocator):
 
 
 numba.config.CACHE_DIR = str(cache_directory())  # type: ignore[attr-defined]  # set at run time
-if packaged_kernels():
+if _level is not None:
     # Somebody may have imported numba before.
     numba.config.CPU_NAME = os.environ["NUMBA_CPU_NAME"]  # type: ignore[attr-defined]  # as above
     numba.config.CPU_FEATURES = os.environ["NUMBA_CPU_FEATURES"]  # type: ignore[attr-defined]  # as above
