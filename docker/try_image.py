@@ -7,6 +7,8 @@ this does not try: compose's own networks, health conditions and volumes, and Gr
 
 import argparse
 import http.client
+import json
+import platform
 import re
 import subprocess
 import sys
@@ -140,6 +142,11 @@ def try_image(containers: Containers, environment: dict[str, str]) -> None:
     say(containers.weald("--version"))
     containers.weald("db", "upgrade")
     say("the database is at head")
+    checks = json.loads(containers.weald("doctor", "--output", "json"))
+    kernels = next(check["detail"] for check in checks if check["check"] == "kernels")
+    say(f"kernels: {kernels}")
+    if platform.machine() == "x86_64" and not kernels.startswith("came compiled"):
+        raise RuntimeError("the image's kernels do not run here")
     begun = time.monotonic()
     with containers.service() as name:
         wait_until(lambda: get(port, "/readyz")[0] == http.HTTPStatus.OK, "/readyz")
