@@ -500,7 +500,7 @@ class Writer:
         """Whether so much came since the last snapshot that a replay of it would be long.
 
         Not while a refinement goes on beside the records: a replay has to begin before it did. Nor
-        while one is being packed, but it is once that has ended; nor in a rest.
+        while one is being packed, but it is once that has ended; nor in a rest, of many atoms.
         """
         shard = self._model()
         if self.packed:
@@ -510,7 +510,7 @@ class Writer:
         since = shard.seq - self._snapshot_seq
         share = _SHARE_HURRIED if self.hurried else _SHARE
         rare = since < max(self._plan.stream.snapshot_records, int(share * shard.chain.n_atoms))
-        waits = self._packing is not None or self.rest.seconds
+        waits = self._packing is not None or (self.rest.seconds and not shard.few)
         return self._uncrossable or not (waits or rare)
 
     @property
