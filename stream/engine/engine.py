@@ -333,7 +333,7 @@ class Engine:
         if shard is None or self._yielding is None:
             return False
         of_many = shard.chain.n_atoms if shard.refines_concurrently else 0
-        self._yielding.arrange(concurrent=of_many > 0, goes_on=self._concurrent.goes_on)
+        self._yielding.arrange(goes_on=self._concurrent.goes_on)
         return self._yielding.makes_up(shard.owed, of_many=of_many)
 
     def _behind(self, messages: list[Message]) -> bool:
@@ -396,9 +396,7 @@ class Engine:
             if self._yielding is not None:
                 shard = writer.shard
                 shard.pace, writer.hurried = self._yielding, self._yielding.behind
-                self._yielding.arrange(
-                    concurrent=shard.refines_concurrently, goes_on=self._concurrent.goes_on
-                )
+                self._yielding.arrange(goes_on=self._concurrent.goes_on)
         applied = writer.apply(held, time.time(), self._telemetry.step, last=last)
         self._delivery.deliver(writer, held, applied)
 

@@ -5,7 +5,8 @@ for it has been saved up since. There are two accounts, each with half of the te
 that look at all of many atoms, which take seconds, and one for all others; else the frequent ones
 would never let the rare ones have enough. What is decided is in SQL with the batch in which it took
 effect, so a replay decides nothing anew. When the records are caught up, what is owed is made up
-for out of turn, as on a quiet topic, until it is paid or the log joint rises no more.
+for out of turn, as on a quiet topic, until it is paid or the log joint rises no more. So a new
+stream with a long backlog shows what the trees make of it first.
 
 Where those of many atoms can go on beside arrivals (`concurrent`), each is put off in its turn and
 made up for there, in a backlog, too: what counts as its time is how long the loop stands still.
@@ -24,6 +25,8 @@ __all__ = ["Rest", "Yielding"]
 
 # Of the time in which records come first, so much is refinement's.
 LEAST_SHARE = 0.1
+# The first of each account is expected to take so long: nobody has seen one yet.
+_FIRST_SECONDS = 0.25
 # The gains of so many refinements are looked at.
 _RUN = 6
 _STANDARD_ERRORS = 2.0
@@ -75,7 +78,7 @@ class Yielding:
         # many atoms each), and what the next one is expected to take.
         self._due, self._took, self._takes = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]
         self._gains: list[float] = []
-        self._concurrent = self._goes_on = False
+        self._goes_on = False
 
     @property
     def behind(self) -> bool:
@@ -93,16 +96,16 @@ class Yielding:
             ]
         self._behind, self._looked = behind, now
 
-    def arrange(self, *, concurrent: bool, goes_on: bool) -> None:
-        """Note whether refinements of all atoms can go on beside arrivals, and whether one does."""
-        self._concurrent, self._goes_on = concurrent, goes_on
+    def arrange(self, *, goes_on: bool) -> None:
+        """Note whether a refinement goes on beside arrivals."""
+        self._goes_on = goes_on
 
-    def postpones(self, seq: int, *, of_many: int) -> bool:  # noqa: ARG002 - this goes by time
+    def postpones(self, seq: int, *, of_many: int, concurrent: bool) -> bool:  # noqa: ARG002 - this goes by time
         """Whether the refinement whose turn it is is put off."""
         if self._goes_on and not of_many:
             # What it moved would be moved back when that of all is taken over.
             return True
-        postponed = (self._concurrent and of_many > 0) or not self._affords(of_many)
+        postponed = (concurrent and of_many > 0) or not self._affords(of_many)
         if postponed:
             self._gains.clear()
         return postponed
@@ -110,10 +113,9 @@ class Yielding:
     def _affords(self, of_many: int) -> bool:
         """Whether there is time for a refinement, of so many atoms if it is of all of many."""
         account = of_many > 0
-        takes = self._takes[account] = self._took[account] * max(of_many, 1)
+        takes = self._takes[account] = self._took[account] * max(of_many, 1) or _FIRST_SECONDS
         self.look(behind=self._behind)
-        due = self._due[account]
-        return not self._behind or (due > 0.0 and due >= takes)
+        return not self._behind or self._due[account] >= takes
 
     def refined(self, seconds: float, *, of_many: int) -> None:
         """One was made in its turn, and took so long."""

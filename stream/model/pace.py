@@ -32,11 +32,12 @@ def cadence_of(row: NDArray[Any], kernels: str) -> RefinementSettings:
 class Pace(Protocol):
     """Asked at each refinement's turn. What it answers has to be in SQL with what came of it."""
 
-    def postpones(self, seq: int, *, of_many: int) -> bool:
+    def postpones(self, seq: int, *, of_many: int, concurrent: bool) -> bool:
         """Whether the refinement after observation number `seq` is put off.
 
         ``of_many`` counts the atoms of one that looks at all of many, and costs as much more as
-        there are more; 0 for others.
+        there are more; 0 for others. ``concurrent`` says whether that one could go on beside
+        arrivals.
         """
 
     def refined(self, seconds: float, *, of_many: int) -> None:
@@ -55,7 +56,7 @@ class Remembered:
     def __init__(self, postponed: Iterable[int] = ()) -> None:
         self._postponed = frozenset(postponed)
 
-    def postpones(self, seq: int, *, of_many: int) -> bool:  # noqa: ARG002 - SQL knows
+    def postpones(self, seq: int, *, of_many: int, concurrent: bool) -> bool:  # noqa: ARG002 - SQL knows
         """Whether it was put off."""
         return seq in self._postponed
 

@@ -461,7 +461,8 @@ class Shard(ABC):
         publishing = self._publication_due
         whole = self.few or publishing
         of_many = self.chain.n_atoms if publishing and not self.few else 0
-        if self.pace.postpones(self.seq, of_many=of_many):
+        concurrent = self.refines_concurrently
+        if self.pace.postpones(self.seq, of_many=of_many, concurrent=concurrent):
             applied.postponed.append(self.seq)
             # One of all atoms stands for those of a few that were put off before it.
             self.owed += whole

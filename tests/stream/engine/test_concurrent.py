@@ -517,13 +517,13 @@ def test_a_counted_pace_and_bundles_know_none(tmp_path: Path, later: type[Later]
 def test_in_a_backlog_they_have_their_share_of_the_time_that_the_loop_stands_still() -> None:
     clock = Clock()
     pace = Yielding(clock)
-    pace.arrange(concurrent=True, goes_on=False)
+    pace.arrange(goes_on=False)
     pace.look(behind=True)
     stood = 0.0
     for turn in range(10_000):
         clock.now += 0.05
         # Its turn comes, and it is never made there.
-        assert pace.postpones(turn, of_many=20_000)
+        assert pace.postpones(turn, of_many=20_000, concurrent=True)
         if pace.makes_up(1, of_many=20_000):
             clock.now += 0.5
             stood += 0.5
@@ -535,11 +535,11 @@ def test_in_a_backlog_they_have_their_share_of_the_time_that_the_loop_stands_sti
 def test_while_one_goes_on_windows_wait_and_no_other_begins() -> None:
     pace = Yielding(Clock())
     pace.look(behind=False)
-    pace.arrange(concurrent=True, goes_on=True)
-    assert pace.postpones(100, of_many=0)
+    pace.arrange(goes_on=True)
+    assert pace.postpones(100, of_many=0, concurrent=True)
     assert not pace.makes_up(2, of_many=10_000)
-    pace.arrange(concurrent=True, goes_on=False)
-    assert not pace.postpones(100, of_many=0)
+    pace.arrange(goes_on=False)
+    assert not pace.postpones(100, of_many=0, concurrent=True)
     assert pace.makes_up(2, of_many=10_000)
 
 

@@ -62,7 +62,7 @@ def test_nothing_is_put_off_where_records_keep_up() -> None:
     for turn in range(5):
         clock.now += 1.0
         pace.look(behind=False)
-        assert not pace.postpones(turn, of_many=0)
+        assert not pace.postpones(turn, of_many=0, concurrent=False)
         pace.refined(10.0, of_many=0)
 
 
@@ -74,7 +74,7 @@ def test_a_backlog_leaves_refinement_its_share() -> None:
     for turn in range(10_000):
         clock.now += 0.05
         for large, of_many in enumerate((0, 10_000)):
-            if not pace.postpones(turn, of_many=of_many):
+            if not pace.postpones(turn, of_many=of_many, concurrent=False):
                 clock.now += seconds[large]
                 taken[large] += seconds[large]
                 pace.refined(seconds[large], of_many=of_many)
@@ -84,26 +84,38 @@ def test_a_backlog_leaves_refinement_its_share() -> None:
     assert taken == [pytest.approx(half, abs=0.3), pytest.approx(half, abs=5.0)]
 
 
+def test_the_first_in_a_backlog_waits_as_for_a_quarter_of_a_second() -> None:
+    clock = Clock()
+    pace = Yielding(clock)
+    pace.look(behind=True)
+    clock.now += 4.9
+    assert pace.postpones(200, of_many=0, concurrent=False)
+    assert pace.postpones(200, of_many=6_000, concurrent=False)
+    clock.now += 0.2
+    assert not pace.postpones(400, of_many=0, concurrent=False)
+    assert not pace.postpones(400, of_many=6_000, concurrent=False)
+
+
 def test_a_long_refinement_waits_until_a_backlog_has_saved_its_time() -> None:
     clock = Clock()
     pace = Yielding(clock)
     pace.refined(2.0, of_many=10_000)
     pace.look(behind=True)
     clock.now += 39.0
-    assert pace.postpones(1, of_many=10_000)
-    assert not pace.postpones(1, of_many=0)
+    assert pace.postpones(1, of_many=10_000, concurrent=False)
+    assert not pace.postpones(1, of_many=0, concurrent=False)
     clock.now += 2.0
-    assert not pace.postpones(2, of_many=10_000)
+    assert not pace.postpones(2, of_many=10_000, concurrent=False)
     # Of twice as many one takes twice as long.
-    assert pace.postpones(2, of_many=20_000)
+    assert pace.postpones(2, of_many=20_000, concurrent=False)
     clock.now += 40.0
-    assert not pace.postpones(3, of_many=20_000)
+    assert not pace.postpones(3, of_many=20_000, concurrent=False)
 
 
 def test_what_is_owed_is_made_up_for_when_records_keep_up_until_nothing_is_gained() -> None:
     pace = Yielding(Clock())
     pace.look(behind=True)
-    assert pace.postpones(100, of_many=0)
+    assert pace.postpones(100, of_many=0, concurrent=False)
     assert not pace.makes_up(1)
     pace.look(behind=False)
     assert not pace.makes_up(0)
@@ -115,7 +127,7 @@ def test_what_is_owed_is_made_up_for_when_records_keep_up_until_nothing_is_gaine
     assert not pace.makes_up(1)
     # Another backlog, another debt.
     pace.look(behind=True)
-    assert pace.postpones(200, of_many=0)
+    assert pace.postpones(200, of_many=0, concurrent=False)
     pace.look(behind=False)
     assert pace.makes_up(1)
 
@@ -138,7 +150,7 @@ class Ticking(Yielding):
 class Never(Yielding):
     """Puts all off."""
 
-    def postpones(self, seq: int, *, of_many: int) -> bool:  # noqa: ARG002 - whatever it is
+    def postpones(self, seq: int, *, of_many: int, concurrent: bool) -> bool:  # noqa: ARG002 - whatever it is
         return True
 
     def makes_up(self, owed: int, *, of_many: int = 0) -> bool:  # noqa: ARG002 - whatever it is
