@@ -46,9 +46,10 @@ def package_kernels(into: Path, levels: list[str], command: list[str | Path]) ->
         folder = into / level
         shutil.rmtree(folder, ignore_errors=True)
         for source, stamp in stamps().items():
-            place = Path(source).with_suffix("") / stamp
-            if source != EVERYTHING and (cache / place).is_dir():
-                shutil.copytree(cache / place, folder / place)
+            if source != EVERYTHING:
+                place = Path(source).with_suffix("") / stamp
+                if (cache / place).is_dir():
+                    shutil.copytree(cache / place, folder / place)
         shutil.copy(cache / f"stamps-{state_of_sources()}.json", folder)
         (folder / MANIFEST).write_text(json.dumps(made_by(), indent=2))
 
