@@ -100,7 +100,7 @@ def main() -> None:
     """Read the arguments, build, and try."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--family", action="append", default=[], help="only this one; repeatable")
-    parser.add_argument("--level", action="append", default=[], choices=LEVELS, help="the same")
+    parser.add_argument("--level", action="append", default=[], choices=LEVELS, help="likewise")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     arguments = parser.parse_args()
     levels = arguments.level or list(LEVELS)
