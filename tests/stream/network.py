@@ -20,7 +20,8 @@ SCHEMA = SchemaSettings(
     ),
     time="time",
 )
-CADENCE = RefinementSettings(every_records=40, publish_every_records=80, rounds=5)
+# Counted from a topic, too: what comes of it is compared with what comes of a file.
+CADENCE = RefinementSettings(every_records=40, publish_every_records=80, rounds=5, pace="counted")
 MODEL = ModelSettings(seed=7, warmup_records=10)
 COMMUNITIES = 3
 SIZE = 8
