@@ -1,18 +1,18 @@
 """Compile kernels for levels of processors, into the folders where a package brings them.
 
-    python docker/package_kernels.py [--level LEVEL] [--into FOLDER] COMMAND ...
+    python docker/package_kernels.py COMMAND ...     for the Weald of this Python
 
-The command is run once for each level, and what it has compiled then is packaged; without
-``--into`` that is the Weald of this Python. On processors that have no levels it is run alone, and
-what it compiles stays in the cache. What was compiled for the same sources before is taken again.
+The command is run once for each level, and what it has compiled then is packaged. On processors
+that have no levels it is run alone, and what it compiles stays in the cache. What was compiled for
+the same sources before is taken again.
 """
 
-import argparse
 import json
 import os
 import platform
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from weald.treecore.compiled.kernel_cache import cache_directory
@@ -33,11 +33,9 @@ def package_kernels(into: Path, levels: list[str], command: list[str | Path]) ->
     into : Path
         Made where it is missing; a level that it has is replaced.
     levels : list of str
-        All that there are where none is named.
     command : list of str or Path
         A program and its arguments.
     """
-    levels = levels or list(LEVELS)
     kept = [cache_directory().with_name(f"kernels-{level}") for level in levels]
     for level, cache in zip(levels, kept, strict=True):
         run(*command, WEALD_KERNEL_CACHE=str(cache), **settings_of(level))
@@ -55,16 +53,12 @@ def package_kernels(into: Path, levels: list[str], command: list[str | Path]) ->
 
 
 def main() -> None:
-    """Read the arguments, compile, and copy."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--level", action="append", default=[], choices=LEVELS)
-    parser.add_argument("--into", type=Path, default=FOLDER)
-    parser.add_argument("command", nargs=argparse.REMAINDER)
-    arguments = parser.parse_args()
+    """Have the command compile for the Weald of this Python."""
+    command: list[str | Path] = [*sys.argv[1:]]
     if platform.machine() == "x86_64":
-        package_kernels(arguments.into, arguments.level, arguments.command)
+        package_kernels(FOLDER, list(LEVELS), command)
     else:
-        run(*arguments.command)
+        run(*command)
 
 
 if __name__ == "__main__":
