@@ -68,7 +68,7 @@ from .growing import (
 )
 from .position import Position
 from .refinement_run import LEARNED_EACH_ROUND, RefinementRun
-from .window import Moved, WindowPosition
+from .window import Moved, WindowPosition, log_joint
 
 __all__ = ["Entered", "MixtureChain", "Note"]
 
@@ -505,7 +505,11 @@ class MixtureChain:
 
     def log_joint(self) -> float:
         """Log of prior times likelihood of the partition, under what it started with."""
-        return self._position().log_joint(self._first_prior) if self.n_atoms else 0.0
+        if not self.n_atoms:
+            return 0.0
+        model = self.family, self.prior, self._work
+        # By the sums that blocks keep: whoever publishes asks, however many atoms there are.
+        return log_joint(model, self._state.partition, self.first_family, self._first_prior)
 
     def refine(
         self, rounds: int = 1, note: Note | None = None, kernels: str = "auto"

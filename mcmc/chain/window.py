@@ -112,10 +112,32 @@ class WindowPosition:
 
     def log_joint(self, family: Family, prior: PartitionPrior) -> float:
         """Log of prior times likelihood, under a family and a prior of these kinds."""
-        if family is self._family:
-            likelihood = float(log_likelihood(self._model(), self._state.partition))
-        else:
-            partition = self._state.partition
-            slots = partition.slots[: int(partition.n_blocks[0])]
-            likelihood = log_likelihood_under(family, partition.rows[slots])
-        return likelihood + prior.log_probability(self._sizes())
+        model = self._family, self.prior, self._work
+        return log_joint(model, self._state.partition, family, prior)
+
+
+def log_joint(
+    model: tuple[Family, PartitionPrior, Rows],
+    partition: Partition,
+    family: Family,
+    prior: PartitionPrior,
+) -> float:
+    """Log of prior times likelihood, from the blocks alone.
+
+    Parameters
+    ----------
+    model : tuple
+        Family, prior and scratch rows under which the partition is kept.
+    partition : Partition
+    family, prior
+        Under which it is asked for; of the same kinds.
+    """
+    own, seated_by, work = model
+    slots = partition.slots[: int(partition.n_blocks[0])]
+    sizes = partition.size[slots]
+    if family is own:
+        seating = seated_by.seating(int(sizes.sum()), sizes.shape[0])
+        likelihood = float(log_likelihood(Model(own, seating, work), partition))
+    else:
+        likelihood = log_likelihood_under(family, partition.rows[slots])
+    return likelihood + prior.log_probability(sizes)

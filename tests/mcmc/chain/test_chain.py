@@ -1,5 +1,7 @@
 """A growing chain: the same however the stream is cut, across a restart, and always consistent."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,9 @@ from weald.mcmc.offline.fit import FitSettings, run_chain
 from weald.treecore.errors import ObservationError
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.interface.base import log_marginal, observe, statistics_width
+from weald.treecore.family.totals import log_marginals, totals_of_groups
 from weald.treecore.prior import build_prior
+from weald.treecore.prior.sequential import canonical_labels
 
 N = 90
 # Observations after which the chain is refined: part of the schedule, unlike the cuts.
@@ -187,6 +191,26 @@ def test_no_more_blocks_than_the_prior_allows() -> None:
     chain.insert(values)
     assert chain.refine(rounds=3).n_blocks <= 3
     assert np.isfinite(chain.log_joint())
+
+
+def test_the_log_joint_is_the_partition_s_and_looks_at_blocks_alone() -> None:
+    values, peaks = clumps(3, 20_000), []
+    for n in (2_000, 20_000):
+        chain = started("dp", values)
+        chain.insert(values[:n])
+        chain.remove(np.arange(0, n, 7))
+        left = np.delete(np.arange(n), np.arange(0, n, 7))
+        blocks = canonical_labels(chain.labels[left])
+        totals = totals_of_groups(chain.family, values[left], blocks, chain.n_blocks)
+        expected = log_marginals(chain.family, totals).sum()
+        expected += chain.prior.log_probability(np.bincount(blocks))
+        assert chain.log_joint() == pytest.approx(expected, rel=1e-12)
+        tracemalloc.start()
+        chain.log_joint()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    # Less than a byte for each of the atoms that there are more.
+    assert peaks[1] < peaks[0] + 10_000
 
 
 def test_block_statistics_are_those_of_the_members() -> None:
