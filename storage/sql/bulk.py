@@ -7,6 +7,7 @@ of it inside the transaction that the connection already has.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -41,10 +42,11 @@ _COPY_TYPES = (
     "int8",
     "int8",
 )
-_INSERT = (
-    f"INSERT INTO {observations.name} ({', '.join(_COLUMNS)}) "  # noqa: S608 - names of our own
-    f"VALUES ({', '.join('?' * len(_COLUMNS))})"
-)
+_ROW = f"({', '.join('?' * len(_COLUMNS))})"
+_INSERT = f"INSERT INTO {observations.name} ({', '.join(_COLUMNS)}) VALUES "  # noqa: S608 - names of our own
+# Rows of one statement, each of which costs as much as a row besides: the oldest SQLite that Python
+# takes allows for 999 values.
+_AT_ONCE = 999 // len(_COLUMNS)
 
 # Both databases: first the history, from what the row still says, then the row.
 _SQLITE_HISTORY = """
@@ -102,9 +104,19 @@ def insert_observations(
     """Append the block; ``sources`` gives the id of each (topic, partition) in it."""
     rows = _tuples(stream_id, _source_ids(block, sources), block)
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(_INSERT, list(rows))
+        _insert(connection, list(rows))
     else:
         _copy(connection, rows)
+
+
+def _insert(connection: sa.Connection, rows: list[tuple[Any, ...]]) -> None:
+    """Append rows, many to a statement, and what is left one by one."""
+    together = len(rows) - len(rows) % _AT_ONCE
+    flat, width = tuple(chain.from_iterable(rows[:together])), _AT_ONCE * len(_COLUMNS)
+    many = [flat[at : at + width] for at in range(0, len(flat), width)]
+    for values, n_rows in ((many, _AT_ONCE), (rows[together:], 1)):
+        if values:
+            connection.exec_driver_sql(_INSERT + ", ".join([_ROW] * n_rows), values)
 
 
 def _source_ids(block: ObservationBlock, sources: dict[tuple[str, int], int]) -> NDArray[np.int64]:
