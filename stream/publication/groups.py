@@ -142,7 +142,8 @@ class PublishedGroups:
             size = np.bincount(place, weights=atom_table.size[atoms]).astype(np.int64)
             members, owner = members_of(place, np.arange(len(blocks)), MEMBERS)
             tree, _ = group_tree_of_rows(family, rows_of(atoms[members]), owner, size)
-            shown = self.group[np.searchsorted(self.cluster, atom_table.cluster[atoms])]
+            clusters, own = numbered(atom_table.cluster[atoms])
+            shown = self.group[np.searchsorted(self.cluster, clusters)][own]
             found.append(adjusted_rand_index(tree.cut()[place], shown))
         return float(np.mean(found)) if found else None
 
