@@ -26,8 +26,12 @@ test: lint types audit servers ## check style, types and imports, and run every 
 check: lint types ## check style, types, and the tests near what changed since main
 	$(BIN)/python -m pytest -q -n 2 $$($(BIN)/python -m tests.near)
 
-unit: $(VENV)/.dev ## run the tests alone (ARGS="tests/mcmc -k gibbs")
-	$(BIN)/python -m pytest $(ARGS)
+# Code that touches nothing outside, and no long chains: seconds, once its kernels are compiled.
+UNIT := $(addprefix tests/,answers cli/config cli/files cli/terminal stream/record treecore \
+	$(addprefix mcmc/,estimate leases relational split_merge state sub_cluster))
+
+unit: $(VENV)/.dev ## run the tests of pure code, in seconds, or some others (ARGS="tests/mcmc -k gibbs")
+	$(BIN)/python -m pytest $(if $(ARGS),$(ARGS),-q -n 2 -m "not slow" $(UNIT))
 
 lint: $(VENV)/.dev ## check style
 	$(BIN)/ruff check

@@ -19,6 +19,8 @@ from weald.treecore.compiled import packaged as packages
 from weald.treecore.compiled import source_stamps
 from weald.treecore.compiled.packaged import LEVELS, MANIFEST, made_by, settings_of
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 # Says where it comes from when it is ready, waits for a line, and tells how often it compiled the

@@ -128,6 +128,7 @@ def test_uncertain_observations_are_no_clusters_of_their_own() -> None:
         assert (found[60:] == 1).all()
 
 
+@pytest.mark.slow
 def test_many_observations_take_seconds() -> None:
     """Thirty-two draws of 100,000 observations, a fifth of them uncertain, in bounded memory."""
     rng = np.random.default_rng(0)

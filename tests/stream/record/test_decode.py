@@ -242,12 +242,14 @@ members = st.dictionaries(
 SCHEMAS = [Schema.of(FLAT), Schema.of(NESTED), Schema.of(ARRAY), TEXT]
 
 
+@pytest.mark.slow
 @settings(max_examples=1_000)
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=40)), max_size=3), st.sampled_from(SCHEMAS))
 def test_arbitrary_bytes_never_raise(values: list[bytes | None], schema: Schema) -> None:
     accounted([message(value, key=value) for value in values], schema)
 
 
+@pytest.mark.slow
 @settings(max_examples=1_000)
 @given(members, st.sampled_from(SCHEMAS))
 def test_arbitrary_json_never_raises(record: dict[str, object], schema: Schema) -> None:
@@ -273,6 +275,7 @@ def test_the_guided_fuzzer_runs(tmp_path: Path) -> None:
     assert "records of 3000 inputs, each accounted for" in done.stdout, done.stderr
 
 
+@pytest.mark.slow
 @settings(max_examples=1_000)
 @given(members)
 def test_both_paths_agree(record: dict[str, object]) -> None:

@@ -30,6 +30,8 @@ from weald.stream.warm_up.stored_transformation import moves_of
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.interface.base import observe, statistics_width
 
+pytestmark = pytest.mark.slow
+
 N, N_REPEATED = 300, 90
 
 

@@ -27,6 +27,8 @@ from weald.treecore.prior import (
     UniformAssignment,
 )
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(__file__).resolve().parents[1] / "data" / "prior_oracles.json"
 N = 4
 N_BATCHES = 50
