@@ -22,7 +22,7 @@ from weald.treecore.partition.partition import Atoms, Model, Partition, log_like
 from weald.treecore.prior import PartitionPrior
 from weald.treecore.statistics.rows import Rows, add_row, clear_row
 
-__all__ = ["WINDOW", "Moved", "WindowPosition", "draw_window"]
+__all__ = ["WINDOW", "Moved", "WindowPosition", "draw_window", "log_joint"]
 
 Ids = NDArray[np.int64]
 # What is told of the atoms that a window moved: their ids, their slots before, and those after.

@@ -51,6 +51,17 @@ def test_every_part_is_written(store: SqlStore, reader: SqlReader) -> None:
     assert reader.offsets(STREAM) == {(TOPIC, 0): 11}
 
 
+@pytest.mark.parametrize("n", [1, 82, 83, 84, 170])
+def test_as_many_are_written_whatever_goes_into_a_statement(store: SqlStore, n: int) -> None:
+    """On SQLite 83 go into one."""
+    store.commit(batch(1, 1, n))
+    told, given = store.observations(STREAM, 0, n + 1), observations(1, n)
+    assert told is not None
+    assert (told.key, told.text) == (given.key, given.text)
+    for name in ("seq", "offset", "cluster", "event_time", "values"):
+        np.testing.assert_array_equal(getattr(told, name), getattr(given, name))
+
+
 def test_a_batch_that_comes_twice_is_written_once(store: SqlStore) -> None:
     store.commit(full_batch())
     before = contents(store)
