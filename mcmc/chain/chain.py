@@ -507,9 +507,9 @@ class MixtureChain:
         """Log of prior times likelihood of the partition, under what it started with."""
         if not self.n_atoms:
             return 0.0
-        model = self.family, self.prior, self._work
         # By the sums that blocks keep: whoever publishes asks, however many atoms there are.
-        return log_joint(model, self._state.partition, self.first_family, self._first_prior)
+        partition, family = self._state.partition, self.first_family
+        return log_joint(self._model(0), partition, family, self._first_prior)
 
     def refine(
         self, rounds: int = 1, note: Note | None = None, kernels: str = "auto"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from weald.mcmc.conditional.labels import require_dense
 from weald.mcmc.contract import PastStates
-from weald.mcmc.hyperparameters.base_scale import log_likelihood_under
+from weald.mcmc.hyperparameters.base_scale import log_likelihood_of
 from weald.mcmc.hyperparameters.learner import Learner, stepped
 from weald.mcmc.state.atom_state import State, make_state
 from weald.mcmc.state.pieces import Pieces, labels_of_pieces, make_pieces
@@ -27,7 +27,6 @@ from weald.treecore.partition.partition import (
     Atoms,
     Model,
     Partition,
-    log_likelihood,
     lower_slots,
     make_atoms,
     rebuild_rows,
@@ -235,9 +234,7 @@ class Position:
 
     def log_likelihood(self) -> float:
         """Sum of the blocks' log marginal likelihoods, under the family that was given."""
-        if self.family is self._first_family:
-            return float(log_likelihood(self.model, self._partition()))
-        return log_likelihood_under(self._first_family, self._block_rows())
+        return log_likelihood_of(self.model, self._partition(), self._first_family)
 
     def log_joint(self, prior: PartitionPrior | None = None) -> float:
         """Log of prior times likelihood, auxiliary variables integrated out.

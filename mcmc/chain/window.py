@@ -12,13 +12,13 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.gibbs import gibbs
-from weald.mcmc.hyperparameters.base_scale import log_likelihood_under
+from weald.mcmc.hyperparameters.base_scale import log_likelihood_of
 from weald.mcmc.state.atom_state import State
 from weald.treecore.compiled.compile import compiled
 from weald.treecore.compiled.draw import below
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.family.interface.base import Family
-from weald.treecore.partition.partition import Atoms, Model, Partition, log_likelihood, mark_changed
+from weald.treecore.partition.partition import Atoms, Model, Partition, mark_changed
 from weald.treecore.prior import PartitionPrior
 from weald.treecore.statistics.rows import Rows, add_row, clear_row
 
@@ -112,32 +112,19 @@ class WindowPosition:
 
     def log_joint(self, family: Family, prior: PartitionPrior) -> float:
         """Log of prior times likelihood, under a family and a prior of these kinds."""
-        model = self._family, self.prior, self._work
-        return log_joint(model, self._state.partition, family, prior)
+        return log_joint(self._model(), self._state.partition, family, prior)
 
 
-def log_joint(
-    model: tuple[Family, PartitionPrior, Rows],
-    partition: Partition,
-    family: Family,
-    prior: PartitionPrior,
-) -> float:
+def log_joint(model: Model, partition: Partition, family: Family, prior: PartitionPrior) -> float:
     """Log of prior times likelihood, from the blocks alone.
 
     Parameters
     ----------
-    model : tuple
-        Family, prior and scratch rows under which the partition is kept.
+    model : Model
+        Under which the partition is kept.
     partition : Partition
     family, prior
         Under which it is asked for; of the same kinds.
     """
-    own, seated_by, work = model
-    slots = partition.slots[: int(partition.n_blocks[0])]
-    sizes = partition.size[slots]
-    if family is own:
-        seating = seated_by.seating(int(sizes.sum()), sizes.shape[0])
-        likelihood = float(log_likelihood(Model(own, seating, work), partition))
-    else:
-        likelihood = log_likelihood_under(family, partition.rows[slots])
-    return likelihood + prior.log_probability(sizes)
+    sizes = partition.size[partition.slots[: int(partition.n_blocks[0])]]
+    return log_likelihood_of(model, partition, family) + prior.log_probability(sizes)

@@ -25,8 +25,6 @@ from weald.treecore.statistics.sparse_rows import SparseRows
 __all__ = ["disputed", "relabelled", "relabelled_draws"]
 
 Labels = NDArray[np.int64]
-# Pairs of blocks are counted in a table of up to so many times the atoms, and sorted beyond that.
-_SPREAD = 4
 
 
 @inner
@@ -104,17 +102,12 @@ def disputed(draws: Draws) -> Labels:
     last, n = draws[-1], draws.shape[1]
     agreed = np.ones(n, dtype=np.bool_)
     for draw in draws[:-1]:
-        width, k = int(draw.max(initial=0)) + 1, int(last.max(initial=0)) + 1
+        width = int(draw.max(initial=0)) + 1
         pair = last * width + draw
-        if width * k <= _SPREAD * n:
-            counts = np.bincount(pair, minlength=1)
-            pairs = np.flatnonzero(counts)
-            count = counts[pairs]
-        else:
-            pairs, count = np.unique(pair, return_counts=True)
+        pairs, count = np.unique(pair, return_counts=True)
         by_count = pairs[np.argsort(count, kind="stable")]
         # The largest of a block's parts comes last, and is what stays.
-        home = np.zeros(k, dtype=np.int64)
+        home = np.zeros(int(last.max(initial=0)) + 1, dtype=np.int64)
         home[by_count // width] = by_count
         agreed &= pair == home[last]
     return np.flatnonzero(~agreed)

@@ -18,9 +18,14 @@ from numpy.typing import NDArray
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.interface.base import Family, spec_of
 from weald.treecore.family.same_kind import n_features_of
-from weald.treecore.partition.partition import finite_log_marginals
+from weald.treecore.partition.partition import (
+    Model,
+    Partition,
+    finite_log_marginals,
+    log_likelihood,
+)
 
-__all__ = ["SCALE", "BaseScale", "log_likelihood_under", "scaled", "step"]
+__all__ = ["SCALE", "BaseScale", "log_likelihood_of", "log_likelihood_under", "scaled", "step"]
 
 F = TypeVar("F", bound=Family)
 
@@ -47,6 +52,14 @@ def scaled(family: F, log_scale: float) -> F:
 def log_likelihood_under(family: Family, rows: NDArray[np.float64]) -> float:
     """Sum of the log marginal likelihoods of blocks with these statistics (k, m)."""
     return float(finite_log_marginals(family, rows).sum())
+
+
+def log_likelihood_of(model: Model, partition: Partition, family: Family) -> float:
+    """Sum of the blocks' log marginal likelihoods, under the model's family or one of its kind."""
+    if family is model.family:
+        return float(log_likelihood(model, partition))
+    slots = partition.slots[: int(partition.n_blocks[0])]
+    return log_likelihood_under(family, partition.rows[slots])
 
 
 def step(
