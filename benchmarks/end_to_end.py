@@ -30,6 +30,7 @@ import argparse
 import math
 import multiprocessing
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -100,6 +101,8 @@ class Laps(Telemetry):
         self._running.clear()
         self._since = self._read()
         self.caught_up = np.zeros(3)
+        # Processor time of transactions that were written beside the loop.
+        self._beside = 0.0
         self._took: list[Values] = []
         self.seconds: dict[str, float] = {}
 
@@ -110,16 +113,23 @@ class Laps(Telemetry):
     def stop(self) -> None:
         """Note how things are, as if the last record had just been committed."""
         self.caught_up, self.seconds = self._read() - self._since, dict(self._running)
+        self.caught_up[2] += self._beside
 
     def committed(
-        self, commit: BatchCommit, held: Held, applied: BatchOutcome, *, timed: bool
+        self,
+        commit: BatchCommit,
+        held: Held,
+        applied: BatchOutcome,
+        *,
+        timed: bool,
+        at: float,
     ) -> None:
         """Note when the last record was committed."""
-        super().committed(commit, held, applied, timed=timed)
+        super().committed(commit, held, applied, timed=timed, at=at)
         if len(held):
             self.stop()
             if self.caught_up[0] > BEGINNING_SECONDS:
-                self._took.append(time.time() - held.broker_times())
+                self._took.append(at - held.broker_times())
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -127,7 +137,16 @@ class Laps(Telemetry):
         began = time.thread_time()
         with super().step(name):
             yield
-        self._running[name] = self._running.get(name, 0.0) + time.thread_time() - began
+        self._add(name, time.thread_time() - began)
+
+    def written(self, seconds: float) -> None:
+        """Count the processor time of a transaction, on whichever thread it was."""
+        if threading.current_thread() is not threading.main_thread():
+            self._beside += seconds
+            self._add("commit", seconds)
+
+    def _add(self, name: str, seconds: float) -> None:
+        self._running[name] = self._running.get(name, 0.0) + seconds
 
     @staticmethod
     def told_floors(seconds: Mapping[str, float], n: int) -> str:
@@ -151,6 +170,20 @@ class Laps(Telemetry):
         shares += [thread - sum(shares), process - thread]
         row = "".join(f"{1e6 * share / n:>9.1f}" for share in shares)
         return f"{n / clock:>9,.0f} {1e6 * process / n:>8.1f}{row} {1e6 * after / n:>9.1f}"
+
+
+class TimedStore(SqlStore):
+    """Tells the processor time of each transaction."""
+
+    def __init__(self, settings: StorageSettings, laps: Laps) -> None:
+        super().__init__(settings)
+        self._laps = laps
+
+    def commit(self, batch: BatchCommit) -> None:
+        """Commit, and tell how long it took."""
+        began = time.thread_time()
+        super().commit(batch)
+        self._laps.written(time.thread_time() - began)
 
 
 class Until:
@@ -224,7 +257,8 @@ def engine_run(plan: StreamConfig, source: Source, url: str, n: int) -> Laps:
     """The whole engine into SQL; the clock starts with the first records."""
     settings = StorageSettings(url=url)
     upgrade(settings)
-    store, laps = SqlStore(settings), Laps()
+    laps = Laps()
+    store = TimedStore(settings, laps)
     engine = Engine(plan, source, store, None, laps, schema_for(plan.stream, plan.schema))
     laps.begin()
     engine.run()

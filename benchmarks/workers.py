@@ -129,8 +129,8 @@ def _write(run: Run, ready: Any) -> None:
             if assigned:
                 ready.set()
 
-        def committed(self, commit: Any, held: Any, applied: Any, *, timed: bool) -> None:
-            super().committed(commit, held, applied, timed=timed)
+        def committed(self, commit: Any, held: Any, applied: Any, **told: Any) -> None:
+            super().committed(commit, held, applied, **told)
             now = time.time()
             if len(held):
                 latencies.extend((now - held.broker_times()).tolist())

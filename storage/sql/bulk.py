@@ -6,6 +6,7 @@ of it inside the transaction that the connection already has.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
@@ -44,9 +45,9 @@ _COPY_TYPES = (
 )
 _ROW = f"({', '.join('?' * len(_COLUMNS))})"
 _INSERT = f"INSERT INTO {observations.name} ({', '.join(_COLUMNS)}) VALUES "  # noqa: S608 - names of our own
-# Rows of one statement, each of which costs as much as a row besides: the oldest SQLite that Python
-# takes allows for 999 values.
-_AT_ONCE = 999 // len(_COLUMNS)
+# Values of one statement, the most first: each costs as much as a row besides, and other threads
+# have the interpreter while one runs. The oldest SQLite that Python takes allows for the second.
+_VALUES_AT_ONCE = (32_766, 999)
 
 # Both databases: first the history, from what the row still says, then the row.
 _SQLITE_HISTORY = """
@@ -111,12 +112,17 @@ def insert_observations(
 
 def _insert(connection: sa.Connection, rows: list[tuple[Any, ...]]) -> None:
     """Append rows, many to a statement, and what is left one by one."""
-    together = len(rows) - len(rows) % _AT_ONCE
-    flat, width = tuple(chain.from_iterable(rows[:together])), _AT_ONCE * len(_COLUMNS)
-    many = [flat[at : at + width] for at in range(0, len(flat), width)]
-    for values, n_rows in ((many, _AT_ONCE), (rows[together:], 1)):
-        if values:
-            connection.exec_driver_sql(_INSERT + ", ".join([_ROW] * n_rows), values)
+    driver: Any = connection.connection.driver_connection
+    most = driver.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
+    for values in (*(n for n in _VALUES_AT_ONCE if n <= most), len(_COLUMNS)):
+        n_rows = values // len(_COLUMNS)
+        together = len(rows) - len(rows) % n_rows
+        if not together:
+            continue
+        flat, width = tuple(chain.from_iterable(rows[:together])), n_rows * len(_COLUMNS)
+        many = [flat[at : at + width] for at in range(0, together * len(_COLUMNS), width)]
+        connection.exec_driver_sql(_INSERT + ", ".join([_ROW] * n_rows), many)
+        rows = rows[together:]
 
 
 def _source_ids(block: ObservationBlock, sources: dict[tuple[str, int], int]) -> NDArray[np.int64]:

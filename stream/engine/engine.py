@@ -1,7 +1,8 @@
 """The loop: poll, decode, insert, refine, publish, commit; the only place that goes round.
 
-One thread does everything in order, so at any moment at most one batch is between the topic and
-SQL; only a refinement of very many atoms goes on beside it, on copies. A bad record becomes a dead
+One thread does everything in order. Beside it goes on, on copies, a refinement of very many atoms,
+and in a backlog the transaction of the batch before, so at any moment at most two batches are
+between the topic and SQL. A bad record becomes a dead
 letter; when something is away the partitions are paused and the same step is tried again; a newer
 owner makes this one drop its state and join the group anew.
 """
@@ -133,6 +134,7 @@ class Engine:
             self._save()
         finally:
             self._concurrent.drop()
+            self._delivery.close()
             self._source.close()
 
     def _round(self) -> bool:
@@ -148,6 +150,7 @@ class Engine:
         if self._ownership.writer is None:
             self._held = Held()
             self._concurrent.drop()
+            self._delivery.drop()
         return ended
 
     def _turn(self) -> bool:
@@ -155,6 +158,8 @@ class Engine:
         with self._telemetry.step("poll"):
             messages = self._poll()
         changes = self._source.take_changes()
+        if changes or not messages:
+            self._delivery.settle()
         if self._ownership.unsettled(changes):
             # What was polled before a seek does not count.
             taken = self._ownership.settle(changes)
@@ -192,7 +197,7 @@ class Engine:
         return messages
 
     def _poll_seconds(self) -> float:
-        wait = self._plan.stream.poll_seconds
+        wait = 0.0 if self._delivery.goes_on else self._plan.stream.poll_seconds
         if self._coordinator is not None:
             # In a silence it is the workers who refine, if there are any.
             return self._coordinator.poll_seconds(wait)
@@ -371,6 +376,7 @@ class Engine:
         """
         if writer.shard is None:
             return False
+        self._delivery.settle()
         self._retry.until_done("sql", writer.confirm)
         held = self._retry.until_done("sql", lambda: self._replay.take(writer.offsets))
         if held is not None:
@@ -398,7 +404,8 @@ class Engine:
                 shard.pace, writer.hurried = self._yielding, self._yielding.behind
                 self._yielding.arrange(goes_on=self._concurrent.goes_on)
         applied = writer.apply(held, time.time(), self._telemetry.step, last=last)
-        self._delivery.deliver(writer, held, applied)
+        beside = self._yielding is not None and self._yielding.behind and not last
+        self._delivery.deliver(writer, held, applied, beside=beside and self._shards is None)
 
     def _finish(self, writer: Writer) -> None:
         """Close the books of a source that has ended."""
@@ -414,11 +421,12 @@ class Engine:
 
     def _save(self) -> None:
         """Leave a snapshot behind, so that the next start has nothing to replay."""
-        writer = self._ownership.writer
-        if writer is None or not writer.unsaved:
-            return
-        self._concurrent.drop()
         try:
+            self._delivery.settle()
+            writer = self._ownership.writer
+            if writer is None or not writer.unsaved:
+                return
+            self._concurrent.drop()
             self._delivery.deliver(writer, Held(), BatchOutcome(), save=True)
         except (Fenced, Rebalanced) as lost:
             self._ownership.drop(lost)

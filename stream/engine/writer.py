@@ -352,6 +352,13 @@ class Writer:
         self._fitness = self._fitness or Fitness(self._spec)
         return held.refuse(self._fitness.refused(held.batch.values))
 
+    @property
+    def reads_back(self) -> bool:
+        """Whether the next batch may ask SQL for what this one brings."""
+        archive = self._model().archive
+        seen_again = self._plan.stream.duplicate_keys != "allow"
+        return seen_again or (archive is not None and archive.waits)
+
     def apply(self, held: Held, now: float, step: Step, *, last: bool = False) -> BatchOutcome:
         """Insert what is held into the model.
 

@@ -57,6 +57,11 @@ class Archive:
         for each in made:
             self._made.setdefault(each.bundle, []).append(each)
 
+    @property
+    def waits(self) -> bool:
+        """Whether anything is kept that is not committed yet."""
+        return bool(self._values or self._made)
+
     def committed(self) -> None:
         """Forget what SQL holds now."""
         self._values.clear()

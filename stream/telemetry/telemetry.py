@@ -76,8 +76,6 @@ class Telemetry:
         seconds = time.perf_counter() - began
         if name not in UNTIMED:
             self.metrics.step_seconds(name, seconds)
-        if name == "commit":
-            self.metrics.sql_transaction(seconds)
         self.health.progress()
         failpoint(f"{name}.done")
 
@@ -128,7 +126,13 @@ class Telemetry:
             self.metrics.scored(*scores)
 
     def committed(
-        self, commit: BatchCommit, held: Held, applied: BatchOutcome, *, timed: bool
+        self,
+        commit: BatchCommit,
+        held: Held,
+        applied: BatchOutcome,
+        *,
+        timed: bool,
+        at: float,
     ) -> None:
         """Count everything that one commit carried.
 
@@ -141,8 +145,10 @@ class Telemetry:
             What the model made of them.
         timed : bool
             Whether records tell their own time.
+        at : float
+            When SQL held it, in seconds since the epoch.
         """
-        metrics, now = self.metrics, self._clock()
+        metrics = self.metrics
         advances = commit.offsets
         metrics.batch_polled(sum(advance.n_received for advance in advances))
         metrics.duplicates(sum(advance.n_duplicate for advance in advances))
@@ -152,8 +158,8 @@ class Telemetry:
         metrics.batch_decoded(n)
         metrics.batch_committed(
             n,
-            since_broker=now - held.broker_times(),
-            since_event=now - held.event_times() if n and timed else (),
+            since_broker=at - held.broker_times(),
+            since_event=at - held.event_times() if n and timed else (),
         )
         self._modelled(applied)
         if commit.whole is not None:

@@ -78,6 +78,7 @@ class _Consumer:
         self._known: tuple[str | None, int] = (None, 0)
         self._known_at = -_METADATA_SECONDS
         self._cluster = SimpleNamespace(
+            config={},
             topic_id=lambda _: self._known[0],
             metadata_refresh_in_progress=0,
             refresh_metadata=self._refresh,

@@ -144,7 +144,7 @@ def scenario_of(seed: int) -> Scenario:
         ),
         repeated_keys=0.0 if policy == "allow" else 0.2,
         faults=tuple(faults),
-        events=_events(draw, faults),
+        events=_sorted(_events(draw, faults) + _backlogs(random.Random(seed ^ 0xBAC))),
     )
 
 
@@ -156,7 +156,7 @@ def _memory(draw: random.Random, seed: int, every: int, policy: str) -> dict[str
     return {}
 
 
-def _events(draw: random.Random, faults: list[str]) -> tuple[Event, ...]:
+def _events(draw: random.Random, faults: list[str]) -> list[Event]:
     events = [
         Event(draw.uniform(0.0, CHAOS_SECONDS), "append", draw.randrange(6), draw.randint(1, 9))
         for _ in range(draw.randint(6, 12))
@@ -178,4 +178,17 @@ def _events(draw: random.Random, faults: list[str]) -> tuple[Event, ...]:
                     label,
                 )
             )
+    return events
+
+
+def _backlogs(draw: random.Random) -> list[Event]:
+    """So much at once that records come first for a while, now and then."""
+    n = draw.choice((0, 0, 1, 2))
+    return [
+        Event(draw.uniform(0.0, CHAOS_SECONDS), "append", draw.randrange(6), draw.randint(30, 90))
+        for _ in range(n)
+    ]
+
+
+def _sorted(events: list[Event]) -> tuple[Event, ...]:
     return tuple(sorted(events, key=lambda event: event.at))

@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -21,13 +22,15 @@ from .scheduler import EPOCH, Scheduler
 if TYPE_CHECKING:
     from weald.stream.engine.concurrent import Work
 
-__all__ = ["Beside", "install_clock", "real_seconds", "virtual_time", "without_compiler"]
+__all__ = ["Beside", "Pool", "install_clock", "real_seconds", "virtual_time", "without_compiler"]
 
 # Nothing is worth compiling, and the order of sets must be the same in every process.
 _ENVIRONMENT = {"NUMBA_DISABLE_JIT": "1", "PYTHONHASHSEED": "0"}
 
 _REAL = {name: getattr(time, name) for name in ("time", "monotonic", "perf_counter", "sleep")}
 _running: list[Scheduler] = []
+# Between two looks at whether another greenlet has ended.
+_LOOK_AGAIN_SECONDS = 0.001
 
 
 def without_compiler() -> None:
@@ -119,6 +122,53 @@ class Beside:
 
     def stop(self) -> None:
         """Nothing runs that could be stopped."""
+
+
+class Begun:
+    """What a thread of a pool does, as a greenlet of whoever has begun it."""
+
+    def __init__(self, scheduler: Scheduler, work: Callable[[], object]) -> None:
+        self._scheduler, self._work = scheduler, work
+        self._ended = False
+        self._result: object = None
+        self._failure: Exception | None = None
+        process = scheduler.process
+        if process is None:
+            raise RuntimeError("only a process has threads")
+        scheduler.spawn(process, self._run)
+
+    def _run(self) -> None:
+        try:
+            self._result = self._work()
+        except Exception as failure:  # noqa: BLE001 - whoever waits for it gets it
+            self._failure = failure
+        self._ended = True
+
+    def exception(self) -> Exception | None:
+        """Wait for its end, and return what it has failed of."""
+        while not self._ended:
+            self._scheduler.sleep(_LOOK_AGAIN_SECONDS)
+        return self._failure
+
+    def result(self) -> object:
+        """Wait for its end, and return what came of it, or raise what it has failed of."""
+        if (failure := self.exception()) is not None:
+            raise failure
+        return self._result
+
+
+class Pool:
+    """Threads of one process."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def submit(self, work: Callable[..., object], *arguments: object) -> Begun:
+        """Begin what is to be done."""
+        return Begun(self._scheduler, partial(work, *arguments))
+
+    def shutdown(self) -> None:
+        """Whoever has begun something has waited for it."""
 
 
 def _users_of(function: Callable[..., object]) -> list[Any]:

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from weald.storage.redis import lease_queue, statistics
 from weald.storage.writing.store import SqlStore
-from weald.stream.engine import concurrent
+from weald.stream.engine import commit_pipeline, concurrent
 from weald.stream.engine import writer as engine_writer
 from weald.stream.engine.concurrent import Work
 from weald.stream.source import kafka_log, kafka_source
@@ -25,7 +25,7 @@ from .redis_faults import RedisClient, RedisFaults
 from .scenario import CHAOS_SECONDS, Event, Scenario
 from .scheduler import EPOCH, Process, Scheduler
 from .sql_faults import SqlFaults
-from .virtual_time import Beside, virtual_time
+from .virtual_time import Beside, Pool, virtual_time
 
 __all__ = ["World"]
 
@@ -111,6 +111,7 @@ class World:
             *cheap_parts(self.scenario.few_atoms),
             (concurrent, "BackgroundThread", self._beside),
             (engine_writer, "BackgroundThread", self._beside),
+            (commit_pipeline, "ThreadPoolExecutor", lambda *_: Pool(self.scheduler)),
         ]
         with ExitStack() as stack:
             stack.enter_context(

@@ -51,9 +51,9 @@ def test_every_part_is_written(store: SqlStore, reader: SqlReader) -> None:
     assert reader.offsets(STREAM) == {(TOPIC, 0): 11}
 
 
-@pytest.mark.parametrize("n", [1, 82, 83, 84, 170])
+@pytest.mark.parametrize("n", [1, 83, 84, 2730, 2731, 2900])
 def test_as_many_are_written_whatever_goes_into_a_statement(store: SqlStore, n: int) -> None:
-    """On SQLite 83 go into one."""
+    """On SQLite 2,730 go into one, or 83, or one."""
     store.commit(batch(1, 1, n))
     told, given = store.observations(STREAM, 0, n + 1), observations(1, n)
     assert told is not None
