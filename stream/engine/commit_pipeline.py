@@ -85,12 +85,13 @@ class CommitPipeline:
         applied: BatchOutcome,
         *,
         save: bool = False,
+        image: bool = True,
         beside: bool = False,
     ) -> None:
         """Write everything in one transaction, with a snapshot when one is due or asked for.
 
-        Records wait long enough for what a refinement beside them has arrived at: an image comes
-        with the next commit. ``beside`` has a transaction without any written beside the loop.
+        Without ``image`` one comes with a later commit, unless it is to be saved. ``beside`` has a
+        transaction without any written beside the loop.
 
         Raises
         ------
@@ -100,7 +101,7 @@ class CommitPipeline:
             When the partitions changed hands during a retry.
         """
         self.settle()
-        if not (save or (writer.snapshot_due() and not applied.adoptions)):
+        if not (save or (image and writer.snapshot_due())):
             delivery = self._begin(writer, held, applied, None)
             if beside and not writer.reads_back:
                 self._beside = delivery, self._thread.submit(self._write, delivery.commit)

@@ -2,7 +2,8 @@
 
 The thread gives way to others, works on copies, and may be dropped at any time. What it has arrived
 at is taken over between two batches, in the transaction that tells SQL where it began and where it
-was taken over; so a replay makes it again, and one that was never taken over has never been.
+was taken over; so a replay makes it again, and one that was never taken over has never been. It is
+published some batches later, out of turn, as both take long.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Concurrent:
         self._shard, self._running = shard, BackgroundThread(refinement, "refinement")
         self._seconds = time.monotonic() - began
 
-    def adopt(self, shard: Shard, now: float, step: Step) -> tuple[BatchOutcome, float] | None:
+    def adopt(self, shard: Shard, step: Step) -> tuple[BatchOutcome, float] | None:
         """Take over what has come to its end, if it has.
 
         Returns what is to be committed, and how long the loop stood still for the refinement, in
@@ -114,7 +115,7 @@ class Concurrent:
             payload={},
         )
         applied = BatchOutcome(adoptions=[row])
-        applied.extend(shard.adopt_concurrent(now, step))
+        applied.extend(shard.adopt_concurrent(step))
         self._shard = self._running = None
         return applied, self._seconds + time.monotonic() - began
 

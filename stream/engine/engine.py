@@ -143,7 +143,7 @@ class Engine:
         try:
             writer = self._ownership.writer
             # What takes long for many atoms has a round of its own: records go on between two.
-            if writer is None or writer.rest.seconds or not self._take_over(writer):
+            if writer is None or writer.rest.seconds or not self._take_over_or_show(writer):
                 ended = self._turn()
         except (Fenced, Rebalanced) as lost:
             self._ownership.drop(lost)
@@ -245,12 +245,12 @@ class Engine:
             self._deliver_refined(writer, applied, silent=silent)
 
     def _deliver_refined(
-        self, writer: Writer, applied: BatchOutcome, *, silent: bool, save: bool = False
+        self, writer: Writer, applied: BatchOutcome, *, silent: bool, **image: bool
     ) -> None:
         """Commit what came of a refinement, and have the silence count it, if there is one."""
         if silent and applied.refinements:
             self._quiet.refined(applied.refinements[-1].log_joint_after)
-        self._delivery.deliver(writer, Held(), applied, save=save)
+        self._delivery.deliver(writer, Held(), applied, **image)
 
     def _await_workers(self, writer: Writer) -> None:
         """Take back the round that is out when a source ends, if it comes back soon."""
@@ -274,7 +274,7 @@ class Engine:
         silent = not messages and self._quiet.due
         if not messages and not len(self._held) and writer.packed:
             self._delivery.deliver(writer, Held(), BatchOutcome())
-        if self._plan.cadence.mode != "inline" or len(self._held):
+        if self._plan.cadence.mode != "inline" or len(self._held) or shard.unshown:
             return
         makes_up = self._makes_up(writer)
         due = (self._overdue.due or makes_up) and not self._behind(messages)
@@ -300,13 +300,27 @@ class Engine:
         with self._telemetry.step("refine"), writer.rest.after():
             self._concurrent.begin(shard)
 
-    def _take_over(self, writer: Writer) -> bool:
-        """Take over what a refinement beside the records has arrived at; tell whether it has."""
-        shard, quiet = writer.shard, self._quiet
+    def _take_over_or_show(self, writer: Writer) -> bool:
+        """Take over what a refinement beside the records has arrived at, or publish what was.
+
+        Tells whether there was anything. No image comes with either: records would wait for both.
+        """
+        shard = writer.shard
         if shard is None or len(self._held):
             return False
+        if not shard.unshown:
+            return self._take_over(writer, shard)
+        began = time.monotonic()
         with writer.rest.after():
-            adopted = self._concurrent.adopt(shard, time.time(), self._telemetry.step)
+            applied = writer.go_on(time.time(), self._telemetry.step)
+            self._delivery.deliver(writer, Held(), applied, image=False)
+        if self._yielding is not None:
+            self._yielding.stood_still(time.monotonic() - began, of_many=shard.chain.n_atoms)
+        return True
+
+    def _take_over(self, writer: Writer, shard: Shard) -> bool:
+        with writer.rest.after():
+            adopted = self._concurrent.adopt(shard, self._telemetry.step)
             if adopted is None:
                 return False
             applied, seconds = adopted
@@ -316,14 +330,16 @@ class Engine:
             if self._yielding is not None:
                 self._yielding.refined(seconds, of_many=shard.chain.n_atoms)
                 self._yielding.made_up(applied.refinements[-1])
-            self._deliver_refined(writer, applied, silent=quiet.silent, save=save)
+            silent = self._quiet.silent
+            self._deliver_refined(writer, applied, silent=silent, save=save, image=False)
         return True
 
     def _await_concurrent(self, writer: Writer) -> None:
         """Take over what goes on beside a source that has ended."""
         while self._concurrent.goes_on and not self._stopping:
             time.sleep(_LEAST_LOOK_SECONDS)
-            self._take_over(writer)
+            self._take_over_or_show(writer)
+        self._take_over_or_show(writer)
 
     def _out_of_turn(self, writer: Writer) -> BatchOutcome:
         applied = writer.go_on(time.time(), self._telemetry.step)

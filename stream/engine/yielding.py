@@ -124,6 +124,12 @@ class Yielding:
         if self._behind:
             self._due[account] -= seconds
 
+    def stood_still(self, seconds: float, *, of_many: int) -> None:
+        """What one has arrived at was published, and that took so long more."""
+        self._took[1] += seconds / max(of_many, 1)
+        if self._behind:
+            self._due[1] -= seconds
+
     def made_up(self, refinement: Refinement) -> None:
         """One was made out of turn."""
         self._gains.append(refinement.log_joint_after - refinement.log_joint_before)

@@ -148,8 +148,8 @@ class MixtureShard(Shard):
         self._begun_taken = self._n_taken
         return self.concurrent
 
-    def adopt_concurrent(self, now: float, step: Step = untimed) -> BatchOutcome:
-        """Take over what the refinement beside arrivals has arrived at, and publish it."""
+    def adopt_concurrent(self, step: Step = untimed) -> BatchOutcome:
+        """Take over what the refinement beside arrivals has arrived at, to be published next."""
         if self.concurrent is None:
             raise RuntimeError("no refinement goes on beside arrivals")
         done, self.concurrent = self.concurrent, None
@@ -164,8 +164,7 @@ class MixtureShard(Shard):
             self.owed = max(self.owed - 1, 0)
             held = self.atom_table.n_observations
             applied.refined(refinement, done.n_rounds, self.seq, held)
-        with step("publish"):
-            self._publish(applied, now)
+        self.unshown = True
         return applied
 
     def remove(self, seqs: Ids, applied: BatchOutcome, now: float) -> None:

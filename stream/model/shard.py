@@ -161,6 +161,8 @@ class Shard(ABC):
         self.begun = LeaseRounds()
         self.pace: Pace = COUNTED
         self.owed = 0
+        # Whether what a refinement beside arrivals has arrived at is taken over, and not shown yet.
+        self.unshown = False
 
     def settle(self, cadence: RefinementSettings, memory: MemorySettings) -> None:
         """Go on under these settings.
@@ -261,18 +263,19 @@ class Shard(ABC):
         return self.go_on(now, step)
 
     def go_on(self, now: float, step: Step = untimed) -> BatchOutcome:
-        """Refine and publish out of turn.
+        """Refine and publish out of turn; only publish what a refinement beside arrivals has left.
 
         Replay does the same where SQL holds a publication that is out of turn.
         """
         applied = BatchOutcome()
         if self.concurrent is not None:
             self.forget_lent()
-        with step("refine"):
-            self._forget(applied, now)
-            if self.cadence.mode == "inline":
-                self._refine(applied, publishing=True)
-                self.owed = max(self.owed - 1, 0)
+        if not self.unshown:
+            with step("refine"):
+                self._forget(applied, now)
+                if self.cadence.mode == "inline":
+                    self._refine(applied, publishing=True)
+                    self.owed = max(self.owed - 1, 0)
         with step("publish"):
             self._publish(applied, now)
         return applied
@@ -392,7 +395,7 @@ class Shard(ABC):
             "cadence": cadence_row(self.cadence),
             "kernels": np.frombuffer(self.cadence.kernels.encode(), dtype=np.uint8),
             "lease_rounds": self.rounds.row(),
-            "owed": np.array([self.owed]),
+            "owed": np.array([self.owed, self.unshown]),
             "published_taken": np.array([self._published_taken, self._turn_taken]),
             **{
                 under + name: array for under, part in parts.items() for name, array in part.items()
@@ -412,8 +415,9 @@ class Shard(ABC):
         shard.atom_table = AtomTable.restore(taken_from(state, ATOMS))
         shard.forgetting = Forgetting.restore(taken_from(state, MEMORY))
         shard.rounds = LeaseRounds(*state["lease_rounds"].tolist())
-        # An earlier Weald put nothing off.
-        shard.owed = int(state["owed"][0]) if "owed" in state else 0
+        # An earlier Weald put nothing off, and one before this showed at once.
+        owed = state["owed"].tolist() if "owed" in state else [0]
+        shard.owed, shard.unshown = owed[0], bool(sum(owed[1:]))
         shown = state["shown"].tolist()
         shard.publication, shard._next_cluster, shard._published_seq, shard.seq = shown[:4]
         shard.bounding.next_bundle, shard.bounding.n_early = shown[4:]
@@ -533,7 +537,7 @@ class Shard(ABC):
         touched = set(moved.tolist())
         atom_table.cluster[present] = published.clusters
         self.publication, self._next_cluster = published.number, published.next_cluster
-        self._published_seq = self.seq
+        self._published_seq, self.unshown = self.seq, False
         self._published_taken = self._turn_taken = self._n_taken
         self._arrivals = None
         self.sample.renew()
@@ -610,8 +614,8 @@ class Shard(ABC):
         """Begin a refinement of all atoms beside arrivals, as round ``number``."""
         raise NotImplementedError  # nobody asks where none may go on
 
-    def adopt_concurrent(self, now: float, step: Step = untimed) -> BatchOutcome:
-        """Take over what the refinement beside arrivals has arrived at, and publish it."""
+    def adopt_concurrent(self, step: Step = untimed) -> BatchOutcome:
+        """Take over what the refinement beside arrivals has arrived at, to be published next."""
         raise NotImplementedError  # nobody asks where none may go on
 
     def begin_round(self, row: AdoptionRow) -> None:
@@ -628,7 +632,7 @@ class Shard(ABC):
             self.take_back(unpacked(payload))
         else:
             self.concurrent.run()
-            self.adopt_concurrent(0.0)
+            self.adopt_concurrent()
 
     def forget_lent(self) -> None:
         """Go on as if no round were out; its returns are late from now on."""

@@ -35,6 +35,7 @@ from weald.stream.engine.concurrent import BackgroundThread, Concurrent, Work
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.yielding import LEAST_SHARE, Rest, Yielding
 from weald.stream.model import mixture_shard
+from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import StreamConfig
 from weald.stream.record.record import Message, TopicPartition
@@ -48,6 +49,7 @@ from weald.stream.recovery.recovery import (
 from weald.stream.recovery.snapshots import create
 from weald.stream.settings import MemorySettings
 from weald.stream.source.file_source import FileSource
+from weald.stream.telemetry.steps import Step
 
 N = 1530
 FEW = 100
@@ -133,11 +135,11 @@ def stopped_on_the_way(plan: StreamConfig, store: SqlStore) -> Engine:
 
 
 def assert_made(store: SqlStore, n_least: int = 2) -> None:
-    """Rounds beside the records were taken over, each with a publication."""
+    """Rounds beside the records were taken over, each followed by a publication."""
     made = [row for row in store.adoptions(NAME, 0) if row.is_own]
     assert len(made) >= n_least
-    told = {(row.number, row.seq) for row in store.publications(NAME)}
-    assert {(row.publication + 1, row.seq) for row in made} <= told
+    told = {row.number: row.seq for row in store.publications(NAME)}
+    assert all(told[row.publication + 1] >= row.seq for row in made)
     assert any(row.begun_seq < row.seq for row in made)
     assert store.last_round(NAME) == made[-1].round_number
 
@@ -284,14 +286,14 @@ def test_an_image_of_many_is_packed_beside_the_records(
         assert_replayed(store, shard_of(engine), lagging=True)
 
 
-LONG = {"adopt", "begin", "snapshot"}
+LONG = {"adopt", "show", "begin", "snapshot"}
 
 
 @pytest.fixture
 def rounds(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """What took long in each round of the loop, in a list that grows."""
     found = [list[str]()]
-    turn, begin = Engine._round, Concurrent.begin
+    turn, begin, show = Engine._round, Concurrent.begin, writer.Writer.go_on
 
     def turned(engine: Engine) -> bool:
         found.append([])
@@ -301,6 +303,11 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         found[-1].append("begin")
         begin(running, shard)
 
+    def shown(of: writer.Writer, now: float, step: Step) -> BatchOutcome:
+        found[-1].append("show")
+        return show(of, now, step)
+
+    monkeypatch.setattr(writer.Writer, "go_on", shown)
     monkeypatch.setattr(Engine, "_round", turned)
     monkeypatch.setattr(Concurrent, "begin", begun)
     return found
@@ -326,11 +333,8 @@ def test_records_go_on_between_two_things_that_take_long(
     assert max(len(each) for each in rounds[:-1]) == 1
 
 
-@pytest.mark.usefixtures("later")
-def test_after_one_that_takes_long_there_is_a_rest(
-    tmp_path: Path, rounds: list[list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of three rounds of the loop, however long these take."""
+def rest_for(n: int, rounds: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have what takes long be followed by so many rounds for records alone."""
     ended = [0]
 
     @contextmanager
@@ -340,10 +344,63 @@ def test_after_one_that_takes_long_there_is_a_rest(
             ended[0] = len(rounds)
 
     monkeypatch.setattr(Rest, "after", after)
-    monkeypatch.setattr(Rest, "seconds", property(lambda _: float(len(rounds) <= ended[0] + 3)))
+    monkeypatch.setattr(Rest, "seconds", property(lambda _: float(len(rounds) <= ended[0] + n)))
+
+
+def shown_later(store: SqlStore) -> list[int]:
+    """Publications of what was taken over some observations before."""
+    told = {row.number: row.seq for row in store.publications(NAME)}
+    made = [row for row in store.adoptions(NAME, 0) if row.is_own]
+    return [row.publication + 1 for row in made if told[row.publication + 1] > row.seq]
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_one_that_ends_in_between_shows_it_at_its_next_start(
+    tmp_path: Path, rounds: list[list[str]], monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    rest_for(2, rounds, monkeypatch)
+    ended = list[int]()
+
+    def end(name: str, count: int) -> None:
+        seen_in(rounds)(name, count)
+        if name == "commit" and not ended and shard_of(engine).unshown and rounds[-1] != ["adopt"]:
+            ended.append(shard_of(engine).publication)
+            if how == "killed":
+                raise KilledError
+            engine.stop()
+
+    plan = plan_of(tmp_path)
+    with new_store(tmp_path) as store:
+        engine = engine_of(plan, store, end)
+        if how == "killed":
+            with pytest.raises(KilledError):
+                engine.run()
+        else:
+            engine.run()
+            assert_replayed(store, shard_of(engine), lagging=True)
+        assert ended
+        assert store.publications(NAME)[-1].number == ended[0]
+    with new_store(tmp_path) as store:
+        engine = engine_of(plan, store)
+        engine.run()
+        assert ended[0] + 1 in shown_later(store)
+        assert_exactly_once(store, N)
+        assert_replayed(store, shard_of(engine), lagging=True)
+
+
+@pytest.mark.usefixtures("later")
+def test_after_one_that_takes_long_there_is_a_rest(
+    tmp_path: Path, rounds: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three rounds of the loop, however long these take."""
+    rest_for(3, rounds, monkeypatch)
     with new_store(tmp_path, snapshots_kept=50) as store:
-        engine_of(plan_of(tmp_path), store, seen_in(rounds)).run()
+        engine = engine_of(plan_of(tmp_path), store, seen_in(rounds))
+        engine.run()
         assert_made(store)
+        assert_replayed(store, shard_of(engine), lagging=True)
+        assert shown_later(store)
     at = [number for number, each in enumerate(rounds[:-1]) if each]
     assert len(at) > 5
     assert min(later - earlier for earlier, later in pairwise(at)) > 3
@@ -486,7 +543,10 @@ def test_what_it_has_drawn_is_what_is_published(tmp_path: Path, later: type[Late
     taken = live.seq
     live.begin_concurrent(live.rounds.taken + 1).run()
     live.apply(values[20:50], 0.0)
-    live.adopt_concurrent(0.0)
+    live.adopt_concurrent()
+    assert live.unshown
+    live.go_on(0.0)
+    assert not live.unshown
     # As many as a refinement has at the least; none of those that came meanwhile was in them.
     assert live._draws._after[-4:] == [N, *[taken] * 3]
     assert [len(draw) for draw in live._draws._draws[-3:]] == [taken] * 3

@@ -96,10 +96,12 @@ def test_the_first_in_a_backlog_waits_as_for_a_quarter_of_a_second() -> None:
     assert not pace.postpones(400, of_many=6_000, concurrent=False)
 
 
-def test_a_long_refinement_waits_until_a_backlog_has_saved_its_time() -> None:
+@pytest.mark.parametrize("published_for", [0.0, 0.5])
+def test_a_long_refinement_waits_until_a_backlog_has_saved_its_time(published_for: float) -> None:
     clock = Clock()
     pace = Yielding(clock)
-    pace.refined(2.0, of_many=10_000)
+    pace.refined(2.0 - published_for, of_many=10_000)
+    pace.stood_still(published_for, of_many=10_000)
     pace.look(behind=True)
     clock.now += 39.0
     assert pace.postpones(1, of_many=10_000, concurrent=False)
