@@ -127,7 +127,7 @@ class CommitPipeline:
             self._beside = None
 
     def close(self) -> None:
-        """Let go of the thread."""
+        """Wait until nothing is written any more, and let go of the thread."""
         self.drop()
         self._thread.shutdown()
 

@@ -245,12 +245,18 @@ class Engine:
             self._deliver_refined(writer, applied, silent=silent)
 
     def _deliver_refined(
-        self, writer: Writer, applied: BatchOutcome, *, silent: bool, **image: bool
+        self,
+        writer: Writer,
+        applied: BatchOutcome,
+        *,
+        silent: bool,
+        save: bool = False,
+        image: bool = True,
     ) -> None:
         """Commit what came of a refinement, and have the silence count it, if there is one."""
         if silent and applied.refinements:
             self._quiet.refined(applied.refinements[-1].log_joint_after)
-        self._delivery.deliver(writer, Held(), applied, **image)
+        self._delivery.deliver(writer, Held(), applied, save=save, image=image)
 
     def _await_workers(self, writer: Writer) -> None:
         """Take back the round that is out when a source ends, if it comes back soon."""
@@ -335,7 +341,7 @@ class Engine:
         return True
 
     def _await_concurrent(self, writer: Writer) -> None:
-        """Take over what goes on beside a source that has ended."""
+        """Take over and publish what goes on beside a source that has ended."""
         while self._concurrent.goes_on and not self._stopping:
             time.sleep(_LEAST_LOOK_SECONDS)
             self._take_over_or_show(writer)

@@ -144,7 +144,12 @@ def scenario_of(seed: int) -> Scenario:
         ),
         repeated_keys=0.0 if policy == "allow" else 0.2,
         faults=tuple(faults),
-        events=_sorted(_events(draw, faults) + _backlogs(random.Random(seed ^ 0xBAC))),
+        events=tuple(
+            sorted(
+                _events(draw, faults) + _backlogs(random.Random(seed ^ 0xBAC)),
+                key=lambda event: event.at,
+            )
+        ),
     )
 
 
@@ -188,7 +193,3 @@ def _backlogs(draw: random.Random) -> list[Event]:
         Event(draw.uniform(0.0, CHAOS_SECONDS), "append", draw.randrange(6), draw.randint(30, 90))
         for _ in range(n)
     ]
-
-
-def _sorted(events: list[Event]) -> tuple[Event, ...]:
-    return tuple(sorted(events, key=lambda event: event.at))

@@ -19,6 +19,7 @@ from weald.storage.sql.migrate import upgrade
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.sinks import Sinks
+from weald.stream.engine.yielding import Yielding
 from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import StreamConfig, new_shard
 from weald.stream.model.shard import CHAIN, Arrays
@@ -135,6 +136,19 @@ def run(
     """Run the engine over the plan's file until it ends."""
     engine = Engine(plan, FileSource(plan.stream), store, sinks, Hook(before))
     engine.run()
+    return engine
+
+
+def engine_at_pace(
+    plan: StreamConfig,
+    store: SqlStore,
+    pace: Yielding,
+    before: Callable[[str, int], None] = lambda _name, _count: None,
+) -> Engine:
+    """An engine over the plan's file, at this pace where the plan's yields."""
+    engine = Engine(plan, FileSource(plan.stream), store, None, Hook(before))
+    if engine._yielding is not None:
+        engine._yielding = pace
     return engine
 
 

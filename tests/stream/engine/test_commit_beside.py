@@ -13,10 +13,10 @@ import pytest
 from tests.stream.scenario import (
     CADENCE,
     NAME,
-    Hook,
     KilledError,
     assert_exactly_once,
     assert_replayed,
+    engine_at_pace,
     killer,
     new_store,
     outcome,
@@ -33,7 +33,6 @@ from weald.stream.engine.yielding import Yielding
 from weald.stream.errors import Rebalanced
 from weald.stream.model.model import StreamConfig
 from weald.stream.settings import MemorySettings
-from weald.stream.source.file_source import FileSource
 
 N = 1030
 BATCH = 40
@@ -43,7 +42,7 @@ Before = Callable[[BatchCommit], None]
 AMONG = 9
 
 
-class Never(Yielding):
+class Busy(Yielding):
     """Is behind as long as a batch is full, and has no time for a refinement."""
 
     def _affords(self, of_many: int) -> bool:  # noqa: ARG002 - for none
@@ -87,9 +86,7 @@ def plan_of(folder: Path, **stream: object) -> StreamConfig:
 def engine_of(
     plan: StreamConfig, store: SqlStore, before: Callable[[str, int], None] = _nothing
 ) -> Engine:
-    engine = Engine(plan, FileSource(plan.stream), store, None, Hook(before))
-    engine._yielding = Never()
-    return engine
+    return engine_at_pace(plan, store, Busy(), before)
 
 
 def assert_whole(store: SqlStore, engine: Engine) -> None:

@@ -20,6 +20,7 @@ from tests.stream.scenario import (
     assert_exactly_once,
     assert_models_replayed,
     assert_replayed,
+    engine_at_pace,
     killer,
     new_store,
     plan_for,
@@ -116,10 +117,7 @@ def nothing(_name: str, _count: int) -> None:
 
 
 def engine_of(plan: StreamConfig, store: SqlStore, before: Before = nothing) -> Engine:
-    engine = Engine(plan, FileSource(plan.stream), store, None, Hook(before))
-    if engine._yielding is not None:
-        engine._yielding = Eager()
-    return engine
+    return engine_at_pace(plan, store, Eager(), before)
 
 
 def stopped_on_the_way(plan: StreamConfig, store: SqlStore) -> Engine:

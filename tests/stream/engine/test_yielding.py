@@ -14,10 +14,10 @@ from tests.clock import Clock
 from tests.stream.scenario import (
     CADENCE,
     NAME,
-    Hook,
     KilledError,
     assert_exactly_once,
     assert_replayed,
+    engine_at_pace,
     killer,
     new_store,
     outcome,
@@ -159,13 +159,13 @@ class Never(Yielding):
         return super().makes_up(owed)
 
 
-def yielding_engine(tmp_path: Path, store: SqlStore, before: object = None) -> Engine:
+def yielding_engine(
+    tmp_path: Path,
+    store: SqlStore,
+    before: Callable[[str, int], None] = lambda _name, _count: None,
+) -> Engine:
     """An engine over a file, which is behind until the file ends."""
-    plan = yielding_plan(tmp_path)
-    hook = Hook(before or (lambda _name, _count: None))  # type: ignore[arg-type]
-    engine = Engine(plan, FileSource(plan.stream), store, None, hook)
-    engine._yielding = Ticking()
-    return engine
+    return engine_at_pace(yielding_plan(tmp_path), store, Ticking(), before)
 
 
 def yielding_plan(tmp_path: Path) -> StreamConfig:
@@ -202,23 +202,13 @@ def backlogged(folder: Path, kills: Sequence[Callable[[str, int], None]]) -> tup
     with new_store(folder) as store:
         for kill in kills:
             with pytest.raises(KilledError):
-                engine_of(plan, store, kill).run()
-        engine = engine_of(plan, store)
+                engine_at_pace(plan, store, Never(), kill).run()
+        engine = engine_at_pace(plan, store, Never())
         engine.run()
         assert_exactly_once(store, N)
         assert_replayed(store, shard_of(engine))
         turns = [row.seq for row in store.publications(NAME) if row.seq % every == 0]
     return turns, shard_of(engine).owed
-
-
-def engine_of(
-    plan: StreamConfig,
-    store: SqlStore,
-    kill: Callable[[str, int], None] = lambda _name, _count: None,
-) -> Engine:
-    engine = Engine(plan, FileSource(plan.stream), store, None, Hook(kill))
-    engine._yielding = Never()
-    return engine
 
 
 def test_of_many_a_backlog_is_published_when_it_has_doubled(
@@ -245,9 +235,7 @@ def snapshots_of(folder: Path, pace: Literal["counted", "yielding"]) -> list[int
     refinement = msgspec.structs.replace(plan.refinement, pace=pace)
     plan = replace(plan, stream=stream, refinement=refinement)
     with new_store(folder) as store:
-        engine = Engine(plan, FileSource(stream), store, None, Hook(before))
-        if engine._yielding is not None:
-            engine._yielding = Never()
+        engine = engine_at_pace(plan, store, Never(), before)
         engine.run()
     # What was left behind at the end is no part of the backlog.
     return seqs[:-2]
