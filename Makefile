@@ -19,7 +19,9 @@ help: ## list the targets
 demo: $(VENV)/.demo ## replay a real stream through a Kafka topic and look at its clusters (ARGS=...)
 	@$(BIN)/weald demo $(ARGS)
 
-test: lint types audit servers ## check style, types and imports, and run every test on real servers
+test: $(VENV)/.dev ## check style, types and imports, and run every test on real servers
+	@# Side by side: the servers that have to be fetched and built take longest.
+	@$(MAKE) --no-print-directory -j 4 lint types audit servers
 	@# More processes than cores: many tests wait for servers, or for a kernel that another compiles.
 	$(BIN)/python -m pytest -n 4 --dist loadfile
 

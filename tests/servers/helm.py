@@ -35,7 +35,9 @@ def build() -> str:
             "GOCACHE": f"{folder}/cache",
             "GOFLAGS": "-modcacherw",
         }
-        argv = [go, "install", "-ldflags=-s -w", f"helm.sh/helm/v3/cmd/helm@{VERSION}"]
+        # It renders charts as well unoptimised, and takes a third less time to build.
+        flags = ["-ldflags=-s -w", "-gcflags=all=-N -l"]
+        argv = [go, "install", *flags, f"helm.sh/helm/v3/cmd/helm@{VERSION}"]
         done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             return f"Go could not build helm; the tests of the chart will be skipped\n{done.stderr}"
