@@ -1,8 +1,9 @@
 """One batch from the model into SQL, and from there to whoever wants to know.
 
 In a backlog its transaction is written on a thread, while the loop takes the next batch into the
-model. It is waited for before anything else is written or read of SQL, so there is one at a time,
-and they come in the order of their numbers.
+model; so is one with an image of many atoms, which is large, whenever records come first. It is
+waited for before anything else is written or read of SQL, so there is one at a time, and they come
+in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ class CommitPipeline:
     ) -> None:
         """Write everything in one transaction, with a snapshot when one is due or asked for.
 
-        Without ``image`` one comes with a later commit, unless it is to be saved. ``beside`` has a
-        transaction without any written beside the loop.
+        Without ``image`` one comes with a later commit, unless it is to be saved. ``beside`` allows
+        for a transaction to be written beside the loop.
 
         Raises
         ------
@@ -101,18 +102,23 @@ class CommitPipeline:
             When the partitions changed hands during a retry.
         """
         self.settle()
+        beside = beside and not writer.reads_back
         if not (save or (image and writer.snapshot_due())):
             delivery = self._begin(writer, held, applied, None)
-            if beside and not writer.reads_back:
-                self._beside = delivery, self._thread.submit(self._write, delivery.commit)
-            else:
-                self._finish(delivery)
+            self._hand_over(delivery, beside=beside and writer.hurried)
             return
         self.n_images += 1
         with writer.rest.after():
             with self._telemetry.step("snapshot"):
                 snapshot = writer.image(time.time(), save=save)
-            self._finish(self._begin(writer, held, applied, snapshot))
+            packed = snapshot is not None and snapshot.encoded is not None
+            self._hand_over(self._begin(writer, held, applied, snapshot), beside=beside and packed)
+
+    def _hand_over(self, delivery: _Delivery, *, beside: bool) -> None:
+        if beside:
+            self._beside = delivery, self._thread.submit(self._write, delivery.commit)
+        else:
+            self._finish(delivery)
 
     def settle(self) -> None:
         """Wait for what is written beside the loop, and tell of it; raises as `deliver` does."""

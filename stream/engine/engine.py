@@ -426,8 +426,8 @@ class Engine:
                 shard.pace, writer.hurried = self._yielding, self._yielding.behind
                 self._yielding.arrange(goes_on=self._concurrent.goes_on)
         applied = writer.apply(held, time.time(), self._telemetry.step, last=last)
-        beside = self._yielding is not None and self._yielding.behind and not last
-        self._delivery.deliver(writer, held, applied, beside=beside and self._shards is None)
+        beside = self._yielding is not None and self._shards is None and not last
+        self._delivery.deliver(writer, held, applied, beside=beside)
 
     def _finish(self, writer: Writer) -> None:
         """Close the books of a source that has ended."""

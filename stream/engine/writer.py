@@ -440,10 +440,11 @@ class Writer:
                 revision.spec.seen_as or "the columns as they are",
             )
         if commit.snapshot is not None:
-            shard.uncrossable = False
             self._snapshots, self._snapshot_seq = commit.snapshot.number, commit.snapshot.seq
-            self._due = False
             self._pruning = True
+            if commit.snapshot.encoded is None:
+                # What has come since one was packed it knows nothing of.
+                shard.uncrossable = self._due = False
 
     def reached(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Note how far the records in hand go."""

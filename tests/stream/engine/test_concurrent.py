@@ -1,5 +1,6 @@
 """Refinement of many atoms beside the records: it is replayed, dropped, and never waited for."""
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -281,6 +282,48 @@ def test_an_image_of_many_is_packed_beside_the_records(
             again = usable(store, NAME, info.number)
             replay(store, NAME, again, N, lambda _: None)
             assert first_difference(store, NAME, again) is None
+        assert_replayed(store, shard_of(engine), lagging=True)
+
+
+@pytest.mark.usefixtures("later")
+def test_an_image_of_many_is_written_beside_the_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What happens to the model meanwhile is not in it: what no replay crosses asks for another."""
+    inserted, written = dict[int, threading.Event](), list[tuple[BatchCommit, str, bool]]()
+    commit = SqlStore.commit
+
+    def is_packed(batch: BatchCommit) -> bool:
+        return batch.snapshot is not None and batch.snapshot.encoded is not None
+
+    def waiting(store: SqlStore, batch: BatchCommit) -> None:
+        name = threading.current_thread().name
+        beside = is_packed(batch) and name.startswith("commit")
+        in_time = not beside or inserted.setdefault(batch.epoch, threading.Event()).wait(20.0)
+        written.append((batch, name, in_time))
+        commit(store, batch)
+
+    def step(name: str, _count: int) -> None:
+        under_way = engine._delivery._beside
+        if name == "insert" and under_way is not None and is_packed(under_way[0].commit):
+            into = inserted.setdefault(under_way[0].commit.epoch, threading.Event())
+            if not into.is_set():
+                shard_of(engine).uncrossable = True
+            into.set()
+
+    monkeypatch.setattr(SqlStore, "commit", waiting)
+    with new_store(tmp_path) as store:
+        engine = engine_of(plan_of(tmp_path, snapshot_records=50), store, step)
+        engine.run()
+        beside = [at for at, (_, name, _) in enumerate(written) if name.startswith("commit")]
+        assert any(is_packed(written[at][0]) for at in beside)
+        assert all(in_time for *_, in_time in written)
+        for at in beside:
+            if is_packed(written[at][0]):
+                following = written[at + 1][0].snapshot
+                assert following is not None
+                assert following.encoded is None
+        assert_exactly_once(store, N)
         assert_replayed(store, shard_of(engine), lagging=True)
 
 
