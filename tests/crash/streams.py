@@ -49,6 +49,8 @@ CADENCE = RefinementSettings(
 BAD_EVERY = 50
 # Where keys come again, they do after so many records.
 N_KEYS = 480
+# Of everything: a service that is told nothing takes what the machine has room for.
+WHOLE = MemorySettings(leaf_budget=100_000)
 WINDOW = MemorySettings(window_records=250)
 RETENTION = RetentionSettings(observations=200, publications=2)
 # What a stream may be: everything kept; a window, and records that replace others; a window, and a
@@ -122,7 +124,7 @@ def opened(place: Place, n_records: int, name: str, kind: str = "whole") -> tupl
         takeover_seconds=0.0,
         duplicate_keys="update" if kind == "updates" else "allow",
     )
-    memory = WINDOW if kind in {"updates", "shedding"} else MemorySettings()
+    memory = WINDOW if kind in {"updates", "shedding"} else WHOLE
     pace: Literal["counted", "yielding"] = "yielding" if kind == "yielding" else "counted"
     cadence = msgspec.structs.replace(CADENCE, pace=pace)
     sheds = kind == "shedding" and place.source == "file"
