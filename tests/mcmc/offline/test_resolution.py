@@ -113,13 +113,16 @@ def test_numbers_beside_other_kinds_are_moved_where_they_are_coarse(rng: Generat
     stars = np.rint(rng.normal(np.array([4.0, 1.5])[kind], 0.7))
     cents = np.rint(100.0 * rng.normal(np.array([9.0, 30.0])[kind], 3.0)) / 100.0
     way = (rng.random(600) < np.array([0.1, 0.9])[kind]).astype(np.float64)
-    values = np.column_stack([stars, cents, way])
+    # It says nothing: these kinds of columns in this order are what other tests have compiled.
+    colour = rng.integers(0, 3, 600)
+    values = np.column_stack([stars, cents, colour, way])
     parts = [
         {"family": "diagonal", "columns": [0, 1]},
-        {"family": "bernoulli", "columns": [2]},
+        {"family": "categorical", "columns": [2]},
+        {"family": "bernoulli", "columns": [3]},
     ]
     family = FAMILIES["mixed"].build({"parts": parts}, values)
-    np.testing.assert_array_equal(resolution_under(family, values), [1.0, 0.0, 0.0])
+    np.testing.assert_array_equal(resolution_under(family, values), [1.0, 0.0, 0.0, 0.0])
     settings = FitSettings(family="mixed", params={"parts": parts}, iterations=40)
     result = fit(values, settings, lambda: 0.0)
     assert adjusted_rand_index(result.labels, kind) > 0.9
