@@ -110,7 +110,8 @@ def test_splits_judged_without_the_probability_of_their_sides_miss_it(
     monkeypatch.setattr(LaunchedMove, "log_ratio", wrong)
     family, prior, rows, target = posterior("bern", "dp")
     rounds = InRounds((family, prior), rows, OWNER, pairs=2)
-    assert not agree(*visits(rounds, target, 2_000), 2_000)
+    # What is noticed in fewer rounds than the right form is followed for would be in as many.
+    assert not agree(*visits(rounds, target, 1_000), 1_000)
 
 
 class Redrawing(InRounds):
@@ -139,7 +140,8 @@ def test_blocks_drawn_anew_visit_what_two_blocks_can_be(
 
     if forgets_the_sizes:
         monkeypatch.setattr(GlobalRound, "hear_redrawn", wrong)
-    n_rounds = 8_000
+    # What is noticed in fewer rounds would be in as many.
+    n_rounds = 5_000 if forgets_the_sizes else 8_000
     family, prior, rows, target = posterior("bern", "dp")
     left = {shape: p for shape, p in target.items() if max(shape) == 1}
     left = {shape: p / sum(left.values()) for shape, p in left.items()}
