@@ -35,6 +35,9 @@ def _server(name: str, program: str, folder: Path, *arguments: str) -> Server:
         argv=[
             *(program, "--port", str(port), "--bind", "127.0.0.1"),
             *("--save", "", "--appendonly", "no"),
+            # So many times a second it looks whose wait is over: with the 10 that it would, a
+            # worker that waits for a millisecond waits for up to a hundred.
+            *("--hz", "100"),
             *arguments,
         ],
         port=port,
