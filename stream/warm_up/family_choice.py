@@ -22,13 +22,14 @@ _FAMILY = {
     "flag": "bernoulli",
     "category": "categorical",
 }
+_ORDER = (*dict.fromkeys(_FAMILY.values()), "multinomial")
 
 
 def choose_family(schema: Schema) -> tuple[str, dict[str, Any]]:
     """Return a family of ``weald.treecore.family.FAMILIES`` and its parameters; ``irm`` for edges.
 
     One kind of field gets its own family; several get ``mixed``, with one part for each kind and
-    one for each text.
+    one for each text, in one order whatever that of the fields is: kernels are compiled for it.
     """
     if schema.network:
         return "irm", {}
@@ -49,6 +50,7 @@ def choose_family(schema: Schema) -> tuple[str, dict[str, Any]]:
         at[name]["columns"] += columns
         if name == "categorical":
             at[name]["params"].setdefault("levels", []).append(n_levels(field.settings))
+    parts.sort(key=lambda part: _ORDER.index(part["family"]))
     numbers = at.get("gaussian")
     if numbers is not None and len(numbers["columns"]) > MOST_CORRELATED:
         numbers["family"] = "diagonal"

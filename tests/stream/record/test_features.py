@@ -158,3 +158,18 @@ def test_the_family_follows_from_the_kinds() -> None:
     }
     built = FAMILIES[name].build(params, np.zeros((1, 15)))
     assert FAMILIES[name].validate(built, np.array([[0.5] * 2 + [1.0] * 13])) is None
+
+
+def test_kinds_have_one_order_whatever_that_of_the_fields_is() -> None:
+    """Another order would be another family, for which everything is compiled anew."""
+    texts = ({"name": "t", "kind": "text", "size": 8}, {"name": "s", "kind": "text", "size": 4})
+    fields = (texts[0], *MIXED[::-1], texts[1])
+    _, params = choose_family(schema_of(*fields))
+    assert [(part["family"], part["columns"]) for part in params["parts"]] == [
+        ("gaussian", [8, 9, 13, 14]),
+        ("poisson", [12]),
+        ("bernoulli", [11]),
+        ("categorical", [10]),
+        ("multinomial", list(range(8))),
+        ("multinomial", list(range(15, 19))),
+    ]
