@@ -18,7 +18,7 @@ from weald.stream.estimators.online_clusterer import OnlineBayesianClusterer
 from weald.treecore.errors import ObservationError, ParameterError
 
 N = 240
-FAMILIES = ["diagonal", "categorical", "bernoulli"]
+FAMILIES = ["diagonal", "bernoulli", "categorical"]
 
 
 def orders(rng: np.random.Generator, n: int = N) -> tuple[pd.DataFrame, Any]:
