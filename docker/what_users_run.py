@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 SCRIPTS = Path(sys.executable).parent
-# A table for the fit of each family; those of "mixed" are of records.
+# A table for the fit of each family; that of "mixed" is of records, beside `PLAIN`.
 TABLES = {
     "gaussian": "numbers.csv",
     "diagonal": "numbers.csv",
@@ -31,6 +31,8 @@ TABLES = {
     "negative-binomial": "counts.csv",
     "mixed": "mixed.jsonl",
 }
+# Numbers and categories, as most tables of several kinds are.
+PLAIN = "plain.jsonl"
 ESTIMATORS = """
 import numpy as np
 from weald import BayesianClusterer, OnlineBayesianClusterer
@@ -77,6 +79,8 @@ def write_tables(rng: np.random.Generator) -> None:
     words = ("login of user", "disk is full on", "connection refused by")
     lines = [f"node{n % 7} {words[k]} host{n % 5} after {n % 11} s" for n, k in enumerate(kind)]
     Path("mixed.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in records))
+    plain = [{name: value for name, value in each.items() if name != "open"} for each in records]
+    Path(PLAIN).write_text("".join(f"{json.dumps(each)}\n" for each in plain))
     rows = [{f"x{at}": round(value, 4) for at, value in enumerate(row)} for row in numbers]
     text = "".join(f"{json.dumps(each)}\n" for each in rows)
     Path("numbers.jsonl").write_text(text)
@@ -133,6 +137,8 @@ def main() -> None:
             say("estimators")
             subprocess.run([sys.executable, "-c", ESTIMATORS], check=True)  # noqa: S603 - our own
     if "mixed" in families:
+        weald("fit", PLAIN)
+        follow(PLAIN)
         follow("mixed.jsonl")
         follow("lines.log")
 
