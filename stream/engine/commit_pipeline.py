@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from weald.storage.commit.commit import BatchCommit, Snapshot
@@ -124,7 +125,9 @@ class CommitPipeline:
         """Wait for what is written beside the loop, and tell of it; raises as `deliver` does."""
         if self._beside is not None:
             (delivery, written), self._beside = self._beside, None
-            self._finish(delivery, written)
+            large = delivery.commit.snapshot is not None
+            with delivery.writer.rest.after() if large else nullcontext():
+                self._finish(delivery, written)
 
     def drop(self) -> None:
         """Wait until nothing is written any more, and tell nobody: SQL has what counts."""

@@ -327,6 +327,32 @@ def test_an_image_of_many_is_written_beside_the_records(
         assert_replayed(store, shard_of(engine), lagging=True)
 
 
+@pytest.mark.usefixtures("later")
+def test_a_rest_follows_the_wait_for_an_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed, open_now = list[bool](), [0]
+    after, n_bytes = Rest.after, SqlStore.snapshot_bytes
+
+    @contextmanager
+    def counted(rest: Rest) -> Iterator[None]:
+        open_now[0] += 1
+        with after(rest):
+            yield
+        open_now[0] -= 1
+
+    def told(store: SqlStore, stream: str) -> int:
+        followed.append(open_now[0] > 0)
+        return n_bytes(store, stream)
+
+    monkeypatch.setattr(Rest, "after", counted)
+    monkeypatch.setattr(SqlStore, "snapshot_bytes", told)
+    with new_store(tmp_path) as store:
+        engine_of(plan_of(tmp_path, snapshot_records=50), store).run()
+    assert len(followed) > 2
+    assert all(followed)
+
+
 LONG = {"adopt", "show", "begin", "snapshot"}
 
 
