@@ -115,11 +115,11 @@ def test_numbers_beside_other_kinds_are_moved_where_they_are_coarse(rng: Generat
     way = (rng.random(600) < np.array([0.1, 0.9])[kind]).astype(np.float64)
     # It says nothing: these kinds of columns in this order are what other tests have compiled.
     colour = rng.integers(0, 3, 600)
-    values = np.column_stack([stars, cents, colour, way])
+    values = np.column_stack([stars, cents, way, colour])
     parts = [
         {"family": "diagonal", "columns": [0, 1]},
-        {"family": "categorical", "columns": [2]},
-        {"family": "bernoulli", "columns": [3]},
+        {"family": "bernoulli", "columns": [2]},
+        {"family": "categorical", "columns": [3]},
     ]
     family = FAMILIES["mixed"].build({"parts": parts}, values)
     np.testing.assert_array_equal(resolution_under(family, values), [1.0, 0.0, 0.0, 0.0])
