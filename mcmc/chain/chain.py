@@ -464,21 +464,27 @@ class MixtureChain:
         place[present] = np.arange(present.shape[0])
         return place
 
-    def _position(self, make_guide: Callable[[Model], Guide] | None = None) -> Position:
-        """Where the chain stands, its atoms numbered without gaps in the order of their ids."""
+    def _copied_atoms(self) -> Atoms:
+        """The atoms that are there, without gaps, in the order of their ids."""
         atoms, present = self._state.atoms, self._present()
-        live = Atoms(
+        return Atoms(
             atoms.size[present],
             atoms.rows[present],
             atoms.log_marginal[present],
             atoms.single[present],
         )
+
+    def _position(self) -> Position:
+        """Where the chain stands, its atoms numbered without gaps in the order of their ids."""
+        return self._position_of(self._copied_atoms(), self._freeze)
+
+    def _position_of(self, atoms: Atoms, make_guide: Callable[[Model], Guide]) -> Position:
         return Position(
             self.family,
-            live,
-            self.labels[present],
+            atoms,
+            self.labels[self._present()],
             self.prior,
-            make_guide or self._freeze,
+            make_guide,
             learner=self.learner,
             first_family=self.first_family,
         )
@@ -704,17 +710,18 @@ class MixtureChain:
         entropy = int(self._rng.bit_generator.state["state"]["state"])
         topology = copy_topology(self._first_model(0), self._forest)
         places = self._places(self._present())
-        learned = self.family is not self.first_family
+        learned, atoms = self.family is not self.first_family, self._copied_atoms()
 
         def measured(first_model: Model) -> Guide:
+            # The position holds this. Were it held here, it would wait for Python's collector.
             atom = np.where(topology.atom < 0, topology.atom, places[topology.atom])
-            guide = guide_of_topology(topology._replace(atom=atom), position.atoms)
+            guide = guide_of_topology(topology._replace(atom=atom), atoms)
             # Under what has been learned the position measures it in any case.
             if not learned:
                 measure_again(first_model, guide)
             return guide
 
-        position = self._position(measured)
+        position = self._position_of(atoms, measured)
         self._meanwhile = OutstandingLeases()
         return ConcurrentRefinement(
             position,
