@@ -157,6 +157,13 @@ class Engine:
         """Poll, and do with what came and with what is due; tell whether the source has ended."""
         with self._telemetry.step("poll"):
             messages = self._poll()
+        ended = self._take_in(messages)
+        # Of this frame the client may have kept hold: see `Source.poll`.
+        messages.clear()
+        return ended
+
+    def _take_in(self, messages: list[Message]) -> bool:
+        """Do with what came and with what is due; tell whether the source has ended."""
         changes = self._source.take_changes()
         if changes or not messages:
             self._delivery.settle()
@@ -188,12 +195,14 @@ class Engine:
 
     def _poll(self) -> list[Message]:
         """What comes in the time for it, and of a backlog as much as makes a batch."""
-        polled = self._retry.poll(self._poll_seconds())
+        messages = self._retry.poll(self._poll_seconds())
         self._size.begin()
-        messages = list(polled)
-        while self._size.takes_more(len(messages), len(polled)):
-            polled = self._retry.poll(0.0)
-            messages += polled
+        n_polled = len(messages)
+        while self._size.takes_more(len(messages), n_polled):
+            more = self._retry.poll(0.0)
+            n_polled = len(more)
+            messages += more
+            more.clear()
         return messages
 
     def _poll_seconds(self) -> float:

@@ -161,8 +161,12 @@ class KafkaSource:
         if self._paused:
             # Partitions assigned since then would flow otherwise.
             self._consumer.pause(*self._consumer.assignment())
-        records = self._consumer.poll(timeout_ms=round(timeout_s * 1000))
-        return [message_of(each) for batch in records.values() for each in batch]
+        # No variable has what came: the client may keep this frame, see `Source.poll`.
+        return [
+            message_of(each)
+            for batch in self._consumer.poll(timeout_ms=round(timeout_s * 1000)).values()
+            for each in batch
+        ]
 
     def _ask_for_topic(self, messages: Sequence[Message]) -> None:
         """Learn the topic's id anew; where nobody tells it, these records are read again.

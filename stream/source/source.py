@@ -44,6 +44,10 @@ class Source(Protocol):
     def poll(self, timeout_s: float) -> list[Message]:
         """Wait at most `timeout_s` seconds for records; fewer, or none, may come.
 
+        The list is the caller's, who empties it: a client whose time runs out may leave its error
+        in a cycle with all frames that had called it, as kafka-python does, and what these hold
+        waits for Python's collector.
+
         Raises
         ------
         SourceUnavailable

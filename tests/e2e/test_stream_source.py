@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from types import FrameType
 from typing import Any, Literal
 
 import msgspec
@@ -18,6 +19,7 @@ from kafka.errors import NodeNotReadyError
 
 from tests.crash.processes import wait_until
 from tests.stream.scenario import NAME, Hook, line_of, new_store, plan_for, values_of
+from tests.uncollected import uncollected
 from weald.cli.service.embedded import API_VERSION, kafka_broker
 from weald.storage.commit.log_marks import LogMark
 from weald.storage.writing.store import SqlStore
@@ -111,7 +113,9 @@ def polled(source: KafkaSource, n: int) -> list[Message]:
     messages: list[Message] = []
 
     def enough() -> bool:
-        messages.extend(source.poll(0.2))
+        came = source.poll(0.2)
+        messages.extend(came)
+        came.clear()
         return len(messages) >= n
 
     wait_until(enough, f"{n} records came", 60.0)
@@ -135,6 +139,25 @@ def test_records_come_raw_and_in_order_from_where_sql_says(broker: Broker) -> No
         assert offsets(polled(source, 10)) == list(range(240, 250))
         assert source.lag()[broker.place] == 0
         assert source.generation() > 0
+
+
+def test_no_record_waits_for_pythons_collector(broker: Broker) -> None:
+    """A poll whose time runs out may stay in a cycle, and what its frames hold with it."""
+    with closing(joined(broker.source())) as source, uncollected() as found:
+        source.seek({})
+        for first in range(0, 250, 50):
+            broker.produce(first, first + 50)
+            polled(source, 50)
+            source.poll(0.0)
+    kept = [each for each in found if isinstance(each, FrameType)]
+    ours = [each for each in kept if each.f_globals["__name__"].startswith("weald.")]
+    # Else it would not show what it is for.
+    assert ours or broker.client == "librdkafka"
+    for frame in ours:
+        lists = {
+            name: each for name, each in frame.f_locals.items() if isinstance(each, list | dict)
+        }
+        assert not any(lists.values()), (frame.f_code.co_name, lists)
 
 
 def test_the_group_s_own_offsets_do_not_count(broker: Broker) -> None:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate, cycle, pairwise
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -29,7 +30,10 @@ from tests.stream.scenario import (
     shard_of,
     values_of,
 )
+from tests.uncollected import uncollected
 from weald.mcmc.chain.concurrent_refinement import ConcurrentRefinement
+from weald.mcmc.chain.position import Position
+from weald.mcmc.state.atom_state import State
 from weald.storage.commit.commit import BatchCommit
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine import concurrent, writer
@@ -40,7 +44,8 @@ from weald.stream.model import mixture_shard
 from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import StreamConfig
-from weald.stream.record.record import Message, TopicPartition
+from weald.stream.record.pending_batch import Held
+from weald.stream.record.record import Batch, Message, TopicPartition
 from weald.stream.recovery.recovery import (
     first_difference,
     is_crossed,
@@ -52,6 +57,7 @@ from weald.stream.recovery.snapshots import create
 from weald.stream.settings import MemorySettings
 from weald.stream.source.file_source import FileSource
 from weald.stream.telemetry.steps import Step
+from weald.treecore.guide.guide import Guide
 
 N = 1530
 FEW = 100
@@ -596,6 +602,45 @@ def test_what_the_settings_are_is_in_an_image_before_one_begins(
         engine.run()
         # What it owed was begun before any record came.
         assert images[0] == newest.number + 1
+
+
+def run_out() -> None:
+    """There is no time left."""
+    raise TimeoutError
+
+
+class Keeping(FileSource):
+    """Leaves its caller in a cycle at every poll, as kafka-python does where time runs out."""
+
+    def poll(self, timeout_s: float) -> list[Message]:
+        found = super().poll(timeout_s)
+        try:
+            run_out()
+        except TimeoutError as error:
+            kept: list[object] = [error]
+            kept.append(kept)
+        return found
+
+
+def test_neither_records_nor_refinements_wait_for_pythons_collector(
+    tmp_path: Path, later: type[Later], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It seldom looks: of each of them there would be many, and a refinement is a whole model."""
+    later.asked = cycle([3, 1, 2])
+    plan = plan_of(tmp_path)
+    with new_store(tmp_path) as store, uncollected() as found:
+        engine = Engine(plan, Keeping(plan.stream), store, None, Hook(nothing))
+        engine._yielding = Eager()
+        # Batches are of several polls, as those of a backlog.
+        monkeypatch.setattr(engine._size, "takes_more", lambda n, polled: polled > 0 and n < 80)
+        engine.run()
+        assert_made(store)
+    kinds = {type(each) for each in found}
+    # The cycles are there, with frames of the engine in them.
+    assert TimeoutError in kinds
+    assert any(isinstance(each, FrameType) and "_turn" in each.f_code.co_name for each in found)
+    held = {Message, Held, Batch, BatchCommit, ConcurrentRefinement, Position, Guide, State}
+    assert not kinds & held
 
 
 def test_what_it_has_drawn_is_what_is_published(tmp_path: Path, later: type[Later]) -> None:
