@@ -6,6 +6,10 @@ goes on, its peak, and by how much that grew after the budget had long been reac
 takes in seconds of processor time. Beside it
 stands the adjusted Rand index of the latest observations, as they were placed on arrival, and at
 the end that of a classifier that knows the centres: a budget must not cost what it saves. With
+``--by-policy`` it compares samples and bundles of several sizes with the stream that keeps all, on
+several sets of data: index and number of clusters over the second half, and the processor time of a
+record, as a table for ``docs/memory.md``; beside them an offline fit to as many observations as the
+least of them hold. With
 ``--by-budget`` it does a short run for each of several budgets, in a process of its own, and fits a
 line: memory as a function of the budget. With ``--machine`` the budget is the one that a stream
 gets by itself on a machine of so much memory, and the limit its share. With ``--by-family`` it
@@ -16,6 +20,7 @@ prints what an observation takes at the peak, with kinds and numbers of columns,
     python -m benchmarks.memory --records 1000000
     python -m benchmarks.memory --records 250000 --budget 5000 --every 1000 --policy bundles
     python -m benchmarks.memory --machine 2 --every 500
+    python -m benchmarks.memory --by-policy --records 250000 --every 1000
     python -m benchmarks.memory --by-budget
     python -m benchmarks.memory --by-family
 """
@@ -25,11 +30,14 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.process_memory import mebibytes
+from weald import BayesianClusterer
 from weald.cli.service.allocation import give_arrays_back
 from weald.cli.service.machine_memory import SHARE
 from weald.mcmc.estimate.agreement import adjusted_rand_index
@@ -45,6 +53,9 @@ GIB = 2**30
 LIMIT_MIB = 1024
 CHUNK = 10_000
 BUDGETS = (8_000, 16_000, 32_000, 64_000)
+# Compared with the stream that keeps all, on as many sets of data.
+POLICIES = (("bundles", 5_000), ("sample", 5_000), ("sample", 15_000), ("sample", 50_000))
+N_SETS = 5
 # Families and numbers of columns whose memory is measured, between so many observations.
 WIDTHS = (("gaussian", 2), ("gaussian", 6), ("gaussian", 10), ("gaussian", 20), ("diagonal", 10))
 BETWEEN = (50_000, 100_000)
@@ -53,8 +64,8 @@ BETWEEN = (50_000, 100_000)
 class Source:
     """Clusters far apart beside clusters that overlap, drawn chunk by chunk."""
 
-    def __init__(self, k: int, d: int) -> None:
-        self._draw = np.random.default_rng(1)
+    def __init__(self, k: int, d: int, seed: int = 1) -> None:
+        self._draw = np.random.default_rng(seed)
         self._centres = self._draw.normal(scale=12.0, size=(k, d))
         self.clusters = np.empty(0, dtype=np.int64)
         """Clusters of the latest observations taken."""
@@ -97,7 +108,7 @@ def line(shard: Shard, began: float, bare: float, agreement: float) -> str:
 
 def endless(arguments: argparse.Namespace) -> int:
     """Run one stream and print its memory as it goes on."""
-    source = Source(arguments.clusters, arguments.features)
+    source = Source(arguments.clusters, arguments.features, arguments.seed)
     shard = started(source, arguments)
     # Compiled code and libraries come first: what follows is the model's.
     shard.apply(source.take(arguments.every), 0.0)
@@ -139,13 +150,83 @@ def endless(arguments: argparse.Namespace) -> int:
     return 0 if peak() < arguments.limit and most <= arguments.budget else 1
 
 
-def peak_of(**options: object) -> float:
-    """Peak of a run with these options in a process of its own, MiB."""
+class Run(NamedTuple):
+    """What a run came to.
+
+    Attributes
+    ----------
+    peak:
+        MiB.
+    agreement, known:
+        Adjusted Rand index of arrivals over the second half, and of who knows the centres.
+    clusters:
+        Clusters that were shown, at the median of that time.
+    seconds:
+        Of processor time.
+    """
+
+    peak: float
+    agreement: float
+    known: float
+    clusters: float
+    seconds: float
+
+
+def run_of(**options: object) -> Run:
+    """A run with these options in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.memory", "--quiet"]
     for name, value in options.items():
         command += [f"--{name}", str(value)]
     ended = subprocess.run(command, check=True, capture_output=True, text=True)
-    return float(ended.stdout.split()[-1])
+    return Run(*map(float, ended.stdout.split()[-len(Run._fields) :]))
+
+
+def by_policy(arguments: argparse.Namespace) -> int:
+    """Compare each policy and budget with the stream that keeps all: medians (least to most)."""
+    print(
+        "| leaves | policy | index of arrivals | below all kept | clusters | peak MiB | us each |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    asked = {name: getattr(arguments, name) for name in ("records", "every", "features")}
+    asked["clusters"] = arguments.clusters
+    kept: list[Run] = []
+    for policy, budget in (("sample", 2 * arguments.records), *POLICIES):
+        each = {"policy": policy, "budget": budget}
+        runs = [run_of(**asked, **each, seed=1 + at) for at in range(N_SETS)]
+        kept = kept or runs
+        below = [
+            all_kept.agreement - run.agreement for all_kept, run in zip(kept, runs, strict=True)
+        ]
+        cells = [
+            "all" if kept is runs else f"{budget:,}",
+            f"`{policy}`",
+            _spread([run.agreement for run in runs], 3),
+            _spread(below, 3),
+            _spread([run.clusters for run in runs], 0),
+            f"{np.median([run.peak for run in runs]):.0f}",
+            f"{1e6 * np.median([run.seconds for run in runs]) / arguments.records:.0f}",
+        ]
+        print(f"| {' | '.join(cells)} |", flush=True)
+    few = min(budget for _, budget in POLICIES)
+    fits = [fitted(arguments, few, seed=1 + at) for at in range(N_SETS)]
+    index, clusters = ([fit[at] for fit in fits] for at in range(2))
+    print(f"| {few:,} | offline fit | {_spread(index, 3)} | | {_spread(clusters, 0)} | | |")
+    print(f"who knows the centres: {_spread([run.known for run in kept], 3)}")
+    return 0
+
+
+def fitted(arguments: argparse.Namespace, n: int, seed: int) -> tuple[float, float]:
+    """Index of predictions by an offline fit to the first n observations, and its clusters."""
+    source = Source(arguments.clusters, arguments.features, seed)
+    fit = BayesianClusterer(random_state=0).fit(source.take(n))
+    predicted = fit.predict(source.take(arguments.records // 2))
+    agreement = adjusted_rand_index(source.clusters, predicted)
+    return agreement, float(len(np.unique(fit.labels_)))
+
+
+def _spread(values: Sequence[float], places: int) -> str:
+    middle, least, most = np.median(values), min(values), max(values)
+    return f"{middle:.{places}f} ({least:.{places}f} to {most:.{places}f})"
 
 
 def by_budget(arguments: argparse.Namespace) -> int:
@@ -154,7 +235,7 @@ def by_budget(arguments: argparse.Namespace) -> int:
     for budget in BUDGETS:
         every, d, k = budget // 4, arguments.features, arguments.clusters
         asked = {"features": d, "clusters": k, "policy": arguments.policy}
-        measured.append(peak_of(records=4 * budget, budget=budget, every=every, **asked))
+        measured.append(run_of(records=4 * budget, budget=budget, every=every, **asked).peak)
         print(f"{budget:>8,} leaves: peak {measured[-1]:.1f} MiB", flush=True)
     slope, constant = np.polyfit(BUDGETS, measured, 1)
     print(
@@ -169,7 +250,7 @@ def by_family() -> int:
     print(f"{'family':>9} {'columns':>7} {'bytes':>7} {'reckoned':>8}")
     for family, d in WIDTHS:
         asked = {"family": family, "features": d, "clusters": 30, "every": 500}
-        few, many = (peak_of(records=n, budget=10 * n, **asked) for n in BETWEEN)
+        few, many = (run_of(records=n, budget=10 * n, **asked).peak for n in BETWEEN)
         measured = (many - few) * MIB / (BETWEEN[1] - BETWEEN[0])
         reckoned = leaf_bytes(FAMILIES[family].build({}, np.zeros((0, d))))
         print(f"{family:>9} {d:>7} {measured:>7,.0f} {reckoned:>8,.0f}", flush=True)
@@ -177,12 +258,20 @@ def by_family() -> int:
 
 
 def quiet(arguments: argparse.Namespace) -> int:
-    """Run one stream and print its peak only."""
-    source = Source(arguments.clusters, arguments.features)
-    shard = started(source, arguments)
+    """Run one stream and print what it came to, for :func:`run_of`."""
+    source = Source(arguments.clusters, arguments.features, arguments.seed)
+    shard, began = started(source, arguments), time.process_time()
+    index, known, clusters = [], [], []
     while shard.seq < arguments.records:
-        shard.apply(source.take(min(CHUNK, arguments.records - shard.seq)), 0.0)
-    print(peak())
+        values = source.take(min(CHUNK, arguments.records - shard.seq))
+        placed = np.concatenate(shard.apply(values, 0.0).clusters)
+        if shard.seq > arguments.records // 2:
+            index.append(adjusted_rand_index(source.clusters, placed))
+            known.append(adjusted_rand_index(source.clusters, source.nearest(values)))
+            clusters.append(len(shard.table))
+    seconds = time.process_time() - began
+    middle = [float(np.median(each)) for each in (index, known, clusters)]
+    print(peak(), *middle, seconds)
     return 0
 
 
@@ -197,6 +286,8 @@ def main() -> int:
     parser.add_argument("--policy", choices=("bundles", "sample"), default="sample")
     parser.add_argument("--family", default="gaussian")
     parser.add_argument("--machine", type=float, metavar="GIB")
+    parser.add_argument("--seed", type=int, default=1, help="of the data")
+    parser.add_argument("--by-policy", action="store_true")
     parser.add_argument("--by-budget", action="store_true")
     parser.add_argument("--by-family", action="store_true")
     parser.add_argument("--quiet", action="store_true", help=argparse.SUPPRESS)
@@ -210,6 +301,8 @@ def main() -> int:
         family = FAMILIES[arguments.family].build({}, np.zeros((0, arguments.features)))
         arguments.budget = leaves_within(share, family, arguments.every)
         arguments.limit = share // MIB
+    if arguments.by_policy:
+        return by_policy(arguments)
     if arguments.by_budget:
         return by_budget(arguments)
     return quiet(arguments) if arguments.quiet else endless(arguments)
