@@ -464,9 +464,9 @@ class MixtureChain:
         place[present] = np.arange(present.shape[0])
         return place
 
-    def _copied_atoms(self) -> Atoms:
+    def _copied_atoms(self, present: NDArray[np.int64]) -> Atoms:
         """The atoms that are there, without gaps, in the order of their ids."""
-        atoms, present = self._state.atoms, self._present()
+        atoms = self._state.atoms
         return Atoms(
             atoms.size[present],
             atoms.rows[present],
@@ -476,13 +476,16 @@ class MixtureChain:
 
     def _position(self) -> Position:
         """Where the chain stands, its atoms numbered without gaps in the order of their ids."""
-        return self._position_of(self._copied_atoms(), self._freeze)
+        present = self._present()
+        return self._position_of(present, self._copied_atoms(present), self._freeze)
 
-    def _position_of(self, atoms: Atoms, make_guide: Callable[[Model], Guide]) -> Position:
+    def _position_of(
+        self, present: NDArray[np.int64], atoms: Atoms, make_guide: Callable[[Model], Guide]
+    ) -> Position:
         return Position(
             self.family,
             atoms,
-            self.labels[self._present()],
+            self.labels[present],
             self.prior,
             make_guide,
             learner=self.learner,
@@ -709,8 +712,9 @@ class MixtureChain:
         """
         entropy = int(self._rng.bit_generator.state["state"]["state"])
         topology = copy_topology(self._first_model(0), self._forest)
-        places = self._places(self._present())
-        learned, atoms = self.family is not self.first_family, self._copied_atoms()
+        present = self._present()
+        places, atoms = self._places(present), self._copied_atoms(present)
+        learned = self.family is not self.first_family
 
         def measured(first_model: Model) -> Guide:
             # The position holds this. Were it held here, it would wait for Python's collector.
@@ -721,11 +725,11 @@ class MixtureChain:
                 measure_again(first_model, guide)
             return guide
 
-        position = self._position_of(atoms, measured)
+        position = self._position_of(present, atoms, measured)
         self._meanwhile = OutstandingLeases()
         return ConcurrentRefinement(
             position,
-            self._present(),
+            present,
             Generator(PCG64(SeedSequence([entropy, number]))),
             stream_kernels(kernels, _REDRAWN),
             self._first_prior,
