@@ -226,6 +226,8 @@ class MixtureShard(Shard):
 
         atoms = self.chain.insert(values, entered, self._moved, by_trees=self._unrefined)
         self.table.add(shown, self.chain.atom_rows(atoms), self.publication)
+        if self.sample.selects:
+            self.sample.entered(atoms, seqs)
         return shown
 
     def _home_elsewhere(self, _atom: int) -> int | None:
@@ -268,45 +270,32 @@ class MixtureShard(Shard):
             self._regroup(set(self.atom_table.cluster[self.atom_table.present].tolist()))
 
     def _resample(self, applied: BatchOutcome, now: float) -> None:
-        """Keep the sample within the budget, with room until the next refinement.
-
-        Before publications only, or with one that comes for it: clusters may end.
-        """
+        """Keep the sample within the budget, with room until the next refinement."""
         self.sample.renew()
-        budget, room = self.forgetting.settings.leaf_budget or 0, self.cadence.every_records
-        full = self.chain.n_atoms + room > budget
-        if full or (self.sample.selects and self._publication_due):
-            atoms = self.sample.beyond(self.atom_table, budget, room)
-            self._leave(atoms, applied, now)
-            self._resampled = len(atoms) > 0
+        budget = self.forgetting.settings.leaf_budget or 0
+        kept = max(budget - self.cadence.every_records, 0)
+        leaving = self.sample.last(self.atom_table, self.chain.n_atoms - kept)
+        self._leave(leaving, applied, now)
 
     def _leave(self, atoms: Ids, applied: BatchOutcome, now: float) -> None:
         if len(atoms) == 0:
             return
         atoms = atoms[np.argsort(self.atom_table.seq[atoms])]
         applied.departures.append(Departure(self.seq, self.atom_table.seq[atoms]))
-        clusters = self.atom_table.cluster[atoms]
-        touched = set(clusters.tolist())
+        clusters, sizes = self.atom_table.cluster[atoms], self.atom_table.size[atoms]
         if self.forgetting.settings.samples:
             self.sample.let_go(self.atom_table.seq[atoms])
-            self.table.count_beside(clusters)
-            touched -= self._find_heirs(np.unique(clusters), atoms)
+        emptied = self.table.take_off(clusters, self.chain.atom_rows(atoms))
+        if self._arrivals is not None:
+            self._arrivals.left(self.chain.labels_of(atoms), clusters, sizes)
         for part in (self.chain.remove, self.atom_table.leave, self._draws.forget):
             part(atoms)
-        self._arrivals = None  # a block may have lost the members that tied it to its cluster
-        applied.lineage += self._retirements(touched, now)
-
-    def _find_heirs(self, clusters: Ids, leaving: Ids) -> set[int]:
-        """Have those follow another cluster of which nothing is held without these atoms."""
-        stay = np.setdiff1d(self.atom_table.present, leaving)
-        left = np.unique(self.atom_table.cluster[stay])
-        gone = np.setdiff1d(clusters, left)
-        if len(gone) == 0:
-            return set()
-        rows = self.table.totals(gone), self.table.totals(left)
-        heirs = self.sample.heirs(self.chain.family, self.chain.prior, *rows)
-        self._followed |= dict(zip(gone.tolist(), left[heirs].tolist(), strict=True))
-        return set(gone.tolist())
+        if self.forgetting.settings.samples:
+            # They are shown as before: the next publication says where those of a cluster go of
+            # which nothing is held any more.
+            self.table.count_beside(clusters)
+        else:
+            applied.lineage += self._retirements(set(emptied.tolist()), now)
 
     @property
     def few(self) -> bool:

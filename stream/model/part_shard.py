@@ -15,7 +15,7 @@ others' block to which it most probably belongs, or in a new one, whose id is th
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -41,7 +41,7 @@ from weald.mcmc.sharded.round_messages import (
 )
 from weald.mcmc.sharded.round_steps import REPORT, RoundKey, answer, turn_step
 from weald.mcmc.sharded.shard_chain import Learned, ShardChain, TurnEnd
-from weald.storage.commit.commit import Certainty, PublicationRow
+from weald.storage.commit.commit import Certainty, ClusterRow, PublicationRow
 from weald.stream.publication.arrival_router import Arrivals
 from weald.stream.publication.certainty import PERCENT
 from weald.stream.publication.groups import MEMBERS
@@ -183,16 +183,10 @@ class PartShard(MixtureShard):
         """Nothing is published by one shard."""
         return BatchOutcome()
 
-    def adopt(
-        self,
-        shown: Published,
-        covered: int,
-        born: Mapping[int, int],
-        counts: Mapping[int, int],
-    ) -> None:
+    def adopt(self, shown: Published, covered: int, live: Sequence[ClusterRow]) -> None:
         """Show what SQL shows, and go on giving ids of the shard's own."""
         own = self._next_cluster
-        super().adopt(shown, covered, born, counts)
+        super().adopt(shown, covered, live)
         first, step = own_ids(self.part.shard, self.part.n_shards)
         later = max(own, shown.next_cluster)
         self._next_cluster = later + (first - later) % step
@@ -252,7 +246,7 @@ class PartShard(MixtureShard):
         self.home_names, self.home_clusters = change.names, change.homes
         self._arrivals = None
         self._base_measure()
-        self._regroup(touched)
+        self._regroup(touched | self.table.worn)
 
     def _tell(self, change: ShownChange, applied: BatchOutcome, now: float) -> None:
         """Tell SQL of a publication that is shown."""
@@ -343,6 +337,7 @@ class PartShard(MixtureShard):
 
     def _leave(self, atoms: Ids, applied: BatchOutcome, now: float) -> None:
         super()._leave(atoms, applied, now)
+        self._arrivals = None  # the homes that were shown are those of blocks whose atoms are there
         self.part.forget(atoms)
         self.named_draws.forget(atoms)
         self.placed[atoms[atoms < self.placed.shape[0]]] = _NONE

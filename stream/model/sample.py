@@ -29,8 +29,9 @@ __all__ = ["Sample", "priorities"]
 Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
 
-# Of the budget without the room, what is left, so that it happens once in so many that are taken.
-_LEFT = 0.9
+# Of those that are held, the share that is listed in the order in which they are to leave, and how
+# many times those that leave now are: all that are held are looked at for the list.
+_LISTED, _LISTED_TURNS = 1 / 64, 8
 _ALL = np.uint64(2**64 - 1)
 # Steele, Lea and Flood's SplitMix64 (2014): its step, and the two factors and three shifts.
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -65,6 +66,11 @@ class Sample:
         self.seed = 0
         self.n_passed = 0
         self._bound = _ALL
+        # Of the highest priorities, in rising order, and whose they are: all that are held from
+        # the one on that is named. It follows from what is held, and is not saved.
+        self._ranks: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+        self._atoms: Ids = np.empty(0, dtype=np.int64)
+        self._listed_from = _ALL
         # Ids, totals and log weights.
         self._clusters: tuple[Ids, NDArray[np.float64], NDArray[np.float64]] | None = None
 
@@ -77,14 +83,40 @@ class Sample:
         """Whether the model takes each of these observations in."""
         return priorities(self.seed, seqs) < self._bound
 
-    def beyond(self, atom_table: AtomTable, budget: int, room: int) -> Ids:
-        """Atoms that are to leave, so that there is room for so many more within the budget."""
-        atoms, kept = atom_table.present, int(_LEFT * (budget - room))
+    def entered(self, atoms: Ids, seqs: Ids) -> None:
+        """Note observations (n) that the model has taken in as these atoms (n)."""
+        ranks = priorities(self.seed, seqs)
+        listed = np.flatnonzero(ranks >= self._listed_from)
+        if len(listed):
+            listed = listed[np.argsort(ranks[listed])]
+            places = np.searchsorted(self._ranks, ranks[listed])
+            self._ranks = np.insert(self._ranks, places, ranks[listed])
+            self._atoms = np.insert(self._atoms, places, atoms[listed])
+
+    def last(self, atom_table: AtomTable, n: int) -> Ids:
+        """Atoms of highest priority (n), which are to leave first; none where n is not positive."""
+        if n <= 0:
+            return np.empty(0, dtype=np.int64)
+        if len(self._ranks) < n or not self._lists(atom_table, n):
+            self._list(atom_table, n)
+        leaving = self._atoms[-n:]
+        self._ranks, self._atoms = self._ranks[:-n], self._atoms[:-n]
+        return leaving
+
+    def _lists(self, atom_table: AtomTable, n: int) -> bool:
+        """Whether the last n that are listed are those that they were."""
+        now = priorities(self.seed, atom_table.seq[self._atoms[-n:]])
+        return bool((now == self._ranks[-n:]).all())
+
+    def _list(self, atom_table: AtomTable, n: int) -> None:
+        """List those of highest priority, in its order: so many that it is seldom done."""
+        atoms = atom_table.present
         ranks = priorities(self.seed, atom_table.seq[atoms])
-        leaves = ranks >= self._bound
-        if len(atoms) > kept:
-            leaves |= ranks >= np.partition(ranks, kept)[kept]
-        return atoms[leaves]
+        listed = min(max(_LISTED_TURNS * n, int(_LISTED * len(atoms))), len(atoms))
+        order = np.argpartition(ranks, len(atoms) - listed)[len(atoms) - listed :]
+        order = order[np.argsort(ranks[order])]
+        self._ranks, self._atoms = ranks[order], atoms[order]
+        self._listed_from = self._ranks[0]
 
     def let_go(self, seqs: Ids) -> None:
         """Note which observations are out."""

@@ -11,7 +11,7 @@ million others as after ten thousand.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import count
 from typing import Any, Self
 
@@ -31,6 +31,7 @@ from weald.mcmc.settings import RefinementSettings
 from weald.storage.commit.commit import (
     AdoptionRow,
     Certainty,
+    ClusterRow,
     Handover,
     PublicationRow,
     StreamSpec,
@@ -90,6 +91,9 @@ MOVED_BETWEEN_DRAWS, MOST_ROUNDS_APART = 1200, 60
 # arrivals join what is published, and before the first one each of them was looked at once.
 _EARLY, _FEWEST_PUBLISHED = (2, 4, 8), 125
 
+# Whoever sums clusters anew looks at no more statistics at once.
+_SUMMED_AT_A_TIME = 1 << 16
+
 
 class Shard(ABC):
     """One stream's model in memory; its one writer calls `digest`.
@@ -130,10 +134,6 @@ class Shard(ABC):
         self.settle(cadence, self.forgetting.settings)
         self.bounding = Bounding()
         self.sample = Sample()
-        # Until the publication that comes with it: whether observations have left the sample, and
-        # which cluster is followed by those of one of which it holds none any more.
-        self._resampled = False
-        self._followed: dict[int, int] = {}
         # Without them nothing is expanded or seen anew, as in a replay: a commit of either has a
         # snapshot.
         self.archive: Archive | None = None
@@ -329,7 +329,7 @@ class Shard(ABC):
         """Whether it is the turn of a publication."""
         in_turn = self.seq % self.cadence.publish_every_records == 0
         turn = in_turn or self.seq in self._first_publications
-        return (turn and self._is_new(_NEW_SHARE, self._turn_taken)) or self._resampled
+        return turn and self._is_new(_NEW_SHARE, self._turn_taken)
 
     def _is_new(self, share: float, taken: int) -> bool:
         """Whether such a share of what is held came since so many records had been taken in."""
@@ -339,17 +339,11 @@ class Shard(ABC):
 
     def _worth_publishing(self, applied: BatchOutcome) -> bool:
         """Whether a publication whose turn it is says enough to be made."""
-        if self.seq not in applied.postponed[-1:] or self._resampled:
+        if self.seq not in applied.postponed[-1:]:
             return True
         return self._is_new(_NEW_SHARE_PUT_OFF, self._published_taken)
 
-    def adopt(
-        self,
-        shown: Published,
-        covered: int,
-        born: Mapping[int, int],
-        counts: Mapping[int, int],
-    ) -> None:
+    def adopt(self, shown: Published, covered: int, live: Sequence[ClusterRow]) -> None:
         """Show another partition than the model's own, as if it had been published.
 
         Parameters
@@ -358,10 +352,8 @@ class Shard(ABC):
             Of the observations in `singles`, those included that came after the publication.
         covered : int
             Observations that the publication covers.
-        born : mapping of int to int
-            For each cluster the publication when it was born.
-        counts : mapping of int to int
-            For each cluster how many are shown in it, whether the model holds them or not.
+        live : sequence of ClusterRow
+            The clusters that are shown, whether the model holds any of them or not.
         """
         atoms = self.atom_table.singles
         self.atom_table.cluster[atoms] = shown.clusters
@@ -370,12 +362,8 @@ class Shard(ABC):
         self._turn_taken = self._published_taken
         self._arrivals = None
         self.sample.renew()
-        self._followed = {}
-        ids, held = np.unique(shown.clusters, return_counts=True)
-        here = zip(ids.tolist(), held.tolist(), strict=True)
-        others = self.sample.selects
-        beside = {each: counts.get(each, n) - n for each, n in here} if others else {}
-        self.table.renew(shown.clusters, self.chain.atom_rows(atoms), born, beside)
+        rows = self.chain.atom_rows(atoms)
+        self.table.renew(shown.clusters, rows, live, beside=self.sample.selects)
 
     def state(self) -> Arrays:
         """Named arrays from which `restore` continues, bit for bit; they stay as they are."""
@@ -430,8 +418,13 @@ class Shard(ABC):
     def _beside(self) -> Beside:
         """What is shown beside what the model holds."""
         clusters, sizes = self.table.beside
-        followed = [self._followed.get(each, each) for each in clusters.tolist()]
-        return Beside(clusters, sizes, np.array(followed, dtype=np.int64))
+        followed, emptied = clusters.copy(), self.table.emptied
+        if len(emptied):
+            held = np.setdiff1d(self.table.ids, emptied)
+            rows = self.table.totals(emptied), self.table.totals(held)
+            heirs = Sample.heirs(self.chain.family, self.chain.prior, *rows)
+            followed[np.searchsorted(clusters, emptied)] = held[heirs]
+        return Beside(clusters, sizes, followed)
 
     def _homes(self) -> Arrivals:
         """Where the blocks' arrivals go until something else is published."""
@@ -457,8 +450,12 @@ class Shard(ABC):
         """Sum up anew what is shown of these clusters; returns those that are retired."""
         atoms = self.atom_table.present
         atoms = atoms[np.isin(self.atom_table.cluster[atoms], list(clusters))]
-        rows = self.chain.atom_rows(atoms)
-        return self.table.regroup(clusters, self.atom_table.cluster[atoms], rows, self.publication)
+        shown = self.atom_table.cluster[atoms]
+        retired = self.table.clear(clusters, np.unique(shown), self.publication)
+        for start in range(0, len(atoms), _SUMMED_AT_A_TIME):
+            part = slice(start, start + _SUMMED_AT_A_TIME)
+            self.table.add(shown[part], self.chain.atom_rows(atoms[part]), self.publication)
+        return retired
 
     def _refine_in_turn(self, applied: BatchOutcome) -> None:
         """Refine, or put it off where records come first."""
@@ -541,14 +538,13 @@ class Shard(ABC):
         self._published_taken = self._turn_taken = self._n_taken
         self._arrivals = None
         self.sample.renew()
-        self._resampled, self._followed = False, {}
         base_measure, family_params = self._base_measure()
         applied.lineage += events
         applied.reassigned.append(atom_table.reassignment(self.publication, present[changed]))
         if len(parted):
             self.table.hand_over(parting, heirs)
             applied.reassigned.append(Handover(self.publication, self.seq, parting, heirs))
-        self._regroup(touched)
+        self._regroup(touched | self.table.worn)
         # Groups come before the judgement, which looks at them.
         applied.certainties.append(self._told(moved))
         applied.publications.append(

@@ -131,15 +131,29 @@ class Arrivals:
             Published cluster of each, and the observations that it stands for.
         """
         before, after = moves
-        rows = zip(before.tolist(), after.tolist(), clusters.tolist(), sizes.tolist(), strict=True)
-        for old, new, cluster, size in rows:
-            left = self._members[old]
-            left[cluster] -= size
-            if left[cluster] == 0:
-                del left[cluster]
-            joined = self._members.setdefault(new, {})
+        self._gone(before, clusters, sizes)
+        rows = zip(after.tolist(), clusters.tolist(), sizes.tolist(), strict=True)
+        for slot, cluster, size in rows:
+            joined = self._members.setdefault(slot, {})
             joined[cluster] = joined.get(cluster, 0) + size
-        for slot in {*before.tolist(), *after.tolist()}:
+        self._settle({*before.tolist(), *after.tolist()})
+
+    def left(self, slots: Ids, clusters: Ids, sizes: Ids) -> None:
+        """Count atoms (n) in these block slots, clusters and sizes no more."""
+        self._gone(slots, clusters, sizes)
+        self._settle(set(slots.tolist()))
+
+    def _gone(self, slots: Ids, clusters: Ids, sizes: Ids) -> None:
+        rows = zip(slots.tolist(), clusters.tolist(), sizes.tolist(), strict=True)
+        for slot, cluster, size in rows:
+            members = self._members[slot]
+            members[cluster] -= size
+            if members[cluster] == 0:
+                del members[cluster]
+
+    def _settle(self, slots: set[int]) -> None:
+        """Look where arrivals in these blocks go now."""
+        for slot in slots:
             if not self._members[slot]:
                 del self._members[slot]
                 self.homes.pop(slot, None)

@@ -275,9 +275,8 @@ def adopt(reader: SqlReader, stream: str, shard: Shard) -> None:
     for here, cluster in _shown(reader, stream, number, own):
         clusters[here] = cluster
     published = Published(number, clusters, max((row.cluster for row in rows), default=0) + 1)
-    born = {row.cluster: row.born_publication for row in rows}
     live = [row for row in rows if row.retired_publication is None]
-    shard.adopt(published, covered, born, {row.cluster: row.n_observations for row in live})
+    shard.adopt(published, covered, live)
     shard.groups.adopt(live)
     learned = reader.learned_family(stream)
     if learned and isinstance(shard, MixtureShard):

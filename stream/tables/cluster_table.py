@@ -1,6 +1,6 @@
 """The published clusters' sufficient statistics, kept row by row as observations come and move."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,8 @@ __all__ = ["ClusterTable"]
 Ids = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
 
-# Against the largest sum of a column: the order of summation may differ.
+# Against the largest sum of a column: the order of summation may differ, and what left was taken
+# off.
 STATISTICS_TOLERANCE = 1e-9
 
 
@@ -41,6 +42,10 @@ class ClusterTable:
         self._retired: list[ClusterRow] = []
         # Observations that are shown in a cluster and that the model does not hold.
         self._beside: dict[int, int] = {}
+        # Observations that have been taken off a cluster's sums since these were summed anew.
+        self._taken_off: dict[int, int] = {}
+        # Of which the model holds nothing any more: their rows are as they were before.
+        self._emptied: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -71,6 +76,45 @@ class ClusterTable:
         add_rows(rows, slots.astype(np.int64)[places], self._totals.rows)
         self._dirty.update(ids.tolist())
 
+    def take_off(self, clusters: Ids, rows: Rows) -> Ids:
+        """Take atoms off the clusters that they leave.
+
+        Parameters
+        ----------
+        clusters : ndarray of int64, shape (n,)
+        rows : ndarray of float64, shape (n, m)
+            Statistics of each.
+
+        Returns
+        -------
+        ndarray of int64, shape (e,)
+            The clusters of which nothing is held now, rising. Their rows stay as they were with
+            these atoms, until they are retired or handed over.
+        """
+        ids, places = np.unique(clusters, return_inverse=True)
+        slots = np.array([self._slots[cluster] for cluster in ids.tolist()], dtype=np.int64)
+        counts = np.bincount(places, weights=rows[:, 0])
+        empty = counts >= self._totals.rows[slots, 0]
+        off = ~empty[places]
+        add_rows(-rows[off], slots[places[off]], self._totals.rows)
+        for cluster, n in zip(ids[~empty].tolist(), counts[~empty].tolist(), strict=True):
+            self._taken_off[cluster] = self._taken_off.get(cluster, 0) + int(n)
+        self._dirty.update(ids.tolist())
+        self._emptied.update(ids[empty].tolist())
+        gone: Ids = ids[empty]
+        return gone
+
+    @property
+    def emptied(self) -> Ids:
+        """Clusters that are shown and of which the model holds nothing, rising."""
+        return np.array(sorted(self._emptied), dtype=np.int64)
+
+    @property
+    def worn(self) -> set[int]:
+        """Clusters of which as much has been taken off as is left: their sums have drifted."""
+        left = {each: self._totals.rows[self._slots[each], 0] for each in self._taken_off}
+        return {each for each, n in self._taken_off.items() if n >= left[each]}
+
     @property
     def beside(self) -> tuple[Ids, Ids]:
         """Clusters in which others are shown than the model holds, rising, and how many."""
@@ -91,19 +135,15 @@ class ClusterTable:
             self._beside[heir] = self._beside.get(heir, 0) + n
         self._dirty.update(clusters.tolist(), heirs.tolist())
 
-    def regroup(
-        self, changed: Iterable[int], clusters: Ids, rows: Rows, publication: int
-    ) -> list[tuple[int, int]]:
-        """Sum the rows of the changed clusters anew, so that nothing drifts.
+    def clear(self, changed: Iterable[int], live: Ids, publication: int) -> list[tuple[int, int]]:
+        """Forget the sums of clusters that changed, to be added anew, so that nothing drifts.
 
         Parameters
         ----------
         changed : iterable of int
-            Clusters that lost or gained observations; those without any now are retired.
-        clusters : ndarray of int64, shape (n,)
-            Cluster of each of their atoms.
-        rows : ndarray of float64, shape (n, m)
-            Statistics of these.
+            Clusters that lost or gained observations.
+        live : ndarray of int64
+            Those of them that have any; the others are retired.
         publication : int
             Number of the publication that changed them.
 
@@ -112,20 +152,20 @@ class ClusterTable:
         list of (int, int)
             The clusters that are retired, with the observations that each had.
         """
-        live = set(np.unique(clusters).tolist())
+        live_ids = set(live.tolist())
         retired = []
         for cluster in sorted(changed):
-            if cluster not in live:
+            if cluster not in live_ids:
                 retired.append((cluster, self._retire(cluster, publication)))
             else:
                 slot = self._slot(cluster, publication)  # may replace the rows by longer ones
                 self._totals.rows[slot] = 0.0
-        if len(clusters):
-            self.add(clusters, rows, publication)
+                self._taken_off.pop(cluster, None)
+                self._emptied.discard(cluster)
         return retired
 
     def renew(
-        self, clusters: Ids, rows: Rows, born: Mapping[int, int], beside: Mapping[int, int]
+        self, clusters: Ids, rows: Rows, shown: Iterable[ClusterRow], *, beside: bool
     ) -> None:
         """Put other clusters in place of all; none of the former counts as retired.
 
@@ -134,16 +174,28 @@ class ClusterTable:
         clusters : ndarray of int64, shape (n,)
         rows : ndarray of float64, shape (n, m)
             Statistics of each atom.
-        born : mapping of int to int
-            For each cluster the publication when it was born.
-        beside : mapping of int to int
-            Observations that are shown in a cluster and that the model does not hold.
+        shown : iterable of ClusterRow
+            The clusters as they are shown.
+        beside : bool
+            Whether they are shown with observations that the model does not hold.
         """
+        known = {row.cluster: row for row in shown}
         self._totals = GrowingArray(empty_totals(self.family, 0))
         self._slots, self._free, self._retired = {}, [], []
+        self._beside, self._taken_off, self._emptied = {}, {}, set()
         self.add(clusters, rows, 0)
-        self._born = {cluster: born.get(cluster, 0) for cluster in self._slots}
-        self._beside = {each: n for each, n in beside.items() if each in self._slots and n}
+        self._born = {
+            each: known[each].born_publication if each in known else 0 for each in self._slots
+        }
+        if beside:
+            self._emptied = known.keys() - self._slots.keys()
+            for cluster in self.emptied.tolist():
+                slot = self._slot(cluster, known[cluster].born_publication)
+                self._totals.rows[slot] = known[cluster].statistics
+            totals = self._totals.rows
+            held = {each: self._size(each, totals[self._slots[each]]) for each in known}
+            sizes = {each: row.n_observations - held[each] for each, row in known.items()}
+            self._beside = {each: n for each, n in sizes.items() if n}
         self.touch_all()
 
     def measure_under(self, family: Any) -> None:
@@ -159,7 +211,7 @@ class ClusterTable:
         """
         self.family = family
         self._totals, self._free = GrowingArray(empty_totals(family, 0)), []
-        born, self._slots, self._born = self._born, {}, {}
+        born, self._slots, self._born, self._taken_off = self._born, {}, {}, {}
         self.add(clusters, rows, 0)
         self._born = {cluster: born[cluster] for cluster in self._slots}
 
@@ -170,7 +222,7 @@ class ClusterTable:
     def faults(self, clusters: Ids, rows: Rows) -> list[str]:
         """Say what does not agree with the atoms; nothing when all is well."""
         ids, places = np.unique(clusters, return_inverse=True)
-        if ids.tolist() != sorted(self._slots):
+        if ids.tolist() != sorted(self._slots.keys() - self._emptied):
             return ["the statistics are not those of the clusters that are shown"]
         kept = self._totals.rows[[self._slots[cluster] for cluster in ids.tolist()]]
         fresh = empty_totals(self.family, len(ids))
@@ -192,9 +244,7 @@ class ClusterTable:
         totals = self._totals.rows[[self._slots[cluster] for cluster in dirty]]
         marginals = log_marginals(self.family, totals).tolist()
         rows = [
-            _row(
-                cluster, total, marginal, version, self._born[cluster], self._beside.get(cluster, 0)
-            )
+            _row(cluster, total, marginal, version, self._born[cluster], self._size(cluster, total))
             for cluster, total, marginal in zip(dirty, totals, marginals, strict=True)
         ]
         ended = [replace(each, version=version) for each in self._retired]
@@ -210,6 +260,8 @@ class ClusterTable:
             "born": np.array([self._born[cluster] for cluster in ids], dtype=np.int64),
             "totals": self._totals.rows[[self._slots[cluster] for cluster in ids]],
             "beside": np.array([self._beside.get(cluster, 0) for cluster in ids], dtype=np.int64),
+            "taken_off": np.array([self._taken_off.get(each, 0) for each in ids], dtype=np.int64),
+            "emptied": self.emptied,
         }
 
     @classmethod
@@ -222,7 +274,16 @@ class ClusterTable:
         if "beside" in state:  # an earlier Weald had none
             counts = zip(state["ids"].tolist(), state["beside"].tolist(), strict=True)
             table._beside = {cluster: n for cluster, n in counts if n}
+        if "emptied" in state:  # an earlier Weald let nothing leave in between
+            counts = zip(state["ids"].tolist(), state["taken_off"].tolist(), strict=True)
+            table._taken_off = {cluster: n for cluster, n in counts if n}
+            table._emptied = set(state["emptied"].tolist())
         return table
+
+    def _size(self, cluster: int, total: NDArray[np.float64]) -> int:
+        """Observations that are shown in a cluster."""
+        held = 0 if cluster in self._emptied else round(float(total[0]))
+        return held + self._beside.get(cluster, 0)
 
     def _slot(self, cluster: int, publication: int) -> int:
         known = self._slots.get(cluster)
@@ -242,10 +303,12 @@ class ClusterTable:
         born = self._born.pop(cluster)
         self._free.append(slot)
         self._dirty.discard(cluster)
+        self._taken_off.pop(cluster, None)
+        self._emptied.discard(cluster)
         total = self._totals.rows[slot].copy()
         marginal = float(log_marginals(self.family, total[np.newaxis])[0])
-        beside = self._beside.pop(cluster, 0)
-        row = _row(cluster, total, marginal, 0, born, beside)
+        size = round(float(total[0])) + self._beside.pop(cluster, 0)
+        row = _row(cluster, total, marginal, 0, born, size)
         self._retired.append(replace(row, retired_publication=publication))
         return row.n_observations
 
@@ -256,11 +319,11 @@ def _row(
     log_marginal: float,
     version: int,
     born: int,
-    beside: int,
+    size: int,
 ) -> ClusterRow:
     return ClusterRow(
         cluster=cluster,
-        n_observations=round(float(total[0])) + beside,
+        n_observations=size,
         log_marginal=log_marginal,
         statistics=total,
         version=version,

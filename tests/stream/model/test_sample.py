@@ -1,5 +1,6 @@
 """A sample of the stream: uniform, the same after a kill, and everything else counted and shown."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,10 +32,13 @@ from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.forgetting import load_memory, saved_memory
 from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import StreamConfig
-from weald.stream.model.sample import priorities
+from weald.stream.model.sample import Sample, priorities
+from weald.stream.publication.publication import Published
 from weald.stream.recovery import snapshots
+from weald.stream.recovery.consistency import faults_of
 from weald.stream.recovery.recovery import usable
 from weald.stream.settings import MemorySettings
+from weald.stream.tables.atom_table import AtomTable
 from weald.treecore.errors import ParameterError
 from weald.treecore.family import FAMILIES
 from weald.treecore.prior import build_prior
@@ -58,6 +62,23 @@ def close_together(n: int) -> NDArray[np.float64]:
     draw = np.random.default_rng(2)
     places: NDArray[np.float64] = draw.integers(4, size=n)[:, None] * np.array([2.5, 0.0])
     return places + draw.normal(size=(n, 2))
+
+
+def with_strays(n: int) -> NDArray[np.float64]:
+    """The same, and of 12 each one far from all others, in a line."""
+    values = close_together(n)
+    strays = np.arange(5, n, 12)
+    values[strays, 0] = 100.0 + 40.0 * np.arange(len(strays))
+    return values
+
+
+def with_small_clusters(n: int) -> NDArray[np.float64]:
+    """The same, and of 12 each one far from these: three of them are in one place."""
+    values = close_together(n)
+    strays = np.arange(5, n, 12)
+    places = np.random.default_rng(4).uniform(-300.0, 300.0, size=(len(strays), 2))
+    values[strays] += places[np.arange(len(strays)) // 3 * 3]
+    return values
 
 
 class Told:
@@ -130,6 +151,100 @@ def test_what_is_held_and_what_is_shown(rng: np.random.Generator) -> None:
     assert told.n_handed_over > 0, "no cluster was merged into another"
 
 
+def test_few_leave_at_a_time() -> None:
+    """Once it is full as many leave as have come in, and nobody waits for a tenth of the model."""
+    values = close_together(2_000)
+    shard = shard_of(values)
+    full = BUDGET - CADENCE.every_records
+    for at in range(0, len(values), CADENCE.every_records):
+        applied = shard.apply(values[at : at + CADENCE.every_records], 0.0)
+        assert sum(len(each.seq) for each in applied.departures) <= CADENCE.every_records
+        assert shard.chain.n_atoms == min(shard.seq, full)
+
+
+def test_what_leaves_is_found_without_a_look_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    n, held = 60_000, 20_000
+    atom_table, sample, looked_at = AtomTable(), Sample(), 0
+    whole = Sample._list
+
+    def counted(sample: Sample, atom_table: AtomTable, n: int) -> None:
+        nonlocal looked_at
+        looked_at += len(atom_table.present)
+        whole(sample, atom_table, n)
+
+    monkeypatch.setattr(Sample, "_list", counted)
+    free = np.arange(held + 100)[::-1]
+    for arrivals in np.split(np.arange(1, n + 1), n // 100):
+        seqs = arrivals[sample.takes(arrivals)]
+        atoms, free = free[-len(seqs) :], free[: -len(seqs)]
+        atom_table.enter(atoms, seqs, np.zeros(len(seqs)), np.zeros(len(seqs), dtype=np.int64))
+        if sample.selects:
+            sample.entered(atoms, seqs)
+        leaving = sample.last(atom_table, atom_table.n_observations - held)
+        if len(leaving):
+            sample.let_go(atom_table.seq[leaving])
+            atom_table.leave(leaving)
+            free = np.concatenate([free, leaving])
+    every = priorities(0, np.arange(1, n + 1))
+    kept = np.sort(np.argpartition(every, held)[:held]) + 1
+    assert np.sort(atom_table.seq[atom_table.present]).tolist() == kept.tolist()
+    # About 22,000 have left, in lists of eight times a hundred.
+    assert 0 < looked_at < 100 * n
+
+
+def test_a_cluster_of_which_nothing_is_held_is_shown_until_it_is_handed_over() -> None:
+    values = with_strays(2_400)
+    shard, told, n_emptied = shard_of(values), Told(), 0
+    for at in range(0, len(values), 30):
+        told.hear(shard.seq + 1, shard.apply(values[at : at + 30], 0.0))
+        assert faults_of(shard) == []
+        shown = set(shard.clusters.tolist())
+        emptied = shard.table.emptied.tolist()
+        assert set(shard.table.ids.tolist()) == shown | set(emptied)
+        assert not shown & set(emptied)
+        n_emptied += len(emptied)
+        counts = list(told.cluster.values())
+        shard.table.touch_all()
+        rows = [row for row in shard.table.take_changes(1) if row.retired_publication is None]
+        assert {row.cluster: row.n_observations for row in rows} == {
+            each: counts.count(each) for each in set(counts)
+        }
+    assert n_emptied > 10, "nothing was tested"
+    assert told.n_handed_over > 0
+    again = MixtureShard.restore(shard.state(), shard.chain.family)
+    assert again.table.emptied.tolist() == shard.table.emptied.tolist()
+
+
+def test_what_sql_shows_is_adopted_with_clusters_of_which_nothing_is_held() -> None:
+    shard = shard_of(with_strays(2_400))
+    values = with_strays(2_400)
+    while not len(shard.table.emptied):
+        shard.apply(values[shard.seq : shard.seq + 30], 0.0)
+    shard.table.touch_all()
+    rows = [row for row in shard.table.take_changes(1) if row.retired_publication is None]
+    before = shard.table.state()
+    shown = Published(shard.publication, shard.clusters.copy(), max(before["ids"]) + 1)
+    shard.adopt(shown, shard.seq, rows)
+    after = shard.table.state()
+    for name in ("ids", "born", "beside", "emptied"):
+        assert after[name].tolist() == before[name].tolist(), name
+    np.testing.assert_allclose(after["totals"], before["totals"], rtol=1e-9, atol=1e-9)
+    assert faults_of(shard) == []
+
+
+def test_sums_that_have_drifted_are_summed_anew() -> None:
+    """As much leaves a cluster between two publications as is in it, and no more is kept."""
+    values = with_strays(2_400)
+    shard, n_seen = shard_of(values), 0
+    for at in range(0, len(values), CADENCE.every_records):
+        published = shard.publication
+        shard.apply(values[at : at + CADENCE.every_records], 0.0)
+        n_seen += len(shard.table.worn)
+        if shard.publication > published:
+            assert shard.table.worn == set()
+    assert n_seen > 0, "nothing was tested"
+
+
 def test_those_that_pass_are_shown_where_they_are_most_probable() -> None:
     values = close_together(700)
     shard = shard_of(values)
@@ -143,34 +258,43 @@ def test_those_that_pass_are_shown_where_they_are_most_probable() -> None:
     assert told.clusters[0][passed - 651].tolist() == expected[passed - 651].tolist()
 
 
-def test_a_restored_model_goes_on_bit_for_bit() -> None:
-    values = close_together(N)
+@pytest.mark.parametrize("at", [633, 701])
+@pytest.mark.parametrize("drawn", [close_together, with_strays])
+def test_a_restored_model_goes_on_bit_for_bit(
+    drawn: Callable[[int], NDArray[np.float64]], at: int
+) -> None:
+    values = drawn(N)
     whole, cut = shard_of(values), shard_of(values)
     whole.apply(values, 0.0)
-    cut.apply(values[:633], 0.0)
+    cut.apply(values[:at], 0.0)
     again = MixtureShard.restore(cut.state(), cut.chain.family)
     again.sample.seed = 3
     again.settle(CADENCE, MEMORY)
-    again.apply(values[633:], 0.0)
+    again.apply(values[at:], 0.0)
     one, other = whole.state(), again.state()
     assert one.keys() == other.keys()
     for name, array in one.items():
         assert array.tobytes() == other[name].tobytes(), name
 
 
-def planned(folder: Path, **changes: object) -> StreamConfig:
-    lines = [line_of(i, row) for i, row in enumerate(close_together(N))]
+def planned(
+    folder: Path, drawn: Callable[[int], NDArray[np.float64]] = close_together, **changes: object
+) -> StreamConfig:
+    lines = [line_of(i, row) for i, row in enumerate(drawn(N))]
     plan = plan_for(write_lines(folder / "records.jsonl", lines), **changes)  # type: ignore[arg-type]  # of the stream
     return replace(plan, memory=msgspec.structs.replace(MEMORY, leaf_budget=400))
 
 
-def test_cut_otherwise_and_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("drawn", [close_together, with_small_clusters])
+def test_cut_otherwise_and_killed(
+    tmp_path: Path, drawn: Callable[[int], NDArray[np.float64]]
+) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     for folder in (whole, cut):
         folder.mkdir()
     store = new_store(whole)
-    run(planned(whole), store)
-    again = planned(cut, batch_records=33, snapshot_records=130)
+    run(planned(whole, drawn), store)
+    again = planned(cut, drawn, batch_records=33, snapshot_records=130)
 
     with pytest.raises(KilledError):
         run(again, new_store(cut), killer("commit", 20))

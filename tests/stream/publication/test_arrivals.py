@@ -71,6 +71,18 @@ def test_atoms_that_move_take_their_votes_with_them(rng: np.random.Generator) ->
         assert arrivals.homes == fresh.homes
 
 
+def test_atoms_that_leave_take_their_votes_with_them(rng: np.random.Generator) -> None:
+    slots, clusters = rng.integers(0, 6, size=60), rng.integers(1, 5, size=60)
+    sizes = rng.integers(1, 4, size=60)
+    arrivals = Arrivals(slots, clusters, 9, sizes)
+    for gone in np.split(rng.permutation(60), 12):
+        arrivals.left(slots[gone], clusters[gone], sizes[gone])
+        sizes[gone] = 0
+        stay = sizes > 0
+        assert arrivals.homes == Arrivals(slots[stay], clusters[stay], 9, sizes[stay]).homes
+    assert arrivals.homes == {}
+
+
 def test_a_column_keeps_its_type_and_grows() -> None:
     column = GrowingArray(np.array([1, 2], dtype=np.int64))
     for i in range(200):
