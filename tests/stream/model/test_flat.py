@@ -24,6 +24,7 @@ from weald.stream.model import mixture_shard
 from weald.stream.model.mixture_shard import FEW_ATOMS, MixtureShard
 from weald.stream.model.model import free_shard
 from weald.stream.model.shard import Shard
+from weald.stream.publication.arrival_router import Arrivals
 from weald.stream.settings import MemorySettings
 
 N = 900
@@ -120,11 +121,21 @@ def test_windows_are_replayed_after_a_kill(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("few")
-def test_windows_follow_what_leaves() -> None:
+@pytest.mark.parametrize("policy", ["window", "sample"])
+def test_windows_follow_what_leaves(policy: str) -> None:
     values = overlapping(N)
+    # Some alone, whose blocks end as they leave.
+    values[::9] += 40.0 * np.arange(len(values[::9]))[:, None]
     cadence = msgspec.structs.replace(CADENCE, every_records=50, publish_every_records=100)
-    shard = free_shard(MODEL, cadence, values[:60], MemorySettings(window_records=400))
-    shard.apply(values, 0.0)
+    memory = MemorySettings(window_records=400)
+    if policy == "sample":
+        memory = MemorySettings(leaf_budget=450, policy="sample")
+    shard = free_shard(MODEL, cadence, values[:60], memory)
+    for at in range(0, N, 50):
+        shard.apply(values[at : at + 50], 0.0)
+        # Arrivals go where they would after a start.
+        fresh = Arrivals.settled(shard.chain.labels, shard.atom_table, 0)
+        assert shard._homes().homes == fresh.homes
     present = shard.atom_table.present
     assert len(present) == shard.chain.n_atoms == 400
     assert shard.atom_table.n_observations == shard.chain.n_observations == 400

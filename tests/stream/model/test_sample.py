@@ -215,6 +215,23 @@ def test_a_cluster_of_which_nothing_is_held_is_shown_until_it_is_handed_over() -
     assert again.table.emptied.tolist() == shard.table.emptied.tolist()
 
 
+def test_what_is_not_held_any_more_goes_where_it_is_most_probable() -> None:
+    draw = np.random.default_rng(6)
+    values = draw.normal(size=(2_400, 2))
+    values[1::2, 0] += 1_000.0
+    # Each alone, and nearer to the second.
+    strays = np.arange(5, len(values), 12)  # which numbers are even
+    values[strays, 0] = 1_100.0 + 40.0 * np.arange(len(strays))
+    shard, heirs = shard_of(values), set()
+    while shard.seq < len(values):
+        told = shard.apply(values[shard.seq : shard.seq + 30], 0.0)
+        for change in told.reassigned:
+            heirs |= set(change.heir.tolist()) if isinstance(change, Handover) else set()
+    assert heirs, "nothing was tested"
+    far = shard.clusters[shard.numbers % 2 == 1]
+    assert not heirs & set(far.tolist())
+
+
 def test_what_sql_shows_is_adopted_with_clusters_of_which_nothing_is_held() -> None:
     shard = shard_of(with_strays(2_400))
     values = with_strays(2_400)
