@@ -503,14 +503,13 @@ class MixtureChain:
 
         See :func:`~weald.mcmc.estimate.relabelling.relabelled_draws`; no random number is drawn.
         """
-        atoms, present = self._state.atoms, self._present()
-        # Nothing of them changes: without gaps they need no copy.
-        of: slice | NDArray[np.int64] = present
-        if present.shape[0] == self._ids.end:
-            of = slice(self._ids.end)
-        live = Atoms(atoms.size[of], atoms.rows[of], atoms.log_marginal[of], atoms.single[of])
+        atoms, present, end = self._state.atoms, self._present(), self._ids.end
+        # Nothing of them changes: they need no copy.
+        rows, log_marginal = atoms.rows[:end], atoms.log_marginal[:end]
+        every = Atoms(atoms.size[:end], rows, log_marginal, atoms.single[:end])
         seating = self.prior.seating(self.n_observations, present.shape[0])
-        return relabelled_draws(draws, live, Model(self.family, seating, self._work))
+        places = None if present.shape[0] == end else present
+        return relabelled_draws(draws, every, Model(self.family, seating, self._work), places)
 
     def log_joint(self) -> float:
         """Log of prior times likelihood of the partition, under what it started with."""

@@ -89,9 +89,16 @@ def relabelled(state: State, model: Model, atoms_asked: Labels | None = None) ->
     Only ``atoms_asked`` may move, where they are given. The state ends with the blocks that it had.
     """
     n = state.atoms.size.shape[0]
-    found = state.partition.label[:n].copy()
-    _most_probable(state, model, np.arange(n) if atoms_asked is None else atoms_asked, found)
-    return canonical_labels(found)
+    return canonical_labels(
+        _moved(state, model, np.arange(n) if atoms_asked is None else atoms_asked)
+    )
+
+
+def _moved(state: State, model: Model, asked: Labels) -> Labels:
+    """Slot of the block of each atom, each that is asked about in its most probable one."""
+    found = state.partition.label[: state.atoms.size.shape[0]].copy()
+    _most_probable(state, model, asked, found)
+    return found
 
 
 def disputed(draws: Draws) -> Labels:
@@ -113,18 +120,24 @@ def disputed(draws: Draws) -> Labels:
     return np.flatnonzero(~agreed)
 
 
-def relabelled_draws(draws: Draws, atoms: Atoms, model: Model) -> Draws:
+def relabelled_draws(
+    draws: Draws, atoms: Atoms, model: Model, places: Labels | None = None
+) -> Draws:
     """Draws (t, n) in which each atom that they do not agree on is where it is most probable.
 
     An atom on which all draws agree is left: it costs nothing, and is surely where it belongs.
-    ``draws`` are canonical labels of ``atoms``; ``model`` is the present one also for draws that
-    were made under other hyperparameters.
+    ``draws`` are canonical labels of ``atoms``, or of those in these ``places`` (n, rising) where
+    there are others; ``model`` is the present one also for draws that were made under other
+    hyperparameters.
     """
     asked = disputed(draws)
     if len(asked) == 0:
         return draws
     found, state = np.empty_like(draws), None
     for at, labels in enumerate(draws):
-        state = make_state(model.family, atoms, labels, state)
-        found[at] = relabelled(state, model, asked)
+        state = make_state(model.family, atoms, labels, state, places)
+        if places is None:
+            found[at] = relabelled(state, model, asked)
+        else:
+            found[at] = canonical_labels(_moved(state, model, places[asked])[places])
     return found

@@ -75,15 +75,26 @@ class State(NamedTuple):
 
 
 def make_state(
-    family: Family, atoms: Atoms, labels: NDArray[np.int64], spare: State | None = None
+    family: Family,
+    atoms: Atoms,
+    labels: NDArray[np.int64],
+    spare: State | None = None,
+    places: NDArray[np.int64] | None = None,
 ) -> State:
     """State with the partition that ``labels`` (n, any integers) describe.
 
     ``spare`` is one of the same atoms and family that nobody needs any more: its arrays are used.
+    ``places`` (n), rising, say which of the atoms these are, where there are others: those are in
+    no block.
     """
+    labels = canonical_labels(labels)
+    if places is not None:
+        every = np.full(atoms.size.shape[0], -1, dtype=np.int64)
+        every[places] = labels
+        labels = every
     if spare is not None:
         close_all_blocks(spare.partition)
-        set_labels(atoms, spare.partition, canonical_labels(labels))
+        set_labels(atoms, spare.partition, labels)
         return spare
     n = labels.shape[0]
     state = State(
@@ -94,7 +105,7 @@ def make_state(
         np.zeros(n, dtype=np.int64),
         np.zeros(n, dtype=np.int8),
     )
-    set_labels(atoms, state.partition, canonical_labels(labels))
+    set_labels(atoms, state.partition, labels)
     return state
 
 

@@ -74,6 +74,22 @@ def test_only_what_draws_dispute_is_relabelled(rng: Generator) -> None:
     assert moved > 0
 
 
+@pytest.mark.parametrize("prior_name", ["dp", "mfm"])
+def test_atoms_that_are_in_no_draw_change_nothing(prior_name: str, rng: Generator) -> None:
+    """As bits: a stream relabels its draws among atoms that have left and left gaps."""
+    family, prior, moved = FAMILIES["gaussian"].build({}, rng.normal(size=(9, 2))), prior_name, 0
+    for _ in range(20):
+        values = rng.normal(size=(40, 2)) + 2.0 * rng.integers(0, 3, size=(40, 1))
+        places = np.sort(rng.choice(40, size=25, replace=False))
+        draws = np.stack([canonical_labels(rng.integers(0, 4, size=25)) for _ in range(3)])
+        few, every = atoms_of(family, values[places]), atoms_of(family, values)
+        model = Position(family, few, draws[0], build_prior(prior, {}), NotImplemented).model
+        found = relabelled_draws(draws, every, model, places)
+        assert (found == relabelled_draws(draws, few, model)).all()
+        moved += (found != draws).sum()
+    assert moved > 0
+
+
 @pytest.mark.parametrize(
     ("draws", "expected"),
     [
