@@ -95,17 +95,17 @@ class Forgetting:
         window = self.settings.window_seconds
         return -np.inf if window is None else self._clock - window
 
-    def leaving(self, atom_table: AtomTable, weights: NDArray[np.float64]) -> Ids:
+    def leaving(self, atom_table: AtomTable, weights: NDArray[np.float64] | None) -> Ids:
         """Atoms that leave.
 
         Parameters
         ----------
         atom_table : AtomTable
-        weights : ndarray of float64, shape (n,)
-            What each atom that is present weighs now.
+        weights : ndarray of float64, shape (n,), optional
+            What each atom that is present weighs now, where weights shrink.
         """
         atoms = atom_table.present
-        leaves = weights < LEAST_WEIGHT
+        leaves = np.zeros(len(atoms), dtype=bool) if weights is None else weights < LEAST_WEIGHT
         if self.settings.window_records is not None:
             leaves |= atom_table.seq[atoms] <= self._seq - self.settings.window_records
         leaves |= atom_table.time[atoms] < self.horizon

@@ -263,7 +263,9 @@ class MixtureShard(Shard):
             self.forgetting.go_on(self.seq, np.empty(0), 0)
             return
         factor = self.forgetting.advance(self.atom_table, self.seq)
-        weights = self.chain.atom_rows(self.atom_table.present)[:, 1] * factor
+        weights = None
+        if self.forgetting.settings.fades:
+            weights = self.chain.atom_rows(self.atom_table.present)[:, 1] * factor
         self._leave(self.forgetting.leaving(self.atom_table, weights), applied, now)
         if factor < 1.0 and self.chain.n_atoms:
             self.chain.fade(factor)
