@@ -83,22 +83,18 @@ def _most_probable(state: State, model: Model, asked: Labels, found: Labels) -> 
     _visit(state.atoms.rows, state, model, asked, found)
 
 
-def relabelled(state: State, model: Model, atoms_asked: Labels | None = None) -> Labels:
+def relabelled(
+    state: State, model: Model, asked: Labels | None = None, places: Labels | None = None
+) -> Labels:
     """Canonical labels (n) with each atom in the open block, or alone, that is most probable.
 
-    Only ``atoms_asked`` may move, where they are given. The state ends with the blocks that it had.
+    Only the atoms ``asked`` about may move, where they are given; the labels are of all atoms, or
+    of those in these ``places`` (n). The state ends with the blocks that it had.
     """
     n = state.atoms.size.shape[0]
-    return canonical_labels(
-        _moved(state, model, np.arange(n) if atoms_asked is None else atoms_asked)
-    )
-
-
-def _moved(state: State, model: Model, asked: Labels) -> Labels:
-    """Slot of the block of each atom, each that is asked about in its most probable one."""
-    found = state.partition.label[: state.atoms.size.shape[0]].copy()
-    _most_probable(state, model, asked, found)
-    return found
+    found = state.partition.label[:n].copy()
+    _most_probable(state, model, np.arange(n) if asked is None else asked, found)
+    return canonical_labels(found if places is None else found[places])
 
 
 def disputed(draws: Draws) -> Labels:
@@ -134,10 +130,8 @@ def relabelled_draws(
     if len(asked) == 0:
         return draws
     found, state = np.empty_like(draws), None
+    asked = asked if places is None else places[asked]
     for at, labels in enumerate(draws):
         state = make_state(model.family, atoms, labels, state, places)
-        if places is None:
-            found[at] = relabelled(state, model, asked)
-        else:
-            found[at] = canonical_labels(_moved(state, model, places[asked])[places])
+        found[at] = relabelled(state, model, asked, places)
     return found

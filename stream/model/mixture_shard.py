@@ -283,18 +283,18 @@ class MixtureShard(Shard):
         if len(atoms) == 0:
             return
         atoms = atoms[np.argsort(self.atom_table.seq[atoms])]
-        applied.departures.append(Departure(self.seq, self.atom_table.seq[atoms]))
-        clusters, sizes = self.atom_table.cluster[atoms], self.atom_table.size[atoms]
-        if self.forgetting.settings.samples:
-            self.sample.let_go(self.atom_table.seq[atoms])
+        seqs, clusters = self.atom_table.seq[atoms], self.atom_table.cluster[atoms]
+        applied.departures.append(Departure(self.seq, seqs))
         emptied = self.table.take_off(clusters, self.chain.atom_rows(atoms))
         if self._arrivals is not None:
+            sizes = self.atom_table.size[atoms]
             self._arrivals.left(self.chain.labels_of(atoms), clusters, sizes)
         for part in (self.chain.remove, self.atom_table.leave, self._draws.forget):
             part(atoms)
         if self.forgetting.settings.samples:
             # They are shown as before: the next publication says where those of a cluster go of
             # which nothing is held any more.
+            self.sample.let_go(seqs)
             self.table.count_beside(clusters)
         else:
             applied.lineage += self._retirements(set(emptied.tolist()), now)

@@ -59,7 +59,7 @@ from weald.treecore.prior import PartitionPrior, build_prior
 
 from .batch_outcome import BatchOutcome
 from .mixture_shard import MixtureShard
-from .shard import Arrays, Ids
+from .shard import SUMMED_AT_A_TIME, Arrays, Ids
 
 __all__ = ["PartShard", "model_of", "words_of"]
 
@@ -67,8 +67,6 @@ PART, NAMED, TOLD, ELSEWHERE = "part.", "named_draws.", "shown.", "elsewhere."
 # What is saved beside the chain and its draws.
 _ARRAYS = ("item", "placed", "home_names", "home_clusters")
 _NONE = -1
-# Atoms whose rows are copied at a time.
-_AT_A_TIME = 1 << 16
 # Members of all clusters together that a publication looks at.
 _MOST_MEMBERS = 4_000
 # Kernels are those of a lease that any worker may have.
@@ -367,8 +365,8 @@ class PartShard(MixtureShard):
         ids, place = numbered(cluster)
         width = self.chain.atom_rows(atoms[:0]).shape[1]
         rows = np.zeros((ids.shape[0], width))
-        for start in range(0, atoms.shape[0], _AT_A_TIME):
-            part = slice(start, start + _AT_A_TIME)
+        for start in range(0, atoms.shape[0], SUMMED_AT_A_TIME):
+            part = slice(start, start + SUMMED_AT_A_TIME)
             np.add.at(rows, place[part], np.asarray(self.chain.atom_rows(atoms[part])))
         return BlockSums(ids, np.bincount(place, size, ids.shape[0]).astype(np.int64), rows)
 

@@ -91,8 +91,8 @@ MOVED_BETWEEN_DRAWS, MOST_ROUNDS_APART = 1200, 60
 # arrivals join what is published, and before the first one each of them was looked at once.
 _EARLY, _FEWEST_PUBLISHED = (2, 4, 8), 125
 
-# Whoever sums clusters anew looks at no more statistics at once.
-_SUMMED_AT_A_TIME = 1 << 16
+# Whoever sums clusters looks at the statistics of no more atoms at once.
+SUMMED_AT_A_TIME = 1 << 16
 
 
 class Shard(ABC):
@@ -448,12 +448,14 @@ class Shard(ABC):
 
     def _regroup(self, clusters: set[int]) -> list[tuple[int, int]]:
         """Sum up anew what is shown of these clusters; returns those that are retired."""
+        if not clusters:
+            return []
         atoms = self.atom_table.present
         atoms = atoms[np.isin(self.atom_table.cluster[atoms], list(clusters))]
         shown = self.atom_table.cluster[atoms]
         retired = self.table.clear(clusters, np.unique(shown), self.publication)
-        for start in range(0, len(atoms), _SUMMED_AT_A_TIME):
-            part = slice(start, start + _SUMMED_AT_A_TIME)
+        for start in range(0, len(atoms), SUMMED_AT_A_TIME):
+            part = slice(start, start + SUMMED_AT_A_TIME)
             self.table.add(shown[part], self.chain.atom_rows(atoms[part]), self.publication)
         return retired
 

@@ -112,8 +112,8 @@ class ClusterTable:
     @property
     def worn(self) -> set[int]:
         """Clusters of which as much has been taken off as is left: their sums have drifted."""
-        left = {each: self._totals.rows[self._slots[each], 0] for each in self._taken_off}
-        return {each for each, n in self._taken_off.items() if n >= left[each]}
+        rows, slots = self._totals.rows, self._slots
+        return {each for each, n in self._taken_off.items() if n >= rows[slots[each], 0]}
 
     @property
     def beside(self) -> tuple[Ids, Ids]:
