@@ -28,7 +28,6 @@ from weald.treecore.family.gridded.negative_binomial import NegativeBinomial
 from weald.treecore.family.interface.base import Family
 from weald.treecore.family.product import Product
 from weald.treecore.family.totals import add_rows, empty_totals, log_predictives
-from weald.treecore.statistics.ordering import first_at_least
 
 __all__ = ["means_of", "members_of", "points_of", "valleys", "within_clusters"]
 
@@ -283,17 +282,14 @@ def _valley(low: Values, high: Values) -> float:
         return 1.0
     width = 0.5 * (low.std() * low.size**-0.2 + high.std() * high.size**-0.2)
     width = max(width, 1e-12 * (end - begin))
-    least, first, last = np.inf, 0.0, 0.0
-    for step in range(_STEPS):
-        at = begin + (end - begin) * step / (_STEPS - 1)
-        density = _kernel_mean(low, at, width) + _kernel_mean(high, at, width)
-        least = min(least, density)
-        if step == 0:
-            first = density
-        last = density
+    step = (end - begin) / ((_STEPS - 1) * width)
+    density = np.zeros(_STEPS)
+    _add_kernels((low - begin) / width, step, density)
+    _add_kernels((high - begin) / width, step, density)
     # A window of the kernel holds about so many observations for each unit of density.
     window = np.sqrt(2.0) * min(low.size, high.size)
-    return (least * window + _SEEN) / (min(first, last) * window + _SEEN)
+    lesser = min(density[0], density[-1])
+    return (density.min() * window + _SEEN) / (lesser * window + _SEEN)
 
 
 @inner
@@ -304,11 +300,25 @@ def _middle(rising: Values) -> float:
 
 
 @inner
-def _kernel_mean(values: Values, at: float, width: float) -> float:
-    """Of rising values; those that are eight widths off have no weight that could be told."""
-    total = 0.0
-    first = first_at_least(values, at - 8.0 * width)
-    for i in range(first, first_at_least(values, at + 8.0 * width)):
-        off = (values[i] - at) / width
-        total += np.exp(-0.5 * off * off)
-    return total / values.size
+def _add_kernels(values: Values, step: float, density: Values) -> None:
+    """Adds the mean of bells at the values, each of width 1, at so many steps from 0.
+
+    From the step that is nearest to a value its bell is followed both ways: from one step to the
+    next it falls by a factor that itself falls by one factor, so that no step asks for an
+    exponential.
+    """
+    last, factor = density.size - 1, np.exp(-step * step)
+    for i in range(values.size):
+        nearest = int(min(max(np.rint(values[i] / step), 0.0), float(last)))
+        off = nearest * step - values[i]
+        top = np.exp(-0.5 * off * off) / values.size
+        density[nearest] += top
+        for way in (1, -1):
+            room = last - nearest if way == 1 else nearest
+            # Beyond eight widths it has no weight that could be told.
+            reach = int(min(float(room), max(8.0 - way * off, 0.0) / step))
+            height, ratio = top, np.exp(-step * (way * off + 0.5 * step))
+            for k in range(1, reach + 1):
+                height *= ratio
+                ratio *= factor
+                density[nearest + way * k] += height
