@@ -13,9 +13,9 @@ observation there once, received = inserted + duplicates + dead letters, and par
 publications, statistics and the model with its random state the same, bit for bit. The scene
 ``command`` kills the real ``weald run``.
 
-Of four streams one keeps everything; one has a window, and keys that come again replace what came
-before; one has a window, and a retention that deletes rows all the while; and in one records come
-first.
+Of five streams one keeps everything; one has a window, and keys that come again replace what came
+before; one has a window, and a retention that deletes rows all the while; in one records come
+first; and one holds a sample, of which a cluster becomes empty.
 
 Leaves with 1 when anything was lost, doubled or different.
 """

@@ -9,22 +9,21 @@ publication.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weald.mcmc.settings import RefinementSettings
-from weald.storage.commit.commit import ClusterRow, ObservationBlock, Reassignment
+from weald.storage.commit.commit import ClusterRow, Handover, ObservationBlock, Reassignment
 from weald.storage.writing.store import SqlReader
 from weald.stream.model.batch_outcome import BatchOutcome
-from weald.stream.model.mixture_shard import MixtureShard
-from weald.stream.model.model import new_shard
+from weald.stream.model.model import new_shard, restored_shard
 from weald.stream.model.pace import Remembered
 from weald.stream.model.shard import Shard
 from weald.stream.recovery.recovery import first_difference, replay, usable
 from weald.stream.settings import MemorySettings
-from weald.stream.warm_up.stored_family import family_of
 
 __all__ = ["Expected", "Shed", "faults", "undisturbed"]
 
@@ -68,7 +67,7 @@ class Expected:
     concluded : bool
         Whether the source has an end, at which the stream is refined and published out of turn.
     memory : MemorySettings
-        Windows or half-lives; no budget of leaves.
+        Windows, half-lives, or a sample; nothing becomes one with others.
     shed : Shed, optional
         Where the retention lets rows go, what they were.
     """
@@ -234,15 +233,26 @@ def _remembered(reader: SqlReader, stream: str, shard: Shard) -> BatchOutcome:
 def _last_clusters(told: BatchOutcome) -> NDArray[np.int64]:
     """The cluster of each observation that came, also of those that have left."""
     clusters = np.concatenate(told.clusters)
+    left = np.full(len(clusters), len(clusters) + 1)
+    for seq, after in _departed(told, 1).items():
+        left[seq - 1] = after
     for change in told.reassigned:
-        assert isinstance(change, Reassignment)
-        clusters[change.seq - 1] = change.cluster
+        if isinstance(change, Handover):
+            heirs = dict(zip(change.cluster.tolist(), change.heir.tolist(), strict=True))
+            gone = np.flatnonzero(left <= change.seq)
+            clusters[gone] = [heirs.get(each, each) for each in clusters[gone].tolist()]
+        else:
+            assert isinstance(change, Reassignment)
+            clusters[change.seq - 1] = change.cluster
     return clusters
 
 
 def _departed(told: BatchOutcome, first: int) -> dict[int, int]:
+    """After how many observations each of those left that did."""
     departed = ((seq, each.after_seq) for each in told.departures for seq in each.seq.tolist())
-    return {seq: after for seq, after in departed if seq >= first}
+    # What a sample did not take in has left as it came.
+    passed = ((seq, seq) for each in told.passed for seq in each.tolist())
+    return {seq: after for seq, after in chain(departed, passed) if seq >= first}
 
 
 def _left(reader: SqlReader, stream: str) -> dict[int, int]:
@@ -256,8 +266,7 @@ def _snapshot(reader: SqlReader, stream: str, calm: Shard) -> list[str]:
     newest = reader.newest_snapshot(stream)
     if newest is None or newest.seq != calm.seq:
         return ["the newest snapshot is not of the stream's end"]
-    family = family_of(reader.spec(stream))
-    restored = MixtureShard.restore(newest.payload, family)
+    restored = restored_shard(reader.spec(stream), newest.payload)
     # It may be that of the last batch, which the publications at the end of a source come after.
     while restored.publication < calm.publication:
         restored.go_on(0.0)

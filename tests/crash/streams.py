@@ -52,11 +52,14 @@ N_KEYS = 480
 # Of everything: a service that is told nothing takes what the machine has room for.
 WHOLE = MemorySettings(leaf_budget=100_000)
 WINDOW = MemorySettings(window_records=250)
+SAMPLE = MemorySettings(leaf_budget=400)
+# These, of a kind of their own, are the first that leave a sample, and their cluster is empty.
+FIRST_OUT = slice(2, 4)
 RETENTION = RetentionSettings(observations=200, publications=2)
 # What a stream may be: everything kept; a window, and records that replace others; a window, and a
 # retention that deletes rows all the while (of a source with one partition, whose order is known);
-# everything, with records first.
-KINDS = ("whole", "updates", "shedding", "yielding")
+# everything, with records first; a sample, with records first.
+KINDS = ("whole", "updates", "shedding", "yielding", "sampled")
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ def records(n: int, n_keys: int | None = None) -> Records:
     draw = np.random.default_rng(3)
     centres = np.array([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0], [20.0, 20.0], [10.0, 10.0]])
     rows = centres[draw.integers(5, size=n)] + draw.normal(size=(n, 2))
+    rows[FIRST_OUT] += 100.0
     lines, keys = [], []
     good = [i for i in range(n) if i % BAD_EVERY != BAD_EVERY - 1]
     for i, (x, y) in enumerate(rows.tolist()):
@@ -124,9 +128,9 @@ def opened(place: Place, n_records: int, name: str, kind: str = "whole") -> tupl
         takeover_seconds=0.0,
         duplicate_keys="update" if kind == "updates" else "allow",
     )
-    memory = WINDOW if kind in {"updates", "shedding"} else WHOLE
-    pace: Literal["counted", "yielding"] = "yielding" if kind == "yielding" else "counted"
-    cadence = msgspec.structs.replace(CADENCE, pace=pace)
+    memory = {"updates": WINDOW, "shedding": WINDOW, "sampled": SAMPLE}.get(kind, WHOLE)
+    records_first = kind in {"yielding", "sampled"}
+    cadence = msgspec.structs.replace(CADENCE, pace="yielding" if records_first else "counted")
     sheds = kind == "shedding" and place.source == "file"
     retention = RETENTION if sheds else RetentionSettings()
     plan = StreamConfig(stream, SCHEMA, MODEL, cadence, retention, memory)
