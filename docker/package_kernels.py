@@ -5,6 +5,9 @@
 The command is run once for each level, and what it has compiled then is packaged. On processors
 that have no levels it is run alone, and what it compiles stays in the cache. What was compiled for
 the same sources before is taken again.
+
+Of what was compiled a package gets the machine code of what Python calls. The intermediate code,
+from which callers are compiled, is nine tenths of it all, and who compiles has the sources.
 """
 
 import json
@@ -13,8 +16,13 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from numba.core.caching import IndexDataCacheFile
+
+from weald.treecore.compiled.code_library import called_by_others, made_lean
 from weald.treecore.compiled.kernel_cache import cache_directory
 from weald.treecore.compiled.packaged import FOLDER, LEVELS, MANIFEST, made_by, settings_of
 from weald.treecore.compiled.source_stamps import EVERYTHING, stamps, state_of_sources
@@ -43,13 +51,30 @@ def package_kernels(into: Path, levels: list[str], command: list[str | Path]) ->
     for level, cache in zip(levels, kept, strict=True):
         folder = into / level
         shutil.rmtree(folder, ignore_errors=True)
-        for source, stamp in stamps().items():
-            if source != EVERYTHING:
-                place = Path(source).with_suffix("") / stamp
-                if (cache / place).is_dir():
-                    shutil.copytree(cache / place, folder / place)
+        _copy_lean(cache, folder)
         shutil.copy(cache / f"stamps-{state_of_sources()}.json", folder)
         (folder / MANIFEST).write_text(json.dumps(made_by(), indent=2))
+
+
+def _copy_lean(cache: Path, folder: Path) -> None:
+    """Copy what a process needs that calls kernels from Python and compiles nothing."""
+    whole = called_by_others(data[0] for *_, data in _compiled(cache))
+    for place, name, key, data in _compiled(cache):
+        state = data[0] if data[0][0] in whole else made_lean(data[0])
+        if state is not None:
+            (folder / place).mkdir(parents=True, exist_ok=True)
+            IndexDataCacheFile(str(folder / place), name, place.name).save(key, (state, *data[1:]))
+
+
+def _compiled(cache: Path) -> Iterator[tuple[Path, str, Any, tuple[Any, ...]]]:
+    """The compiled functions of today's sources: folder, name, key and contents of each."""
+    found = {source: stamp for source, stamp in stamps().items() if source != EVERYTHING}
+    for source, stamp in found.items():
+        place = Path(source).with_suffix("") / stamp
+        for index in sorted((cache / place).glob("*.nbi")):
+            files = IndexDataCacheFile(str(cache / place), index.stem, stamp)
+            for key in files._load_index():  # noqa: SLF001 - numba has no door
+                yield place, index.stem, key, files.load(key)
 
 
 def main() -> None:

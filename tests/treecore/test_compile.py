@@ -49,6 +49,31 @@ print(seen.found)
 """
 
 
+USE = """
+import numpy as np
+from weald.mcmc.estimate.consensus import membership
+
+membership(np.zeros((3, 4), dtype=np.int64), np.zeros(4, dtype=np.int64))
+"""
+
+# Compiles a caller of the function, which is called from Python before where that is asked for.
+OTHER_CALLER = """
+import sys
+import numpy as np
+from weald.mcmc.estimate.consensus import _membership, membership
+from weald.treecore.compiled.compile import compiled
+
+@compiled
+def caller(draws, labels, shares):
+    _membership(draws, labels, labels, shares, shares)
+
+draws, labels = np.zeros((3, 4), dtype=np.int64), np.zeros(4, dtype=np.int64)
+if sys.argv[1]:
+    membership(draws, labels)
+caller(draws, labels, np.zeros(4))
+"""
+
+
 def copy_of_the_sources(folder: Path) -> dict[str, str]:
     """Environment of a process that imports the rooms from another place."""
     shutil.copytree(ROOT / "weald", folder / "weald", symlinks=False)
@@ -244,31 +269,60 @@ def test_stamps_of_a_file_cover_what_it_may_call() -> None:
     assert "mcmc/contract.py" not in source_stamps._implementations()
 
 
-def packaged(tmp_path: Path, level: str) -> tuple[dict[str, str], Path]:
+def packaged(tmp_path: Path) -> tuple[dict[str, str], Path]:
     """An installation whose kernels came compiled, and where they lie."""
     place = copy_of_the_sources(tmp_path / "copy")
-    kernels = tmp_path / "copy" / "weald" / "treecore" / "compiled" / "kernels" / level
-    settings = settings_of(level) | {"WEALD_KERNEL_CACHE": str(kernels)}
-    assert run_script(place | settings)[0] == 1
-    (kernels / "lock").unlink()
-    (kernels / MANIFEST).write_text(json.dumps(made_by()))
+    package = ROOT / "docker" / "package_kernels.py"
+    command: list[str | Path] = [sys.executable, package, sys.executable, "-c", USE]
+    cache = {"WEALD_KERNEL_CACHE": str(tmp_path / "made" / "kernels")}
+    own = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    subprocess.run(command, env=own | place | cache, check=True)
+    kernels = tmp_path / "copy" / "weald" / "treecore" / "compiled" / "kernels"
     return place | {"WEALD_KERNEL_CACHE": str(tmp_path / "empty")}, kernels
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="the level is one of x86-64")
-@pytest.mark.parametrize("level", LEVELS)
-def test_kernels_that_came_with_the_package_are_not_compiled(tmp_path: Path, level: str) -> None:
-    environment, kernels = packaged(tmp_path, level)
-    assert run_script(environment) == (0, "")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the levels are those of x86-64")
+def test_kernels_that_came_with_the_package_are_not_compiled(tmp_path: Path) -> None:
+    environment, kernels = packaged(tmp_path)
+    for level in LEVELS:
+        as_if = {} if level == LEVELS[0] else settings_of(level)
+        assert run_script(environment | as_if) == (0, "")
     assert not list((tmp_path / "empty").rglob("*.nb?"))
     assert not (tmp_path / "empty" / "lock").exists()
-    assert not (kernels / "lock").exists()
+    assert not list(kernels.rglob("lock"))
+    # Machine code alone, and none of what it was made from.
+    assert {has_bitcode(each) for each in (tmp_path / "made").rglob("*.nbc")} == {True}
+    assert {has_bitcode(each) for each in kernels.rglob("*.nbc")} == {False}
+
+
+def has_bitcode(path: Path) -> bool:
+    return b"BC\xc0\xde" in path.read_bytes()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the levels are those of x86-64")
+def test_who_compiles_beside_a_package_compiles_what_is_called_too(tmp_path: Path) -> None:
+    environment, _ = packaged(tmp_path)
+    (tmp_path / "caller.py").write_text(OTHER_CALLER)
+    own = {name: value for name, value in os.environ.items() if name not in SETTINGS} | environment
+
+    def ended(order: str, **more: str) -> subprocess.CompletedProcess[str]:
+        command: list[str | Path] = [sys.executable, "-P", tmp_path / "caller.py", order]
+        return subprocess.run(
+            command, env=own | more, capture_output=True, text=True, check=False, cwd=tmp_path
+        )
+
+    refused = ended("loaded first")
+    assert refused.returncode == 1
+    assert "set NUMBA_CPU_NAME=generic" in refused.stderr
+    assert ended("").returncode == 0
+    assert ended("loaded first", NUMBA_CPU_NAME="generic").returncode == 0
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the level is one of x86-64")
 def test_packaged_kernels_of_another_compiler_are_left_alone(tmp_path: Path) -> None:
-    environment, kernels = packaged(tmp_path, LEVELS[0])
-    (kernels / MANIFEST).write_text(json.dumps(made_by() | {"numba": "0.1"}))
+    environment, kernels = packaged(tmp_path)
+    for level in LEVELS:
+        (kernels / level / MANIFEST).write_text(json.dumps(made_by() | {"numba": "0.1"}))
     compiled, said = run_script(environment)
     assert compiled == 1
     assert said.count("\n") == 1

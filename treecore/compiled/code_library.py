@@ -7,19 +7,31 @@ once for each kernel that it is part of, and never for nobody. That saves a bit 
 of the time that compilation takes; the kernels are as fast as before.
 
 A function out of the cache comes with its intermediate code, too. It is read when a caller that is
-compiled here asks for it, which in a process that compiles nothing is never.
+compiled here asks for it, which in a process that compiles nothing is never. What comes with a
+package has machine code alone, which is an eighth of it all.
 """
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from llvmlite import binding
 from llvmlite.binding import ffi
 from numba.core import codegen
 
-__all__ = ["keep_inner_functions_intermediate", "tell_nobody_of_locks"]
+__all__ = [
+    "called_by_others",
+    "is_lean",
+    "keep_inner_functions_intermediate",
+    "made_lean",
+    "tell_nobody_of_locks",
+]
+
+# What the cache keeps of a function's code: its name, a kind, and the code.
+State = tuple[str, str, Any]
 
 # How numba begins the names of what Python and C call.
-_ENTRIES = ("_ZN7cpython", "cfunc.")
+_OF_PYTHON = "_ZN7cpython"
+_ENTRIES = (_OF_PYTHON, "cfunc.")
 
 _set_environment: Any = codegen.JITCPUCodegen.set_env
 
@@ -75,6 +87,11 @@ class _CodeLibrary(codegen.JITCodeLibrary):
         super()._optimize_final_module()
 
     def _get_module_for_linking(self) -> binding.ModuleRef:
+        if self._unread == b"":
+            raise RuntimeError(
+                f"{self.name} came compiled, without what a caller of it is compiled from: set "
+                "NUMBA_CPU_NAME=generic, and kernels are compiled here instead"
+            )
         if self._unread is not None:
             self._shared_module = binding.parse_bitcode(self._unread)
             self._unread = None
@@ -103,6 +120,36 @@ class _CodeLibrary(codegen.JITCodeLibrary):
         library._finalize_final_module()  # noqa: SLF001 - as above
         codegen._engine._defined_symbols |= defined  # noqa: SLF001 - numba has no door
         return library
+
+
+def called_by_others(states: Iterable[State]) -> set[str]:
+    """Which of these functions some of the others were compiled from, by the names of their code.
+
+    Those that have machine code themselves.
+    """
+    once: set[str] = set()
+    again: set[str] = set()
+    entries: dict[str, str] = {}
+    for name, kind, code in states:
+        if kind != "object":
+            continue
+        again |= once & code[2]
+        once |= code[2]
+        for each in code[2]:
+            if each.startswith(_OF_PYTHON):
+                entries[each.replace(_OF_PYTHON, "_ZN", 1)] = name
+    return {entries[each] for each in again & entries.keys()}
+
+
+def made_lean(state: State) -> State | None:
+    """What is left of a function for processes that compile nothing that calls it, if anything."""
+    name, kind, code = state
+    return (name, kind, (code[0], b"", code[2])) if kind == "object" else None
+
+
+def is_lean(state: State) -> bool:
+    """Whether no caller of the function can be compiled from what there is of it."""
+    return state[1] == "object" and not state[2][1]
 
 
 def _set_or_keep(self: Any, name: str, environment: Any) -> None:

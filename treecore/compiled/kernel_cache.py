@@ -57,6 +57,8 @@ from numba.core.caching import (  # noqa: E402 - as above
 )
 from numba.core.runtime.nrt import rtsys  # noqa: E402 - as above
 
+from .code_library import is_lean  # noqa: E402 - as above
+
 # Somebody else's compilation of one function is waited for so long; then it is compiled here, too.
 _LONGEST_WAIT_SECONDS = 30.0
 _LOOK_AGAIN_SECONDS = 0.05
@@ -206,7 +208,8 @@ class KernelCache(FunctionCache):
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         if self._packaged and self._enabled:
             data = self._packaged.load(self._index_key(sig, target_context.codegen()))
-            if data is not None:
+            # What is compiled here needs more of what it calls than a package brings.
+            if data is not None and not (_held and is_lean(data[0])):
                 return self._impl.rebuild(target_context, data)
         return super()._load_overload(sig, target_context)
 
