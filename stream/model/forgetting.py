@@ -23,7 +23,7 @@ Ids = NDArray[np.int64]
 # An observation that weighs less leaves the model (``tgmcmc-ibhc.md`` section 7).
 LEAST_WEIGHT = 1e-3
 # What was replaced leaves after each so many observations, and at refinements: together, since
-# every removal looks at all that is left.
+# every removal looks for its numbers among all that is held.
 REPLACED_RECORDS = 100
 # In saved settings a policy is its place here.
 _POLICIES = ("bundles", "sample")

@@ -334,6 +334,8 @@ class PartShard(MixtureShard):
             super().remove(seqs, applied, now)
 
     def _leave(self, atoms: Ids, applied: BatchOutcome, now: float) -> None:
+        if len(atoms) == 0:
+            return
         super()._leave(atoms, applied, now)
         self._arrivals = None  # the homes that were shown are those of blocks whose atoms are there
         self.part.forget(atoms)

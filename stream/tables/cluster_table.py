@@ -42,6 +42,8 @@ class ClusterTable:
         self._retired: list[ClusterRow] = []
         # Observations that are shown in a cluster and that the model does not hold.
         self._beside: dict[int, int] = {}
+        # Such as have been handed over, until their cluster is cleared.
+        self._handed_over: dict[int, int] = {}
         # Observations that have been taken off a cluster's sums since these were summed anew.
         self._taken_off: dict[int, int] = {}
         # Of which the model holds nothing any more: their rows are as they were before.
@@ -129,8 +131,12 @@ class ClusterTable:
         self._dirty.update(ids.tolist())
 
     def hand_over(self, clusters: Ids, heirs: Ids) -> None:
-        """Show what the model does not hold of each of these clusters (k) in its heir (k)."""
+        """Show what the model does not hold of each of these clusters (k) in its heir (k).
+
+        Those that end with it are to be cleared next.
+        """
         counts = [self._beside.pop(cluster) for cluster in clusters.tolist()]
+        self._handed_over = dict(zip(clusters.tolist(), counts, strict=True))
         for heir, n in zip(heirs.tolist(), counts, strict=True):
             self._beside[heir] = self._beside.get(heir, 0) + n
         self._dirty.update(clusters.tolist(), heirs.tolist())
@@ -162,6 +168,7 @@ class ClusterTable:
                 self._totals.rows[slot] = 0.0
                 self._taken_off.pop(cluster, None)
                 self._emptied.discard(cluster)
+        self._handed_over = {}
         return retired
 
     def renew(
@@ -301,13 +308,14 @@ class ClusterTable:
     def _retire(self, cluster: int, publication: int) -> int:
         slot = self._slots.pop(cluster)
         born = self._born.pop(cluster)
-        self._free.append(slot)
-        self._dirty.discard(cluster)
-        self._taken_off.pop(cluster, None)
-        self._emptied.discard(cluster)
         total = self._totals.rows[slot].copy()
         marginal = float(log_marginals(self.family, total[np.newaxis])[0])
-        size = round(float(total[0])) + self._beside.pop(cluster, 0)
+        size = self._size(cluster, total) + self._handed_over.get(cluster, 0)
+        self._free.append(slot)
+        self._dirty.discard(cluster)
+        self._beside.pop(cluster, None)
+        self._taken_off.pop(cluster, None)
+        self._emptied.discard(cluster)
         row = _row(cluster, total, marginal, 0, born, size)
         self._retired.append(replace(row, retired_publication=publication))
         return row.n_observations

@@ -4,21 +4,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.treecore.compiled.compile import compiled, inner
-from weald.treecore.statistics.ordering import first_at_least, in_order
+from weald.treecore.statistics.ordering import in_order
 
-__all__ = ["checked_half", "half_of", "place_of", "sorted_ids"]
+__all__ = ["checked_half", "half_of", "sorted_ids"]
 
 
 @compiled
 def sorted_ids(ids: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.int64]:
     """As :func:`in_order`."""
     return in_order(ids, values)
-
-
-@compiled
-def place_of(values: NDArray[np.float64], bound: float) -> int:
-    """As :func:`first_at_least`."""
-    return first_at_least(values, bound)
 
 
 @inner

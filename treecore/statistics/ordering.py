@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from weald.treecore.compiled.compile import allocating, inner
 
-__all__ = ["first_at_least", "in_order"]
+__all__ = ["in_order"]
 
 
 @inner
@@ -47,16 +47,3 @@ def in_order(ids: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.
     for at in range(n):
         spare[at] = ids[order[at]]
     return spare
-
-
-@inner
-def first_at_least(values: NDArray[np.float64], bound: float) -> int:
-    """Place of the first of these rising values (n) that is at least ``bound``; n if none is."""
-    low, high = 0, values.shape[0]
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < bound:
-            low = middle + 1
-        else:
-            high = middle
-    return low

@@ -37,6 +37,7 @@ from weald.storage.writing.store import SqlStore
 from weald.stream.engine import shard_rounds
 from weald.stream.engine.engine import Engine
 from weald.stream.engine.sinks import Sinks
+from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.model import StreamConfig
 from weald.stream.model.part_shard import PartShard
 from weald.stream.record.pending_batch import Held
@@ -256,6 +257,15 @@ def test_shards_rest_for_waiting_records_no_longer_than_these_wait(
         found.append(shards.rounds())
     # Where they begin to wait a round may be out.
     assert 0 < found[0] <= found[1] == found[2] < found[3] - 1
+
+
+def test_where_nothing_leaves_nothing_is_looked_at(shards_in: Callable[..., Shards]) -> None:
+    shards = shards_in(n=120)
+    shards.go(60)
+    part = shards.part(0)
+    homes = part._homes()
+    part._leave(np.empty(0, dtype=np.int64), BatchOutcome(), 0.0)
+    assert part._homes() is homes
 
 
 def most_of(labels: NDArray[np.int64]) -> int:

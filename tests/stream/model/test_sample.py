@@ -194,9 +194,10 @@ def test_what_leaves_is_found_without_a_look_at_all(monkeypatch: pytest.MonkeyPa
 
 def test_a_cluster_of_which_nothing_is_held_is_shown_until_it_is_handed_over() -> None:
     values = with_strays(2_400)
-    shard, told, n_emptied = shard_of(values), Told(), 0
+    shard, told, n_emptied, ended = shard_of(values), Told(), 0, {}
     for at in range(0, len(values), 30):
-        told.hear(shard.seq + 1, shard.apply(values[at : at + 30], 0.0))
+        applied = shard.apply(values[at : at + 30], 0.0)
+        told.hear(shard.seq - 29, applied)
         assert faults_of(shard) == []
         shown = set(shard.clusters.tolist())
         emptied = shard.table.emptied.tolist()
@@ -205,10 +206,15 @@ def test_a_cluster_of_which_nothing_is_held_is_shown_until_it_is_handed_over() -
         n_emptied += len(emptied)
         counts = list(told.cluster.values())
         shard.table.touch_all()
-        rows = [row for row in shard.table.take_changes(1) if row.retired_publication is None]
-        assert {row.cluster: row.n_observations for row in rows} == {
+        rows = shard.table.take_changes(1)
+        assert {r.cluster: r.n_observations for r in rows if r.retired_publication is None} == {
             each: counts.count(each) for each in set(counts)
         }
+        # What a cluster had when it ended is what its history says.
+        retired = {r.cluster: r.n_observations for r in rows if r.retired_publication is not None}
+        ended |= {each.cluster: each.size for each in applied.lineage if each.kind == "retire"}
+        assert {each: ended.get(each, n) for each, n in retired.items()} == retired
+    assert max(ended.values()) > 1, "nothing was tested"
     assert n_emptied > 10, "nothing was tested"
     assert told.n_handed_over > 0
     again = MixtureShard.restore(shard.state(), shard.chain.family)
