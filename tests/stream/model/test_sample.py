@@ -194,7 +194,8 @@ def test_what_leaves_is_found_without_a_look_at_all(monkeypatch: pytest.MonkeyPa
 
 def test_a_cluster_of_which_nothing_is_held_is_shown_until_it_is_handed_over() -> None:
     values = with_strays(2_400)
-    shard, told, n_emptied, ended = shard_of(values), Told(), 0, {}
+    shard, told, n_emptied = shard_of(values), Told(), 0
+    ended: dict[int, int] = {}
     for at in range(0, len(values), 30):
         applied = shard.apply(values[at : at + 30], 0.0)
         told.hear(shard.seq - 29, applied)
