@@ -211,9 +211,9 @@ AFTERWARDS = """
 import numpy as np
 from weald.mcmc.estimate.consensus import membership
 membership(np.zeros((3, 4), dtype=np.int64), np.zeros(4, dtype=np.int64))
-from tests.treecore.entries import place_of
-place_of(np.arange(3.0), 1.0)
-print(len(place_of.stats.cache_hits))
+from tests.treecore.entries import sorted_ids
+sorted_ids(np.arange(3), np.arange(3.0))
+print(len(sorted_ids.stats.cache_hits))
 """
 
 
