@@ -7,7 +7,7 @@ that have no levels it is run alone, and what it compiles stays in the cache. Wh
 the same sources before is taken again.
 
 Of what was compiled a package gets the machine code of what Python calls. The intermediate code,
-from which callers are compiled, is nine tenths of it all, and who compiles has the sources.
+from which callers are compiled, is four fifths of it all, and who compiles has the sources.
 """
 
 import json

@@ -113,13 +113,16 @@ def test_a_function_is_compiled_by_one_process_of_several(
     assert sorted(int(each) for each in said) == [0, 1]
 
 
+def choosing_by_itself() -> dict[str, str]:
+    """Environment of a process that is not told which processor to compile for."""
+    return {name: value for name, value in os.environ.items() if name not in SETTINGS}
+
+
 def run_script(environment: dict[str, str], patience: float = 600.0) -> tuple[int, str]:
     """How often a process of its own compiled the function, and what it said on standard error."""
-    # It has to choose the processor by itself.
-    own = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     done = subprocess.run(
         [sys.executable, "-P", "-c", SCRIPT, str(patience)],
-        env=own | environment,
+        env=choosing_by_itself() | environment,
         input="\n",
         capture_output=True,
         text=True,
@@ -207,14 +210,14 @@ def test_a_cached_kernel_loads_without_the_compiler_and_can_be_called_by_a_new_o
 
 # Compiles something, and then needs a kernel of a module that nobody knew of; tells whether the
 # cache had that one.
-AFTERWARDS = """
-import numpy as np
-from weald.mcmc.estimate.consensus import membership
-membership(np.zeros((3, 4), dtype=np.int64), np.zeros(4, dtype=np.int64))
+AFTERWARDS = (
+    USE
+    + """
 from tests.treecore.entries import sorted_ids
 sorted_ids(np.arange(3), np.arange(3.0))
 print(len(sorted_ids.stats.cache_hits))
 """
+)
 
 
 def test_whoever_imports_numba_first_keeps_kernels_where_others_look(tmp_path: Path) -> None:
@@ -275,8 +278,7 @@ def packaged(tmp_path: Path) -> tuple[dict[str, str], Path]:
     package = ROOT / "docker" / "package_kernels.py"
     command: list[str | Path] = [sys.executable, package, sys.executable, "-c", USE]
     cache = {"WEALD_KERNEL_CACHE": str(tmp_path / "made" / "kernels")}
-    own = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    subprocess.run(command, env=own | place | cache, check=True)
+    subprocess.run(command, env=choosing_by_itself() | place | cache, check=True)
     kernels = tmp_path / "copy" / "weald" / "treecore" / "compiled" / "kernels"
     return place | {"WEALD_KERNEL_CACHE": str(tmp_path / "empty")}, kernels
 
@@ -303,7 +305,7 @@ def has_bitcode(path: Path) -> bool:
 def test_who_compiles_beside_a_package_compiles_what_is_called_too(tmp_path: Path) -> None:
     environment, _ = packaged(tmp_path)
     (tmp_path / "caller.py").write_text(OTHER_CALLER)
-    own = {name: value for name, value in os.environ.items() if name not in SETTINGS} | environment
+    own = choosing_by_itself() | environment
 
     def ended(order: str, **more: str) -> subprocess.CompletedProcess[str]:
         command: list[str | Path] = [sys.executable, "-P", tmp_path / "caller.py", order]

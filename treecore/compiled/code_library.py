@@ -8,7 +8,7 @@ of the time that compilation takes; the kernels are as fast as before.
 
 A function out of the cache comes with its intermediate code, too. It is read when a caller that is
 compiled here asks for it, which in a process that compiles nothing is never. What comes with a
-package has machine code alone, which is an eighth of it all.
+package has machine code alone, which is a ninth of it all.
 """
 
 from collections.abc import Iterable
