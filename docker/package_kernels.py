@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,13 @@ def package_kernels(into: Path, levels: list[str], command: list[str | Path]) ->
         A program and its arguments.
     """
     kept = [cache_directory().with_name(f"kernels-{level}") for level in levels]
-    for level, cache in zip(levels, kept, strict=True):
+
+    def compile_for(level: str, cache: Path) -> None:
         run(*command, WEALD_KERNEL_CACHE=str(cache), **settings_of(level))
+
+    # Most of what a command compiles comes one after the other.
+    with ThreadPoolExecutor(os.cpu_count()) as at_once:
+        list(at_once.map(compile_for, levels, kept))
     # Afterwards: where they lie no command may find them before the last has run.
     for level, cache in zip(levels, kept, strict=True):
         folder = into / level

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from weald.cli.errors import NotFoundError
 from weald.cli.terminal.complete import complete_cluster
 from weald.cli.terminal.options import Config, Output, Set, StreamName, example
 from weald.cli.terminal.output import Column, Form, note, write_rows
+
+if TYPE_CHECKING:
+    from weald.answers.stored_stream import StoredStream
 
 __all__ = ["add_to"]
 
@@ -57,10 +60,7 @@ def tree(
     with reading(config, set_, stream) as state:
         members = state.reader.member_seqs(state.stream, cluster_id)
         if not members:
-            raise NotFoundError(
-                f"stream {state.stream} has no observations in a cluster {cluster_id} now",
-                next_step="weald clusters    lists those it has",
-            )
+            raise _nothing_to_cut(state, cluster_id)
         forest = SnapshotForest.of(state)
         rows = part_records(state, forest.parts(members, parts))
     late = sum(seq > forest.last_seq for seq in members)
@@ -69,3 +69,17 @@ def tree(
     write_rows(rows, COLUMNS, output)
     if late:
         note(f"{late} of its {len(members)} observations came after the newest snapshot")
+
+
+def _nothing_to_cut(state: StoredStream, cluster_id: int) -> NotFoundError:
+    found = state.reader.cluster(state.stream, cluster_id)
+    if found is None or found.retired_publication is not None:
+        return NotFoundError(
+            f"stream {state.stream} has no observations in a cluster {cluster_id} now",
+            next_step="weald clusters    lists those it has",
+        )
+    return NotFoundError(
+        f"the model of stream {state.stream} holds none of the {found.n_observations:,} "
+        f"observations of cluster {cluster_id}, and a tree is of what it holds",
+        next_step=f"weald cluster {cluster_id}    says what is known of it",
+    )

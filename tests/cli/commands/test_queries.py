@@ -186,6 +186,20 @@ def test_a_tree_is_cut_into_parts(weald: Command) -> None:
     assert weald("tree", str(largest["cluster"])).out.splitlines()[0].split()[0] == "size"
 
 
+def test_a_cluster_of_which_a_sample_holds_nothing_has_no_tree(
+    filled: Path, tmp_path: Path, weald: Command
+) -> None:
+    home = tmp_path / "sampled"
+    shutil.copytree(filled, home)
+    left, other = (row["cluster"] for row in json.loads(weald("clusters", "-o", "json").out))
+    with sqlite3.connect(home / "weald.db") as database:
+        database.execute("UPDATE observations SET left_seq = 999 WHERE cluster = ?", (left,))
+    answer = weald("tree", str(left), "--config", str(home))
+    assert answer.code == ExitCode.NOT_FOUND
+    assert f"holds none of the 150 observations of cluster {left}" in answer.err
+    assert weald("tree", str(other), "--config", str(home)).code == 0
+
+
 def test_assign_weighs_and_shows_the_tree(weald: Command) -> None:
     (row,) = json.loads(weald("assign", "k0", "--top", "2", "--output", "json").out)
     assert row["top"][0]["cluster"] == row["cluster"]
