@@ -29,7 +29,12 @@ from weald.treecore.family.discrete.word_index import (
     make_index,
     withdraw_row,
 )
-from weald.treecore.family.interface.base import log_predictive, make_batched, weigh
+from weald.treecore.family.interface.base import (
+    log_predictive,
+    log_predictive_of_member,
+    make_batched,
+    weigh,
+)
 from weald.treecore.family.interface.batched_predictive import (
     NEGLIGIBLE,
     BatchedPredictives,
@@ -177,25 +182,81 @@ def _visit_within(
 ) -> int:
     """Steps from ``visited[at]`` on while there is room; returns where to go on."""
     batched, partition = by_reference(batched), state.partition
-    n, entered = end_of_slots(partition), -1
+    n, left, entered = end_of_slots(partition), -1, -1
     for block in range(partition.n_blocks[0]):
         show_block(batched, model, partition, partition.slots[block])
     while at < visited.shape[0] and n <= batched.found.shape[0]:
         i = visited[at]
-        left = lift(state.atoms, partition, i) if partition.label[i] >= 0 else -1
-        # Not before now: the block that was entered last may be the next to be left.
-        if entered != left:
-            show_block(batched, model, partition, entered)
         show_block(batched, model, partition, left)
-        alone = log_alone(state, model, i)
-        if state.atoms.single[i]:
-            k = _weights_batched(batched, n, state, model, i, alone, left)
+        show_block(batched, model, partition, entered)
+        there = _log_among_others(state, model, i)
+        if np.isfinite(there):
+            k = _weights_in_place(batched, n, state, model, i, there)
+            left, entered = _move(rng, state, i, k)
         else:
-            k = seating_weights(state, model, i, alone)
-        entered = seat(rng, state, i, k)
+            left = lift(state.atoms, partition, i) if partition.label[i] >= 0 else -1
+            show_block(batched, model, partition, left)
+            alone = log_alone(state, model, i)
+            if state.atoms.single[i]:
+                k = _weights_batched(batched, n, state, model, i, alone, left)
+            else:
+                k = seating_weights(state, model, i, alone)
+            left, entered = -1, seat(rng, state, i, k)
         n = max(n, entered + 1)
         at += 1
     return at
+
+
+@inner
+def _log_among_others(state: OfAtoms, model: Model, i: int) -> float:
+    """Log density of atom i given the others in its block, by the table of that block.
+
+    Not finite where there is no such block, or its table does not tell.
+    """
+    partition, k = state.partition, state.partition.label[i]
+    if k < 0 or partition.n_members[k] == 1 or not state.atoms.single[i]:
+        return np.nan
+    weight, rows = partition.rows[k, 1], state.atoms.rows
+    return log_predictive_of_member(model.family, partition.predictive, k, weight, rows, i)
+
+
+@inner
+def _weights_in_place(
+    batched: BatchedPredictives, n: int, state: OfAtoms, model: Model, i: int, there: float
+) -> int:
+    """:func:`seating_weights` of a single observation that is in a block with others.
+
+    It has the log density ``there`` given these. What the block's column says is of a block that
+    has it already, and is left out.
+    """
+    partition, weights = state.partition, state.log_weights
+    k, own = partition.n_blocks[0], partition.label[i]
+    there += log_growth(model.seating, partition.size[own] - 1, 1)
+    weights[k] = log_alone(state, model, i)
+    prior = batched.prior[own]
+    batched.prior[own] = -np.inf
+    largest = max(weights[k], there)
+    slots, rows = partition.slots[:k], state.atoms.rows
+    weigh(model.family, batched, n, slots, rows, i, largest, weights)
+    batched.prior[own] = prior
+    weights[partition.position[own]] = there
+    return k
+
+
+@inner
+def _move(rng: Generator, state: OfAtoms, i: int, k: int) -> tuple[int, int]:
+    """Draw a block for atom i, which is in one with others; returns which it left and entered.
+
+    Both are -1 where it stays, as most do: then neither a sum nor a table has to change.
+    """
+    partition = state.partition
+    own, chosen = partition.label[i], choose(rng, state.log_weights, k + 1)
+    if chosen == partition.position[own]:
+        return -1, -1
+    slot = open_block(partition) if chosen == k else partition.slots[chosen]
+    lift(state.atoms, partition, i)
+    place(state.atoms, partition, i, slot)
+    return own, slot
 
 
 @inner

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weald.treecore.compiled.compile import compiled
+from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.family import FAMILIES
 from weald.treecore.family.interface.base import (
     extend_predictive,
@@ -17,6 +17,7 @@ from weald.treecore.family.interface.base import (
     log_marginal_sums,
     log_predictive,
     log_predictive_above,
+    log_predictive_of_member,
     observe,
     outline,
     outline_bounds,
@@ -101,6 +102,8 @@ class Evaluation(NamedTuple):
     are unweighted). ``above`` (3, n) is the predictive where it must reach a little less, a little
     more, nothing.
     ``bounds`` are those of the predictives by outlines, where the family has any.
+    ``members`` (2, n) are the predictives given all others: by the table of all, NaN where that
+    does not tell, and by marginals.
     ``rows`` are the n observations, their sum, and the sum after everything was taken out again.
     """
 
@@ -113,10 +116,25 @@ class Evaluation(NamedTuple):
     extended: Array
     bounds: Array
     sums: Array
+    members: Array
     rows: Array
 
 
 _LITTLE = 1e-3
+
+
+@inner
+def _ask_for_members(
+    family: Any, n: int, rows: Array, table: Array, out: Array, whole: float, work: Array
+) -> None:
+    fill_predictive(family, rows, n, table, 0, work)
+    for r in range(n):
+        copy_row(rows, n + 1, rows, n)
+        subtract_row(rows, n + 1, rows, r)
+        out[1, r] = whole - log_marginal(family, rows, n + 1, work)
+        out[0, r] = np.nan
+        if n > 1 and is_single(rows, r):
+            out[0, r] = log_predictive_of_member(family, table, 0, rows[n, 1], rows, r)
 
 
 @compiled
@@ -153,6 +171,7 @@ def _run(
     log_marginal_sums(family, rows, places, rows, n, out[10], work)
     for at in range(n):
         out[11, at] = log_marginal_sum(family, rows, places[at], rows, n, work)
+    _ask_for_members(family, n, rows, table, out[12:], out[2, n - 1], work)
     copy_row(rows, n + 1, rows, n)
     for r in range(n):
         subtract_row(rows, n + 1, rows, r)
@@ -170,7 +189,7 @@ def evaluate(family: Any, values: Array, weights: Array | None = None) -> Evalua
     n = values.shape[0]
     rows = np.zeros((n + 5, statistics_width(family)))
     table = np.zeros((2, predictive_width(family)))
-    out = np.zeros((12, max(n, 1)))
+    out = np.zeros((14, max(n, 1)))
     weights = np.ones(n) if weights is None else weights
     _run(family, np.ascontiguousarray(values), weights, rows, table, out, workspace(family))
     return Evaluation(
@@ -182,7 +201,8 @@ def evaluate(family: Any, values: Array, weights: Array | None = None) -> Evalua
         above=out[5:8, :n],
         extended=out[8, :n],
         bounds=out[9, :n],
-        sums=out[10:, :n],
+        sums=out[10:12, :n],
+        members=out[12:, :n],
         rows=rows[: n + 2],
     )
 

@@ -52,3 +52,28 @@ def test_weights_are_those_of_the_blocks_one_by_one(name: str) -> None:
             assert all(np.array(whole)[~kept] < most - NEGLIGIBLE + 1e-9)
             left_out += int((~kept).sum())
     assert left_out or name != "gaussian"
+
+
+def test_of_many_features_a_few_tell_which_blocks_are_beyond_notice(
+    rng: np.random.Generator,
+) -> None:
+    d, n_blocks = 20, 24
+    centres = 3.0 * rng.normal(size=(n_blocks, d))
+    family = FAMILIES["gaussian"].build({}, np.repeat(centres, 4, axis=0))
+    work, table = workspace(family), np.zeros((n_blocks, predictive_width(family)))
+    batched = make_batched(family, n_blocks)
+    for k in range(n_blocks):
+        block = row_of(family, centres[k] + rng.normal(size=(60, d)))
+        fill_predictive(family, block[None, :], 0, table, k, work)
+        show(batched, k, table, 0.0)
+    atoms, slots = np.zeros((1, statistics_width(family))), np.arange(n_blocks)
+    for home in range(0, n_blocks, 4):
+        observe(family, centres[home, None] + rng.normal(size=(1, d)), 0, atoms, 0)
+        whole = np.array([log_predictive(family, table, k, atoms, 0) for k in range(n_blocks)])
+        for largest in (-np.inf, whole[home]):
+            weights = np.full(n_blocks, np.nan)
+            weigh(family, batched, n_blocks, slots, atoms, 0, largest, weights)
+            kept = weights > -np.inf
+            assert kept[home]
+            np.testing.assert_allclose(weights[kept], whole[kept], rtol=1e-12)
+            assert (whole[~kept] < whole[home] - NEGLIGIBLE + 1e-9).all()

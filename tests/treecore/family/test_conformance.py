@@ -71,6 +71,20 @@ def test_predictive_densities_multiply_to_the_marginal(name: str, n: int, seed: 
 @each_family
 @given(n=sizes, seed=seeds)
 @settings(max_examples=60)
+def test_a_member_is_as_probable_by_the_table_of_all_as_by_that_of_the_others(
+    name: str, n: int, seed: int
+) -> None:
+    by_table, others = evaluate(example(name), with_gaps(name, n, seed)).members
+    told = np.isfinite(by_table)
+    assert close(by_table[told], others[told], 10.0)
+    # A member of few is most of what they scatter.
+    if name == "gaussian" and n > 4 * example(name).mean.shape[0]:
+        assert told.mean() > 0.5
+
+
+@each_family
+@given(n=sizes, seed=seeds)
+@settings(max_examples=60)
 def test_the_order_of_observations_does_not_matter(name: str, n: int, seed: int) -> None:
     values = with_gaps(name, n, seed)
     shuffled = np.random.default_rng(seed).permutation(values)

@@ -28,6 +28,7 @@ from weald.treecore.family.interface.base import (
     log_marginal,
     log_marginal_sums,
     log_predictive,
+    log_predictive_of_member,
     nearer_centre,
     observe,
     predictive_width,
@@ -51,7 +52,13 @@ from weald.treecore.statistics.rows import Rows, copy_row, is_single
 from .default_scale import sample_covariance, whitened, within_share
 from .moments import centres_and_spreads, lower_triangle, moments_of
 from .nearer_mean import nearer
-from .packed_cholesky import extend_inverse, factor_scatter, log_determinants, squared_distance
+from .packed_cholesky import (
+    extend_inverse,
+    factor_scatter,
+    invert_factor,
+    log_determinants,
+    squared_distance,
+)
 from .robust_spread import without_extremes
 from .wishart_counts import count_growth, count_term, log_counts
 
@@ -64,6 +71,9 @@ _FREEDOM = 3
 _MOST_FEATURES = 256
 # Beyond this many standard deviations from the mean, float64 moments lose the scatter matrix.
 _FARTHEST = 1e6
+# A member that is most of what its block's scatter has along some direction is not told by the
+# table of the whole: a tenth of a digit 1 - share would lose for it, or more.
+_MOST_SHARE = 0.9
 
 
 class NormalInverseWishart(NamedTuple):
@@ -253,14 +263,7 @@ def _fill_predictive(
     for c in range(d):
         table[k, 2 + c] = (rows[i, 2 + c] + family.pull[c]) / (family.kappa + weight)
     scale = sqrt((family.kappa + weight) / (family.kappa + weight + 1.0))
-    base = 2 + d
-    for column in range(d):
-        for row in range(column, d):
-            start = row * (row + 1) // 2
-            value = scale if row == column else 0.0
-            for c in range(column, row):
-                value -= work[1, start + c] * table[k, base + c * (c + 1) // 2 + column]
-            table[k, base + start + column] = value / work[1, start + row]
+    invert_factor(work, table, k, d, scale)
 
 
 @implements(log_predictive, NormalInverseWishart)
@@ -270,6 +273,22 @@ def _log_predictive(family: NormalInverseWishart, table: Rows, k: int, rows: Row
 
 
 register_dense(NormalInverseWishart)
+
+
+@implements(log_predictive_of_member, NormalInverseWishart)
+def _log_predictive_of_member(
+    family: NormalInverseWishart, table: Rows, k: int, weight: float, rows: Rows, i: int
+) -> float:
+    # Psi without x is Psi - (kappa_n / kappa_n-1) (x - location)(x - location)', the determinant of
+    # which is 1 - share times that of Psi; and 1 + the squared distance to the others is its
+    # inverse (the matrix determinant lemma).
+    kappa = family.kappa + weight
+    share = squared_distance(table, k, rows, i, family.mean.shape[0], np.inf)
+    share *= (kappa + 1.0) / (kappa - 1.0)
+    if not share <= _MOST_SHARE:
+        return np.nan
+    constant = table[k, 0] - (count_growth(family, weight) - count_growth(family, weight - 1.0))
+    return constant + 0.5 * (family.nu + weight - 1.0) * log1p(-share)
 
 
 @implements(log_marginal_sums, NormalInverseWishart)

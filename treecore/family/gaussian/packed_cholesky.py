@@ -1,4 +1,4 @@
-"""Lower triangles packed by rows: the factors behind Gaussian clusters with full covariance."""
+"""Packed triangles: the factors behind Gaussian clusters with full covariance."""
 
 from math import log, sqrt
 from typing import Final
@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from weald.treecore.compiled.compile import inner
 from weald.treecore.statistics.rows import Rows
 
-__all__ = ["extend_inverse", "factor_scatter", "log_determinants", "squared_distance"]
+__all__ = [
+    "extend_inverse",
+    "factor_scatter",
+    "invert_factor",
+    "log_determinants",
+    "squared_distance",
+]
 
 # Matrices that are factored side by side: as many as stay near the processor.
 _LANES: Final = 32
@@ -33,37 +39,70 @@ def factor_scatter(
     """Cholesky factor of ``scale + Q - shrink s s'`` into ``work[1]``; returns its log determinant.
 
     ``rows[i]`` holds first moments (d) from column 2 on, which with ``pull`` (d) are s, and the
-    second moments Q after them; ``scale``, Q and the factor are packed.
+    second moments Q after them; ``scale`` and Q are lower triangles packed by rows. The factor is
+    packed by its columns, each from its pivot down: a column less another is a run over neighbours.
     """
-    d = pull.shape[0]
+    n, of = uint64(pull.shape[0]), uint64(i)
     log_det = 0.0
     product = 1.0
-    start = 0
-    for a in range(d):
-        scaled = (rows[i, 2 + a] + pull[a]) * shrink
-        other = 0
-        for b in range(a + 1):
-            value = scale[start + b] + rows[i, 2 + d + start + b]
-            value -= scaled * (rows[i, 2 + b] + pull[b])
-            for c in range(b):
-                value -= work[1, start + c] * work[1, other + c]
-            if b < a:
-                work[1, start + b] = value / work[1, other + b]
-                other += b + 1
-                continue
-            # Rounding may take a pivot below what psi alone guarantees; it can't truly be less.
-            value = max(value, 1e-12 * scale[start + a])
-            work[1, start + a] = np.sqrt(value)
-            # Four pivots within these bounds multiply without leaving float64.
-            if _LEAST_FACTOR < value < 1.0 / _LEAST_FACTOR:
-                product *= value
-            else:
-                log_det += log(value)
-            if a % 4 == 3:
-                log_det += log(product)
-                product = 1.0
-        start += a + 1
+    start = diagonal = _ZERO
+    for a in range(n):
+        length, entry = n - a, diagonal
+        first = rows[of, _TWO + a] + pull[a]
+        for b in range(a, n):
+            moment = scale[entry] + rows[of, _TWO + n + entry]
+            scaled = (rows[of, _TWO + b] + pull[b]) * shrink
+            work[_ONE, start + b - a] = moment - scaled * first
+            entry += b + _ONE
+        before = _ZERO + a
+        for c in range(a):
+            factor = work[_ONE, before]
+            for b in range(length):
+                work[_ONE, start + b] -= factor * work[_ONE, before + b]
+            before += n - c - _ONE
+        # Rounding may take a pivot below what psi alone guarantees; it can't truly be less.
+        value = max(work[_ONE, start], 1e-12 * scale[diagonal])
+        root = np.sqrt(value)
+        work[_ONE, start] = root
+        for b in range(_ONE, length):
+            work[_ONE, start + b] /= root
+        # Four pivots within these bounds multiply without leaving float64.
+        if _LEAST_FACTOR < value < 1.0 / _LEAST_FACTOR:
+            product *= value
+        else:
+            log_det += log(value)
+        if a % _FOUR == _THREE:
+            log_det += log(product)
+            product = 1.0
+        start += length
+        diagonal += a + _TWO
     return log_det + log(product)
+
+
+@inner
+def invert_factor(work: Rows, table: Rows, k: int, d: int, rescale: float) -> None:
+    """Write ``rescale`` times the inverse of :func:`factor_scatter`'s factor into ``table[k]``.
+
+    From column 2 + d on, a lower triangle packed by rows.
+    """
+    n, to = uint64(d), uint64(k)
+    at = _TWO + n
+    for a in range(n):
+        for b in range(a):
+            table[to, at + b] = 0.0
+        # Place a of the factor's columns, and the inverse's rows above.
+        entry, above = _ZERO + a, _TWO + n
+        for c in range(a):
+            factor = work[_ONE, entry]
+            for b in range(c + _ONE):
+                table[to, at + b] -= factor * table[to, above + b]
+            entry += n - c - _ONE
+            above += c + _ONE
+        pivot = work[_ONE, entry]
+        for b in range(a):
+            table[to, at + b] /= pivot
+        table[to, at + a] = rescale / pivot
+        at += a + _ONE
 
 
 @inner

@@ -52,30 +52,27 @@ def place_draws(
     for k in range(rows.shape[0]):
         weight = kappa + rows[k, 1]
         factor_scatter(scale, pull, rows, k, 1.0 / weight, work)
-        end = d * (d + 1) // 2
+        start = d * (d + 1) // 2
         for a in range(d - 1, -1, -1):
-            # The last place of row a of F, its pivot.
-            end -= a + 1
-            pivot = work[1, end + a]
+            # Column a of F from its pivot down.
+            start -= d - a
+            pivot = work[1, start]
             half_log_det[k] += log(bartlett[k, a, a]) - log(pivot)
             for b in range(d):
                 root[k, a, b] = bartlett[k, a, b] if b <= a else 0.0
-            below = end + a + 1
             for c in range(a + 1, d):
                 for b in range(d):
-                    root[k, a, b] -= work[1, below + a] * root[k, c, b]
-                below += c + 1
+                    root[k, a, b] -= work[1, start + c - a] * root[k, c, b]
             for b in range(d):
                 root[k, a, b] /= pivot
             # A' y = off, from the last place up.
             for c in range(a + 1, d):
                 off[k, a] -= bartlett[k, c, a] * off[k, c]
             off[k, a] /= bartlett[k, a, a]
-        at = 0
         for a in range(d):
-            step = 0.0
+            step, at = 0.0, a
             for b in range(a + 1):
-                step += work[1, at + b] * off[k, b]
-            at += a + 1
+                step += work[1, at] * off[k, b]
+                at += d - b - 1
             mean[k, a] = (rows[k, 2 + a] + pull[a]) / weight + step / np.sqrt(weight)
     return mean, root, half_log_det

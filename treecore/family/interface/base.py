@@ -32,6 +32,7 @@ __all__ = [
     "log_marginal_sums",
     "log_predictive",
     "log_predictive_above",
+    "log_predictive_of_member",
     "make_batched",
     "make_predictive",
     "make_rows",
@@ -165,6 +166,18 @@ def nearer_centre(family: Family, rows: Rows, a: int, b: int, x: int) -> bool:
 @generic
 def log_predictive(family: Family, table: Rows, k: int, rows: Rows, i: int) -> float:
     """Log predictive density of the single, unweighted observation ``rows[i]`` under block k."""
+    raise NotImplementedError
+
+
+@generic
+def log_predictive_of_member(
+    family: Family, table: Rows, k: int, weight: float, rows: Rows, i: int
+) -> float:
+    """:func:`log_predictive` of ``rows[i]``, a member of block k, given the block's others.
+
+    ``table[k]`` is right for the whole block, which has that weight. NaN where the table does not
+    tell, or not to the last digits: :func:`fill_predictive` does, of the others.
+    """
     raise NotImplementedError
 
 

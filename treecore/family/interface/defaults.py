@@ -16,6 +16,7 @@ from .base import (
     log_marginal_sums,
     log_predictive,
     log_predictive_above,
+    log_predictive_of_member,
     make_batched,
     make_predictive,
     make_rows,
@@ -36,6 +37,10 @@ def _whole_log_predictive_above(
 ) -> float:
     value = log_predictive(family, table, k, rows, i)
     return value if value >= least else -np.inf
+
+
+def _untold(_family: Family, _table: Rows, _k: int, _weight: float, _rows: Rows, _i: int) -> float:
+    return np.nan
 
 
 def _extends_dearly(_family: Family) -> bool:
@@ -109,6 +114,7 @@ def register_filling(*families: type) -> None:
     """Let families fill a table anew with each observation, and ask their blocks one by one."""
     implements(log_marginal_sums, *families)(_sums_one_by_one)
     implements(make_batched, *families)(_one_by_one)
+    implements(log_predictive_of_member, *families)(_untold)
     implements(outline_width, *families)(_no_width)
     implements(outline, *families)(_no_outline)
     implements(outline_bounds, *families)(_no_bounds)
