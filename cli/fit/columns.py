@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weald.cli.errors import UsageError
 from weald.cli.files.table import Table
@@ -117,8 +118,12 @@ def transformation_of(table: Table, family: str, asked: FeatureSettings) -> Tran
     return found
 
 
-def as_kinds_are_known(schema: Schema | None, values: Any, settings: FitSettings) -> Any:
+def as_kinds_are_known(
+    schema: Schema | None, values: Any, settings: FitSettings, fitted: NDArray[np.bool_]
+) -> Any:
     """Rows (n, d) of declared fields, numbers as finely as they are known; others alike.
+
+    The family is asked for of the ``fitted`` (n) rows alone: it need not take gaps of others.
 
     Here are those that are seen by their logarithm, and those beside other kinds of fields; what
     makes a chain of numbers alone knows the rest.
@@ -126,13 +131,14 @@ def as_kinds_are_known(schema: Schema | None, values: Any, settings: FitSettings
     if schema is None:
         return values
     from weald.mcmc.offline.fit import family_for
-    from weald.mcmc.offline.resolution import as_finely_as_known
+    from weald.mcmc.offline.resolution import moved_about, resolution_under
     from weald.stream.warm_up.log_moves import moved_before_logarithms
 
     values, _ = moved_before_logarithms(schema, values)
     if settings.family != "mixed":
         return values
-    return as_finely_as_known(family_for(values, settings), values)
+    step = resolution_under(family_for(values[fitted], settings), values)
+    return moved_about(values, step)
 
 
 def _logs_of(table: Table, asked: FeatureSettings) -> list[int]:

@@ -451,7 +451,7 @@ def _fit_rows(
         # A row without one number has no place along any of the axes.
         fitted = once
     learned = transformation_of(table.of_rows(fitted), settings.family, asked)
-    values = as_kinds_are_known(reading.schema, table.values, settings)
+    values = as_kinds_are_known(reading.schema, table.values, settings, fitted)
     values = values if learned is None else learned.seen(values)
     settings, choice = settled(values if fitted.all() else values[fitted], settings, chains)
     if settings.family == INDEPENDENT:

@@ -255,6 +255,26 @@ def test_a_few_gaps_leave_the_others_their_covariance(
     assert f"{n - len(gaps)} observations" in (clean / "weald-report.html").read_text()
 
 
+def test_a_few_gaps_beside_other_kinds_of_fields(
+    clean: Path, weald: Command, rng: np.random.Generator
+) -> None:
+    kind = rng.integers(0, KINDS, N)
+    size, weight = (np.array([1.0, 6.0, 15.0])[kind] + rng.normal(0.0, 0.3, N) for _ in range(2))
+    lines = [
+        f"{size[i]:.3f},{'' if i in (3, 50) else f'{weight[i]:.3f}'},{COUNTRIES[kind[i]]}"
+        for i in range(N)
+    ]
+    (clean / "t.csv").write_text("\n".join(["size,weight,country", *lines]) + "\n")
+    result = weald("fit", "t.csv", *QUICK, "--chains", "1", "--out", "o.csv", "--output", "json")
+    assert result.code == 0, result.err
+    assert "2 rows with gaps in numbers: put where what they have fits best" in result.err
+    answer = json.loads(result.out)
+    assert (answer["family"], answer["n_observations"]) == ("mixed", N)
+    assigned = list(csv.DictReader((clean / "o.csv").read_text().splitlines()))
+    found = np.array([int(row["group"]) for row in assigned])
+    assert adjusted_rand_index(found, kind) == 1.0
+
+
 def test_copies_of_rows_are_seen_once_and_counted(clean: Path, weald: Command) -> None:
     """As if they were not there, but for the sizes: each pair of equal rows was a cluster."""
     wine = load_wine().data
@@ -608,14 +628,14 @@ def test_whole_numbers_by_their_logarithm_are_moved_beside_nothing_else_too() ->
     fields = (FieldSettings("n", scale="log"), FieldSettings("size"))
     schema = Schema.of(SchemaSettings(fields=fields))
     assert schema.scaling is not None
-    read = schema.scaling(values)
+    read, every = schema.scaling(values), np.ones(400, dtype=np.bool_)
     for family in ("auto", "gaussian", "diagonal"):
-        seen = as_kinds_are_known(schema, read, FitSettings(family=family))
+        seen = as_kinds_are_known(schema, read, FitSettings(family=family), every)
         assert np.unique(seen[:, 0]).size == 400
         # By half a step, as wide as it is upwards; of 400 the error of that is .018.
         moves = (seen - read)[:, 0] / (2.0 * np.log1p(0.5 / (1.0 + values[:, 0])))
         assert moves.std() == pytest.approx(0.5, abs=0.07)
         assert (seen[:, 1] == read[:, 1]).all()
     plain = Schema.of(SchemaSettings(fields=(FieldSettings("n"), FieldSettings("size"))))
-    assert as_kinds_are_known(plain, values, FitSettings(family="gaussian")) is values
-    assert as_kinds_are_known(None, values, FitSettings(family="gaussian")) is values
+    assert as_kinds_are_known(plain, values, FitSettings(family="gaussian"), every) is values
+    assert as_kinds_are_known(None, values, FitSettings(family="gaussian"), every) is values
