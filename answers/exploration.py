@@ -146,7 +146,7 @@ def exploration_of(subject: Subject, rng: np.random.Generator) -> Exploration:
     groups = [_part(tell, (own, each), sizes, inside[each]) for each in sorted(inside)]
     there = np.isin(subject.clusters, clusters)
     return Exploration(
-        plane=plane_of(subject.values, subject.clusters, subject.names),
+        plane=plane_of(subject.values, subject.clusters, subject.names, subject.schema),
         keys=subject.keys,
         clusters=subject.clusters,
         density=subject.log_density,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .report_data import BUCKET
+if TYPE_CHECKING:
+    from weald.stream.record.schema import Schema
 
 __all__ = ["Plane", "plane_of"]
 
@@ -42,7 +44,10 @@ class Plane:
 
 
 def plane_of(
-    values: NDArray[np.float64], clusters: NDArray[np.int64], names: Sequence[str]
+    values: NDArray[np.float64],
+    clusters: NDArray[np.int64],
+    names: Sequence[str],
+    schema: Schema | None = None,
 ) -> Plane:
     """Return the data's own coordinates where there are two, or the principal plane.
 
@@ -54,6 +59,8 @@ def plane_of(
         NaN where a value is missing.
     clusters : int64[n]
     names : sequence of str, length d
+    schema : Schema, optional
+        Of d features, where they were declared: a name does not tell a text from a vector.
     """
     lower = [name.lower() for name in names]
     if all(axis in lower for axis in MAP):
@@ -65,15 +72,21 @@ def plane_of(
         return Plane(points, ("order", names[0]), "The one feature, in order of arrival.")
     if len(names) == 2:
         return Plane(values, (names[0], names[1]), "In the data's own coordinates.")
-    if all(map(BUCKET.search, names)) and len(np.unique(clusters)) <= MOST_LAID_OUT:
+    texts_alone = schema is not None and set(schema.kinds) == {"text"}
+    if texts_alone and len(np.unique(clusters)) <= MOST_LAID_OUT:
         return _by_likeness(values, clusters)
-    return _principal(values, clusters, _units(names))
+    units = np.arange(len(names)) if schema is None else _units(schema)
+    return _principal(values, clusters, units)
 
 
-def _units(names: Sequence[str]) -> NDArray[np.int64]:
-    """Number of the unit of each feature: the counts that one text was hashed to share theirs."""
-    fields = [name.rpartition(".")[0] if BUCKET.search(name) else name for name in names]
-    return np.unique(fields, return_inverse=True)[1]
+def _units(schema: Schema) -> NDArray[np.int64]:
+    """Number of the unit of each feature: the counts of a text, and embeddings, share theirs."""
+    found: list[int] = []
+    for field in schema.fields:
+        first = found[-1] + 1 if found else 0
+        shared = field.kind == "text" or field.is_long
+        found += [first if shared else first + at for at in range(field.width)]
+    return np.array(found, dtype=np.int64)
 
 
 def _principal(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from .timeline import Timeline
 
 __all__ = [
-    "BUCKET",
     "Birth",
     "Chains",
     "KnownCluster",
@@ -35,8 +33,6 @@ __all__ = [
 ]
 
 Labels = NDArray[np.int64]
-# Name of one of the counts that a text was hashed to.
-BUCKET = re.compile(r"\.\d+$")
 
 
 def headline(n_groups: int, n_clusters: int, n_rows: int) -> str:
@@ -205,9 +201,7 @@ class Subject(Sampled):
     @property
     def told(self) -> list[str]:
         """The features that mean something by themselves: not the counts of a hashed text."""
-        if self.schema is not None:
-            return list(original_names(self.schema))
-        return [name for name in self.names if not (self.texts and BUCKET.search(name))]
+        return list(self.names if self.schema is None else original_names(self.schema))
 
     def summaries(self, row: NDArray[np.float64]) -> list[FeatureSummary]:
         """Return what there is to be told of a cluster with this statistics row."""

@@ -185,7 +185,7 @@ def points_of(state: StoredStream, *, limit: int) -> Points:
     values = np.concatenate([block.values for block in blocks])
     clusters = np.concatenate([block.cluster for block in blocks])
     keys = [key for block in blocks for key in block.key]
-    plane = plane_of(values, clusters, state.features)
+    plane = plane_of(values, clusters, state.features, state.schema)
     rows = zip(plane.points.tolist(), clusters.tolist(), keys, strict=True)
     items = [Point(x, y, cluster, key) for (x, y), cluster, key in rows]
     return Points(position.epoch, plane.axes, plane.how, items)

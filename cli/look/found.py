@@ -115,7 +115,7 @@ def exploration_of(rows: FileRows, seen: Seen, result: FitResult, found: Found) 
     ids = np.arange(1, len(found.clusters) + 1, dtype=np.int64)
     predictive = Predictive.of(result.family, result.prior, ids, totals)
     return Exploration(
-        plane=plane_of(_filled(rows.values), found.cluster, rows.schema.features),
+        plane=plane_of(_filled(rows.values), found.cluster, rows.schema.features, rows.schema),
         keys=rows.keys,
         clusters=found.cluster,
         density=predictive.log_density(_filled(seen.values)),

@@ -108,7 +108,7 @@ def _dress(panel: Any, theme: Theme) -> None:
 
 
 def _clusters(subject: Subject) -> Picture:
-    plane = plane_of(subject.values, subject.clusters, subject.names)
+    plane = plane_of(subject.values, subject.clusters, subject.names, subject.schema)
     sizes = dict(zip(*np.unique(subject.clusters, return_counts=True), strict=True))
     named = [each for each in subject.largest if sizes.get(each, 0) >= LEAST_COLOURED]
 

@@ -23,6 +23,8 @@ from weald.cli.report.of_stream import subject_of_stream
 from weald.cli.report.page import render, trust_in
 from weald.cli.terminal.opened import reading
 from weald.storage.queries.base import AsOf
+from weald.stream.record.schema import Schema
+from weald.stream.settings import FieldSettings, SchemaSettings
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -72,7 +74,9 @@ def test_the_counts_of_one_text_are_scaled_alike() -> None:
     clusters = np.repeat([0, 1], 50)
     told = [clusters == 0, clusters == 1, np.arange(100) == 7, np.arange(100) % 2]
     values = np.column_stack(told).astype(float)
-    plane = plane_of(values, clusters, ["line.0", "line.1", "line.2", "x"])
+    fields = (FieldSettings("line", kind="text", size=3), FieldSettings("x"))
+    schema = Schema.of(SchemaSettings(fields=fields))
+    plane = plane_of(values, clusters, schema.features, schema)
     apart = abs(plane.points[clusters == 0, 0].mean() - plane.points[clusters == 1, 0].mean())
     assert apart > 5 * plane.points[clusters == 0, 0].std()
 
@@ -85,7 +89,8 @@ def test_each_cluster_of_lines_has_a_place_of_its_own(rng: np.random.Generator) 
     counts[np.arange(len(clusters)), 4 * clusters] = 40.0
     # The last but one has half of what the first has: it lies nearest to that.
     counts[clusters == 6, 0] = 40.0
-    points = plane_of(counts, clusters, [f"line.{at}" for at in range(40)]).points
+    schema = Schema.of(SchemaSettings(fields=(FieldSettings("line", kind="text", size=40),)))
+    points = plane_of(counts, clusters, schema.features, schema).points
     assert len(np.unique(points.round(9), axis=0)) == len(points)
     middles = np.array([points[clusters == each].mean(axis=0) for each in range(8)])
     reach = [
@@ -97,6 +102,19 @@ def test_each_cluster_of_lines_has_a_place_of_its_own(rng: np.random.Generator) 
     assert np.argmin(np.where(np.arange(8) == 6, np.inf, gaps[6])) == 0
     # As large as they are.
     assert reach[0] / reach[3] == pytest.approx(np.sqrt(8.0), rel=0.1)
+
+
+@pytest.mark.parametrize("size", [3, 20])
+def test_a_vector_has_a_plane_of_numbers(size: int, rng: np.random.Generator) -> None:
+    """Its features are called as the counts of a text are."""
+    clusters = rng.integers(0, 2, size=200)
+    values = rng.normal(size=(200, size)) + 9.0 * clusters[:, None]
+    schema = Schema.of(SchemaSettings(fields=(FieldSettings("v", size=size),)))
+    plane = plane_of(values, clusters, schema.features, schema)
+    assert "texts" not in plane.how
+    assert np.isfinite(plane.points).all()
+    one, other = (plane.points[clusters == each, 0] for each in range(2))
+    assert abs(one.mean() - other.mean()) > 5 * one.std()
 
 
 def test_the_plane_shows_what_separates_clusters(rng: np.random.Generator) -> None:
