@@ -102,8 +102,9 @@ def status(
 ) -> None:
     """Show what became of every record of a stream, and whether to believe its clusters.
 
-    `settled` says whether the newest publication left observations in their clusters (`n_moved` of
-    JSON counts the others); what has not settled is to be believed for now.
+    `verdict` says whether to believe the newest publication, for the reasons that are listed
+    (`warnings` of JSON). `settled` says whether it left observations in their clusters (`n_moved`
+    of JSON counts the others); what has not settled is to be believed for now.
     The account of each partition adds up: received = inserted + duplicate + dead letters. A new
     stream has none until its first model.warmup_records observations are there; until then this
     says how many a running Weald has. The lag (records of the topic that SQL does not hold yet) and
@@ -132,6 +133,7 @@ def status(
         answer[journal] = [
             {**row, "decided_at": iso_time(row["decided_at"])} for row in told[journal]
         ]
+    answer |= _trust(answer)
     tables = {
         "shards": SHARD_COLUMNS,
         "partitions": LEDGER_COLUMNS,
@@ -197,15 +199,24 @@ def _shown(key: str, value: Any) -> Any:
 
 
 def _brief(answer: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what only programs ask for, and say whether to believe what is shown."""
+    """Leave out what only programs ask for; first is whether to believe what is shown."""
     hidden = {"n_moved", "epoch", "generation", "log_joint_before", "log_joint", "seed", "warnings"}
     if answer["n_atoms"] == answer["n_observations"]:
         # Nothing is compacted.
         hidden |= {"n_atoms", "estimated_disruption"}
     told = {k: v for k, v in answer.items() if k not in hidden and v not in (None, {}, [], "")}
+    reasons = answer["warnings"] or []
+    first = {key: told[key] for key in ("name", "verdict", "settled") if key in told}
+    return first | {f"reason {at}": each for at, each in enumerate(reasons, start=1)} | told
+
+
+def _trust(answer: dict[str, Any]) -> dict[str, str | None]:
+    """Say whether to believe the newest publication, and whether it has settled, if there is one.
+
+    The reasons to doubt it are the `warnings`.
+    """
     reasons = answer["warnings"]
     if reasons is None:
-        return told
+        return {"verdict": None, "settled": None}
     trust = Trust(reasons, stayed_in_words(share_stayed(answer["n_moved"], answer["n_inserted"])))
-    first = {"name": told["name"], "verdict": trust.verdict, "settled": trust.settled}
-    return first | {f"reason {at}": each for at, each in enumerate(reasons, start=1)} | told
+    return {"verdict": trust.verdict, "settled": trust.settled}

@@ -273,11 +273,13 @@ def test_status_accounts_for_every_record(form: str, weald: Command) -> None:
     if form == "table":
         name, verdict, settled, *_ = result.out.splitlines()
         assert (name.split(), verdict.split()) == (["name", "pairs"], ["verdict", "believe", "it"])
-        moved = json.loads(weald("status", "--output", "json").out)["n_moved"]
+        answer = json.loads(weald("status", "--output", "json").out)
+        moved = answer["n_moved"]
         stayed = 100 * (N_GOOD - moved) // N_GOOD
         word, told = settled.split(maxsplit=1)
         assert word == "settled"
         assert told.startswith(f"yes: {stayed} % of the observations stayed in their cluster")
+        assert (answer["verdict"], answer["settled"]) == ("believe it", told)
 
 
 @pytest.mark.usefixtures("weald")
