@@ -10,12 +10,19 @@ from typing import Any
 __all__ = ["iso_time", "moment_text", "number", "share_text", "spread_text"]
 
 
+# From here on a number has more digits before its point than a float holds for certain.
+_LONGEST = 1e15
+
+
 def number(value: object) -> str:
-    """Return a value as a person reads it: four significant digits, nothing for a missing one."""
+    """Return a value as a person reads it: four significant digits, nothing for a missing one.
+
+    Floats from 1000 on have all digits before the point, unless these are more than are known.
+    """
     if isinstance(value, float) and math.isnan(value):
         return ""
     if isinstance(value, float) and math.isfinite(value):
-        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+        return f"{value:.0f}" if 1000 <= abs(value) < _LONGEST else f"{value:.4g}"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
@@ -57,6 +64,8 @@ def spread_text(feature: dict[str, Any] | None) -> str:
     # What does not vary supports all digits that a number is told with.
     if not isinstance(centre, float) or not spread:
         return number(centre)
+    if max(abs(centre), spread) >= _LONGEST:
+        return f"{number(centre)} ± {number(spread)}"
     decimals = _decimals(spread)
     return f"{centre:.{decimals}f} ± {spread:.{decimals}f}"
 

@@ -460,6 +460,9 @@ def _decimals(values: NDArray[np.float64], tenth: float, last_tenth: float) -> i
 
 
 def _number(value: float, decimals: int) -> str:
+    if abs(value) >= 1e16:
+        # The fewest digits that say it, with an exponent: further ones are none of its own.
+        return str(float(value))
     return f"{value:.{max(decimals, 0)}f}"
 
 

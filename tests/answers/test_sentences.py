@@ -166,6 +166,13 @@ def test_whole_numbers_stay_whole(share: float, rng: Generator) -> None:
     assert sentence.information == pytest.approx(1.0)
 
 
+def test_no_digits_of_large_numbers_are_invented(rng: Generator) -> None:
+    inside = np.arange(N) < N // 4
+    values = np.where(inside, rng.uniform(2e22, 3e22, N), rng.uniform(0.0, 1e22, N))
+    (said,) = explain([Original("x", "number", values)], inside)
+    assert re.search(r"at least 2e\+22$|at least [12]\.\d{1,2}e\+22$", said.what), said.what
+
+
 @pytest.mark.parametrize(
     ("first", "said"), [(0.0, "visits 0"), (1.0, "visits at most 1"), (9.0, "visits 9")]
 )

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, time
-from math import isfinite
+from math import inf, isfinite
 from operator import sub
 from typing import Any, Literal, NamedTuple
 
@@ -40,6 +40,8 @@ LEAST_PASSAGES = 20
 MOST_OF_TEMPLATES = 0.75
 # Where the largest number is so many times the median, its logarithm tells more.
 SKEWED = 50.0
+# Ratios from here on are told by four digits: further ones say nothing.
+MOST_DIGITS = 1e15
 # Fewer that follow each other may do so by chance.
 LEAST_COUNTED = 10
 # Fewer numbers that are 0 or 1 may be small counts, and so may those that are one of them seldom.
@@ -282,7 +284,10 @@ def _number(name: str, numbers: Sequence[float]) -> FieldProposal:
     middle, largest = sorted(numbers)[len(numbers) // 2], max(numbers)
     last = name.rpartition(".")[2].lower()
     if min(numbers) >= 0 and largest > SKEWED * max(middle, 1e-300) and largest > SKEWED:
-        times = f"{largest / middle:.0f} times" if middle else "far above"
+        ratio = largest / middle if middle else inf
+        # Of very large ones not all digits: a slip or two in a column may make them.
+        digits = ".0f" if ratio < MOST_DIGITS else ".4g"
+        times = f"{ratio:{digits}} times" if isfinite(ratio) else "far above"
         return FieldProposal(
             {"scale": "log"}, f"a number, by its logarithm: the largest is {times} the median"
         )

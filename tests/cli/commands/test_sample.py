@@ -284,6 +284,18 @@ def test_every_kind_is_proposed_with_its_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("largest", "told"), [(6e4, "30000 times"), (1e300, "5e+299 times"), (1.7e308, "far above")]
+)
+def test_a_ratio_has_no_more_digits_than_it_needs(
+    largest: float, told: str, tmp_path: Path
+) -> None:
+    middle = 0.1 if told == "far above" else 2.0
+    records: list[object] = [{"x": largest if i == 7 else middle} for i in range(60)]
+    proposal = propose(write_jsonl(tmp_path / "x.jsonl", records))
+    assert f"the largest is {told} the median" in proposal.reasons["x"]
+
+
+@pytest.mark.parametrize(
     ("name", "days", "clock", "time"),
     [
         # Called so, or in order.

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from weald.answers.numbers import iso_time, number, share_text
+from weald.answers.numbers import iso_time, number, share_text, spread_text
 from weald.cli.terminal.csv_cells import safe_cell
 from weald.cli.terminal.output import Column, Form, write_record, write_rows
 
@@ -126,6 +126,9 @@ def test_a_record_as_csv_has_names_and_values(capsys: pytest.CaptureFixture[str]
         (None, ""),
         (1.23456, "1.235"),
         (12345.6, "12346"),
+        (999999999999999.0, "999999999999999"),
+        (1000268593176140800.0, "1e+18"),
+        (-1.23456e300, "-1.235e+300"),
         (True, "yes"),
         ([1, 2], "1, 2"),
         ({"a": 1}, "a=1"),
@@ -133,6 +136,18 @@ def test_a_record_as_csv_has_names_and_values(capsys: pytest.CaptureFixture[str]
 )
 def test_numbers_read_as_people_write_them(value: object, text: str) -> None:
     assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("centre", "spread", "text"),
+    [
+        (12345.6, 12.0, "12346 ± 12"),
+        (1.00026e18, 309206039808886656.0, "1e+18 ± 3.092e+17"),
+        (-3.5, 2.0**60, "-3.5 ± 1.153e+18"),
+    ],
+)
+def test_no_digits_are_invented(centre: float, spread: float, text: str) -> None:
+    assert spread_text({"centre": centre, "spread": spread}) == text
 
 
 def test_times_are_utc_to_the_second() -> None:
