@@ -60,8 +60,8 @@ def add_to(app: typer.Typer) -> None:
 def doctor(config: Config = None, set_: Set = None, output: Output = Form.table) -> None:
     """Check that everything a run needs is there.
 
-    That is the configuration, the database, Redis, the source and the compiled kernels. Each
-    finding names what to do about it. Leaves with 4 (not ready) if anything is bad.
+    That is the configuration, the model, the database, Redis, the source and the compiled kernels.
+    Each finding names what to do about it. Leaves with 4 (not ready) if anything is bad.
     """
     findings = list(examine(open_settings(config, set_)))
     write_rows([asdict(finding) for finding in findings], COLUMNS, output)
@@ -77,6 +77,7 @@ def examine(loaded: Loaded) -> Iterator[Finding]:
     yield _configuration(loaded)
     checks: list[tuple[str, Callable[[Settings], Finding]]] = [
         ("schema", _schema),
+        ("model", _model),
         ("database", _database),
         ("redis", _redis),
         (settings.stream.source, _source),
@@ -105,6 +106,20 @@ def _schema(settings: Settings) -> Finding:
     names = [field.name for field in settings.schema.fields]
     told = f" ({schema.dimension} numbers)" if schema.dimension > len(names) else ""
     return Finding("schema", "ok", f"{', '.join(names)}{told}")
+
+
+def _model(settings: Settings) -> Finding:
+    from weald.cli.service.service import plans_of
+    from weald.stream.errors import SchemaError
+    from weald.stream.model.model import chosen_family
+
+    try:
+        plans_of(settings)
+    except SchemaError:
+        # Told by the check before.
+        return Finding("model", "note", "not known without a schema")
+    family, _ = chosen_family(settings.model, settings.schema, settings.features)
+    return Finding("model", "ok", f"family {family}, prior {settings.model.prior}")
 
 
 def _database(settings: Settings) -> Finding:

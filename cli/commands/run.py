@@ -129,6 +129,8 @@ def run(
             settings = running.enter_context(root.embedded_servers(settings))
             _announce_embedded(settings)
         _check_source(settings)
+        # What settings contradict each other is refused before anything is made.
+        root.plans_of(settings)
         running.enter_context(_compiling_beside(settings))
         database = settings.storage.url
         root.waiting_for_sql(database, lambda: root.prepare_database(settings))

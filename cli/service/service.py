@@ -58,6 +58,7 @@ __all__ = [
     "Service",
     "embedded_servers",
     "open_sources",
+    "plans_of",
     "prepare_database",
     "service",
     "waiting_for_sql",
@@ -211,7 +212,7 @@ def service(
     next_port : bool
         Where another process has the metrics port, take the next one that is free.
     """
-    plans = [_plan(settings, shard) for shard in _shards(settings)]
+    plans = plans_of(settings)
     names = [plan.name for plan in plans]
     with ExitStack() as open_things:
         reasons = [str(reason) for reason in Reason]
@@ -233,10 +234,18 @@ def service(
         yield Service(tuple(engines), url)
 
 
-def _shards(settings: Settings) -> list[int | None]:
-    """Numbers of the stream's shards; of a stream that is not in shards, none."""
+def plans_of(settings: Settings) -> list[StreamConfig]:
+    """Return what the stream is to be, of one in shards for each of them.
+
+    Raises
+    ------
+    ParameterError
+        When settings contradict each other.
+    SchemaError
+        When the schema is none.
+    """
     shards = settings.stream.shards
-    return [None] if shards == 1 else list(range(shards))
+    return [_plan(settings, shard) for shard in ([None] if shards == 1 else range(shards))]
 
 
 def _plan(settings: Settings, shard: int | None) -> StreamConfig:

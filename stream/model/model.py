@@ -40,7 +40,7 @@ from weald.treecore.family.product import Product
 from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
 from weald.treecore.relational.family import IRM
 
-from .leaf_budget import leaves_within
+from .leaf_budget import Bounding, leaves_within
 from .left_out import Revise
 from .mixture_shard import MixtureShard
 from .network_shard import NetworkShard
@@ -124,6 +124,7 @@ class StreamConfig:
                 "atom of many while workers hold them. Windows, half-lives and samples go with "
                 "workers"
             )
+        Bounding.check(self.memory.leaf_budget, self.refinement.every_records)
         family = chosen_family(self.model, self.schema, self.features)[0]
         refuse_unsuited(self.features, family, Schema.of(self.schema))
         if self.stream.shards > 1:

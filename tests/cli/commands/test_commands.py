@@ -135,7 +135,26 @@ def test_doctor_is_content_where_a_file_is_read(weald: Command, filled: Path) ->
     result = weald("doctor", "--config", str(filled), "--output", "json")
     assert result.code == 0, result.err
     states = {row["check"]: row["state"] for row in json.loads(result.out)}
-    assert states["database"] == states["file"] == states["schema"] == "ok"
+    assert {states[each] for each in ("database", "file", "schema", "model")} == {"ok"}
+
+
+def test_settings_that_contradict_each_other_are_refused_before_anything_is_made(
+    weald: Command, clean: Path
+) -> None:
+    (clean / "x.jsonl").write_text('{"a": 1.0}\n')
+    (clean / "weald.toml").write_text(
+        '[stream]\nsource = "file"\npath = "x.jsonl"\n[schema]\nfields = [{ name = "a" }]\n'
+        "[memory]\nleaf_budget = 400\n[refinement]\nevery_records = 500\n"
+    )
+    doctor = weald("doctor", "--output", "json")
+    assert doctor.code == ExitCode.NOT_READY
+    found = {row["check"]: row for row in json.loads(doctor.out)}
+    assert found["model"]["state"] == "bad"
+    assert "memory.leaf_budget is 400: it must be at least 2000" in found["model"]["detail"]
+    run = weald("run")
+    assert run.code == ExitCode.USAGE
+    assert "memory.leaf_budget is 400" in run.err
+    assert not (clean / "weald.db").exists()
 
 
 def test_a_busy_metrics_port_is_told(weald: Command, filled: Path) -> None:
