@@ -116,6 +116,8 @@ def assign(
         if top and found:
             for row, more in zip(rows, _weighed(state, found, top), strict=True):
                 row.update(more)
+        if not found and moment is not None and moment.publication is not None:
+            _look_at_publication(state, moment.publication)
     write_rows(rows, COLUMNS + TOP_COLUMNS if top else COLUMNS, output)
     known = {row["key"] for row in rows}
     missing = [key for key in keys if key not in known]
@@ -124,6 +126,16 @@ def assign(
         raise NotFoundError(
             f"no observation{then} with key {', '.join(missing)}",
             next_step="weald cluster ID --members 20    lists keys that exist",
+        )
+
+
+def _look_at_publication(state: StoredStream, number: int) -> None:
+    """Raise NotFoundError for a publication that is not there: no key is to blame then."""
+    kept = state.reader.publication_times(state.stream)
+    if kept and number not in kept:
+        raise NotFoundError(
+            f"stream {state.stream} has no publication {number}, but {min(kept)} to {max(kept)}",
+            next_step=f"weald assign KEY --as-of publication:{max(kept)}",
         )
 
 

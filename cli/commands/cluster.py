@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from weald.answers.numbers import number, share_text
-from weald.cli.errors import NotFoundError
 from weald.cli.terminal.complete import complete_cluster
 from weald.cli.terminal.options import Config, Output, Set, StreamName, Wide, example
 from weald.cli.terminal.output import Column, Form, write_record
@@ -69,15 +68,10 @@ def cluster(
     members are chosen from the newest 200 by their density under the cluster. A cluster that has
     ended still answers, with its history.
     """
-    from weald.cli.terminal.opened import reading
+    from weald.cli.terminal.opened import cluster_asked, reading
 
     with reading(config, set_, stream, undivided=False) as state:
-        found = state.reader.cluster(state.stream, cluster_id)
-        if found is None:
-            raise NotFoundError(
-                f"stream {state.stream} never had a cluster {cluster_id}",
-                next_step="weald clusters    lists those it has",
-            )
+        found = cluster_asked(state, cluster_id)
         answer = _answer(state, found, members)
         if found.retired_publication is None:
             answer |= _contrast(state, cluster_id, typical)

@@ -22,12 +22,15 @@ from weald.cli.terminal.output import note
 
 if TYPE_CHECKING:
     from weald.answers.stored_stream import StoredStream
+    from weald.storage.queries.answers import MembershipCertainty
 
 __all__ = ["add_to"]
 
 BLOCK = 5000
 
 Rows = list[dict[str, Any]]
+# Writes rows, whose columns are those of the one that is given with them.
+Write = Callable[[Rows, Mapping[str, Any]], None]
 
 
 class What(StrEnum):
@@ -100,10 +103,12 @@ def export(
         from weald.cli.terminal.progress import counting
 
         with counting(f"exporting {what}", total) as advance:
-            for rows in _SOURCES[what](state):
-                write(rows)
+            for rows in filter(None, _SOURCES[what](state)):
+                write(rows, rows[0])
                 written += len(rows)
                 advance(written, "")
+        if not written and (like := _like(state, what)) is not None:
+            write([], like)
         finish()
     if to is not None:
         note(f"wrote {written} rows to {to}")
@@ -126,8 +131,6 @@ def _total(state: StoredStream, what: What) -> int | None:
 
 
 def _assignments(state: StoredStream) -> Iterator[Rows]:
-    from weald.storage.encoding.row_bytes import offset_of_record
-
     reader, stream = state.reader, state.stream
     after = 0
     while (block := reader.observations(stream, after, BLOCK)) is not None:
@@ -144,28 +147,38 @@ def _assignments(state: StoredStream) -> Iterator[Rows]:
             state.values(block.values),
             strict=True,
         )
-        rows = []
-        for seq, partition, offset, key, event_time, cluster, text, values in columns:
-            if state.network and key is None:
-                continue  # an edge: vertices are in clusters
-            known = sure.get(seq)
-            row = {
-                "seq": seq,
-                "key": key,
-                "cluster": cluster,
-                "group": state.groups.get(cluster),
-                "probability": known.probability if known else None,
-                "stability": known.stability if known else None,
-                "event_time": iso_time(event_time),
-                "topic": block.topic,
-                "partition": partition,
-                "offset": offset_of_record(offset),
-            }
-            if state.schema.has_text:
-                row["text"] = text
-            rows.append(row | values)
+        rows = [
+            _assignment(state, block.topic, sure.get(row[0]), row)
+            for row in columns
+            # Without a key it is an edge of a network: vertices are in clusters.
+            if not (state.network and row[3] is None)
+        ]
         yield rows
         after = seqs[-1]
+
+
+def _assignment(
+    state: StoredStream, topic: str, known: MembershipCertainty | None, columns: tuple[Any, ...]
+) -> dict[str, Any]:
+    from weald.storage.encoding.row_bytes import offset_of_record
+
+    seq, partition, offset, key, event_time, cluster, text, values = columns
+    row: dict[str, Any] = {
+        "seq": seq,
+        "key": key,
+        "cluster": cluster,
+        "group": state.groups.get(cluster),
+        "probability": known.probability if known else None,
+        "stability": known.stability if known else None,
+        "event_time": iso_time(event_time),
+        "topic": topic,
+        "partition": partition,
+        "offset": offset_of_record(offset),
+    }
+    if state.schema.has_text:
+        row["text"] = text
+    row.update(values)
+    return row
 
 
 def _clusters(state: StoredStream) -> Iterator[Rows]:
@@ -189,6 +202,21 @@ def _lineage(state: StoredStream) -> Iterator[Rows]:
     yield [lineage_record(event) for event in state.reader.lineage(state.stream)]
 
 
+def _like(state: StoredStream, what: What) -> dict[str, Any] | None:
+    """Return a row such as there would be, of what retention may have left nothing of."""
+    import numpy as np
+
+    from weald.answers.records import lineage_record
+    from weald.storage.queries.base import LineageRow
+
+    if what is What.lineage:
+        return lineage_record(LineageRow("birth", 0, 0, 0.0, 0, (), 0, 0))
+    if what is What.assignments:
+        values = state.values(np.full((1, state.schema.dimension), np.nan))[0]
+        return _assignment(state, "", None, (0, 0, 0, None, 0.0, 0, None, values))
+    return None
+
+
 _SOURCES: Mapping[What, Callable[[Any], Iterator[Rows]]] = {
     What.assignments: _assignments,
     What.clusters: _clusters,
@@ -198,7 +226,7 @@ _SOURCES: Mapping[What, Callable[[Any], Iterator[Rows]]] = {
 
 def _opened(
     to: Path | None, form: ExportForm, done: ExitStack, *, raw: bool
-) -> tuple[Callable[[Rows], None], Callable[[], None]]:
+) -> tuple[Write, Callable[[], None]]:
     """Return how rows are written, and what is to be done after the last."""
     if to is None:
         return _to_text(sys.stdout, form, raw=raw), lambda: None
@@ -219,13 +247,13 @@ def _opened(
     return write, finish
 
 
-def _to_text(file: TextIO, form: ExportForm, *, raw: bool) -> Callable[[Rows], None]:
+def _to_text(file: TextIO, form: ExportForm, *, raw: bool) -> Write:
     if form is ExportForm.jsonl:
         import msgspec
 
         encode = msgspec.json.encode
 
-        def write_lines(rows: Rows) -> None:
+        def write_lines(rows: Rows, _like: Mapping[str, Any]) -> None:
             file.writelines(encode(row).decode() + "\n" for row in rows)
 
         return write_lines
@@ -233,9 +261,9 @@ def _to_text(file: TextIO, form: ExportForm, *, raw: bool) -> Callable[[Rows], N
     cell = (lambda value: value) if raw else safe_cell
     headed: list[Sequence[str]] = []
 
-    def write(rows: Rows) -> None:
-        if rows and not headed:
-            headed.append(list(rows[0]))
+    def write(rows: Rows, like: Mapping[str, Any]) -> None:
+        if not headed:
+            headed.append(list(like))
             writer.writerow(headed[0])
         writer.writerows([cell(_flat(value)) for value in row.values()] for row in rows)
 
@@ -248,7 +276,7 @@ def _flat(value: object) -> object:
     return msgspec.json.encode(value).decode() if isinstance(value, list | dict) else value
 
 
-def _to_parquet(path: Path) -> tuple[Callable[[Rows], None], Callable[[], None]]:
+def _to_parquet(path: Path) -> tuple[Write, Callable[[], None]]:
     from weald.stream.optional import optional_library
 
     pyarrow, parquet = (
@@ -257,11 +285,9 @@ def _to_parquet(path: Path) -> tuple[Callable[[Rows], None], Callable[[], None]]
     )
     opened: list[Any] = []
 
-    def write(rows: Rows) -> None:
-        if not rows:
-            return
+    def write(rows: Rows, like: Mapping[str, Any]) -> None:
         if not opened:
-            opened.append(parquet.ParquetWriter(path, _parquet_schema(pyarrow, rows[0])))
+            opened.append(parquet.ParquetWriter(path, _parquet_schema(pyarrow, like)))
         opened[0].write_table(pyarrow.Table.from_pylist(rows, schema=opened[0].schema))
 
     def close() -> None:

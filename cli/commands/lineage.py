@@ -65,17 +65,20 @@ def lineage(
     """Show births, splits, merges, moves and ends of clusters, oldest first.
 
     An observation that changes its cluster is counted by exactly one event, as `moved`. Of more
-    events than --limit allows, the newest are shown.
+    events than --limit allows, the newest are shown. Leaves with 3 (not found) for a cluster that
+    never was.
     """
     from weald.answers.records import lineage_record
     from weald.cli.terminal.describe import LINEAGE_COLUMNS
-    from weald.cli.terminal.opened import reading
+    from weald.cli.terminal.opened import cluster_asked, reading
 
     moment = None if since is None else parse_since(since)
     with reading(config, set_, stream, undivided=False) as state:
         # Kinds are chosen here: a limit in SQL would count the events that nobody asked for.
         asked = None if kind else limit + 1
         events = state.reader.lineage(state.stream, since=moment, cluster=cluster, limit=asked)
+        if cluster is not None and not events:
+            cluster_asked(state, cluster)
     chosen = [event for event in events if not kind or event.kind in kind]
     write_rows([lineage_record(event) for event in chosen[-limit:]], LINEAGE_COLUMNS, output)
     if len(chosen) > limit:

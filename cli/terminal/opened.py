@@ -15,9 +15,11 @@ from .output import scrub_notes
 
 if TYPE_CHECKING:
     from weald.cli.config.settings import Loaded, Settings
+    from weald.storage.queries.base import ClusterRow
     from weald.storage.queries.reader import SqlReader
 
 __all__ = [
+    "cluster_asked",
     "open_settings",
     "opened",
     "reading",
@@ -113,6 +115,23 @@ def reading_with_settings(
                 )
             asked = WholeReader(reader, name)
         yield StoredStream(asked, name), loaded.settings
+
+
+def cluster_asked(state: StoredStream, cluster: int) -> ClusterRow:
+    """Return one cluster, ended or not.
+
+    Raises
+    ------
+    NotFoundError
+        If there never was one of this id.
+    """
+    found = state.reader.cluster(state.stream, cluster)
+    if found is None:
+        raise NotFoundError(
+            f"stream {state.stream} never had a cluster {cluster}",
+            next_step="weald clusters    lists those it has",
+        )
+    return found
 
 
 def stream_and_shard(stream: str | None) -> tuple[str | None, int | None]:

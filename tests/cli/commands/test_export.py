@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -48,6 +49,11 @@ def test_lineage_is_told_and_chosen(weald: Command) -> None:
     first = str(every[0]["cluster"])
     of_one = json.loads(weald("lineage", "--cluster", first, "--output", "json").out)
     assert of_one[0] == every[0]
+    never = weald("lineage", "--cluster", "999")
+    assert never.code == ExitCode.NOT_FOUND
+    assert "never had a cluster 999" in never.err
+    later = ("--since", "2100-01-01", "--cluster", first)
+    assert weald("lineage", *later).code == 0
     assert json.loads(weald("lineage", "--since", "2100-01-01", "--output", "json").out) == []
     cut = weald("lineage", "--limit", "1", "--output", "json")
     assert json.loads(cut.out) == every[-1:]
@@ -95,6 +101,27 @@ def test_clusters_and_lineage_are_exported(
     arguments = ("--retired",) if what == "clusters" else ()
     asked = json.loads(weald(what, *arguments, "--output", "json").out)
     assert clusters == [row["cluster"] for row in asked]
+
+
+@pytest.mark.parametrize(
+    ("what", "table"), [("assignments", "observations"), ("lineage", "lineage_events")]
+)
+def test_where_nothing_is_left_columns_are_told_all_the_same(
+    what: str, table: str, filled: Path, tmp_path: Path, weald: Command
+) -> None:
+    """As after [retention]."""
+    database = tmp_path / "copy.db"
+    with sqlite3.connect(filled / "weald.db") as source, sqlite3.connect(database) as copy:
+        source.backup(copy)
+        copy.execute(f"DELETE FROM {table}")  # noqa: S608 - a name of this test
+    of_copy = ("--set", f"storage.url=sqlite:///{database}")
+    before = weald("export", what).out.splitlines()
+    assert len(before) > 1
+    assert weald("export", what, *of_copy).out.splitlines() == before[:1]
+    path = tmp_path / "none.parquet"
+    assert weald("export", what, "--to", str(path), *of_copy).code == 0
+    assert parquet.read_table(path).column_names == before[0].split(",")
+    assert weald("export", what, "-o", "jsonl", *of_copy).out == ""
 
 
 def test_keys_of_records_give_a_spreadsheet_no_orders(

@@ -243,6 +243,10 @@ def test_assign_as_of_a_publication_and_of_a_time(weald: Command) -> None:
     assert json.loads(first.out)[0]["key"] == "k0"
     later = weald("assign", "k299", "--as-of", "publication:1")
     assert later.code == ExitCode.NOT_FOUND
+    never = weald("assign", "k0", "--as-of", "publication:99")
+    assert never.code == ExitCode.NOT_FOUND
+    assert "has no publication 99, but 1 to " in never.err
+    assert "k0" not in never.err
     before = weald("assign", "k0", "--as-of", "2001-01-01T00:00:00Z")
     assert before.code == ExitCode.NOT_FOUND
     wrong = weald("assign", "k0", "--as-of", "yesterday")
