@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from weald.answers.numbers import iso_time, share_text
-from weald.cli.errors import NotFoundError
+from weald.cli.errors import NotFoundError, UsageError
 from weald.cli.terminal.complete import complete_key
 from weald.cli.terminal.moments import FORMS, parse_moment
 from weald.cli.terminal.options import Config, Output, Set, StreamName, Wide, example
@@ -18,6 +20,7 @@ from weald.cli.terminal.output import Column, Form, write_rows
 
 if TYPE_CHECKING:
     from weald.answers.stored_stream import StoredStream
+    from weald.storage.queries.base import ObservationRow
 
 __all__ = ["add_to", "row_of"]
 
@@ -63,7 +66,9 @@ def assign(
     keys: Annotated[
         list[str],
         typer.Argument(
-            metavar="KEY...", help="The records' own keys.", autocompletion=complete_key
+            metavar="KEY...",
+            help="The records' own keys; '#N' is the N-th observation where they have none.",
+            autocompletion=complete_key,
         ),
     ],
     *,
@@ -102,6 +107,7 @@ def assign(
     or it is not in the sample, keeps the cluster that it had; `left after` is the number of the
     observation after which it left. With --top, the clusters that its values fit, the log
     predictive density of the values, and the sizes of the nodes above it in the sampler's tree.
+    Records without keys are called by number, as `weald tree` does, and --as-of is not for them.
 
     Leaves with 3 (not found) if any key is unknown; those that are known are printed all the same.
     """
@@ -109,7 +115,14 @@ def assign(
 
     moment = None if as_of is None else parse_moment(as_of)
     with reading(config, set_, stream, undivided=False) as state:
-        found = state.reader.assignments(state.stream, keys, as_of=moment, limit=history)
+        has_keys = state.network or state.schema.key is not None
+        if not has_keys and moment is not None:
+            raise UsageError(f"--as-of: it goes by keys, and records of {state.stream} have none")
+        found = (
+            state.reader.assignments(state.stream, keys, as_of=moment, limit=history)
+            if has_keys
+            else _numbered(state, keys)
+        )
         rows = [row_of(each, state) for each in found]
         if top:
             state.require_values("no values to weigh clusters by")
@@ -123,10 +136,23 @@ def assign(
     missing = [key for key in keys if key not in known]
     if missing:
         then = "" if as_of is None else f" as of {as_of}"
+        if not has_keys:
+            raise NotFoundError(
+                f"records of this stream have no keys, and no observation is {', '.join(missing)}",
+                next_step="weald tree ID    lists some by number, as #12: the 12th",
+            )
         raise NotFoundError(
             f"no observation{then} with key {', '.join(missing)}",
             next_step="weald cluster ID --members 20    lists keys that exist",
         )
+
+
+def _numbered(state: StoredStream, names: list[str]) -> list[ObservationRow]:
+    """Return observations that are called by their numbers, as they are where there are no keys."""
+    # SQL has no larger numbers than those of 18 digits for certain.
+    numbers = [int(name[1:]) for name in names if re.fullmatch(r"#[0-9]{1,18}", name)]
+    found = state.reader.observed(state.stream, numbers)
+    return [replace(each, key=f"#{each.seq}") for each in found]
 
 
 def _look_at_publication(state: StoredStream, number: int) -> None:

@@ -238,6 +238,29 @@ def test_assign_prints_what_is_known_and_says_what_is_not(weald: Command) -> Non
     assert "no observation with key nobody" in result.err
 
 
+def test_records_without_keys_are_called_by_number(tmp_path: Path, weald: Command) -> None:
+    rows = "".join(f'{{"x": {9.0 * (i % 2)}{i}}}\n' for i in range(60))
+    (tmp_path / "r.jsonl").write_text(rows)
+    (tmp_path / "weald.toml").write_text(
+        "[stream]\nname = 'plain'\nsource = 'file'\npath = 'r.jsonl'\n"
+        "[schema]\nfields = [{ name = 'x' }]\n[monitoring]\nenabled = false\n"
+    )
+    home = ("--config", str(tmp_path))
+    assert weald("run", *home).code == 0
+    (cluster, *_) = json.loads(weald("clusters", *home, "-o", "json").out)
+    (leaf, *_) = json.loads(weald("tree", str(cluster["cluster"]), *home, "-o", "json").out)
+    told = json.loads(weald("assign", *leaf["keys"], *home, "-o", "json").out)
+    assert [row["key"] for row in told] == leaf["keys"]
+    assert {row["cluster"] for row in told} == {cluster["cluster"]}
+    for name in ("#61", "k1", f"#{10**30}"):
+        unknown = weald("assign", name, *home)
+        assert unknown.code == ExitCode.NOT_FOUND
+        assert f"no observation is {name}" in unknown.err
+        assert "weald tree ID" in unknown.err
+    assert weald("assign", "#1", "--as-of", "1h", *home).code == ExitCode.USAGE
+    assert json.loads(weald("assign", "#2", *home, "-o", "json").out)[0]["seq"] == 2
+
+
 def test_assign_as_of_a_publication_and_of_a_time(weald: Command) -> None:
     first = weald("assign", "k0", "--as-of", "publication:1", "--output", "json")
     assert json.loads(first.out)[0]["key"] == "k0"
