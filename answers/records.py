@@ -26,13 +26,14 @@ def cluster_record(stored: StoredStream, cluster: ClusterRow, n_total: int) -> d
     stored : StoredStream
     cluster : ClusterRow
     n_total : int
-        Observations in all clusters, for the share.
+        Observations in all clusters that are shown, for the share; one that ended has none of them.
     """
+    ended = cluster.retired_publication is not None
     return {
         "cluster": cluster.cluster,
         "group": cluster.group,
         "size": cluster.n_observations,
-        "share": cluster.n_observations / n_total if n_total else 0.0,
+        "share": 0.0 if ended or not n_total else cluster.n_observations / n_total,
         "probability": cluster.probability,
         "stability": cluster.stability,
         "features": {each.name: _feature(each) for each in stored.describe(cluster)},

@@ -83,10 +83,11 @@ class StoredStream:
 
     @property
     def n_clustered(self) -> int:
-        """How many there are to be in clusters: observations, or vertices."""
-        if self.network:
-            return sum(each.n_observations for each in self.reader.clusters(self.stream))
-        return self.reader.status(self.stream).n_inserted
+        """How many observations, or vertices, are in the clusters that are shown.
+
+        Fewer than came where some have left: a window, or those that were replaced.
+        """
+        return sum(each.n_observations for each in self.reader.clusters(self.stream))
 
     def require_values(self, what: str) -> None:
         """Raise UnsuitableError where the stream is a network, which has nothing of the kind."""

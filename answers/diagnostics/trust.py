@@ -41,9 +41,9 @@ class Trust:
         return "believe it for now" if self.for_now else "believe it"
 
 
-def share_stayed(n_moved: int, n_inserted: int) -> float:
-    """Share of a stream's observations that a publication left in their cluster."""
-    return 1.0 - min(n_moved / max(n_inserted, 1), 1.0)
+def share_stayed(n_moved: int, n_clustered: int) -> float:
+    """Share of the observations in clusters that a publication left in their own."""
+    return 1.0 - min(n_moved / max(n_clustered, 1), 1.0)
 
 
 def stayed_in_words(stayed: float) -> str:

@@ -125,9 +125,11 @@ def clusters(
     """List the clusters in the data's own units, largest first.
 
     Each feature is told as its typical value ± the standard deviation within the cluster, texts by
-    their template. `growth` compares the cluster's share of the newest 1,000 observations with its
-    share of all; `stability` is the mean share of its cluster that an observation stays with in the
-    chain's recent draws; `anomaly` the share of recent observations that are less surprising.
+    their template. `share` is of all that is in clusters now, so without what has left a window or
+    was replaced. `growth` compares it with the cluster's share of the newest observations, of as
+    many as are in clusters, at most 1,000; `stability` is the mean share of its cluster that an
+    observation stays with in the chain's recent draws; `anomaly` the share of recent observations
+    that are less surprising.
 
     One kind is often several clusters, as its shape is not the family's. Those without a valley of
     density between them are one `group`; --level groups lists groups with their clusters, how sure
@@ -232,7 +234,9 @@ def _rows(state: StoredStream, everything: Sequence[Any]) -> list[Row]:
 
     total = state.n_clustered
     born = state.reader.births(state.stream)
-    arrived = state.reader.arrivals(state.stream, newest=NEWEST)
+    # Shares of all are of what is there: of what has left before no arrivals are looked at.
+    newest = NEWEST if state.network else min(NEWEST, total)
+    arrived = state.reader.arrivals(state.stream, newest=newest)
     n_arrived = sum(arrived.values())
     rows = []
     for each in everything:

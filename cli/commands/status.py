@@ -103,8 +103,8 @@ def status(
     """Show what became of every record of a stream, and whether to believe its clusters.
 
     `verdict` says whether to believe the newest publication, for the reasons that are listed
-    (`warnings` of JSON). `settled` says whether it left observations in their clusters (`n_moved`
-    of JSON counts the others); what has not settled is to be believed for now.
+    (`warnings` of JSON). `settled` says whether it left observations in their clusters (in JSON
+    `n_moved` counts the others, of `n_clustered`); what has not settled is to be believed for now.
     The account of each partition adds up: received = inserted + duplicate + dead letters. A new
     stream has none until its first model.warmup_records observations are there; until then this
     says how many a running Weald has. The lag (records of the topic that SQL does not hold yet) and
@@ -200,7 +200,8 @@ def _shown(key: str, value: Any) -> Any:
 
 def _brief(answer: dict[str, Any]) -> dict[str, Any]:
     """Leave out what only programs ask for; first is whether to believe what is shown."""
-    hidden = {"n_moved", "epoch", "generation", "log_joint_before", "log_joint", "seed", "warnings"}
+    hidden = {"epoch", "generation", "log_joint_before", "log_joint", "seed", "warnings"}
+    hidden |= {"n_clustered", "n_moved"}
     if answer["n_atoms"] == answer["n_observations"]:
         # Nothing is compacted.
         hidden |= {"n_atoms", "estimated_disruption"}
@@ -218,5 +219,5 @@ def _trust(answer: dict[str, Any]) -> dict[str, str | None]:
     reasons = answer["warnings"]
     if reasons is None:
         return {"verdict": None, "settled": None}
-    trust = Trust(reasons, stayed_in_words(share_stayed(answer["n_moved"], answer["n_inserted"])))
+    trust = Trust(reasons, stayed_in_words(share_stayed(answer["n_moved"], answer["n_clustered"])))
     return {"verdict": trust.verdict, "settled": trust.settled}

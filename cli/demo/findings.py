@@ -67,9 +67,9 @@ def find(state: StoredStream, stream: BundledStream) -> Findings:
     keys = [str(key) for block in blocks for key in block.key]
     places = _places(stream, keys, assigned.tolist())
     status, there = reader.status(name), reader.clusters(name)
+    total = state.n_clustered
     clusters = [
-        {**cluster_record(state, row, status.n_inserted), "place": places[row.cluster]}
-        for row in there
+        {**cluster_record(state, row, total), "place": places[row.cluster]} for row in there
     ]
     group = {row.cluster: row.group for row in there}
     grouped = [group.get(each) for each in assigned.tolist()]

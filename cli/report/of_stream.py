@@ -186,7 +186,7 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
     lives = timeline_of_stream(state)
     told = [lineage_record(event) for event in events if event.kind != "birth"]
     return Subject(
-        title=headline(status.n_groups, status.n_clusters, status.n_inserted),
+        title=headline(status.n_groups, status.n_clusters, status.n_clustered),
         subtitle=f"stream {stream}, family {state.spec.family}, prior {state.spec.prior}",
         facts={
             "observations": f"{status.n_inserted:,}",
@@ -236,7 +236,7 @@ def _observations(state: StoredStream, limit: int, *, drawn: bool = True) -> Sub
             for group, each in births_of_groups(there, born, times).items()
         },
         warnings=(publications[-1].warnings or []) if publications else None,
-        stayed=share_stayed(status.n_moved, status.n_inserted),
+        stayed=share_stayed(status.n_moved, status.n_clustered),
     )
 
 

@@ -117,7 +117,8 @@ class SnapshotInfo:
 class StreamStatus:
     """A stream at a glance. Times are seconds since 1970, or None where nothing happened yet.
 
-    ``seen_as`` says how the family sees the values, where not as they are.
+    ``seen_as`` says how the family sees the values, where not as they are. ``n_clustered`` counts
+    what is in the clusters that are shown; of shards, by the newest publication.
     ``n_observations``, ``n_atoms`` and ``estimated_disruption`` are of the newest publication: what
     is in the model, as how many atoms, and the estimated total variation between the posterior and
     what is sampled because some are compacted. ``n_moved`` counts those that it put into another
@@ -140,6 +141,7 @@ class StreamStatus:
     n_clusters: int
     n_groups: int
     n_clusters_retired: int
+    n_clustered: int
     publication: int
     published_at: float | None
     log_joint_before: float | None
