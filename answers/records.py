@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .group_births import births_of_groups
@@ -69,8 +68,7 @@ def group_records(stored: StoredStream) -> list[dict[str, Any]]:
     rows = []
     for group, clusters in members.items():
         size = sum(each.n_observations for each in clusters)
-        statistics = sum((each.statistics for each in clusters[1:]), start=clusters[0].statistics)
-        described = stored.describe(replace(clusters[0], statistics=statistics))
+        described = stored.describe(*clusters)
         born = births[group].told if group in births else None
         rows.append(
             {

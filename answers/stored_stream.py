@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from .errors import UnsuitableError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from weald.treecore.family import FeatureSummary
 
 __all__ = ["StoredStream"]
+
+# Clusters of so few have their members looked at, where moves are more than a hundredth of what
+# is left of their spread.
+_FEW, _FINE = 100, 0.99
 
 
 @dataclass(frozen=True)
@@ -156,39 +162,72 @@ class StoredStream:
             return cluster.log_marginal
         return float(log_marginals(self.family, cluster.statistics[np.newaxis])[0])
 
-    def describe(self, cluster: ClusterRow) -> list[FeatureSummary]:
-        """Return one summary for each of ``columns``, in the values that came in.
+    def describe(self, *clusters: ClusterRow) -> list[FeatureSummary]:
+        """Return what clusters are together, one summary for each of ``columns``, as it came in.
 
         None of a cluster that had ended when the stream was seen anew: its statistics are of what
         was seen before. Nor of one of several shards that ended at once: only its count is known.
         """
-        from weald.stream.record.fields.originals import original_summaries
-
-        ended = cluster.retired_publication
-        if ended is not None and (ended <= self._seen_anew or cluster.statistics.shape[0] == 1):
+        row, ended = clusters[0].statistics, clusters[0].retired_publication
+        if ended is not None and (ended <= self._seen_anew or row.shape[0] == 1):
             return []
-        family, row, names = self.family, cluster.statistics, self.features
-        if self.transformation is not None:
-            told = self.transformation.describe(family, row, names, self.moves)
-        else:
-            told = self._described_as_seen(row)
-        return told if self.network else original_summaries(self.schema, self._unmoved(told))
+        for each in clusters[1:]:
+            row = row + each.statistics
+        if self.moves is None and self.log_moves is None:
+            return self._told(row)
+        as_seen, unmoved = self._told(row), self._told(row, moved=True)
+        # Moves have a mean as well, which is next to nothing of many or beside a wider spread.
+        if ended is None and row[0] <= _FEW and _is_coarse(as_seen, unmoved):
+            own = self._unmoved_row(clusters)
+            if own is not None and own[0] == row[0]:
+                return self._told(own)
+        return unmoved
 
-    def _unmoved(self, told: list[FeatureSummary]) -> list[FeatureSummary]:
-        """Summaries of the values that came in without what was moved before logarithms."""
+    def _unmoved_row(self, clusters: Sequence[ClusterRow]) -> NDArray[np.float64] | None:
+        """Statistics of the clusters' members as they came in; None where there are none."""
         import numpy as np
 
-        if self.log_moves is None:
-            return told
-        centres = np.array([float(each.centre) for each in told])
-        return _less_variance(told, self.log_moves.variance(centres))
+        from weald.treecore.family.totals import totals_of_groups
 
-    def _described_as_seen(self, row: NDArray[np.float64]) -> list[FeatureSummary]:
-        """What a statistics row says of values that the family sees as they are, but for moves."""
+        told = [self.reader.member_values(self.stream, each.cluster) for each in clusters]
+        found = [values for values in told if values is not None]
+        if not found:
+            return None
+        values = np.concatenate(found)
+        if self.transformation is not None:
+            values = self.transformation.seen(values)
+        nobody_else = np.zeros(len(values), dtype=np.int64)
+        total: NDArray[np.float64] = totals_of_groups(self.family, values, nobody_else, 1)[0]
+        return total
+
+    def _told(self, row: NDArray[np.float64], *, moved: bool = False) -> list[FeatureSummary]:
+        """What a statistics row says, in the values that came in; less the moves' variance."""
+        import numpy as np
+
+        from weald.stream.record.fields.originals import original_summaries
         from weald.stream.warm_up.stored_family import family_named
 
-        told = family_named(self.spec.family).describe(self.family, row, self.features)
-        return told if self.moves is None else _less_variance(told, self.moves.variance())
+        moves = self.moves if moved else None
+        if self.transformation is not None:
+            told = self.transformation.describe(self.family, row, self.features, moves)
+        else:
+            told = family_named(self.spec.family).describe(self.family, row, self.features)
+            told = told if moves is None else _less_variance(told, moves.variance())
+        if self.network:
+            return told
+        if moved and self.log_moves is not None:
+            centres = np.array([float(each.centre) for each in told])
+            told = _less_variance(told, self.log_moves.variance(centres))
+        return original_summaries(self.schema, told)
+
+
+def _is_coarse(as_seen: list[FeatureSummary], unmoved: list[FeatureSummary]) -> bool:
+    """Whether moves make up something of what these summaries of numbers say."""
+    return any(
+        not seen.spread or (less.spread or 0.0) < _FINE * seen.spread
+        for seen, less in zip(as_seen, unmoved, strict=True)
+        if seen.kind == "number"
+    )
 
 
 def _less_variance(

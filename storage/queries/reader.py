@@ -288,6 +288,11 @@ class SqlReader:
         with self._of(stream) as (connection, stream_id):
             return trends.member_seqs(connection, stream_id, cluster)
 
+    def member_values(self, stream: str, cluster: int) -> NDArray[np.float64] | None:
+        """Return the values (n, d) of all observations that the cluster has now; None of none."""
+        with self._of(stream) as (connection, stream_id):
+            return trends.member_values(connection, stream_id, cluster)
+
     def births(self, stream: str) -> dict[int, float]:
         """Return when each cluster was first told of, seconds since 1970."""
         with self._of(stream) as (connection, stream_id):

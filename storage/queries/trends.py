@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
+from weald.storage.encoding.row_bytes import matrix_from_bytes
 from weald.storage.sql.database import walk_indexes
 from weald.storage.sql.schema import bundles, clusters, lineage_events, observations, streams
 
 from .assignments import in_bundle, is_member, shown_cluster
 
-__all__ = ["arrivals", "births", "cluster_ids", "keys_like", "last_cluster", "member_seqs"]
+__all__ = [
+    "arrivals",
+    "births",
+    "cluster_ids",
+    "keys_like",
+    "last_cluster",
+    "member_seqs",
+    "member_values",
+]
 
 
 def births(connection: sa.Connection, stream_id: int) -> dict[int, float]:
@@ -86,3 +97,14 @@ def member_seqs(connection: sa.Connection, stream_id: int, cluster: int) -> list
         .order_by(observations.c.seq)
     )
     return list(connection.execute(statement).scalars())
+
+
+def member_values(
+    connection: sa.Connection, stream_id: int, cluster: int
+) -> NDArray[np.float64] | None:
+    """Return the values (n, d) of all observations in the model that the cluster has now."""
+    statement = sa.select(observations.c.value_bytes).where(
+        observations.c.stream_id == stream_id, is_member(stream_id, cluster)
+    )
+    found = list(connection.execute(statement).scalars())
+    return matrix_from_bytes(found) if found else None

@@ -180,6 +180,14 @@ class WholeReader(SqlReader):
             self._observed(lambda part: self._reader.members(part, cluster, limit=limit)), limit
         )
 
+    def member_values(self, stream: str, cluster: int) -> NDArray[np.float64] | None:
+        """Return the values (n, d) of all observations that the cluster has now; None of none."""
+        if stream != self._whole:
+            return super().member_values(stream, cluster)
+        told = self._of_parts(lambda part: self._reader.member_values(part, cluster))
+        found = [values for values in told if values is not None]
+        return np.concatenate(found) if found else None
+
     def newest(self, stream: str, *, limit: int) -> list[ObservationRow]:
         """Return the newest observations, newest first."""
         if stream != self._whole:

@@ -191,6 +191,10 @@ def test_trends_are_counted(store: SqlStore, reader: SqlReader) -> None:
     assert reader.arrivals(STREAM, newest=6) == {1: 5, 2: 1}
     assert reader.cluster_ids(STREAM) == [1, 2]
     assert reader.member_seqs(STREAM, 2) == [4, 5]
+    own = reader.member_values(STREAM, 2)
+    assert own is not None
+    np.testing.assert_array_equal(own, [row.values for row in reader.observed(STREAM, [4, 5])])
+    assert reader.member_values(STREAM, 99) is None
     assert reader.keys_like(STREAM, "key-1", limit=5) == ["key-1", "key-10"]
     assert [row.seq for row in reader.newest(STREAM, limit=2)] == [10, 9]
     assert reader.newest(STREAM, limit=2)[1].text == "text 9"

@@ -144,6 +144,31 @@ def test_rounded_numbers_are_told_with_the_spread_that_they_have(
     assert (off < 1 / 4).all()
 
 
+@pytest.mark.parametrize("others", [False, True], ids=["as they are", "without a constant"])
+def test_a_small_cluster_is_told_by_the_values_that_came_in(tmp_path: Path, others: bool) -> None:
+    """Moves of few do not cancel: the mean of ten whole numbers was off by a sixth."""
+    values, _ = clean()
+    values = np.rint(values / 4.0)
+    few = np.arange(len(values) - 30, len(values), 3)
+    values[few] = 40.0
+    values[few[:3], 0] = 41.0
+    if others:
+        values = np.column_stack([values, constant(values)])
+    store = streamed(tmp_path, values, "gaussian")
+    clusters = np.array(outcome(store).clusters)
+    stored, d = StoredStream(store, NAME), 4
+    there = store.clusters(NAME)
+    small = [each for each in there if each.n_observations <= 20]
+    assert small
+    for told_of in [*([each] for each in small), small]:
+        inside = values[np.isin(clusters, [each.cluster for each in told_of]), :d]
+        told = stored.describe(*told_of)[:d]
+        centres = [float(each.centre) for each in told]
+        np.testing.assert_allclose(centres, inside.mean(axis=0), atol=1e-9)
+        spreads = [each.spread or 0.0 for each in told]
+        np.testing.assert_allclose(spreads, inside.std(axis=0), atol=1e-6)
+
+
 @pytest.mark.parametrize("absurd", [[1e4], [1e9], [1e6] * 4], ids=str)
 def test_an_absurd_record_of_the_first_ones_spoils_no_base_measure(
     tmp_path: Path, undisturbed: Callable[[str], tuple[float, list[int]]], absurd: list[float]
