@@ -35,11 +35,14 @@ class TreePart:
         Numbers of its observations that are in the cluster.
     leaf : bool
         Whether it is one of the parts asked for, and not cut further.
+    n_trees : int
+        How many trees it is made of: the smallest are one part, beyond as many as are asked for.
     """
 
     depth: int
     members: Ids
     leaf: bool
+    n_trees: int = 1
 
 
 class SnapshotForest:
@@ -107,28 +110,39 @@ class SnapshotForest:
     def parts(self, members: Sequence[int], n_parts: int) -> list[TreePart]:
         """Cut the trees over these observations, always the largest part, into ``n_parts``.
 
-        Returns them with the nodes between, from the top down and the larger side first.
+        Returns them with the nodes between, from the top down and the larger side first. Trees that
+        hang on no other are one part, last, until that is the largest; then its largest is apart.
         """
         tree = _Restricted(self, np.array(members, dtype=np.int64))
         tops = sorted(tree.tops(), key=lambda node: -tree.count[node])
-        pieces = [tree.down(node) for node in tops]
+        n_apart = len(tops) if len(tops) == 1 else 0
+        pieces = [tree.down(node) for node in tops[:n_apart]]
         cut: set[int] = set()
-        while len(pieces) < n_parts:
-            whole = [node for node in pieces if tree.count[node] > 1]
-            if not whole:
+        while len(pieces) + (n_apart < len(tops)) < n_parts:
+            largest = max(pieces, key=lambda node: tree.count[node], default=-1)
+            n_largest, rest = tree.count.get(largest, 0), tops[n_apart:]
+            if rest and sum(tree.count[node] for node in rest) >= n_largest:
+                # Of two one alone would leave a part of one tree.
+                found = rest[: 2 if len(rest) == 2 else 1]
+                pieces += [tree.down(node) for node in found]
+                n_apart += len(found)
+                continue
+            if n_largest < 2:
                 break
-            largest = max(whole, key=lambda node: tree.count[node])
             cut.add(largest)
             pieces.remove(largest)
             pieces += [tree.down(child) for child in tree.children(largest)]
         told: list[TreePart] = []
-        pending = [(tree.down(node), 0) for node in reversed(tops)]
+        pending = [(tree.down(node), 0) for node in reversed(tops[:n_apart])]
         while pending:
             node, depth = pending.pop()
             told.append(TreePart(depth, tree.members(node), leaf=node not in cut))
             if node in cut:
                 below = sorted(tree.children(node), key=lambda child: tree.count[child])
                 pending += [(tree.down(child), depth + 1) for child in below]
+        if n_apart < len(tops):
+            members_of_rest = np.sort(np.concatenate([tree.members(at) for at in tops[n_apart:]]))
+            told.append(TreePart(0, members_of_rest, leaf=True, n_trees=len(tops) - n_apart))
         return told
 
 
@@ -196,18 +210,20 @@ def _record(state: StoredStream, part: TreePart, others: Ids) -> dict[str, Any]:
     own = state.reader.observed(state.stream, part.members[-LOOKED_AT:].tolist())
     rest = state.reader.observed(state.stream, others[-LOOKED_AT:].tolist())
     share = len(part.members) / (len(part.members) + len(others))
+    told = _told(state, own, rest, share)
     return {
         "depth": part.depth,
         "size": len(part.members),
         "leaf": part.leaf,
-        "description": _told(state, own, rest, share),
+        "trees": part.n_trees,
+        "description": told if part.n_trees == 1 else f"{part.n_trees} trees apart: {told}",
         "keys": [row.key or f"#{row.seq}" for row in own[-3:]],
     }
 
 
 def _told(state: StoredStream, own: Sequence[Any], rest: Sequence[Any], share: float) -> str:
     if not rest:
-        return "all of them"
+        return "all that have a leaf"
     from weald.stream.record.fields.originals import originals_of
 
     from .description.sentences import told

@@ -136,6 +136,8 @@ def _for_table(answer: dict[str, Any]) -> dict[str, Any]:
     for row in answer.get("contrast", [])[:FEATURES_SHOWN]:
         own, rest = contrast_text(row)
         contrast.append({**row, "typical": own, "rest": rest})
+    n_parted = sum(row["size"] for row in answer.get("parts", []))
+    some = 0 < n_parted < answer["size"]
     tables = {
         "contrast": contrast,
         **{key: answer.get(key, []) for key in told[1:]},
@@ -150,6 +152,7 @@ def _for_table(answer: dict[str, Any]) -> dict[str, Any]:
         "how sure": share_text(answer["probability"]),
         "stability": share_text(answer["stability"]),
         **({"what sets it apart": answer["description"]} if "description" in answer else {}),
+        **({"in parts below": f"{n_parted:,} that have a leaf"} if some else {}),
         **{key: rows for key, rows in tables.items() if rows},
     }
 

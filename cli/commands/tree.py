@@ -49,10 +49,12 @@ def tree(
     """Show how a cluster's observations hang together: its tree, cut where it is largest.
 
     The tree is the guide of the sampler, as of the newest snapshot; nodes that hold nothing else of
-    the cluster on one side are passed over. What sets a part apart from the rest of its cluster is
-    counted among the newest 200 observations of either. A stream of edges has no tree: which block
-    a vertex is in depends on all other blocks, so that none could guide anything. Of a network
-    `weald cluster ID` shows who is in a block, and `weald predict` how probable edges are.
+    the cluster on one side are passed over. Trees that hang on no other may be one row, which says
+    how many they are. Of a model that holds a sample the tree has the sample's observations. What
+    sets a part apart from the rest of its cluster is counted among the newest 200 observations of
+    either. A stream of edges has no tree: which block a vertex is in depends on all other blocks,
+    so that none could guide anything. Of a network `weald cluster ID` shows who is in a block, and
+    `weald predict` how probable edges are.
     """
     from weald.answers.subtree import SnapshotForest, part_records
     from weald.cli.terminal.opened import reading
@@ -63,10 +65,16 @@ def tree(
             raise _nothing_to_cut(state, cluster_id)
         forest = SnapshotForest.of(state)
         rows = part_records(state, forest.parts(members, parts))
+        found = state.reader.cluster(state.stream, cluster_id)
+    size = len(members) if found is None else found.n_observations
+    n_hung = sum(row["size"] for row in rows if row["leaf"])
     late = sum(seq > forest.last_seq for seq in members)
     if output is Form.table:
         rows = [{**row, "branch": "  " * row["depth"] + str(row["size"])} for row in rows]
     write_rows(rows, COLUMNS, output)
+    if n_hung + late < size:
+        others = size - n_hung - late
+        note(f"{others:,} of the cluster's {size:,} have no leaf: beside the sample, or in bundles")
     if late:
         note(f"{late} of its {len(members)} observations came after the newest snapshot")
 

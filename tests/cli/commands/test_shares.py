@@ -75,3 +75,20 @@ def test_what_settled_is_a_share_of_what_is_there(
     assert isinstance(subject, Subject)
     assert subject.stayed == pytest.approx(0.5)
     assert subject.title.endswith(f"of {n_there} rows")
+
+
+def test_a_tree_says_what_it_has_of_a_cluster(filled: Path, clean: Path, weald: Command) -> None:
+    """Of a model that holds a sample, the sample's."""
+    settings = (filled / "weald.toml").read_text()
+    settings = settings.replace("records.jsonl", str(filled / "records.jsonl"))
+    settings = settings.replace("every_records = 100", "every_records = 25", 1)
+    (clean / "weald.toml").write_text(settings + "[memory]\nleaf_budget = 100\n")
+    assert weald("run").code == 0
+    largest = json.loads(weald("clusters", "--limit", "1", "--output", "json").out)[0]
+    which = str(largest["cluster"])
+    tree = weald("tree", which, "--output", "json")
+    held = sum(row["size"] for row in json.loads(tree.out) if row["leaf"])
+    assert 0 < held < largest["size"]
+    told = f"{largest['size'] - held} of the cluster's {largest['size']} have no leaf"
+    assert told in " ".join(tree.err.split())
+    assert f"{held} that have a leaf" in weald("cluster", which).out
