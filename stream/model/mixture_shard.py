@@ -285,13 +285,14 @@ class MixtureShard(Shard):
         atoms = atoms[np.argsort(self.atom_table.seq[atoms])]
         seqs, clusters = self.atom_table.seq[atoms], self.atom_table.cluster[atoms]
         applied.departures.append(Departure(self.seq, seqs))
-        emptied = self.table.take_off(clusters, self.chain.atom_rows(atoms))
+        samples = self.forgetting.settings.samples
+        emptied = self.table.take_off(clusters, self.chain.atom_rows(atoms), shown=samples)
         if self._arrivals is not None:
             sizes = self.atom_table.size[atoms]
             self._arrivals.left(self.chain.labels_of(atoms), clusters, sizes)
         for part in (self.chain.remove, self.atom_table.leave, self._draws.forget):
             part(atoms)
-        if self.forgetting.settings.samples:
+        if samples:
             # They are shown as before: the next publication says where those of a cluster go of
             # which nothing is held any more.
             self.sample.let_go(seqs)

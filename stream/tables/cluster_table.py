@@ -78,7 +78,7 @@ class ClusterTable:
         add_rows(rows, slots.astype(np.int64)[places], self._totals.rows)
         self._dirty.update(ids.tolist())
 
-    def take_off(self, clusters: Ids, rows: Rows) -> Ids:
+    def take_off(self, clusters: Ids, rows: Rows, *, shown: bool) -> Ids:
         """Take atoms off the clusters that they leave.
 
         Parameters
@@ -86,6 +86,9 @@ class ClusterTable:
         clusters : ndarray of int64, shape (n,)
         rows : ndarray of float64, shape (n, m)
             Statistics of each.
+        shown : bool
+            Whether the atoms stay shown there. Otherwise a cluster of which nothing is held is to
+            be retired next, and has the size that it had with them.
 
         Returns
         -------
@@ -102,7 +105,8 @@ class ClusterTable:
         for cluster, n in zip(ids[~empty].tolist(), counts[~empty].tolist(), strict=True):
             self._taken_off[cluster] = self._taken_off.get(cluster, 0) + int(n)
         self._dirty.update(ids.tolist())
-        self._emptied.update(ids[empty].tolist())
+        if shown:
+            self._emptied.update(ids[empty].tolist())
         gone: Ids = ids[empty]
         return gone
 

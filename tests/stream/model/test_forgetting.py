@@ -151,6 +151,22 @@ def test_every_cluster_that_ends_is_told_of(memory: dict[str, float]) -> None:
     assert begun - set(ended) == set(shard.table._slots)
 
 
+@pytest.mark.parametrize("memory", [{"half_life_records": 8.0}, {"window_records": 60}, {}])
+def test_a_cluster_that_ends_has_the_size_that_it_had(memory: dict[str, float]) -> None:
+    """Of a stream that forgets nothing, what is replaced is taken out by number."""
+    shard = shard_of(msgspec.convert(memory, MemorySettings))
+    total = shard.apply(moved(N), 0.0)
+    if not memory:
+        cluster, seq = shard.atom_table.cluster, shard.atom_table.seq
+        shard.remove(seq[cluster == cluster[0]], total, 0.0)
+    ends = {e.cluster: e.size for e in total.lineage if e.kind == "retire"}
+    rows = [row for row in shard.table.take_changes(1) if row.retired_publication is not None]
+    assert int(total.clusters[0][0]) in ends
+    assert {row.cluster: row.n_observations for row in rows} == ends
+    for row in rows:
+        assert row.n_observations == row.statistics[0] > 0
+
+
 MEMORIES = {
     "window": MemorySettings(window_records=150),
     "half-life": MemorySettings(half_life_records=25.0),
