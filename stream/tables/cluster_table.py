@@ -258,7 +258,9 @@ class ClusterTable:
             _row(cluster, total, marginal, version, self._born[cluster], self._size(cluster, total))
             for cluster, total, marginal in zip(dirty, totals, marginals, strict=True)
         ]
-        ended = [replace(each, version=version) for each in self._retired]
+        # One that has ended and is back is told of as it is.
+        retired = [each for each in self._retired if each.cluster not in self._slots]
+        ended = [replace(each, version=version) for each in retired]
         self._dirty.clear()
         self._retired.clear()
         return rows + ended
