@@ -262,6 +262,10 @@ class MixtureShard(Shard):
         if not self.forgetting.settings.forgets:
             self.forgetting.go_on(self.seq, np.empty(0), 0)
             return
+        if not self.forgetting.settings.samples:
+            # What a sample was shown beside is to a window like all that has left it.
+            applied.lineage += self._retirements(set(self.table.emptied.tolist()), now)
+            self.table.forget_beside()
         factor = self.forgetting.advance(self.atom_table, self.seq)
         weights = None
         if self.forgetting.settings.fades:

@@ -134,6 +134,11 @@ class ClusterTable:
             self._beside[cluster] = self._beside.get(cluster, 0) + n
         self._dirty.update(ids.tolist())
 
+    def forget_beside(self) -> None:
+        """Count from now on only what the model holds."""
+        self._dirty.update(self._beside)
+        self._beside.clear()
+
     def hand_over(self, clusters: Ids, heirs: Ids) -> None:
         """Show what the model does not hold of each of these clusters (k) in its heir (k).
 

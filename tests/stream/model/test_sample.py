@@ -26,7 +26,7 @@ from tests.stream.scenario import (
 from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.estimate.predictive import Predictive
 from weald.mcmc.settings import RefinementSettings
-from weald.storage.commit.commit import Handover, Reassignment
+from weald.storage.commit.commit import ClusterRow, Handover, Reassignment
 from weald.storage.writing.store import SqlStore
 from weald.stream.model.batch_outcome import BatchOutcome
 from weald.stream.model.forgetting import load_memory, saved_memory
@@ -254,6 +254,35 @@ def test_what_sql_shows_is_adopted_with_clusters_of_which_nothing_is_held() -> N
         assert after[name].tolist() == before[name].tolist(), name
     np.testing.assert_allclose(after["totals"], before["totals"], rtol=1e-9, atol=1e-9)
     assert faults_of(shard) == []
+
+
+def test_under_a_window_only_what_is_held_is_counted() -> None:
+    """Of a stream that held a sample: also clusters of which this held nothing any more."""
+    shard = shard_of(with_strays(2_400))
+    values = with_strays(2_400)
+    while not len(shard.table.emptied):
+        shard.apply(values[shard.seq : shard.seq + 30], 0.0)
+    emptied, held = set(shard.table.emptied.tolist()), shard.atom_table.n_observations
+    sizes = {row.cluster: row.n_observations for row in rows_of(shard)}
+    assert sum(sizes.values()) == shard.seq > held
+    shard.settle(CADENCE, MemorySettings())
+    assert {row.cluster: row.n_observations for row in rows_of(shard)} == sizes, "all is kept"
+    shard.settle(CADENCE, MemorySettings(window_records=10_000))
+    shard.table.take_changes(1)
+    told = shard.apply(values[shard.seq : shard.seq + 50], 0.0)
+    ends = {event.cluster: event.size for event in told.lineage if event.kind == "retire"}
+    assert {cluster: sizes[cluster] for cluster in emptied}.items() <= ends.items()
+    assert not emptied & set(shard.table.ids.tolist())
+    changed = [row for row in shard.table.take_changes(1) if row.retired_publication is None]
+    assert {row.cluster for row in changed} >= sizes.keys() & set(shard.table.ids.tolist())
+    assert sum(row.n_observations for row in rows_of(shard)) == held + 50
+    assert faults_of(shard) == []
+
+
+def rows_of(shard: MixtureShard) -> list[ClusterRow]:
+    """Rows of all clusters that are there."""
+    shard.table.touch_all()
+    return [row for row in shard.table.take_changes(1) if row.retired_publication is None]
 
 
 def test_sums_that_have_drifted_are_summed_anew() -> None:
