@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from weald.storage.commit.commit import CERTAINTY_CHUNK, Certainty
 from weald.storage.sql.bulk import upsert
-from weald.storage.sql.schema import certainties, clusters
+from weald.storage.sql.schema import certainties, clusters, observations
 
 from .answers import MembershipCertainty
 
@@ -99,15 +99,31 @@ def _stored(connection: sa.Connection, stream_id: int, number: int) -> NDArray[n
 def certainty_of(
     connection: sa.Connection, stream_id: int, seqs: Iterable[int]
 ) -> dict[int, MembershipCertainty]:
-    """Return what the newest publication says of these observations; newer ones are left out."""
+    """Return what the newest publication says of these observations.
+
+    Newer ones are left out, and such as have left the model: no draw tells of those any more,
+    wherever they are shown since.
+    """
     wanted: dict[int, list[int]] = {}
     for seq in seqs:
         wanted.setdefault((seq - 1) // CERTAINTY_CHUNK, []).append(seq)
     found: dict[int, MembershipCertainty] = {}
     for number, members in wanted.items():
         told = _stored(connection, stream_id, number)
+        left = _left(connection, stream_id, min(members), max(members)) if told.size else set()
         for seq in members:
+            if seq in left:
+                continue
             place = (seq - 1) % CERTAINTY_CHUNK
             if place < told.shape[1] and told[0, place] != _UNTOLD:
                 found[seq] = MembershipCertainty(*(told[:, place] / PERCENT).tolist())
     return found
+
+
+def _left(connection: sa.Connection, stream_id: int, first: int, last: int) -> set[int]:
+    """Return which observations from one to another are not in the model any more."""
+    o = observations.c
+    statement = sa.select(o.seq).where(
+        o.stream_id == stream_id, o.seq.between(first, last), o.left_seq.is_not(None)
+    )
+    return set(connection.execute(statement).scalars())

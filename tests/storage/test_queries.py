@@ -19,6 +19,7 @@ from tests.storage.batches import (
     observations,
     publication,
 )
+from weald.storage.commit.commit import Departure
 from weald.storage.errors import AccessDenied, InvariantBroken
 from weald.storage.queries.base import AsOf, Letters
 from weald.storage.queries.reader import SqlReader
@@ -183,6 +184,15 @@ def test_certainty_is_replaced_and_does_not_reach_beyond_its_publication(
     (known, unknown) = reader.assignments(STREAM, ["key-12", "key-13"])
     assert (known.probability, unknown.probability) == (0.11, None)
     assert {row.cluster: row.probability for row in reader.clusters(STREAM)} == {1: 0.5, 2: 1.0}
+
+
+def test_nothing_is_certain_of_what_has_left(store: SqlStore, reader: SqlReader) -> None:
+    store.commit(full_batch())
+    store.commit(batch(2, 11, 1, departures=[Departure(11, np.array([7]))]))
+    assert sorted(reader.certainty(STREAM, range(6, 9))) == [6, 8]
+    (row,) = reader.assignments(STREAM, ["key-7"])
+    assert (row.left_seq, row.probability, row.stability) == (11, None, None)
+    assert [row.probability for row in reader.observed(STREAM, [7, 8])] == [None, 0.07]
 
 
 def test_trends_are_counted(store: SqlStore, reader: SqlReader) -> None:
