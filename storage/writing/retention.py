@@ -12,11 +12,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from weald.storage.commit.commit import CERTAINTY_CHUNK
 from weald.storage.settings import RetentionSettings
 from weald.storage.sql.schema import (
     adoptions,
     assignment_changes,
     bundle_changes,
+    certainties,
     clusters,
     dead_letters,
     lineage_events,
@@ -69,6 +71,10 @@ def prune(
     gone = {
         "observations": shedding.prefix(
             observations.c.seq, sa.and_(observations.c.seq <= seq, old), _NAMED
+        ),
+        # Those of many observations lie in one row: it goes when all of them have gone.
+        "certainties": shedding.prefix(
+            certainties.c.chunk, (certainties.c.chunk + 1) * CERTAINTY_CHUNK < _first(shedding)
         ),
         # A replay from the beginning asks for them as long as it has all observations.
         "postponements": shedding.prefix(

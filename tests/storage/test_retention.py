@@ -5,8 +5,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.storage.batches import STREAM, batch, cluster_row, full_batch, publication, snapshot
-from weald.storage.commit.commit import AdoptionRow
+from tests.storage.batches import (
+    STREAM,
+    batch,
+    certainty,
+    cluster_row,
+    full_batch,
+    publication,
+    snapshot,
+)
+from weald.storage.commit.commit import CERTAINTY_CHUNK, AdoptionRow
 from weald.storage.queries.base import Letters
 from weald.storage.settings import RetentionSettings
 from weald.storage.writing import retention
@@ -50,6 +58,22 @@ def test_the_newest_are_kept_by_number(store: SqlStore) -> None:
     block = store.observations(STREAM, 0, 100)
     assert block is not None
     assert block.seq.tolist() == list(range(seq - 1, 11))
+
+
+def test_certainties_go_with_the_last_of_their_observations(store: SqlStore) -> None:
+    store.commit(full_batch())
+    last = {"certainties": [certainty(1, 10, {1: 0.5})], "snapshot": snapshot(2, seq=4106)}
+    store.commit(batch(2, 11, CERTAINTY_CHUNK, **last))
+    store.delete_snapshots(STREAM, [1])
+    while gone := store.prune(STREAM, RetentionSettings(observations=11)):
+        assert "certainties" not in gone
+    assert store.certainty(STREAM, [9]).keys() == {9}
+    assert store.prune(STREAM, RetentionSettings(observations=10)) == {
+        "observations": 1,
+        "certainties": 1,
+    }
+    assert store.certainty(STREAM, [9]) == {}
+    assert store.certainty(STREAM, [4103])[4103].probability == 0.06
 
 
 def test_a_letter_that_waits_to_be_decided_anew_stays(
