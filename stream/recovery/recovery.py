@@ -277,7 +277,8 @@ def adopt(reader: SqlReader, stream: str, shard: Shard) -> None:
     published = Published(number, clusters, max((row.cluster for row in rows), default=0) + 1)
     live = [row for row in rows if row.retired_publication is None]
     shard.adopt(published, covered, live)
-    shard.groups.adopt(live)
+    # A name that only an ended cluster has is not given again either.
+    shard.groups.adopt(live, max((row.group or 0 for row in rows), default=0) + 1)
     learned = reader.learned_family(stream)
     if learned and isinstance(shard, MixtureShard):
         shard.show_under(learned)

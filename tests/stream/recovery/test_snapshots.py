@@ -150,6 +150,14 @@ def test_kept_results_stay_and_the_model_begins_from_the_snapshot(
     assert_exactly_once(whole, N + 200)
 
 
+def test_a_group_that_has_ended_since_keeps_its_name(tmp_path: Path, whole: SqlStore) -> None:
+    with sqlite3.connect(tmp_path / "weald.db") as database:
+        ended = "UPDATE clusters SET cluster_group = 99 WHERE retired_publication IS NOT NULL"
+        assert database.execute(ended).rowcount > 0
+    made = snapshots.revert_keeping(whole, NAME, middle(whole), CADENCE, silent)
+    assert usable(whole, NAME, made).groups.next_group == 100
+
+
 def test_one_is_made_beside_the_writer_and_stays(tmp_path: Path, undisturbed: Outcome) -> None:
     store, other = new_store(tmp_path), new_store(tmp_path)
     made: list[int] = []
