@@ -404,6 +404,10 @@ class Rewind:
         Last round of leases that had been taken back.
     clusters
         All clusters that were live.
+    next_cluster
+        The id that the next new cluster gets.
+    held
+        Numbers of the observations that the model held (n).
     offsets
         Next offset to read of each (topic, partition) that had been read.
     """
@@ -416,6 +420,8 @@ class Rewind:
     publication: int
     taken_round: int
     clusters: Sequence[ClusterRow]
+    next_cluster: int
+    held: NDArray[np.int64]
     offsets: dict[tuple[str, int], int]
 
 

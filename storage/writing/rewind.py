@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import sqlalchemy as sa
 
 from weald.storage.commit.commit import Rewind
@@ -64,8 +65,8 @@ def rewind(connection: sa.Connection, back: Rewind) -> int:
     _refuse_another_log(connection, stream_id, back)
     _give_back(connection, stream_id, back)
     n_taken = _move_offsets_back(connection, stream_id, back)
-    _forget_history(connection, stream_id, back)
     _restore_clusters(connection, stream_id, epoch, back)
+    _forget_history(connection, stream_id, back)
     return n_taken
 
 
@@ -129,12 +130,35 @@ def _give_back(connection: sa.Connection, stream_id: int, back: Rewind) -> None:
         .where(observations.c.stream_id == stream_id, observations.c.left_seq > back.seq)
         .values(left_seq=None)
     )
+    _bring_in(connection, stream_id, back)
     connection.execute(
         sa.delete(changes).where(
             changes.c.stream_id == stream_id,
             sa.or_(changes.c.publication > back.publication, changes.c.seq > back.seq),
         )
     )
+
+
+def _bring_in(connection: sa.Connection, stream_id: int, back: Rewind) -> None:
+    """Bring back what the snapshot holds and what left at its own observation, but after it.
+
+    A publication out of turn lets go without a further observation: the number does not tell.
+    """
+    left = connection.execute(
+        sa.select(observations.c.seq).where(
+            observations.c.stream_id == stream_id, observations.c.left_seq == back.seq
+        )
+    ).scalars()
+    held = np.intersect1d(np.array(left.all(), dtype=np.int64), back.held).tolist()
+    if held:
+        connection.execute(
+            sa.update(observations)
+            .where(
+                observations.c.stream_id == stream_id, observations.c.seq == sa.bindparam("number")
+            )
+            .values(left_seq=None),
+            [{"number": number} for number in held],
+        )
 
 
 def _move_offsets_back(connection: sa.Connection, stream_id: int, back: Rewind) -> int:
@@ -203,12 +227,22 @@ def _first_offset(connection: sa.Connection, source_id: int) -> int:
 
 
 def _forget_history(connection: sa.Connection, stream_id: int, back: Rewind) -> None:
+    # What is live again ended later, if at the snapshot's own observation.
+    live = sa.select(clusters.c.cluster).where(
+        clusters.c.stream_id == stream_id, clusters.c.retired_publication.is_(None)
+    )
     later = (
         sa.select(lineage_events.c.number)
         .where(
             lineage_events.c.stream_id == stream_id,
             sa.or_(
-                lineage_events.c.publication > back.publication, lineage_events.c.seq > back.seq
+                lineage_events.c.publication > back.publication,
+                lineage_events.c.seq > back.seq,
+                sa.and_(
+                    lineage_events.c.kind == "retire",
+                    lineage_events.c.seq == back.seq,
+                    lineage_events.c.cluster.in_(live),
+                ),
             ),
         )
         .scalar_subquery()
@@ -253,6 +287,8 @@ def _restore_clusters(connection: sa.Connection, stream_id: int, epoch: int, bac
             sa.or_(
                 clusters.c.retired_publication.is_(None),
                 clusters.c.retired_publication > back.publication,
+                # Between two publications one may have begun and ended.
+                clusters.c.cluster >= back.next_cluster,
             ),
         )
     )

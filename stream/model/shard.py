@@ -286,6 +286,11 @@ class Shard(ABC):
         return self.atom_table.seq[self.atom_table.singles]
 
     @property
+    def next_cluster(self) -> int:
+        """The id that the next new cluster gets."""
+        return self._next_cluster
+
+    @property
     def unpublished(self) -> bool:
         """Whether observations came since the last publication."""
         return self._published_seq < self.seq

@@ -226,6 +226,8 @@ def revert_dropping(store: SqlStore, stream: str, number: int) -> int:
         publication=shard.publication,
         taken_round=shard.rounds.taken,
         clusters=shard.table.take_changes(store.position(stream).epoch + 1),
+        next_cluster=shard.next_cluster,
+        held=shard.numbers,
         offsets=offsets,
     )
     return store.rewind(rewind)

@@ -215,6 +215,55 @@ def test_what_was_forgotten_or_replaced_comes_back_with_the_snapshot(tmp_path: P
     assert left(store) == gone
 
 
+def windowed(folder: Path, n: int) -> StreamConfig:
+    """A plan of a window, out of which two clusters move whole: after 250 records and after 400."""
+    rows = values_of(N)
+    rows[101:140] = 60.0 + np.random.default_rng(0).normal(size=(39, 2))
+    rows[260] = -60.0
+    lines = [line_of(i, row) for i, row in enumerate(rows[:n])]
+    plan = plan_for(write_lines(folder / "records.jsonl", lines))
+    return replace(plan, memory=MemorySettings(window_records=100))
+
+
+def standing(store: SqlStore) -> tuple[Outcome, list[int | None]]:
+    """What the store holds but groups, which no way back restores, and what has left."""
+    found = outcome(store)
+    return replace(found, rows=[(*row[:6], None, None) for row in found.rows]), left(store)
+
+
+def test_what_left_out_of_turn_after_the_snapshot_comes_back(tmp_path: Path) -> None:
+    """A publication out of turn lets go and ends clusters at the snapshot's own observation."""
+    store, plan = new_store(tmp_path), windowed(tmp_path, 250)
+    with pytest.raises(KilledError):
+        run(plan, store, killer("refine", 3))
+    assert store.position(NAME).next_seq == 251
+    number = snapshots.create(store, NAME, "before the last publication", silent)
+    before = standing(store)
+    store = new_store(tmp_path)
+    run(plan, store)
+    once = outcome(store), left(store)
+    assert ("retire", 1, 250) in [event[:3] for event in once[0].lineage]
+    assert snapshots.revert_dropping(store, NAME, number) == 0
+    assert standing(store) == before
+    run(plan, store)
+    assert (outcome(store), left(store)) == once
+
+
+def test_a_cluster_that_began_and_ended_after_the_snapshot_leaves_nothing(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    run(windowed(tmp_path, 250), store)
+    number = snapshots.create(store, NAME, "by hand", silent)
+    before = standing(store)
+    store = new_store(tmp_path)
+    run(windowed(tmp_path, N), store)
+    # Both between the snapshot's publication and the next one.
+    assert {("birth", 2, 261), ("retire", 2, 400)} <= {
+        event[:3] for event in outcome(store).lineage
+    }
+    assert snapshots.revert_dropping(store, NAME, number) == N - 250
+    assert standing(store) == before
+
+
 def test_kept_results_do_not_bring_back_what_has_left(tmp_path: Path) -> None:
     _, store = forgetful(tmp_path)
     before, gone = outcome(store), left(store)
