@@ -251,11 +251,16 @@ def _shown(reader: SqlReader, stream: str, publication: int, own: Ids) -> Iterat
         yield order[low + here], cluster[there]
 
 
-def adopt(reader: SqlReader, stream: str, shard: Shard) -> None:
+def adopt(reader: SqlReader, stream: str, shard: Shard) -> int:
     """Have the model show what SQL shows now; its chain goes on from where it is.
 
     The ids, the history and every assignment stay as they are. The next publication tells by its
     lineage how the chain's partition differs from the one that was shown.
+
+    Returns
+    -------
+    int
+        Observations of which SQL has no row any more: they are shown as the model has them.
 
     Raises
     ------
@@ -272,8 +277,10 @@ def adopt(reader: SqlReader, stream: str, shard: Shard) -> None:
     number, covered = (newest[-1].number, newest[-1].seq) if newest else (0, 0)
     rows = reader.clusters(stream, include_retired=True)
     own, clusters = shard.atom_table.seq[shard.atom_table.singles], shard.clusters.copy()
+    n_gone = len(own)
     for here, cluster in _shown(reader, stream, number, own):
         clusters[here] = cluster
+        n_gone -= len(here)
     published = Published(number, clusters, max((row.cluster for row in rows), default=0) + 1)
     live = [row for row in rows if row.retired_publication is None]
     shard.adopt(published, covered, live)
@@ -282,3 +289,4 @@ def adopt(reader: SqlReader, stream: str, shard: Shard) -> None:
     learned = reader.learned_family(stream)
     if learned and isinstance(shard, MixtureShard):
         shard.show_under(learned)
+    return n_gone

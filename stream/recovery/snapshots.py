@@ -251,7 +251,7 @@ def revert_keeping(
     SnapshotCorrupt
         When the snapshot cannot be used.
     StreamConflict
-        When observations have been compacted.
+        When observations have been compacted, or rows that the snapshot needs are gone.
     Fenced
         When the stream moves on too fast for it; stop the writer, or try again.
     """
@@ -263,12 +263,18 @@ def revert_keeping(
         shard = usable(store, stream, number)
         try:
             _insert_later(store, stream, shard, position.next_seq - 1, progress)
-            _let_go(store, stream, shard)
-            adopt(store, stream, shard)
+            n_gone = _let_go(store, stream, shard)
+            n_gone += adopt(store, stream, shard)
         except ReplayDiverged:
             if store.position(stream).epoch == position.epoch:
                 raise
             continue
+        if n_gone:
+            raise StreamConflict(
+                f"observations that snapshot {number} holds have no row any more (retention): "
+                "nothing tells whether they have left since, and what they are shown in. Choose "
+                "a later snapshot, or drop the later results"
+            )
         shard.cadence = cadence
         owner = _owner()
         # From here on the writer is fenced, so what follows is of the moment that was replayed.
@@ -383,13 +389,16 @@ def _owner() -> str:
     return f"weald-snapshot-{os.getpid()}-{uuid.uuid4().hex[:12]}"
 
 
-def _let_go(store: SqlReader, stream: str, shard: Shard) -> None:
-    """Take out of the model what has left it since, as SQL says: nobody sees it come back."""
+def _let_go(store: SqlReader, stream: str, shard: Shard) -> int:
+    """Take out of the model what has left it since, as SQL says: nobody sees it come back.
+
+    Returns of how many SQL has no row any more, so that it cannot say.
+    """
     seqs = shard.numbers.tolist()
-    left = [
-        row.seq
-        for start in range(0, len(seqs), COMPARED_RECORDS)
-        for row in store.observed(stream, seqs[start : start + COMPARED_RECORDS])
-        if row.left_seq is not None
-    ]
+    n_gone, left = len(seqs), []
+    for start in range(0, len(seqs), COMPARED_RECORDS):
+        rows = store.observed(stream, seqs[start : start + COMPARED_RECORDS])
+        n_gone -= len(rows)
+        left += [row.seq for row in rows if row.left_seq is not None]
     shard.remove(np.array(left, dtype=np.int64), BatchOutcome(), 0.0)
+    return n_gone

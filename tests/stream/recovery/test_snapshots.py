@@ -4,6 +4,7 @@ import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -25,6 +26,7 @@ from tests.stream.scenario import (
 )
 from weald.storage.encoding.snapshot import decode, encode
 from weald.storage.errors import SnapshotCorrupt, StreamConflict
+from weald.storage.settings import RetentionSettings
 from weald.storage.writing.store import SqlStore
 from weald.stream.model.model import StreamConfig
 from weald.stream.recovery import snapshots
@@ -275,6 +277,47 @@ def test_kept_results_do_not_bring_back_what_has_left(tmp_path: Path) -> None:
     after = outcome(store)
     assert (after.clusters, after.lineage) == (before.clusters, before.lineage)
     assert [row[:2] for row in after.rows] == [row[:2] for row in before.rows]
+    assert left(store) == gone
+
+
+def test_kept_results_need_the_rows_of_all_that_the_snapshot_holds(tmp_path: Path) -> None:
+    """Nothing tells in which cluster an observation is shown whose row has been pruned."""
+    plan = replace(plan_over(tmp_path, 100), retention=RetentionSettings(observations=150))
+    store = new_store(tmp_path)
+    run(plan, store)
+    block = store.observations(NAME, 0, 1)
+    assert block is not None
+    assert block.seq[0] > 1
+    before, position = outcome(store), store.position(NAME)
+    for info in store.snapshots(NAME):
+        with pytest.raises(StreamConflict, match=r"no row any more.*drop the later"):
+            snapshots.revert_keeping(store, NAME, info.number, CADENCE, silent)
+    assert (outcome(store), store.position(NAME)) == (before, position)
+    # Neither a start nor a way back without the later results asks for these rows.
+    run(plan, store)
+    assert outcome(store) == before
+    snapshots.revert_dropping(store, NAME, store.snapshots(NAME)[-1].number)
+    run(plan, store)
+    assert store.position(NAME).next_seq == N + 1
+
+
+def test_kept_results_do_without_rows_of_what_had_left_before(tmp_path: Path) -> None:
+    plan = replace(windowed(tmp_path, N), retention=RetentionSettings(observations=200))
+    plan = replace(plan, stream=msgspec.structs.replace(plan.stream, snapshot_records=100))
+    store = new_store(tmp_path, snapshots_kept=1)
+    run(plan, store)
+    block = store.observations(NAME, 0, 1)
+    assert block is not None
+    assert block.seq[0] > 1
+    before, gone = outcome(store), left(store)
+    number = store.snapshots(NAME)[0].number
+    assert snapshots.revert_keeping(store, NAME, number, CADENCE, silent) > number
+    after = outcome(store)
+    assert (after.clusters, after.lineage) == (before.clusters, before.lineage)
+    # But for the last bits of the statistics.
+    assert [(*row[:2], *row[4:6]) for row in after.rows] == [
+        (*row[:2], *row[4:6]) for row in before.rows
+    ]
     assert left(store) == gone
 
 
