@@ -6,6 +6,7 @@
     ├── StorageUnavailable      retry: the server is away, busy or full; nothing is known to be lost
     ├── Fenced                  drop the batch, claim the stream anew: someone else writes it now
     ├── StreamNotFound          ask for another stream: this one has never been written
+    ├── MomentForgotten         ask for a later moment: what was shown then has been pruned
     └── StorageStopped          stop: retrying cannot help
         ├── SchemaMismatch      the tables are older or newer than this program
         ├── StreamConflict      the stream exists with another model or another schema
@@ -22,6 +23,7 @@ __all__ = [
     "AccessDenied",
     "Fenced",
     "InvariantBroken",
+    "MomentForgotten",
     "SchemaMismatch",
     "SnapshotCorrupt",
     "StorageError",
@@ -56,6 +58,10 @@ class Fenced(StorageError):
 
 class StreamNotFound(StorageError):
     """No stream of that name has been written to this database."""
+
+
+class MomentForgotten(StorageError):
+    """What was shown at that time is not known any more: its publications have been pruned."""
 
 
 class StorageStopped(StorageError):

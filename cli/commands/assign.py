@@ -110,6 +110,7 @@ def assign(
     Records without keys are called by number, as `weald tree` does, and --as-of is not for them.
 
     Leaves with 3 (not found) if any key is unknown; those that are known are printed all the same.
+    So it does if TIME is before the oldest publication that retention has kept.
     """
     from weald.cli.terminal.opened import reading
 

@@ -14,6 +14,7 @@ from weald.answers.prediction import PublishedPredictive
 from weald.answers.projection import plane_of
 from weald.answers.records import cluster_record, group_records, lineage_record
 from weald.cli.commands.assign import row_of
+from weald.storage.errors import MomentForgotten
 from weald.storage.queries.base import AsOf
 from weald.stream.record.decode import decode
 from weald.stream.record.record import Message
@@ -113,7 +114,7 @@ def assignments_of(state: StoredStream, key: str, *, limit: int, as_of: Any = No
     Raises
     ------
     RefusedError
-        404, if no observation has the key.
+        404, if no observation has the key, or what was shown then is not known any more.
     """
     moment = None
     if isinstance(as_of, str):
@@ -123,7 +124,10 @@ def assignments_of(state: StoredStream, key: str, *, limit: int, as_of: Any = No
     epoch = epoch_of(state)
     # PostgreSQL has no text with NUL, and so no such key.
     keys = [] if "\0" in key else [key]
-    found = state.reader.assignments(state.stream, keys, as_of=moment, limit=limit)
+    try:
+        found = state.reader.assignments(state.stream, keys, as_of=moment, limit=limit)
+    except MomentForgotten as error:
+        raise RefusedError(HTTPStatus.NOT_FOUND, str(error)) from error
     if not found:
         raise RefusedError(HTTPStatus.NOT_FOUND, "no observation has this key")
     # Groups change from one publication to the next.

@@ -21,6 +21,7 @@ _MEANING: dict[tuple[str, str], tuple[type[CommandError], str | None]] = {
         NotFoundError,
         "weald run    starts the stream; weald demo makes one to look at",
     ),
+    ("weald.storage.errors", "MomentForgotten"): (NotFoundError, None),
     ("weald.storage.errors", "SchemaMismatch"): (NotReadyError, None),
     ("weald.storage.errors", "StreamConflict"): (
         ConflictError,

@@ -7,7 +7,9 @@ after that moment took it from, or what it has now if nothing has changed since.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from weald.storage.encoding.row_bytes import from_bytes, offset_of_record
+from weald.storage.errors import MomentForgotten
 from weald.storage.sql.database import walk_indexes
 from weald.storage.sql.schema import (
     assignment_changes,
@@ -23,6 +26,7 @@ from weald.storage.sql.schema import (
     observations,
     offsets,
     publications,
+    streams,
 )
 
 from .answers import MembershipCertainty, ObservationRow, Shown
@@ -159,11 +163,17 @@ def assignments(
     as_of: AsOf | None,
     limit: int,
 ) -> list[ObservationRow]:
-    """Return for each key its newest observations, with the cluster now or as of a moment."""
+    """Return for each key its newest observations, with the cluster now or as of a moment.
+
+    Raises
+    ------
+    MomentForgotten
+    """
     statement = _observation_select(stream_id).limit(limit)
     publication: int | None = None
     if as_of is not None and as_of.time is not None:
         statement = statement.where(observations.c.received_at <= as_of.time)
+        _refuse_forgotten(connection, stream_id, as_of.time)
         publication = _publication_at(connection, stream_id, as_of.time)
     elif as_of is not None and as_of.publication is not None:
         publication = as_of.publication
@@ -242,6 +252,27 @@ def shown(
         for place, change in zip(places.tolist(), since, strict=True):
             cluster[place] = change.old_cluster
     return Shown(seq, cluster)
+
+
+def _refuse_forgotten(connection: sa.Connection, stream_id: int, time: float) -> None:
+    """Refuse a time before the oldest publication that is kept, unless none came before that."""
+    # A shard need not have had anything to show at the first publications of the whole.
+    whole = sa.select(sa.func.coalesce(streams.c.part_of, streams.c.id)).where(
+        streams.c.id == stream_id
+    )
+    oldest = connection.execute(
+        sa.select(publications.c.number, publications.c.published_at)
+        .where(publications.c.stream_id == whole.scalar_subquery())
+        .order_by(publications.c.number)
+        .limit(1)
+    ).one_or_none()
+    if oldest is not None and oldest.number > 1 and time < oldest.published_at:
+        # Rounded up: at the moment that is named there is an answer.
+        first = datetime.fromtimestamp(math.ceil(oldest.published_at), UTC)
+        raise MomentForgotten(
+            "what was shown then is not known any more (retention.publications): the oldest time "
+            f"that can be asked for is {first:%Y-%m-%dT%H:%M:%SZ}"
+        )
 
 
 def _publication_at(connection: sa.Connection, stream_id: int, time: float) -> int:

@@ -1,12 +1,15 @@
 """The cluster of an observation as of any moment, against a plain record of every moment."""
 
 from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 import pytest
 
-from tests.storage.batches import STREAM, batch, observations, publication, reassigned
+from tests.storage.batches import STREAM, batch, observations, publication, reassigned, snapshot
+from weald.storage.errors import MomentForgotten
 from weald.storage.queries.base import AsOf, Reassignment
+from weald.storage.settings import RetentionSettings
 from weald.storage.writing.store import SqlStore
 
 N_PER_COMMIT = 20
@@ -65,6 +68,35 @@ def test_every_moment_can_be_asked_for(store: SqlStore, rng: np.random.Generator
         assert labels(store, n, AsOf(time=time)) == expected
         assert labels(store, n, AsOf(time=time + 0.5)) == expected
     assert labels(store, n, AsOf(time=3e9)) == {}
+
+
+def test_a_time_before_what_is_kept_is_refused(store: SqlStore) -> None:
+    """Changes are pruned with their publications: what was shown before is not known."""
+    for epoch in range(1, 5):
+        first, received = 1 + 10 * (epoch - 1), 3e9 + 1000.0 * epoch
+        shown = replace(publication(epoch, first + 9), time=received + 0.5)
+        block = replace(observations(first, 10), received_at=received)
+        moved = [reassigned(epoch, {1: epoch})]
+        image = {"snapshot": snapshot(1, seq=40)} if epoch == 4 else {}
+        store.commit(
+            batch(
+                epoch,
+                first,
+                10,
+                observations=block,
+                publications=[shown],
+                reassigned=moved,
+                **image,
+            )
+        )
+    assert labels(store, 1, AsOf(time=3e9 + 1100)) == {1: 1}
+    assert labels(store, 1, AsOf(time=3e9 + 2100)) == {1: 2}
+    assert store.prune(STREAM, RetentionSettings(publications=2))["publications"] == 2
+    with pytest.raises(MomentForgotten, match=r"oldest time .* is 2065-01-24T06:10:01Z"):
+        labels(store, 1, AsOf(time=3e9 + 1100))
+    oldest = datetime.fromisoformat("2065-01-24T06:10:01Z").timestamp()
+    assert labels(store, 1, AsOf(time=oldest)) == {1: 3}
+    assert labels(store, 1, AsOf(publication=1)) == {}
 
 
 def test_moving_to_where_it_is_leaves_no_trace(store: SqlStore) -> None:

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import N_BAD, N_GOOD, Command
-from weald.cli.errors import ExitCode
+from weald.cli.errors import ExitCode, NotFoundError
+from weald.cli.terminal.error_messages import translated
 from weald.cli.terminal.opened import open_settings
+from weald.storage.errors import MomentForgotten
 from weald.storage.queries.base import AsOf
 
 FORMS = ("table", "json", "jsonl", "csv")
@@ -275,6 +277,11 @@ def test_assign_as_of_a_publication_and_of_a_time(weald: Command) -> None:
     wrong = weald("assign", "k0", "--as-of", "yesterday")
     assert wrong.code == ExitCode.USAGE
     assert "expected ISO 8601" in wrong.err
+
+
+def test_a_moment_that_is_forgotten_is_not_found() -> None:
+    with pytest.raises(NotFoundError, match="oldest"), translated():
+        raise MomentForgotten("the oldest is another")
 
 
 def test_moments_are_read_as_people_write_them() -> None:
