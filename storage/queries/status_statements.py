@@ -39,8 +39,8 @@ _CLUSTERS = """
     SELECT count(*) - count(retired_publication) AS n_clusters,
            count(retired_publication) AS n_clusters_retired,
            count(DISTINCT CASE WHEN retired_publication IS NULL THEN cluster_group END) AS n_groups,
-           coalesce(sum(CASE WHEN retired_publication IS NULL THEN n_observations END), 0)
-           AS n_clustered
+           CAST(coalesce(sum(CASE WHEN retired_publication IS NULL THEN n_observations END), 0)
+                AS bigint) AS n_clustered
     FROM clusters WHERE stream_id = :stream"""
 _PUBLICATION = """
     SELECT number AS publication, published_at, log_joint_before, log_joint,
