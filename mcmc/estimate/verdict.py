@@ -97,9 +97,7 @@ def verdict_of(
             "the clusters predict rows no better than one cluster does (they make a row "
             f"{gain_over_one}): there may be no clusters in these columns"
         )
-    # Clusters that runs part in other ways are of no account where all make the same groups.
-    same = grouped is not None and grouped.settled and grouped.largest < 1.0
-    if chains is not None and len(chains) > 1 and not same:
+    if chains is not None and len(chains) > 1 and not _same_groups(chains, grouped):
         worst = min(
             adjusted_rand_index(one, other)
             for at, one in enumerate(chains)
@@ -111,6 +109,21 @@ def verdict_of(
                 "run longer"
             )
     return Verdict(found if grouped is None else found + _of_groups(grouped))
+
+
+def _same_groups(chains: list[NDArray[np.int64]], grouped: Grouped | None) -> bool:
+    """Whether clusters that runs part in other ways are of no account, as all make the same groups.
+
+    One group of all only says so where each run has nearly all rows in one cluster.
+    """
+    if grouped is None or not grouped.settled:
+        return False
+    return grouped.largest < 1.0 or all(map(_is_almost_one, chains))
+
+
+def _is_almost_one(labels: NDArray[np.int64]) -> bool:
+    _, sizes = np.unique(labels, return_counts=True)
+    return bool(sizes.max() > _ALMOST_ALL * labels.size)
 
 
 def _of_groups(grouped: Grouped) -> list[str]:

@@ -1,5 +1,7 @@
 """What makes a partition doubtful, reason by reason."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -44,6 +46,17 @@ def test_chains_that_disagree() -> None:
     assert verdict_of(sizes(50, 50), CLEAR, chains, same).status == "ok"
     one = Grouped(1.0, 1.0, Gain(0.1, 0.1), settled=True)
     assert verdict_of(sizes(50, 50), CLEAR, chains, one).reasons == [reason]
+
+
+def test_chains_that_find_one_cluster_agree_whatever_few_rows_are_apart() -> None:
+    chains = [np.zeros(1000, dtype=np.int64) for _ in range(2)]
+    chains[0][:90] = np.arange(90) % 2 + 1
+    one = Grouped(1.0, 1.0, settled=True)
+    assert verdict_of(sizes(1000), None, chains, one).status == "ok"
+    (reason,) = verdict_of(sizes(1000), None, chains, replace(one, settled=False)).reasons
+    assert "independent runs disagree (two of them agree to 0.00" in reason
+    chains[0][:110] = 1
+    assert verdict_of(sizes(1000), None, chains, one).reasons == [reason]
 
 
 def test_groups_that_differ_from_draw_to_draw() -> None:
