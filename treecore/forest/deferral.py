@@ -58,7 +58,7 @@ def defer_node(forest: Forest, v: int) -> None:
     refresh_sums(forest, v)
     forest.table_age[v] = 0
     # Nothing is left of a node that was here before, so that a restored forest is the same.
-    forest.log_potential[v] = 0.0
+    forest.log_marginal[v] = forest.log_potential[v] = 0.0
     forest.log_dissimilarity[v] = -np.inf
     forest.stale[v] = UNMEASURED
     forest.weighed[v] = 0
