@@ -44,10 +44,12 @@ from weald.treecore.partition.partition import (
     Model,
     end_of_slots,
     lift,
+    link,
     log_join_above,
     open_block,
     place,
     show_block,
+    unlink,
 )
 from weald.treecore.prior.base import log_growth, log_new_block, log_size
 from weald.treecore.statistics.rows import Rows
@@ -252,6 +254,8 @@ def _move(rng: Generator, state: OfAtoms, i: int, k: int) -> tuple[int, int]:
     partition = state.partition
     own, chosen = partition.label[i], choose(rng, state.log_weights, k + 1)
     if chosen == partition.position[own]:
+        # First of the members, as if taken out and put back: what a seed draws is the same.
+        link(partition, i, unlink(partition, i))
         return -1, -1
     slot = open_block(partition) if chosen == k else partition.slots[chosen]
     lift(state.atoms, partition, i)
