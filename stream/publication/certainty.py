@@ -158,7 +158,8 @@ class RecentDraws:
         judged = judge([_drawn(draw, atoms) for draw in self._draws], clusters, sizes)
         ids, place = numbered(clusters)
         weight = np.where(np.isnan(judged.probability), 0, sizes)
-        total = np.bincount(place, weights=weight, minlength=len(ids))
+        # Of nothing the counts are whole numbers, among which there is no NaN.
+        total = np.bincount(place, weights=weight, minlength=len(ids)).astype(np.float64)
         total[total == 0] = np.nan
         means = [
             np.bincount(place, weights=weight * np.nan_to_num(values), minlength=len(ids)) / total

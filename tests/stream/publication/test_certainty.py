@@ -148,3 +148,14 @@ def test_without_draws_the_best_is_the_chain_s_own() -> None:
 
 def test_no_draws() -> None:
     assert RecentDraws.restore(RecentDraws().state()).state()["labels"].tolist() == []
+
+
+def test_of_nothing_nothing_is_told() -> None:
+    atom_table = roster_of(np.array([1, 1]))
+    draws = RecentDraws()
+    draws.add(np.zeros(2, dtype=np.int32), 2)
+    draws.forget(np.arange(2))
+    atom_table.leave(np.arange(2))
+    told = draws.certainty(atom_table)
+    assert (len(told.seq), len(told.cluster)) == (0, 0)
+    assert np.isnan(told.means).all()
