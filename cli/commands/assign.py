@@ -20,9 +20,9 @@ from weald.cli.terminal.output import Column, Form, write_rows
 
 if TYPE_CHECKING:
     from weald.answers.stored_stream import StoredStream
-    from weald.storage.queries.base import ObservationRow
+    from weald.storage.queries.base import AsOf, ObservationRow
 
-__all__ = ["add_to", "row_of"]
+__all__ = ["add_to", "look_at_publication", "row_of"]
 
 COLUMNS = (
     Column("key", "key"),
@@ -130,8 +130,8 @@ def assign(
         if top and found:
             for row, more in zip(rows, _weighed(state, found, top), strict=True):
                 row.update(more)
-        if not found and moment is not None and moment.publication is not None:
-            _look_at_publication(state, moment.publication)
+        if not found:
+            look_at_publication(state, moment)
     write_rows(rows, COLUMNS + TOP_COLUMNS if top else COLUMNS, output)
     known = {row["key"] for row in rows}
     missing = [key for key in keys if key not in known]
@@ -156,8 +156,10 @@ def _numbered(state: StoredStream, names: list[str]) -> list[ObservationRow]:
     return [replace(each, key=f"#{each.seq}") for each in found]
 
 
-def _look_at_publication(state: StoredStream, number: int) -> None:
+def look_at_publication(state: StoredStream, moment: AsOf | None) -> None:
     """Raise NotFoundError for a publication that is not there: no key is to blame then."""
+    if moment is None or (number := moment.publication) is None:
+        return
     kept = state.reader.publication_times(state.stream)
     if kept and number not in kept:
         raise NotFoundError(

@@ -13,7 +13,7 @@ import numpy as np
 from weald.answers.prediction import PublishedPredictive
 from weald.answers.projection import plane_of
 from weald.answers.records import cluster_record, group_records, lineage_record
-from weald.cli.commands.assign import row_of
+from weald.cli.commands.assign import look_at_publication, row_of
 from weald.storage.errors import MomentForgotten
 from weald.storage.queries.base import AsOf
 from weald.stream.record.decode import decode
@@ -115,6 +115,8 @@ def assignments_of(state: StoredStream, key: str, *, limit: int, as_of: Any = No
     ------
     RefusedError
         404, if no observation has the key, or what was shown then is not known any more.
+    NotFoundError
+        If there is no such publication.
     """
     moment = None
     if isinstance(as_of, str):
@@ -129,7 +131,9 @@ def assignments_of(state: StoredStream, key: str, *, limit: int, as_of: Any = No
     except MomentForgotten as error:
         raise RefusedError(HTTPStatus.NOT_FOUND, str(error)) from error
     if not found:
-        raise RefusedError(HTTPStatus.NOT_FOUND, "no observation has this key")
+        look_at_publication(state, moment)
+        then = "" if moment is None else " then"
+        raise RefusedError(HTTPStatus.NOT_FOUND, f"no observation{then} with this key")
     # Groups change from one publication to the next.
     fresh = replace(state)
     items = [row_of(row, fresh) for row in found]

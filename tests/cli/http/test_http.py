@@ -161,6 +161,8 @@ def test_an_answer_is_sent_again_only_when_the_model_has_changed(service: Servic
         ("/v1/assignments/nobody", 404, "key"),
         ("/v1/assignments/a%00b", 404, "key"),
         ("/v1/assignments/k1?as_of=yesterday", 400, "as_of"),
+        ("/v1/assignments/k1?as_of=publication:99", 404, "no publication 99, but 1 to "),
+        ("/v1/assignments/nobody?as_of=publication:1", 404, "then with this key"),
         ("/v1/nothing", 404, "Not Found"),
     ],
 )
