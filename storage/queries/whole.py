@@ -152,6 +152,7 @@ class WholeReader(SqlReader):
         if include_retired:
             ended = [row for row in told.values() if row.cluster not in live]
             rows += [row for row in ended if row.retired_publication is not None]
+            rows += self._ended_between({*told, *live}).values()
         return sorted(rows, key=lambda row: (-row.n_observations, row.cluster))[:limit]
 
     def cluster(self, stream: str, cluster: int) -> ClusterRow | None:
@@ -161,10 +162,24 @@ class WholeReader(SqlReader):
         told = self._reader.cluster(stream, cluster)
         parts = self._of_parts(lambda part: self._reader.cluster(part, cluster))
         live: ClusterRow | None = None
+        ended: ClusterRow | None = None
         for row in parts:
             if row is not None and row.retired_publication is None:
                 live = _added(live, row)
+            elif row is not None:
+                ended = _added(ended, row)
+        if live is None and told is None:
+            return None if ended is None else _as_told(ended, None)
         return told if live is None else _as_told(live, told)
+
+    def _ended_between(self, known: set[int]) -> dict[int, ClusterRow]:
+        """Clusters that began and ended in shards between two publications, which tell of none."""
+        found: dict[int, ClusterRow] = {}
+        for part in self._shards.values():
+            for row in self._reader.clusters(part, include_retired=True):
+                if row.cluster not in known:
+                    found[row.cluster] = _added(found.get(row.cluster), row)
+        return {cluster: _as_told(row, None) for cluster, row in found.items()}
 
     def cluster_ids(self, stream: str) -> list[int]:
         """Return the ids of the clusters that are shown, largest first."""

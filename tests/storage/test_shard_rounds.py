@@ -198,3 +198,18 @@ def test_clusters_of_the_whole_are_what_its_shards_have(shards: SqlStore) -> Non
     assert reader.cluster_ids("wide") == [3, 1, 2]
     # Of a shard it tells what any reader does.
     assert [row.n_observations for row in reader.clusters("wide/1")] == [7, 4]
+
+
+def test_what_began_and_ended_within_shards_still_answers(shards: SqlStore) -> None:
+    commit(shards, 0, 1, whole=shown(1, {3: 20}))
+    for shard, size in ((0, 4), (1, 2)):
+        row = ClusterRow(5, size, -1.0, np.array([float(size), 2.0]), 1, 0, retired_publication=1)
+        commit(shards, shard, 2 - shard, clusters=[row])
+    reader = WholeReader(shards, "wide")
+    one = reader.cluster("wide", 5)
+    assert one is not None
+    assert (one.n_observations, one.born_publication, one.retired_publication) == (6, 0, 1)
+    assert one.probability is None
+    ended = reader.clusters("wide", include_retired=True)
+    assert [row.n_observations for row in ended if row.cluster == 5] == [6]
+    assert reader.clusters("wide") == []
