@@ -221,6 +221,8 @@ def service(
         healths = {name: Health(settings.monitoring.stalled_after_seconds) for name in names}
         for health in healths.values():
             health.satisfied("schema", "at this program's revision")
+            # Who stands by may never ask it anything else.
+            health.satisfied("sql", "told the schema's revision")
         url = None
         if settings.monitoring.enabled:
             tries = PORTS_TRIED if next_port else 1

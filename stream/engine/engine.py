@@ -175,6 +175,7 @@ class Engine:
             return False
         writer = self._ownership.writer
         if writer is None:
+            self._ownership.stand_by()
             return False
         n_images = self._delivery.n_images
         self._refine_by_workers(writer, messages)

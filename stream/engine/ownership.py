@@ -57,6 +57,7 @@ class Ownership:
         self._telemetry = telemetry
         self._refused_since: float | None = None
         self._told = -math.inf
+        self._shown = False
         self.decision: Decision | None = None
         self.writer: Writer | None = None
 
@@ -116,8 +117,17 @@ class Ownership:
                 "stream"
             )
 
+    def stand_by(self) -> None:
+        """Tell that another process writes, if this one has joined the group and got nothing.
+
+        The group says nothing of partitions to a member that has none from the first.
+        """
+        if not self._shown and self._source.generation() > 0:
+            self.show()
+
     def show(self) -> None:
         """Tell metrics and health where this process stands."""
+        self._shown = True
         if self.writer is None:
             phase = "standby"
         else:

@@ -1,12 +1,13 @@
 """``weald run`` of a stream in shards on Apache Kafka: one process that writes them all."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 import pytest
@@ -46,11 +47,11 @@ class World:
             producer.send(topic, value=line_of(i, row).encode(), partition=i % 4)
         producer.close()
 
-    def run(self, shards: int) -> subprocess.Popen[str]:
+    def run(self, shards: int, *more: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [
                 *(sys.executable, "-m", "weald.cli.main", "run", "--config"),
-                *(str(self.folder), "--set", f"stream.shards={shards}"),
+                *(str(self.folder), "--set", f"stream.shards={shards}", *more),
             ],
             stderr=subprocess.PIPE,
             text=True,
@@ -69,6 +70,12 @@ class World:
                 return answer.status, answer.read().decode()
         except HTTPError as refusal:
             return refusal.code, refusal.read().decode()
+
+    def is_ready(self) -> bool:
+        try:
+            return self.asked("/readyz")[0] == 200
+        except URLError:
+            return False
 
 
 @pytest.fixture
@@ -108,6 +115,27 @@ def test_one_process_writes_all_shards_and_tells_of_each(world: World) -> None:
     _, said = other.communicate(timeout=120.0)
     assert other.returncode == ExitCode.CONFLICT, said
     assert "exists with shards 4, asked for 2" in said
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+def test_a_process_that_has_never_written_is_ready_to(world: World, shards: int) -> None:
+    """Of four shards the second process takes two over, and has never been the others' writer."""
+    first = world.run(shards)
+    try:
+        wait_until(world.is_ready, "the first is ready", 120.0)
+        world.port = free_port()
+        second = world.run(shards, f"--set=monitoring.port={world.port}")
+        try:
+            wait_until(world.is_ready, "the second is ready", 120.0)
+            _, metrics = world.asked("/metrics")
+        finally:
+            second.kill()
+            second.communicate()
+    finally:
+        first.kill()
+        first.communicate()
+    assert re.search(r'phase="standby".* 1\.0', metrics)
+    assert not re.search(r'phase="starting".* 1\.0', metrics)
 
 
 def test_a_topic_with_too_few_partitions_is_refused(world: World) -> None:

@@ -35,7 +35,7 @@ from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
 from weald.stream.errors import ReplayDiverged, TooManyDeadLetters
 from weald.stream.record.decode import LARGEST
-from weald.stream.record.record import Message
+from weald.stream.record.record import Message, TopicPartition
 from weald.stream.source.file_source import FileSource
 from weald.stream.source.source import Change, owned_by
 
@@ -309,6 +309,36 @@ class Counted(OfGroup):
         if self.polls == 200:
             self.engine.stop()
         return super().poll(timeout_s)
+
+
+class WithNothing(Counted):
+    """Joins the group when it is polled for the third time, and is given no partitions."""
+
+    ready: list[bool]
+
+    def assignment(self) -> set[TopicPartition]:
+        return set()
+
+    def take_changes(self) -> list[Change]:
+        return []
+
+    def poll(self, timeout_s: float) -> list[Message]:
+        self.counted = 7 if self.polls > 2 else -1
+        self.ready.append(self.engine._telemetry.health.ready().ok)
+        super().poll(timeout_s)
+        return []
+
+
+def test_who_has_joined_and_writes_nothing_is_a_standby(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    plan = plan_for(records_file(tmp_path, N))
+    source, telemetry = WithNothing(plan.stream), Hook(lambda *_: None)
+    for asked_before in ("schema", "sql"):
+        telemetry.health.satisfied(asked_before)
+    source.ready = []
+    source.engine = Engine(plan, source, store, telemetry=telemetry)
+    source.engine.run()
+    assert source.ready == [False] * 4 + [True] * 196
 
 
 def test_a_group_that_counts_from_the_start_is_believed_after_a_while(
