@@ -165,11 +165,15 @@ def _move_offsets_back(connection: sa.Connection, stream_id: int, back: Rewind) 
     """Set every partition to where it was, and take what came later out of its account."""
     now, n_taken = time.time(), 0
     sources = connection.execute(
-        sa.select(offsets.c.id, offsets.c.topic, offsets.c.partition).where(
-            offsets.c.stream_id == stream_id
-        )
+        sa.select(
+            offsets.c.id,
+            offsets.c.topic,
+            offsets.c.partition,
+            offsets.c.next_offset,
+            offsets.c.n_duplicate,
+        ).where(offsets.c.stream_id == stream_id)
     ).all()
-    for source_id, topic, partition in sources:
+    for source_id, topic, partition, read_to, n_duplicate in sources:
         next_offset = back.offsets.get((topic, partition))
         if next_offset is None:
             next_offset = _first_offset(connection, source_id)
@@ -198,14 +202,18 @@ def _move_offsets_back(connection: sa.Connection, stream_id: int, back: Rewind) 
                 dead_letters.c.record_offset >= next_offset,
             )
         ).rowcount
+        # Duplicates have no rows: they are what else was read. Logs have gaps, too, where nothing was.
+        others = max(read_to - next_offset - inserted - dead, 0)
+        duplicates = min(others, n_duplicate)
         n_taken += inserted
         connection.execute(
             sa.update(offsets)
             .where(offsets.c.id == source_id)
             .values(
                 next_offset=next_offset,
-                n_received=offsets.c.n_received - inserted - dead,
+                n_received=offsets.c.n_received - inserted - duplicates - dead,
                 n_inserted=offsets.c.n_inserted - inserted,
+                n_duplicate=offsets.c.n_duplicate - duplicates,
                 n_dead=offsets.c.n_dead - dead,
                 updated_at=now,
             )

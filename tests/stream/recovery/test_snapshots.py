@@ -101,6 +101,24 @@ def test_dropped_results_are_read_again_and_come_out_the_same(
     assert_exactly_once(whole, N)
 
 
+def test_duplicates_that_are_read_again_are_counted_once(tmp_path: Path) -> None:
+    lines = [line_of(i, row) for i, row in enumerate(values_of(N))]
+    lines[300:300] = [*BAD, *lines[:40]]
+    path = write_lines(tmp_path / "records.jsonl", [*lines[:100], *lines[20:70], *lines[100:]])
+    plan = plan_for(path, snapshot_records=100, duplicate_keys="keep-first")
+    store = new_store(tmp_path, snapshots_kept=100)
+    run(plan, store)
+    (before,) = store.ledger(NAME)
+    number = middle(store)
+    seq = usable(store, NAME, number).seq
+    assert snapshots.revert_dropping(store, NAME, number) == N - seq
+    (row,) = store.ledger(NAME)
+    assert (row.n_received, row.n_inserted, row.n_duplicate) == (seq + 50, seq, 50)
+    run(plan, store)
+    (after,) = store.ledger(NAME)
+    assert replace(after, updated_at=before.updated_at) == before
+
+
 def test_a_running_writer_goes_on_from_where_it_was_put(
     tmp_path: Path, undisturbed: Outcome
 ) -> None:
