@@ -130,9 +130,29 @@ class StreamConfig:
         if self.stream.shards > 1:
             _refuse_undivided(self, family)
         if family == IRM.name:
+            _refuse_of_network(self)
             kernels_of_networks(self.refinement.kernels)
         else:
             require_runnable(self.refinement.kernels, prior_of(self.model))
+
+
+def _refuse_of_network(plan: StreamConfig) -> None:
+    """Refuse what no network can have; what some cannot, those refuse that know their family."""
+    if plan.refinement.mode == "workers":
+        raise ParameterError(
+            "a network is refined by its writer: all its clusters are coupled, so that none can be "
+            'lent to a worker. Set refinement.mode = "inline"'
+        )
+    if plan.memory.leaf_budget is not None:
+        raise ParameterError(
+            "memory.leaf_budget is not for networks: vertices are neither compacted nor sampled, "
+            "as each has edges of its own. A window bounds the edges"
+        )
+    if plan.stream.duplicate_keys != "allow":
+        raise ParameterError(
+            "stream.duplicate_keys: records of a network have no keys. An edge that has come "
+            "before changes nothing, or adds to the count where params.counts = true"
+        )
 
 
 def _refuse_undivided(plan: StreamConfig, family: str) -> None:
@@ -433,11 +453,6 @@ def _better_along_components(seen: NDArray[np.float64], seed: int) -> str:
 
 
 def _spec(plan: StreamConfig, family: str, family_params: dict[str, Any]) -> StreamSpec:
-    if family == IRM.name and plan.stream.duplicate_keys != "allow":
-        raise ParameterError(
-            "stream.duplicate_keys: records of a network have no keys. An edge that has come "
-            "before changes nothing, or adds to the count where params.counts = true"
-        )
     prior = prior_of(plan.model)
     # Limits on records may change; what is a record's key, time and numbers may not.
     schema = msgspec.to_builtins(plan.schema)

@@ -74,18 +74,8 @@ class NetworkShard(Shard):
         Raises
         ------
         ParameterError
-            For what a network cannot have.
+            For half-lives where edges are no counts.
         """
-        if cadence.mode == "workers":
-            raise ParameterError(
-                "a network is refined by its writer: all its clusters are coupled, so that none "
-                'can be lent to a worker. Set refinement.mode = "inline"'
-            )
-        if memory.leaf_budget is not None:
-            raise ParameterError(
-                "memory.leaf_budget is not for networks: vertices are neither compacted nor "
-                "sampled, as each has edges of its own. A window bounds the edges"
-            )
         if memory.fades and not self.chain.family.counts:
             raise ParameterError(
                 "half-lives are for networks of counts (params.counts = true): here a pair of "

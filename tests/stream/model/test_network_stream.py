@@ -29,7 +29,7 @@ from weald.stream.model.model import StreamConfig
 from weald.stream.record.schema import Schema
 from weald.stream.recovery.recovery import first_difference, replay, restored, usable
 from weald.stream.recovery.snapshots import shown_network
-from weald.stream.settings import FieldSettings, MemorySettings, SchemaSettings
+from weald.stream.settings import FieldSettings, MemorySettings, SchemaSettings, StreamSettings
 from weald.treecore.errors import ParameterError
 from weald.treecore.relational.edges import GammaEdges
 
@@ -264,6 +264,23 @@ def test_what_a_network_cannot_have(tmp_path: Path, change: dict[str, object], w
     parts = {name: getattr(plan, name) for name in ("stream", "schema", "model", "refinement")}
     with pytest.raises(ParameterError, match=word):
         run(StreamConfig(**{**parts, **change}), new_store(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"refinement": RefinementSettings(40, 80, 1, "workers")}, "worker"),
+        ({"memory": MemorySettings(leaf_budget=1000)}, "leaf_budget"),
+        ({"stream": StreamSettings(duplicate_keys="keep-first")}, "duplicate_keys"),
+    ],
+    ids=str,
+)
+def test_what_no_network_can_have_is_refused_before_it_is_read(
+    tmp_path: Path, change: dict[str, object], word: str
+) -> None:
+    """So `weald doctor` says it, and no tables are made for a stream that cannot be."""
+    with pytest.raises(ParameterError, match=word):
+        replace(plan_for(tmp_path / "none.jsonl"), **change)  # type: ignore[arg-type]
 
 
 def test_keys_are_the_names_of_vertices(tmp_path: Path) -> None:
