@@ -421,7 +421,6 @@ def _fit_rows(
     form: Form,
 ) -> None:
 
-    from weald.cli.terminal.output import note
     from weald.mcmc.offline.copies import are_originals, originals_seen
     from weald.mcmc.offline.family_choice import INDEPENDENT
     from weald.mcmc.offline.fit_groups import groups_of_fit
@@ -429,7 +428,7 @@ def _fit_rows(
     from weald.mcmc.settings import FeatureSettings
 
     from .columns import as_kinds_are_known, transformation_of
-    from .fitted_rows import of_all_rows, tell_copies
+    from .fitted_rows import of_all_rows, tell_copies, tell_placed
     from .outputs import Fitted, tell, write_assignments, write_trace
     from .reading import read
     from .sampling import processors, sample, settled
@@ -458,8 +457,7 @@ def _fit_rows(
         # Which takes gaps as they are.
         fitted = once
     n_partly = int((~fitted[original]).sum())
-    if n_partly:
-        note(f"{n_partly} rows with gaps in numbers: put where what they have fits best")
+    tell_placed(n_partly)
     seen = values if fitted.all() else values[fitted]
     result = sample(seen, settings)
     groups = groups_of_fit(result, seen, valley, processors())
@@ -516,7 +514,13 @@ def _held_out(
         needed = range(d) if reading.schema is None else correlated_columns(reading.schema)
         gaps = np.isnan(others[:, needed]).any(axis=1)
         if gaps.any():
-            note(f"{test}: {int(gaps.sum())} rows with gaps in numbers are not predicted")
+            n_gaps = int(gaps.sum())
+            told = (
+                "1 row with a gap in a number is"
+                if n_gaps == 1
+                else (f"{n_gaps} rows with gaps in numbers are")
+            )
+            note(f"{test}: {told} not predicted")
         others = others[~gaps]
     return held_out_density(seen, others if learned is None else learned.seen(others), result)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from weald.mcmc.offline.fit import FitResult
     from weald.stream.record.schema import Schema
 
-__all__ = ["correlated_columns", "of_all_rows", "tell_copies", "whole_rows"]
+__all__ = ["correlated_columns", "of_all_rows", "tell_copies", "tell_placed", "whole_rows"]
 
 # Share of the rows that may have gaps in numbers which are clustered with all their covariance.
 FEW = 0.05
@@ -54,6 +54,16 @@ def tell_copies(original: NDArray[np.int64]) -> None:
             f"{n_copies} rows are exact copies of others: each is seen once, copies are shown with "
             "it and counted in sizes"
         )
+
+
+def tell_placed(n_partly: int, indent: str = "") -> None:
+    """Say how many rows have gaps and are placed afterwards, where some do."""
+    from weald.cli.terminal.output import note
+
+    if n_partly:
+        one = "1 row with a gap in a number: put where what it has fits best"
+        many = f"{n_partly} rows with gaps in numbers: put where what they have fits best"
+        note(indent + (one if n_partly == 1 else many))
 
 
 def of_all_rows(

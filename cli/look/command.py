@@ -141,7 +141,7 @@ def _fitted(
     """
     from dataclasses import replace
 
-    from weald.cli.fit.fitted_rows import tell_copies
+    from weald.cli.fit.fitted_rows import tell_copies, tell_placed
     from weald.cli.fit.sampling import processors, sample, settled
     from weald.mcmc.offline.chains import chains_for
 
@@ -159,8 +159,7 @@ def _fitted(
         # Which takes gaps as they are.
         seen = seen.with_gaps()
         fitted = seen.fitted
-    if n_partly := int((~seen.chosen[seen.original]).sum()):
-        note(f"  {n_partly} rows with gaps in numbers: put where what they have fits best")
+    tell_placed(int((~seen.chosen[seen.original]).sum()), "  ")
     least = max(seconds * LEAST_SAMPLING, LEAST_SECONDS)
 
     def left() -> float:

@@ -60,7 +60,8 @@ def choose_family(
     if not np.isfinite(values).all():
         return Choice(INDEPENDENT, "values are missing, which gaussian does not take")
     if d == 1 or n < _FEWEST_ROWS or settings.params:
-        why = "there is one column" if d == 1 else f"there are only {n} rows"
+        few = "there is only one row" if n == 1 else f"there are only {n} rows"
+        why = "there is one column" if d == 1 else few
         return Choice(FULL, "its parameters were given" if settings.params else why)
     order = Generator(PCG64(settings.seed)).permutation(n)[:_MOST_ROWS]
     held = order.size // 4

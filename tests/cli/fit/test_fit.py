@@ -12,6 +12,7 @@ from tests.cli.conftest import Command
 from weald.cli.errors import ExitCode, UsageError
 from weald.cli.fit.columns import as_kinds_are_known
 from weald.cli.fit.command import parse_parameters
+from weald.cli.fit.fitted_rows import tell_placed
 from weald.mcmc.estimate.agreement import adjusted_rand_index
 from weald.mcmc.settings import FitSettings
 from weald.stream.record.schema import Schema
@@ -236,7 +237,7 @@ def test_a_few_gaps_leave_the_others_their_covariance(
     result = weald("fit", "long.csv", *QUICK, "--output", "json", *files)
     assert result.code == 0, result.err
     assert "3 rows with gaps in numbers: put where what they have fits best" in result.err
-    assert "other.csv: 1 rows with gaps in numbers are not predicted" in result.err
+    assert "other.csv: 1 row with a gap in a number is not predicted" in result.err
     answer = json.loads(result.out)
     assert answer["family"] == "gaussian"
     assert answer["n_observations"] == n
@@ -253,6 +254,21 @@ def test_a_few_gaps_leave_the_others_their_covariance(
     report = weald("report", "long.csv", "--trace", "t.npz")
     assert report.code == 0, report.err
     assert f"{n - len(gaps)} observations" in (clean / "weald-report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("n", "said"),
+    [
+        (0, ""),
+        (1, "1 row with a gap in a number: put where what it has fits best"),
+        (2, "2 rows with gaps in numbers: put where what they have fits best"),
+    ],
+)
+def test_rows_with_gaps_are_told_as_one_would(
+    n: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tell_placed(n)
+    assert capsys.readouterr().err.strip() == said
 
 
 def test_a_few_gaps_beside_other_kinds_of_fields(

@@ -23,6 +23,13 @@ def test_features_that_depend_on_each_other_inside_clusters_ask_for_a_covariance
     assert "better than diagonal" in choice.reason
 
 
+@pytest.mark.parametrize(
+    ("n", "reason"), [(1, "there is only one row"), (2, "there are only 2 rows")]
+)
+def test_few_rows_are_told_as_one_would(n: int, reason: str) -> None:
+    assert choose_family(np.eye(n, 3), SETTINGS, lambda: 0.0).reason == reason
+
+
 def test_many_independent_features_do_not(rng: Generator) -> None:
     """Two clusters that overlap in every one of twenty features: a covariance is too much."""
     labels = rng.integers(0, 2, 500)
