@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,13 @@ from weald.cli.errors import NotFoundError, UsageError
 from weald.cli.terminal.csv_cells import is_number
 from weald.cli.terminal.output import note
 from weald.stream.errors import SchemaError
-from weald.stream.record.inference.field_inference import MOST_ODD, FieldProposal, judged
+from weald.stream.record.inference.field_inference import (
+    MOST_EMPTY,
+    MOST_ODD,
+    FieldProposal,
+    as_codes,
+    judged,
+)
 from weald.stream.record.inference.proposal import SchemaProposal, declared, named, proposed
 
 from .gap_words import NO_NUMBER, is_gap
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Oddities",
     "goes_over_lines",
+    "in_quotes",
     "numbered_records",
     "propose",
     "refuse_unlike_a_stream",
@@ -146,20 +153,34 @@ def _not_of_a_stream(
     records: list[dict[str, Any]], form: Format, odd: Oddities
 ) -> dict[str, FieldProposal]:
     """Columns that a stream cannot read: in a table every number is a text, elsewhere none is."""
-    written = [*odd.writings]
+    quoted: dict[str, FieldProposal] = {}
     if form != "csv":
-        names = dict.fromkeys(name for record in records for name in record)
-        written += [name for name in names if _is_in_quotes(name, [r.get(name) for r in records])]
-    return {**dict.fromkeys(written, _NOT_PLAIN), **dict.fromkeys(odd.renamed, _NOT_NAMED)}
+        quoted = {
+            name: _NOT_PLAIN if _is_number(verdict) else verdict
+            for name, verdict in in_quotes(records).items()
+        }
+    named_otherwise = dict.fromkeys(odd.renamed, _NOT_NAMED)
+    return {**quoted, **dict.fromkeys(odd.writings, _NOT_PLAIN), **named_otherwise}
 
 
-def _is_in_quotes(name: str, values: list[Any]) -> bool:
-    """Whether values would be taken for numbers as they stand, and many of them are texts."""
-    n_texts = sum(isinstance(value, str) and value != "" for value in values)
-    if n_texts <= MOST_ODD * len(values):
-        return False
-    settings = judged(name, values).settings
-    return settings is not None and not {"kind", "size"} & settings.keys()
+def in_quotes(
+    records: Sequence[Mapping[str, Any]], most_empty: float = MOST_EMPTY
+) -> dict[str, FieldProposal]:
+    """What columns are of which many values are texts and that would be taken for numbers.
+
+    Of records that tell texts from numbers, as those of JSON do.
+    """
+    found = {}
+    for name in dict.fromkeys(name for record in records for name in record):
+        values = [record.get(name) for record in records]
+        n_texts = sum(isinstance(value, str) and value != "" for value in values)
+        if n_texts > MOST_ODD * len(values) and _is_number(judged(name, values, most_empty)):
+            found[name] = as_codes(name, values, most_empty)
+    return found
+
+
+def _is_number(verdict: FieldProposal) -> bool:
+    return verdict.settings is not None and not {"kind", "size"} & verdict.settings.keys()
 
 
 def tell_oddities(path: Path, odd: Oddities) -> None:

@@ -19,6 +19,7 @@ from weald.cli.files.refused_rows import RefusedRow, tell_refused
 from weald.cli.files.sample import (
     Oddities,
     goes_over_lines,
+    in_quotes,
     numbered_records,
     refuse_unlike_a_stream,
     refuse_without_records,
@@ -275,7 +276,9 @@ def _tell(proposal: SchemaProposal, plain: Sequence[Mapping[str, Any]] | None, f
 def _proposal(path: Path, rows: Sequence[Row]) -> SchemaProposal | None:
     """What records suggest, or None where nothing can be had from them."""
     try:
-        return proposed([record for _, record in rows], str(path), most_empty=MOST_EMPTY)
+        records = [record for _, record in rows]
+        stated = {} if _format_of(path) == "csv" else in_quotes(records, MOST_EMPTY)
+        return proposed(records, str(path), most_empty=MOST_EMPTY, stated=stated)
     except SchemaError:
         return None
 

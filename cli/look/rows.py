@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weald.cli.errors import UsageError
-from weald.cli.files.folder import records_in
+from weald.cli.files.folder import files_of, form_of, records_in
 from weald.cli.files.gap_words import without_gaps
+from weald.cli.files.sample import in_quotes
 from weald.cli.files.text_table import SEPARATORS
 from weald.cli.terminal.columns_told import note_columns
 from weald.cli.terminal.output import note
@@ -119,11 +120,12 @@ def _rows(path: Path, name: str, seed: int) -> FileRows:
 
     drawn = _drawn(path, seed)
     if drawn.n_read < FEWEST:
-        raise UsageError(f"{name}: {drawn.n_read} rows; a look takes {FEWEST} at least")
+        rows = "1 row" if drawn.n_read == 1 else f"{drawn.n_read} rows"
+        raise UsageError(f"{name}: {rows}; a look takes {FEWEST} at least")
     if drawn.n_read > len(drawn.rows):
         note(f"{drawn.n_read} rows, of which {len(drawn.rows)} drawn at random are looked at")
     records = [record for _, _, record in drawn.rows]
-    proposal = _proposal(drawn, records, name)
+    proposal = _proposal(drawn, records, name, texts=form_of(files_of(path)[0]) == "csv")
     fields = [named(each) for each in proposal.fields]
     times = [each for each in fields if each.get("kind") == "time"]
     if proposal.time is not None:
@@ -224,9 +226,13 @@ def _read(path: Path) -> Iterable[tuple[str, int, Record]]:
         yield file, at if alone else line, record
 
 
-def _proposal(drawn: _Drawn, records: Sequence[Record], name: str) -> SchemaProposal:
+def _proposal(
+    drawn: _Drawn, records: Sequence[Record], name: str, *, texts: bool
+) -> SchemaProposal:
+    """What records suggest, whose numbers are ``texts`` all of them, or only where in quotes."""
+    stated = {} if texts else in_quotes(records, MOST_EMPTY)
     try:
-        proposal = proposed(records, name, most_empty=MOST_EMPTY, moments="told")
+        proposal = proposed(records, name, most_empty=MOST_EMPTY, moments="told", stated=stated)
     except SchemaError as error:
         raise UsageError(str(error)) from error
     if drawn.n_read > len(records):

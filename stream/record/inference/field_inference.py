@@ -20,6 +20,7 @@ __all__ = [
     "FieldProposal",
     "Identifies",
     "as_category",
+    "as_codes",
     "is_filled",
     "judged",
     "of_two_numbers",
@@ -152,6 +153,24 @@ def as_category(values: Sequence[str | None]) -> FieldProposal:
     if len(counts) == 1:
         return FieldProposal(None, f"left out: {_SAME}")
     return _with_gaps(_levels(counts), len(values) - len(filled), len(values))
+
+
+def as_codes(name: str, values: Sequence[Any], most_empty: float = MOST_EMPTY) -> FieldProposal:
+    """Judge a field of numbers in quotes: whole ones that repeat are codes, which name things.
+
+    Of records that tell texts from numbers, as JSON does; others are as ``judged`` says.
+    """
+    verdict, filled = judged(name, values, most_empty), _filled(values)
+    if verdict.settings is None or "kind" in verdict.settings:
+        return verdict
+    n_codes = sum(isinstance(value, str) and value.isdecimal() for value in filled)
+    if n_codes < len(filled) * (1.0 - MOST_ODD) or not all(isinstance(v, str) for v in filled):
+        return verdict
+    levels = _category(filled)
+    if levels is None:
+        return verdict
+    told = f"{levels.reason}, whole numbers in quotes"
+    return _with_gaps(levels._replace(reason=told), len(values) - len(filled), len(values))
 
 
 def _filled(values: Sequence[Any]) -> Sequence[Any]:

@@ -12,8 +12,11 @@ import pytest
 from weald.cli.commands.init import Choices, configuration
 from weald.cli.errors import UsageError
 from weald.cli.files.sample import propose
+from weald.cli.fit.columns import Columns
+from weald.cli.fit.reading import read
+from weald.cli.look.rows import read_rows
 from weald.mcmc.offline.transformation import wants_components
-from weald.mcmc.settings import MOST_COLUMNS, FeatureSettings
+from weald.mcmc.settings import MOST_COLUMNS, FeatureSettings, FitSettings
 from weald.stream.record.decode import decode
 from weald.stream.record.inference.proposal import SchemaProposal
 from weald.stream.record.schema import Schema
@@ -147,6 +150,33 @@ def test_numbers_in_quotes_are_left_out_of_json(
     assert proposal.reasons["x"] == told
     told = "1 of 60 rows has a gap or cannot be read: a stream sets such records aside"
     assert told in capsys.readouterr().err
+
+
+def test_codes_in_quotes_are_a_category_to_all_who_read_them(tmp_path: Path) -> None:
+    """Of JSON that says they are texts; numbers in quotes that do not repeat a look can read."""
+    records: list[object] = [
+        {
+            "code": ("5411", "5812", "04111")[i % 3] if i else "",
+            "age": f"{i * 37 % 90}",
+            "x": i * 7 % 13 + 0.5,
+        }
+        for i in range(180)
+    ]
+    path = write_jsonl(tmp_path / "x.jsonl", records)
+    proposal = propose(path)
+    assert proposal.reasons["code"] == (
+        "a category: 3 values that repeat, whole numbers in quotes; empty in 1 of 180 records"
+    )
+    assert "not plain" in proposal.reasons["age"]
+    looked_at = read_rows(str(path), 0).schema
+    assert [(each.name, each.kind) for each in looked_at.settings.fields] == [
+        ("code", "category"),
+        ("age", "number"),
+        ("x", "number"),
+    ]
+    fitted = read(path, FitSettings(family="auto"), Columns([], []), None).schema
+    assert fitted is not None
+    assert fitted.settings.fields == looked_at.settings.fields
 
 
 def test_columns_are_called_as_their_stream_calls_them(tmp_path: Path) -> None:
