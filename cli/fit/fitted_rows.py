@@ -15,13 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from weald.cli.files.table import Table
     from weald.mcmc.offline.fit import FitResult
+    from weald.mcmc.settings import FitSettings
     from weald.stream.record.schema import Schema
 
-__all__ = ["correlated_columns", "of_all_rows", "tell_copies", "tell_placed", "whole_rows"]
+__all__ = [
+    "correlated_columns",
+    "of_all_rows",
+    "tell_copies",
+    "tell_placed",
+    "whole_rows",
+    "without_far",
+]
 
 # Share of the rows that may have gaps in numbers which are clustered with all their covariance.
 FEW = 0.05
+# Families of numbers, or of which numbers are a part.
+_OF_NUMBERS = frozenset({"auto", "gaussian", "diagonal", "mixed"})
+# Of rows that are refused.
+_SHOWN = 5
 
 
 def correlated_columns(schema: Schema) -> list[int]:
@@ -39,6 +54,36 @@ def whole_rows(values: NDArray[np.float64], columns: Sequence[int]) -> NDArray[n
     whole = ~np.isnan(values[:, columns]).any(axis=1)
     few = bool((~whole).mean() <= FEW)
     return np.asarray(whole if few else np.ones(len(values), dtype=np.bool_))
+
+
+def without_far(path: Path, table: Table, settings: FitSettings) -> Table:
+    """The table without rows that a stream of its columns would set aside as unfit, which is said.
+
+    They have a number so far from the others that no family of numbers takes both.
+    """
+    from weald.cli.terminal.output import note
+    from weald.mcmc.offline.preparation import FARTHEST, too_far
+
+    numeric = settings.family in _OF_NUMBERS and not settings.params
+    if not numeric or not isinstance(table.values, np.ndarray) or not table.values.size:
+        return table
+    far = too_far(table.values)
+    kept: NDArray[np.bool_] = ~np.asarray(far.any(axis=1))
+    if kept.all():
+        return table
+    places = np.arange(len(kept)) if table.rows is None else table.rows
+    rows = np.flatnonzero(~kept)
+    is_are = "row is" if rows.size == 1 else "rows are"
+    note(
+        f"{path}: {rows.size} of {len(kept)} {is_are} refused, the rest is fitted: no family of "
+        f"numbers takes one that is over {FARTHEST:,.0f} spreads from the others"
+    )
+    for row in rows[:_SHOWN]:
+        at = int(far[row].argmax())
+        note(f"  row {places[row]}: {table.names[at]} is {table.values[row, at]:g}")
+    if rows.size > _SHOWN:
+        note(f"  and {rows.size - _SHOWN} more")
+    return table.of_rows(kept)
 
 
 def tell_copies(original: NDArray[np.int64]) -> None:

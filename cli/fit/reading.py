@@ -41,7 +41,7 @@ from weald.stream.errors import SchemaError
 from weald.stream.record.inference.proposal import SchemaProposal, named, proposed
 
 from .columns import Columns, chosen_columns, with_logs
-from .fitted_rows import correlated_columns, whole_rows
+from .fitted_rows import correlated_columns, whole_rows, without_far
 
 if TYPE_CHECKING:
     from weald.cli.config.settings import Settings
@@ -138,28 +138,29 @@ def read(
     """
     family = settings.family
     if configured is not None:
-        return _configured(path, configured, family)
+        return _configured(path, configured, settings)
     if columns.names or columns.logs:
         loaded = _numbers(path, columns.names or None, family)
         return _of_numbers(path, loaded, None, settings, columns.logs)
     return _proposed(path, settings)
 
 
-def _configured(path: Path, settings: Settings, family: str) -> Reading:
+def _configured(path: Path, configured: Settings, settings: FitSettings) -> Reading:
     import msgspec
 
     from weald.stream.model.model import chosen_family
 
     refuse_unlike_a_stream(path)
-    manner = Manner(msgspec.to_builtins(settings.schema), strict=True, kinds=True)
+    manner = Manner(msgspec.to_builtins(configured.schema), strict=True, kinds=True)
     if manner.compiled().network:
         raise UsageError(
             f"the schema is of a network: weald fit {path} --family irm reads its edges"
         )
-    table = _strictly(path, manner)
+    table = without_far(path, _strictly(path, manner), settings)
+    family = settings.family
     params: Mapping[str, Any] = {}
     if family == "auto":
-        family, params = chosen_family(settings.model, settings.schema, settings.features)
+        family, params = chosen_family(configured.model, configured.schema, configured.features)
     return Reading(table, Columns(table.names, []), manner, family, params, _all(table))
 
 
@@ -168,6 +169,7 @@ def _of_numbers(
 ) -> Reading:
     """Columns of numbers that tell something, with logarithms of some."""
     table, columns = chosen_columns(path, table, settings.family, logs)
+    table = without_far(path, table, settings)
     whole = _all(table)
     if settings.family == "auto" and isinstance(table.values, np.ndarray):
         whole = whole_rows(table.values, range(len(table.names)))
@@ -218,7 +220,9 @@ def _proposed(path: Path, settings: FitSettings) -> Reading:
     _tell(proposal, None, family)
     fields = [named(each) for each in proposal.fields]
     manner = Manner({"fields": fields}, strict=False, kinds=True)
-    table = checked(path, _with_gaps(path, manner, records), missing=True)
+    table = without_far(
+        path, checked(path, _with_gaps(path, manner, records), missing=True), settings
+    )
     schema = manner.compiled()
     whole = _all(table)
     if family in ("auto", "mixed"):

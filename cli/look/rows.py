@@ -159,10 +159,28 @@ def _rows(path: Path, name: str, seed: int) -> FileRows:
         keys,
         called,
         schema,
-        values,
+        _without_far(values, schema),
         columns,
         _texts(proposal, records, vectors=vectors),
     )
+
+
+def _without_far(values: NDArray[np.float64], schema: Schema) -> NDArray[np.float64]:
+    """Values with gaps for numbers so far from the others that no family takes both, which is said.
+
+    Of what is told of rows they stay a part.
+    """
+    from weald.mcmc.offline.preparation import FARTHEST, too_far
+
+    far = too_far(values)
+    for at in np.flatnonzero(far.any(axis=0)):
+        n_far = int(far[:, at].sum())
+        numbers = "1 number" if n_far == 1 else f"{n_far} numbers"
+        note(
+            f"  {schema.features[at]}: {numbers} over {FARTHEST:,.0f} spreads from the others, "
+            "taken for gaps"
+        )
+    return np.where(far, np.nan, values) if far.any() else values
 
 
 def _called(drawn: _Drawn, proposal: SchemaProposal, *, whole: bool) -> tuple[str, list[str]]:

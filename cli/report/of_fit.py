@@ -97,6 +97,7 @@ def _observations(
     from weald.cli.fit.outputs import SEEN
     from weald.mcmc.chain.growing import taken_from
     from weald.mcmc.estimate.predictive import Predictive
+    from weald.mcmc.offline.preparation import too_far
     from weald.mcmc.offline.transformation import Transformation
     from weald.treecore.family import FAMILIES
     from weald.treecore.family.totals import add_observations, empty_totals
@@ -110,6 +111,9 @@ def _observations(
         learned = Transformation.of_arrays(arrays)
     labels = saved["labels"]
     whole = saved.get("whole", np.ones(labels.shape[2], dtype=np.bool_))
+    if len(table.values) > len(whole):
+        # A fit refuses rows with a number that is too far from the others.
+        table = table.of_rows(~np.asarray(too_far(table.values).any(axis=1)))
     _same_size(data, trace, len(whole), len(table.values))
     table = table.of_rows(whole)
     seen = table.values if learned is None else learned.seen(table.values)

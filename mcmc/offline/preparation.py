@@ -5,6 +5,7 @@ Columns with one value say nothing. What repeats another but for its unit, or is
 would have a covariance that can be inverted.
 """
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,15 @@ from numpy.typing import NDArray
 
 from weald.treecore.family.gaussian.robust_spread import spread_of
 
-__all__ = ["Informative", "informative_columns", "skewed_columns", "values_apart", "without_absurd"]
+__all__ = [
+    "FARTHEST",
+    "Informative",
+    "informative_columns",
+    "skewed_columns",
+    "too_far",
+    "values_apart",
+    "without_absurd",
+]
 
 Values = NDArray[np.float64]
 
@@ -22,6 +31,9 @@ _NOTHING_OWN, _ROWS_A_COLUMN, _OFTEN = 1e-10, 2, 10
 _MOST_COMPARED = 2000
 _SKEWED = 2.0
 _ABSURD, _FEW_ABSURD = 30.0, 0.05
+# Spreads from a column's median beyond which a number would cost the others their digits in sums.
+# Families refuse one a million widths of a cluster away: these may be far below a spread.
+FARTHEST = 1e4
 # Of a value apart: share of the rows that have it, steps between others, how much nearer these are.
 _OFTEN_APART, _FEWEST_STEPS, _STEPS_APART = 0.05, 10, 3.0
 
@@ -90,6 +102,15 @@ def without_absurd(values: Values) -> Values:
     with np.errstate(invalid="ignore"):
         absurd = (np.abs(values - np.nanmedian(values, axis=0)) >= reach).any(axis=1)
     return values if absurd.mean() > _FEW_ABSURD else values[~absurd]
+
+
+def too_far(values: Values) -> NDArray[np.bool_]:
+    """Which numbers (n, d) no family of numbers takes beside the others of their columns."""
+    with np.errstate(invalid="ignore"), warnings.catch_warnings():
+        # Of a column of gaps alone.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        far = np.abs(values - np.nanmedian(values, axis=0)) > FARTHEST * spread_of(values)
+    return np.asarray(far)
 
 
 def values_apart(values: Values) -> dict[int, float]:

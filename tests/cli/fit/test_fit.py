@@ -256,6 +256,27 @@ def test_a_few_gaps_leave_the_others_their_covariance(
     assert f"{n - len(gaps)} observations" in (clean / "weald-report.html").read_text()
 
 
+def test_a_number_too_far_from_the_others_costs_its_row_only(
+    clean: Path, weald: Command, rng: np.random.Generator
+) -> None:
+    """As in a stream, where it is a dead letter."""
+    kind = rng.integers(0, 2, N)
+    x = np.column_stack([rng.normal(20.0 * kind), rng.normal(size=N), rng.normal(size=N)])
+    x[7, 2], x[9, 1] = 1e9, -3e8
+    np.savetxt(clean / "far.csv", x, delimiter=",", header="x,y,z", comments="")
+    files = ("--out", "o.csv", "--trace", "t.npz", "--output", "json")
+    result = weald("fit", "far.csv", *QUICK, *files)
+    assert result.code == 0, result.err
+    assert f"2 of {N} rows are refused, the rest is fitted" in result.err
+    assert "  row 7: z is 1e+09\n  row 9: y is -3e+08\n" in result.err
+    assert json.loads(result.out)["n_observations"] == N - 2
+    assigned = list(csv.DictReader((clean / "o.csv").read_text().splitlines()))
+    assert [int(row["row"]) for row in assigned] == [at for at in range(N) if at not in (7, 9)]
+    report = weald("report", "far.csv", "--trace", "t.npz")
+    assert report.code == 0, report.err
+    assert f"{N - 2} observations" in (clean / "weald-report.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("n", "said"),
     [

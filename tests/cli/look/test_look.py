@@ -541,6 +541,22 @@ def test_a_few_gaps_leave_the_others_their_covariance(
     assert Path("page.html").exists()
 
 
+def test_a_number_too_far_from_the_others_is_a_gap(
+    weald: Command, rng: np.random.Generator
+) -> None:
+    """Also in a row with another gap, which is placed afterwards."""
+    kind = rng.integers(0, 2, N)
+    x = np.column_stack([rng.normal(30.0 * kind), rng.normal(size=N), rng.normal(size=N)])
+    rows: list[dict[str, Any]] = [dict(zip("xyz", row, strict=True)) for row in x.tolist()]
+    rows[7]["z"], rows[9]["z"], rows[9]["y"] = 1e9, 1e9, ""
+    write(Path("far.csv"), rows)
+    result = weald("look", "far.csv", "--seconds", "2", "--output", "json", "--out", "page.html")
+    assert result.code == 0, result.err
+    assert "  z: 2 numbers over 10,000 spreads from the others, taken for gaps\n" in result.err
+    assert sum(row["size"] for row in json.loads(result.out)["clusters"]) == N
+    assert Path("page.html").exists()
+
+
 def test_copies_of_rows_are_seen_once_and_counted(weald: Command, rng: np.random.Generator) -> None:
     kind = rng.integers(0, 3, N)
     places = rng.normal(0.0, 20.0, (3, 4))[kind] + rng.normal(size=(N, 4))

@@ -6,6 +6,7 @@ from numpy.random import Generator
 from weald.mcmc.offline.preparation import (
     informative_columns,
     skewed_columns,
+    too_far,
     values_apart,
     without_absurd,
 )
@@ -68,3 +69,13 @@ def test_values_that_stand_apart(rng: Generator) -> None:
     assert found == {1: 0.0, 2: 9.0}
     # As they are standardised, or in any other unit.
     assert list(values_apart(-3.0 * np.column_stack([whole, zeros]))) == [1]
+
+
+def test_a_number_too_far_for_sums_is_found_by_its_column(rng: Generator) -> None:
+    x = rng.normal(size=(300, 4)) * [1.0, 1e-6, 1e6, 1.0]
+    x[7, 1], x[9, 2], x[11, 0] = 1.0, 1e12, 500.0
+    x[13, 3], x[:, 0] = np.nan, np.round(x[:, 0])
+    assert np.argwhere(too_far(x)).tolist() == [[7, 1], [9, 2]]
+    assert not too_far(np.full((4, 2), np.nan)).any()
+    # What is seldom anything else has its spread from that.
+    assert not too_far(np.eye(300, 2) * 1e9).any()
