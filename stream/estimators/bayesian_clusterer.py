@@ -331,7 +331,8 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
 
         check_is_fitted(self)
         schema = None if self._frame is None else self._frame.schema
-        return cluster_frame(self._predictive, self.feature_names(), schema)
+        sizes = np.unique(self.labels_, return_counts=True)[1]
+        return cluster_frame(self._predictive, sizes, self.feature_names(), schema)
 
     def lineage(self) -> pd.DataFrame:
         """Births, splits, merges, moves and ends over the calls of ``partial_fit``, in order."""

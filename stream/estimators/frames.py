@@ -27,13 +27,18 @@ def assignment_frame(
 
 
 def cluster_frame(
-    predictive: Predictive, features: Sequence[str], schema: Schema | None = None
+    predictive: Predictive,
+    sizes: NDArray[np.int64],
+    features: Sequence[str],
+    schema: Schema | None = None,
 ) -> pd.DataFrame:
     """One row a cluster, largest first: size, share, then what is typical of each feature.
 
     Parameters
     ----------
     predictive : Predictive
+    sizes : ndarray of int64, shape (k,)
+        Observations in each cluster: copies of rows count, whose statistics are of originals alone.
     features : sequence of str, length d
         Their names.
     schema : Schema, optional
@@ -54,7 +59,6 @@ def cluster_frame(
         ]
         names = [name for name, _ in cells]
         rows.append([value for _, value in cells])
-    sizes = np.rint(predictive.rows[:-1, 0]).astype(np.int64)
     frame = pd.DataFrame(
         [[size, size / sizes.sum(), *row] for size, row in zip(sizes, rows, strict=True)],
         columns=["size", "share", *names],

@@ -87,6 +87,9 @@ def test_copies_of_rows_are_seen_once(rng: np.random.Generator) -> None:
         own = getattr(alone, name)
         assert np.array_equal(getattr(twice, name), [*own, *own[copied]])
     known = BayesianClusterer(n_iter=2, params={"kappa": 0.1}).fit(np.vstack([values] * 2))
+    shown = twice.clusters().sort_index()
+    assert shown["size"].tolist() == np.bincount(twice.labels_).tolist()
+    assert shown["share"].sum() == pytest.approx(1.0)
     assert len(known.result_.labels) == 300
 
 
