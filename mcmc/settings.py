@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from weald.treecore.errors import ParameterError
+
 __all__ = ["MOST_COLUMNS", "FeatureSettings", "FitSettings", "ModelSettings", "RefinementSettings"]
 
 # Columns of numbers that are looked at as they are; of more, components.
@@ -140,6 +142,7 @@ class FitSettings:
     ``iterations`` and ``seconds`` bound each chain (100 iterations when neither is given);
     ``consensus`` is the loss whose expectation the reported partition makes small (vi, binder), or
     map; ``keep_labels`` keeps every iteration's labels for a trace.
+    Raises ParameterError for fewer than one iteration or chain.
     """
 
     family: str = "gaussian"
@@ -156,3 +159,10 @@ class FitSettings:
     seed: int = 0
     consensus: str = "vi"
     keep_labels: bool = False
+
+    def __post_init__(self) -> None:
+        # A chain counts its sweeps up to these, and would never end below one.
+        if self.iterations is not None and self.iterations < 1:
+            raise ParameterError(f"a chain has one sweep at least, not {self.iterations}")
+        if self.chains < 1:
+            raise ParameterError(f"a fit has one chain at least, not {self.chains}")

@@ -250,7 +250,8 @@ def sample(
             recorder.iteration(position, elapsed)
         share = done / iterations if iterations is not None else 0.0
         if settings.seconds is not None:
-            share = max(share, elapsed / settings.seconds)
+            # No time at all is one sweep.
+            share = max(share, elapsed / settings.seconds if settings.seconds > 0.0 else 1.0)
         if progress is not None:
             progress(min(share, 1.0))
     return [

@@ -47,6 +47,13 @@ def test_seeds(values: NDArray[np.float64]) -> None:
     assert one.traces[0].log_joint != other.traces[0].log_joint
 
 
+def test_what_would_never_end_is_refused(values: NDArray[np.float64]) -> None:
+    for wrong in ({"iterations": -1}, {"iterations": 0}, {"chains": 0}):
+        with pytest.raises(ParameterError, match="at least, not"):
+            fitted(values, **wrong)
+    assert len(fitted(values, iterations=None, seconds=0.0).traces[0].log_joint) == 1
+
+
 def test_a_chain_does_not_depend_on_the_others(values: NDArray[np.float64]) -> None:
     settings = FitSettings(iterations=ITERATIONS, chains=3, seed=5)
     assert (
