@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from weald.treecore.relational.network import Network
 
 __all__ = [
-    "N_CHAINS",
     "NetworkRequest",
     "area_under_curve",
     "fit_file",
@@ -29,8 +28,6 @@ __all__ = [
 
 CLUSTERS_SHOWN = 20
 NAMES_SHOWN = 4
-# Chains of the default population, as in the paper of adaptive reconfiguration.
-N_CHAINS = 8
 # Unobserved pairs are predicted one by one up to here; beyond, only the most likely are told.
 MOST_PREDICTED = 2_000_000
 
@@ -74,6 +71,7 @@ def fit_file(
     """
     from weald.cli.files.network import load_network
     from weald.cli.terminal.progress import counting, step
+    from weald.mcmc.offline.chains import POPULATION
     from weald.mcmc.relational.fit import blocks_of, fit_network, predict_links
     from weald.mcmc.schedule.kernels import NETWORK_KERNELS, require_every_partition
 
@@ -85,7 +83,7 @@ def fit_file(
     require_every_partition(kernels)
     if settings.chains == 1 and any(kernel.guided for kernel in kernels):
         # Guides come from other chains: alone there would be none.
-        settings = replace(settings, chains=N_CHAINS)
+        settings = replace(settings, chains=POPULATION)
     with step("compiling the kernels"):
         few = replace(settings, iterations=1, seconds=None, init="random:2")
         fit_network(posed.network, few, time.perf_counter, counts=posed.counts)

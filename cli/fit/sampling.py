@@ -70,12 +70,11 @@ def sample(
 def _sample_population(values: Any, settings: FitSettings) -> FitResult:
     """Run all chains together: kernels take their guides from the half that stands still."""
     from weald.cli.terminal.progress import counting, step
+    from weald.mcmc.offline.chains import POPULATION
     from weald.mcmc.offline.fit import combine, run_population
 
-    from .network import N_CHAINS
-
     if settings.chains == 1:
-        settings = replace(settings, chains=N_CHAINS)
+        settings = replace(settings, chains=POPULATION)
     with step("compiling the kernels"):
         few = replace(settings, iterations=1, seconds=None, chains=4, init="one")
         run_population(values[:20], few, time.perf_counter)

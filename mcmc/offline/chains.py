@@ -16,7 +16,10 @@ from weald.mcmc.estimate.evidence import gain_in_density, left_out_densities
 from weald.treecore.family.interface.base import Family
 from weald.treecore.statistics.observations import Observations
 
-__all__ = ["chains_for", "trusted_chains"]
+__all__ = ["POPULATION", "chains_for", "trusted_chains"]
+
+# Chains where they guide one another, as in the paper of adaptive reconfiguration.
+POPULATION = 8
 
 # Chains by the most values that there are for so many.
 _BY_VALUES = ((25_000, 4), (100_000, 2))

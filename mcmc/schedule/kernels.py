@@ -98,5 +98,5 @@ def require_every_partition(kernels: Sequence[Kernel[S]]) -> None:
     if all(kernel.guided for kernel in kernels):
         names = ",".join(kernel.name for kernel in kernels)
         raise ParameterError(
-            f"{names} alone does not reach every partition: add another (--kernel {names},gibbs)"
+            f"{names} alone does not reach every partition: add another, such as {names},gibbs"
         )

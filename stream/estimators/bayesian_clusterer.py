@@ -18,19 +18,23 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from weald.mcmc.estimate.predictive import Predictive
-from weald.mcmc.offline.chains import chains_for
+from weald.mcmc.offline.chains import POPULATION, chains_for
 from weald.mcmc.offline.copies import are_originals, originals_seen, place_of_original
 from weald.mcmc.offline.family_choice import choose_family
 from weald.mcmc.offline.fit import (
     SPARSE_FAMILY,
+    ChainTrace,
     FitResult,
     FitSettings,
     combine,
     ground_of,
+    is_population,
+    kernels_of,
     run_chain,
+    run_population,
 )
 from weald.mcmc.offline.fit_groups import groups_of_fit
-from weald.mcmc.schedule.kernels import KERNELS
+from weald.mcmc.schedule.kernels import KERNELS, require_every_partition
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.model import free_shard
 from weald.stream.model.shard import Shard
@@ -100,7 +104,9 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
     learn_hyper : bool
         Whether the prior's parameters are learned.
     kernels : str
-        Comma-joined kernels of a sweep; ``auto`` are exact and mix well.
+        Comma-joined kernels of a sweep; ``auto`` are exact and mix well. Those that take guides
+        from other chains (accord, arm, sarm, bsm) run with others beside them, such as
+        ``gibbs,arm``, in 8 chains unless ``n_chains`` says otherwise, 4 at least.
     init : str
         Start of ``fit``: ibhc, one, singletons or random:K.
     n_iter : int
@@ -215,14 +221,8 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
         values = everyone if once.all() else everyone[once]
         self._choose_family(values)
         settings = self._fit_settings(chains_for(*values.shape))
-        ground = ground_of(values, settings)
-
-        def one(index: int) -> Any:
-            return run_chain(values, settings, index, time.perf_counter, ground=ground)
-
-        with ThreadPoolExecutor(_threads(self.n_jobs)) as pool:
-            traces = list(pool.map(one, range(settings.chains)))
-        result = combine(settings, traces, values)
+        require_every_partition(kernels_of(settings))
+        result = combine(settings, self._traces(values, settings), values)
         self.result_: FitResult = result
         self._begun = everyone
         self._shard: Shard | None = None
@@ -444,6 +444,19 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
             seed=self._seed(),
             consensus=self.consensus,
         )
+
+    def _traces(self, values: Any, settings: FitSettings) -> list[ChainTrace]:
+        """Chains on observations (n, d): side by side, or together where they guide each other."""
+        if is_population(settings):
+            settings = replace(settings, chains=self.n_chains or POPULATION)
+            return run_population(values, settings, time.perf_counter)
+        ground = ground_of(values, settings)
+
+        def one(index: int) -> ChainTrace:
+            return run_chain(values, settings, index, time.perf_counter, ground=ground)
+
+        with ThreadPoolExecutor(_threads(self.n_jobs)) as pool:
+            return list(pool.map(one, range(settings.chains)))
 
     def _begin(self, sample: NDArray[np.float64]) -> None:
         cadence = RefinementSettings(self.refine_every, self.refine_every, self.rounds)

@@ -86,10 +86,10 @@ def test_copies_of_rows_are_seen_once(rng: np.random.Generator) -> None:
     for name in ("labels_", "groups_", "probabilities_", "stability_"):
         own = getattr(alone, name)
         assert np.array_equal(getattr(twice, name), [*own, *own[copied]])
-    known = BayesianClusterer(n_iter=2, params={"kappa": 0.1}).fit(np.vstack([values] * 2))
     shown = twice.clusters().sort_index()
     assert shown["size"].tolist() == np.bincount(twice.labels_).tolist()
     assert shown["share"].sum() == pytest.approx(1.0)
+    known = BayesianClusterer(n_iter=2, params={"kappa": 0.1}).fit(np.vstack([values] * 2))
     assert len(known.result_.labels) == 300
 
 
@@ -208,6 +208,20 @@ def test_what_cannot_be_is_refused_in_words() -> None:
         BayesianClusterer("gausian").partial_fit(values)
     with pytest.raises(ObservationError, match="row 1"):
         BayesianClusterer("poisson").fit([[1.0], [-1.0]])
+    with pytest.raises(ParameterError, match="one sweep at least, not -1"):
+        BayesianClusterer("gaussian", n_iter=-1).fit(values)
+
+
+def test_chains_may_guide_one_another(rng: np.random.Generator) -> None:
+    values, truth = blobs(rng, 60)
+    model = BayesianClusterer("gaussian", kernels="gibbs,accord", n_iter=4, random_state=0)
+    assert adjusted_rand_score(truth, model.fit(values).labels_) == 1.0
+    assert len(model.result_.traces) == 8
+    assert len(model.set_params(n_chains=4).fit(values).result_.traces) == 4
+    with pytest.raises(ParameterError, match="4 at least, not 2"):
+        model.set_params(n_chains=2).fit(values)
+    with pytest.raises(ParameterError, match="accord alone does not reach every partition"):
+        model.set_params(kernels="accord").fit(values)
 
 
 def observations(values: Matrix) -> Iterator[dict[str, float]]:
