@@ -371,8 +371,10 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "result_" in state:
-            kernels = tuple(dict.fromkeys(KERNELS.named(state["kernels"])))
-            state = {**state, "result_": replace(state["result_"], kernels=kernels)}
+            result = state["result_"]
+            # Those that ran: the parameter may have been set to others since.
+            ran = tuple(KERNELS.named(",".join(result.traces[0].tally)))
+            state = {**state, "result_": replace(result, kernels=ran)}
         super().__setstate__(state)
 
     def _values(self, X: Any, *, reset: bool) -> Any:

@@ -1,5 +1,6 @@
 """The estimators: scikit-learn's and River's own checks, and what a notebook asks of them."""
 
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -222,6 +223,13 @@ def test_chains_may_guide_one_another(rng: np.random.Generator) -> None:
         model.set_params(n_chains=2).fit(values)
     with pytest.raises(ParameterError, match="accord alone does not reach every partition"):
         model.set_params(kernels="accord").fit(values)
+
+
+def test_a_model_travels_with_the_kernels_that_ran(rng: np.random.Generator) -> None:
+    model = BayesianClusterer("gaussian", kernels="gibbs", n_iter=4, random_state=0)
+    model.fit(blobs(rng, 60)[0]).set_params(kernels="sams")
+    again = pickle.loads(pickle.dumps(model))  # noqa: S301 - our own
+    assert [kernel.name for kernel in again.result_.kernels] == ["gibbs"]
 
 
 def observations(values: Matrix) -> Iterator[dict[str, float]]:
