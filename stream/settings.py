@@ -181,9 +181,10 @@ class MemorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     window_seconds : float, optional
         Keep observations whose time is at most so long before the stream's clock.
     half_life_records : float, optional
-        An observation weighs half as much after so many others.
+        Half of what came leaves the model while so many others come, chosen evenly; as does half
+        of what is left while as many more come. An edge of a network weighs half as much.
     half_life_seconds : float, optional
-        An observation weighs half as much after so long by the stream's clock.
+        The same after so long by the stream's clock.
     leaf_budget : int, optional
         Forget nothing, and hold at most this many atoms. Not beside a window or a half-life, which
         bound memory themselves. At least four times ``refinement.every_records``.
@@ -226,7 +227,7 @@ class MemorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def fades(self) -> bool:
-        """Whether weights shrink with time."""
+        """Whether half of what is there goes with time."""
         return self.half_life_records is not None or self.half_life_seconds is not None
 
     @property

@@ -103,8 +103,8 @@ def assign(
     `group` is that of the cluster: those without a valley of density between them are one, by the
     newest publication. `probability` is the mean share of the record's drawn block that lies in its
     cluster, over the chain's recent draws, `stability` the mean share of its cluster's others that
-    it is with. A record that has left the model, because a window moved on, its weight faded
-    or it is not in the sample, keeps the cluster that it had; `left after` is the number of the
+    it is with. A record that has left the model, by a window or a half-life or because it is
+    not in the sample, keeps the cluster that it had; `left after` is the number of the
     observation after which it left. With --top, the clusters that its values fit, the log
     predictive density of the values, and the sizes of the nodes above it in the sampler's tree.
     Records without keys are called by number, as `weald tree` does, and --as-of is not for them.

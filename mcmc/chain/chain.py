@@ -29,7 +29,7 @@ from weald.mcmc.leases.outstanding import Lent, OutstandingLeases, merged_labels
 from weald.mcmc.schedule.kernel_report import KernelReport, Refinement
 from weald.mcmc.schedule.stream_kernels import stream_kernels
 from weald.mcmc.state.atom_state import set_labels
-from weald.treecore.errors import ObservationError, ParameterError
+from weald.treecore.errors import ObservationError
 from weald.treecore.family import FAMILIES, spec_of
 from weald.treecore.family.interface.base import Family, workspace
 from weald.treecore.family.same_kind import n_features_of, with_parameters
@@ -57,7 +57,6 @@ from .concurrent_refinement import ConcurrentRefinement
 from .growing import (
     empty_state,
     enlarged_state,
-    fade,
     forest_arrays,
     mark_all,
     restored_forest,
@@ -435,19 +434,6 @@ class MixtureChain:
         self._co_occurrence.arrive(ids)
         return ids
 
-    def fade(self, factor: float) -> None:
-        """Multiply the weight of every observation that is there by a factor of at most one.
-
-        From then on the target is a weighted-likelihood posterior: partition prior of the whole
-        numbers of observations, times ``prod_c P(X_c; w)`` in which an observation's density has
-        the power of its weight. Every kernel leaves it invariant (``tgmcmc-ibhc.md`` section 7).
-        """
-        if not 0.0 < factor <= 1.0:
-            raise ParameterError(f"weights fade by a factor in (0, 1], got {factor}")
-        if self.n_atoms:
-            fade(self._first_model(0), self._forest, self._state, factor)
-            self._weigh(self._in_forest())
-
     # Refinement.
 
     def _freeze(self, model: Model) -> Guide:
@@ -771,12 +757,9 @@ class MixtureChain:
         return told, done.draws_without(gone)
 
     def _measured_alike(self, meanwhile: OutstandingLeases, done: ConcurrentRefinement) -> Measured:
-        """Atoms that are as they were when the refinement began, with their log marginals."""
+        """Atoms that were there when the refinement began, with their log marginals."""
         stayed = meanwhile.stayed(done.atoms)
-        ids, measured = done.atoms[stayed], done.measured
-        # Weights may have faded.
-        same = self._state.atoms.rows[ids, 1] == measured.rows[stayed, 1]
-        return ids[same], measured.log_marginal[stayed][same]
+        return done.atoms[stayed], done.measured.log_marginal[stayed]
 
     def _settle(self, labels: NDArray[np.int64]) -> None:
         """Take over a partition, with every block's statistics summed afresh."""

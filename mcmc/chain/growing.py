@@ -20,15 +20,12 @@ from weald.treecore.partition.partition import (
     Partition,
     empty_partition,
     mark_changed,
-    rebuild_rows,
 )
 from weald.treecore.statistics.room import longer
-from weald.treecore.statistics.rows import copy_row, fade_row, is_single
 
 __all__ = [
     "empty_state",
     "enlarged_state",
-    "fade",
     "forest_arrays",
     "mark_all",
     "restored_forest",
@@ -250,29 +247,6 @@ def restored_forest(family: Family, model: Model, saved: Arrays) -> Forest:
         for name in _FOREST_STALE:
             getattr(forest, name)[saved["stale"]] = saved[f"stale_{name}"]
     return forest
-
-
-@compiled
-def _fade_atoms(forest: Forest, atoms: Atoms, factor: float) -> None:
-    forest, atoms = by_reference(forest), by_reference(atoms)
-    for i in range(forest.leaf.shape[0]):
-        v = forest.leaf[i]
-        if v >= 0:
-            fade_row(forest.rows, v, factor)
-            copy_row(atoms.rows, i, forest.rows, v)
-            atoms.single[i] = is_single(atoms.rows, i)
-
-
-def fade(model: Model, forest: Forest, state: State, factor: float) -> None:
-    """Multiply every observation's weight, and recompute all that follows from the weights.
-
-    ``model`` is that of the forest's potentials. Linear in the atoms.
-    """
-    _fade_atoms(forest, state.atoms, factor)
-    recompute(model, forest, forest_order(forest), marginals_known=False)
-    present = np.flatnonzero(forest.leaf >= 0)
-    state.atoms.log_marginal[present] = forest.log_marginal[forest.leaf[present]]
-    rebuild_rows(state.atoms, state.partition)
 
 
 def under(prefix: str, arrays: Arrays) -> Arrays:

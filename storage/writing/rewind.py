@@ -202,7 +202,7 @@ def _move_offsets_back(connection: sa.Connection, stream_id: int, back: Rewind) 
                 dead_letters.c.record_offset >= next_offset,
             )
         ).rowcount
-        # Duplicates have no rows: they are what else was read. Logs have gaps, too, where nothing was.
+        # Duplicates have no rows: they are what else was read. Logs have gaps, too.
         others = max(read_to - next_offset - inserted - dead, 0)
         duplicates = min(others, n_duplicate)
         n_taken += inserted

@@ -1,7 +1,14 @@
-"""Which observations leave the model, and how much those that stay still weigh.
+"""Which observations leave the model.
 
 Decided at refinements only, from the numbers and the times of the observations: a stream that is
 cut into other batches, or replayed, forgets the same.
+
+By a *half-life* each leaves by itself, half of those of an age within one half-life: when the share
+that is to be left of its age falls below its priority, a uniform number that follows from the
+stream's seed and its own number. So what stays is a sample of the stream, the older the thinner,
+whose observations are whole. They could stay with less weight instead, but the prior would count
+them in full: what is sampled then (``tgmcmc-ibhc.md`` section 7) joins clusters that are ten
+standard deviations apart. A network's edges do fade, being counts.
 
 The *stream's clock* is the median time of the observations since the last refinement, and never
 goes back: a few records with a wrong clock neither empty a window nor stop it.
@@ -16,12 +23,12 @@ from numpy.typing import NDArray
 from weald.stream.settings import MemorySettings
 from weald.stream.tables.atom_table import AtomTable
 
-__all__ = ["LEAST_WEIGHT", "REPLACED_RECORDS", "Forgetting", "load_memory", "saved_memory"]
+from .sample import priorities
+
+__all__ = ["REPLACED_RECORDS", "Forgetting", "load_memory", "saved_memory"]
 
 Ids = NDArray[np.int64]
 
-# An observation that weighs less leaves the model (``tgmcmc-ibhc.md`` section 7).
-LEAST_WEIGHT = 1e-3
 # What was replaced leaves after each so many observations, and at refinements: together, since
 # every removal looks for its numbers among all that is held.
 REPLACED_RECORDS = 100
@@ -43,13 +50,13 @@ class Forgetting:
         self._clock = -np.inf
         self._replaced: Ids = np.empty(0, dtype=np.int64)
 
-    def advance(self, atom_table: AtomTable, seq: int) -> float:
-        """Go on to observation number `seq`; returns by what factor all weights shrink."""
+    def advance(self, atom_table: AtomTable, seq: int) -> None:
+        """Go on to observation number `seq`."""
         recent = atom_table.time[: atom_table.end][atom_table.seq[: atom_table.end] > self._seq]
-        return self.go_on(seq, recent, seq - self._seq)
+        self.go_on(seq, recent, seq - self._seq)
 
     def go_on(self, seq: int, recent: NDArray[np.float64], n_new: int) -> float:
-        """Go on to number `seq`; returns by what factor all weights shrink.
+        """Go on to number `seq`; returns by what factor weights shrink, of what fades.
 
         Parameters
         ----------
@@ -95,22 +102,33 @@ class Forgetting:
         window = self.settings.window_seconds
         return -np.inf if window is None else self._clock - window
 
-    def leaving(self, atom_table: AtomTable, weights: NDArray[np.float64] | None) -> Ids:
+    def leaving(self, atom_table: AtomTable, seed: int) -> Ids:
         """Atoms that leave.
 
         Parameters
         ----------
         atom_table : AtomTable
-        weights : ndarray of float64, shape (n,), optional
-            What each atom that is present weighs now, where weights shrink.
+        seed : int
+            Of the stream, from which priorities follow.
         """
         atoms = atom_table.present
-        leaves = np.zeros(len(atoms), dtype=bool) if weights is None else weights < LEAST_WEIGHT
+        seqs, times = atom_table.seq[atoms], atom_table.time[atoms]
+        leaves = times < self.horizon
         if self.settings.window_records is not None:
-            leaves |= atom_table.seq[atoms] <= self._seq - self.settings.window_records
-        leaves |= atom_table.time[atoms] < self.horizon
+            leaves |= seqs <= self._seq - self.settings.window_records
+        if self.settings.fades:
+            leaves |= self._shares(seqs, times) < priorities(seed, seqs) / 2.0**64
         # What was compacted before there was a window has no number and no time: it stays.
-        return atoms[leaves & (atom_table.seq[atoms] > 0)]
+        return atoms[leaves & (seqs > 0)]
+
+    def _shares(self, seqs: Ids, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Share (n) of observations of their ages that is left, by numbers and times (n)."""
+        if self.settings.half_life_records is not None:
+            halvings = (self._seq - seqs) / self.settings.half_life_records
+        else:
+            halvings = (self._clock - times) / (self.settings.half_life_seconds or np.inf)
+        # One whose own clock is ahead is no younger than new.
+        return np.asarray(0.5 ** np.maximum(halvings, 0.0))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Arrays from which `restore` goes on."""

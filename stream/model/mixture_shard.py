@@ -255,7 +255,7 @@ class MixtureShard(Shard):
         return values
 
     def _forget(self, applied: BatchOutcome, now: float) -> None:
-        """Let time pass: weights shrink, and what is too old or weighs too little leaves."""
+        """Let time pass: what is too old leaves."""
         self.remove(self.forgetting.take_replaced(), applied, now)
         if self.forgetting.settings.samples:
             self._resample(applied, now)
@@ -266,14 +266,8 @@ class MixtureShard(Shard):
             # What a sample was shown beside is to a window like all that has left it.
             applied.lineage += self._retirements(set(self.table.emptied.tolist()), now)
             self.table.forget_beside()
-        factor = self.forgetting.advance(self.atom_table, self.seq)
-        weights = None
-        if self.forgetting.settings.fades:
-            weights = self.chain.atom_rows(self.atom_table.present)[:, 1] * factor
-        self._leave(self.forgetting.leaving(self.atom_table, weights), applied, now)
-        if factor < 1.0 and self.chain.n_atoms:
-            self.chain.fade(factor)
-            self._regroup(set(self.atom_table.cluster[self.atom_table.present].tolist()))
+        self.forgetting.advance(self.atom_table, self.seq)
+        self._leave(self.forgetting.leaving(self.atom_table, self.sample.seed), applied, now)
 
     def _resample(self, applied: BatchOutcome, now: float) -> None:
         """Keep the sample within the budget, with room until the next refinement."""

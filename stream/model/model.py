@@ -169,7 +169,8 @@ def _refuse_undivided(plan: StreamConfig, family: str) -> None:
         "memory.leaf_budget, as no round counts what a budget leaves out": (
             memory.leaf_budget is not None
         ),
-        "a half-life, as sums that fade would change in the middle of a round": memory.fades,
+        "memory.half_life_records, which would be counted in each shard by itself; "
+        "memory.half_life_seconds goes with shards": memory.half_life_records is not None,
         "memory.window_records, which would be counted in each shard by itself; "
         "memory.window_seconds goes with shards": memory.window_records is not None,
     }

@@ -24,13 +24,14 @@ from weald.treecore.family.interface.base import Family
 from weald.treecore.relational.family import DEGREE, VertexTotals
 
 from .batch_outcome import BatchOutcome
-from .forgetting import LEAST_WEIGHT
 from .rows import IncomingRows
 from .shard import Arrays, Shard
 
-__all__ = ["NetworkShard"]
+__all__ = ["LEAST_WEIGHT", "NetworkShard"]
 
 NAMES = "names"
+# An edge that weighs less leaves the model (``tgmcmc-ibhc.md`` section 7).
+LEAST_WEIGHT = 1e-3
 
 
 class NetworkShard(Shard):

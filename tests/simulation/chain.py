@@ -119,9 +119,6 @@ class CoinChain:
             if outstanding is not None:
                 outstanding.remove(atoms)
 
-    def fade(self, factor: float) -> None:
-        self._rows[:, 1:] *= factor
-
     def relabelled(self, draws: Ids) -> Ids:
         return draws
 

@@ -82,7 +82,6 @@ def test_everything_is_told_under_what_is_learned(family: str, rng: Generator) -
     chain = grown(family)
     steps: list[Callable[[MixtureChain], object]] = [
         lambda each: each.refine(1),
-        lambda each: each.fade(0.9),
         lambda each: each.remove(np.arange(20)),
         lambda each: each.refine_in_windows(1, lambda *_: None),
         lambda each: each.compact(60, np.zeros(240, dtype=np.int64), 40),
@@ -119,17 +118,13 @@ def test_what_is_taken_apart_is_weighed_under_what_is_learned() -> None:
     assert describe(chain_faults(chain)) == []
 
 
-@pytest.mark.parametrize("factor", [1.0, 0.9])
 @pytest.mark.parametrize("family", ["gaussian", "diagonal"])
-def test_what_a_refinement_beside_it_measured_is_as_measured_afresh(
-    family: str, factor: float
-) -> None:
-    """Of atoms that stayed as they were; the others are measured when it is taken over."""
+def test_what_a_refinement_beside_it_measured_is_as_measured_afresh(family: str) -> None:
+    """Of atoms that stayed; the others are measured when it is taken over."""
     chain = grown(family)
     refinement, before = chain.begin_concurrent(1, 2, 1), chain.family
     chain.remove(np.arange(20))
     chain.insert(clumps(2, 30))
-    chain.fade(factor)
     refinement.run()
     chain.adopt_concurrent(refinement)
     assert chain.family is refinement.family

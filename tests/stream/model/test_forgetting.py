@@ -87,9 +87,10 @@ def test_the_newest_so_many(rng: np.random.Generator) -> None:
     assert total.publications[-1].n_observations == 120
 
 
-def test_statistics_are_those_of_what_is_left() -> None:
-    """Bit for bit the sum of the observations in the window: nothing of the others stays."""
-    shard = shard_of(MemorySettings(window_records=50))
+@pytest.mark.parametrize("memory", [{"window_records": 50}, {"half_life_records": 30.0}], ids=str)
+def test_statistics_are_those_of_what_is_left(memory: dict[str, float]) -> None:
+    """Bit for bit the sum of the observations that stay, whole: nothing of the others does."""
+    shard = shard_of(msgspec.convert(memory, MemorySettings))
     values = values_of(N)
     shard.apply(values, 0.0)
     rows = np.zeros((N, statistics_width(shard.chain.family)))
@@ -118,27 +119,54 @@ def test_by_the_records_own_time() -> None:
 
 
 @pytest.mark.parametrize("by", ["records", "seconds"])
-def test_half_life(by: str) -> None:
+def test_half_of_each_age_leaves_within_a_half_life(by: str) -> None:
+    n, half_life = 4000, 400
     if by == "records":
-        shard = shard_of(MemorySettings(half_life_records=100.0))
+        shard = shard_of(MemorySettings(half_life_records=half_life))
     else:
-        shard = shard_of(MemorySettings(half_life_seconds=20.0))
-    shard.apply(values_of(1500), 0.0, times=np.arange(1500) / 5)
-    consistent(shard)
-    present = shard.atom_table.present
-    rows, seq = shard.chain.atom_rows(present), shard.atom_table.seq[present]
-    # An observation is whole at the refinement before which it came, and halves every hundred.
-    ticks = (shard.seq - seq) // 50 + 1
-    if by == "records":
-        np.testing.assert_allclose(rows[:, 1], 0.5 ** (ticks * 0.5), rtol=1e-12)
-        assert rows[:, 1].min() >= 1e-3
-        assert (seq > 1500 - 1000).all()
-    else:
-        old = ticks > 1
-        np.testing.assert_allclose(rows[old, 1], 0.5 ** (ticks[old] * 0.5), rtol=1e-12)
-    # The prior counts whole observations.
-    assert (rows[:, 0] == 1.0).all()
-    assert shard.chain.n_observations == len(present)
+        shard = shard_of(MemorySettings(half_life_seconds=half_life / 5))
+    shard.sample.seed = 11
+    total = BatchOutcome()
+    for part in np.split(np.arange(n), [700, 2950, 3333]):
+        total.extend(shard.apply(values_of(n)[part], 0.0, times=part / 5))
+        consistent(shard)
+    kept = shard.atom_table.seq[shard.atom_table.present]
+    left = np.concatenate([each.seq for each in total.departures])
+    assert sorted([*kept.tolist(), *left.tolist()]) == list(range(1, n + 1))
+    # By seconds the clock stands in the middle of the last fifty.
+    age = np.arange(n)[::-1] - (0 if by == "records" else 25)
+    share = 0.5 ** (np.maximum(age, 0) / half_life)
+    for block in np.split(np.arange(n), 10):
+        expected, noise = share[block].sum(), np.sqrt((share * (1 - share))[block].sum())
+        assert abs(np.isin(block + 1, kept).sum() - expected) < 4 * noise + 1e-9
+    # Who stays is another sample for another seed.
+    other = shard_of(MemorySettings(half_life_records=half_life))
+    other.sample.seed = 12
+    other.apply(values_of(n), 0.0)
+    again = other.atom_table.seq[other.atom_table.present]
+    assert len(np.intersect1d(kept, again)) < 0.8 * min(len(kept), len(again))
+
+
+def test_what_comes_after_a_silence_stays() -> None:
+    """Of many half-lives, in which nothing came: all from before leaves, and nothing from after."""
+    shard = shard_of(MemorySettings(half_life_seconds=60.0))
+    shard.apply(values_of(300), 0.0, times=np.arange(300.0))
+    shard.apply(values_of(50), 0.0, times=1e5 + np.arange(50.0) / 50)
+    assert shard.atom_table.seq[shard.atom_table.present].min() > 300
+    assert shard.chain.n_observations >= 48
+
+
+def test_clear_clusters_stay_apart_however_long_the_stream_is() -> None:
+    draw, n = np.random.default_rng(5), 3000
+    centres = 10.0 * np.array([[0, 0], [1, 0], [0, 1], [1, 1], [2, 0]])
+    values = centres[draw.integers(5, size=n)] + draw.normal(size=(n, 2))
+    shard = shard_of(MemorySettings(half_life_records=300.0))
+    total = shard.apply(values, 0.0)
+    assert {row.n_clusters for row in total.publications[5:]} <= {5, 6}
+    assert [row.warnings for row in total.publications] == [[]] * len(total.publications)
+    group = total.certainties[-1].group
+    assert group is not None
+    assert len(set(group.tolist())) == 5
 
 
 @pytest.mark.parametrize("memory", [{"half_life_records": 20.0}, {"window_records": 60}])
@@ -217,12 +245,14 @@ def test_settings_survive_a_snapshot() -> None:
     atom_table.enter(
         np.arange(3), 1 + np.arange(3), np.array([1.0, 5.0, 6.0]), np.ones(3, dtype=np.int64)
     )
-    assert forgetting.advance(atom_table, 3) == 1.0
+    forgetting.advance(atom_table, 3)
     again = Forgetting.restore(forgetting.state())
     atom_table.enter(
         np.arange(3, 5), np.array([4, 5]), np.array([7.0, 7.0]), np.ones(2, dtype=np.int64)
     )
-    assert again.advance(atom_table, 5) == forgetting.advance(atom_table, 5) == 0.5
+    for each in (again, forgetting):
+        each.advance(atom_table, 5)
+        assert each.state()["stood"].tolist() == [5.0, 7.0]
     with pytest.raises(ValueError, match="not both"):
         MemorySettings(half_life_records=1.0, half_life_seconds=1.0)
     with pytest.raises(msgspec.ValidationError):

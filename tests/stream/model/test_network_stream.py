@@ -24,8 +24,8 @@ from weald.storage.settings import RetentionSettings
 from weald.storage.writing import store as sql
 from weald.storage.writing.store import SqlStore
 from weald.stream.errors import SchemaError
-from weald.stream.model.forgetting import LEAST_WEIGHT
 from weald.stream.model.model import StreamConfig
+from weald.stream.model.network_shard import LEAST_WEIGHT
 from weald.stream.record.schema import Schema
 from weald.stream.recovery.recovery import first_difference, replay, restored, usable
 from weald.stream.recovery.snapshots import shown_network

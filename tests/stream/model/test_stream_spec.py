@@ -75,7 +75,7 @@ def test_a_shard_has_a_name_of_its_own_and_the_whole_says_how_many_there_are() -
         ({"refinement": RefinementSettings(mode="workers")}, "leases"),
         ({"memory": MemorySettings(leaf_budget=10_000)}, "leaf_budget"),
         ({"memory": MemorySettings(leaf_budget=10_000, policy="sample")}, "leaf_budget"),
-        ({"memory": MemorySettings(half_life_records=100.0)}, "half-life"),
+        ({"memory": MemorySettings(half_life_records=100.0)}, "half_life_seconds goes"),
         ({"memory": MemorySettings(window_records=100)}, "window_seconds goes"),
         ({"schema": network.SCHEMA, "model": network.MODEL}, "network"),
     ],
@@ -85,8 +85,9 @@ def test_what_does_not_go_with_shards_is_refused(change: dict[str, Any], word: s
         replace(in_shards(), **change)
 
 
-def test_a_window_of_time_goes_with_shards() -> None:
-    plan = replace(in_shards(), memory=MemorySettings(window_seconds=60.0))
+@pytest.mark.parametrize("memory", [{"window_seconds": 60.0}, {"half_life_seconds": 60.0}], ids=str)
+def test_forgetting_by_time_goes_with_shards(memory: dict[str, float]) -> None:
+    plan = replace(in_shards(), memory=msgspec.convert(memory, MemorySettings))
     assert plan.memory.forgets
 
 
