@@ -83,7 +83,9 @@ def main() -> None:
                 values, labels = kind(np.random.default_rng(seed), options.records)
                 runs.append(measured(values, labels, memory, options.half_life))
             index, k, held, took = np.median(runs, axis=0)
-            line = f"{kind.__name__:<8} {name:<10} {index:>6.3f} {k:>9.0f} {held:>6.0f} {took:>8.0f}"
+            line = (
+                f"{kind.__name__:<8} {name:<10} {index:>6.3f} {k:>9.0f} {held:>6.0f} {took:>8.0f}"
+            )
             print(line, flush=True)
 
 
