@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from tests.stream.scenario import (
     NAME,
+    KilledError,
     Outcome,
     assert_a_kill_changes_nothing,
     assert_images_stay_as_they_are,
+    killer,
     new_store,
     outcome,
     plan_of_rows,
@@ -89,8 +91,13 @@ def test_a_column_that_begins_to_vary_joins_and_the_journal_says_so(
 
 @pytest.mark.parametrize(
     "memory",
-    [MemorySettings(), MemorySettings(leaf_budget=400), MemorySettings(window_records=250)],
-    ids=["all", "budget", "window"],
+    [
+        MemorySettings(),
+        MemorySettings(leaf_budget=400),
+        MemorySettings(window_records=250),
+        MemorySettings(half_life_records=250.0),
+    ],
+    ids=["all", "budget", "window", "half-life"],
 )
 def test_images_stay_as_they_are(
     tmp_path: Path, memory: MemorySettings, monkeypatch: pytest.MonkeyPatch
@@ -119,6 +126,21 @@ def test_the_cut_into_batches_does_not_matter(
 ) -> None:
     _, again = run_to_its_end(tmp_path, plan_of(tmp_path, rows()[0], batch_records=7))
     assert again == undisturbed[1]
+
+
+@pytest.mark.parametrize("count", [6, 7])
+def test_what_a_half_life_has_left_is_seen_anew(tmp_path: Path, count: int) -> None:
+    """What stays is whole, as in a window."""
+    memory = MemorySettings(half_life_records=500.0)
+    (quiet := tmp_path / "undisturbed").mkdir()
+    plan = replace(plan_of(quiet, rows()[0]), memory=memory)
+    store, whole = run_to_its_end(quiet, plan)
+    (told,) = store.models(NAME)
+    assert told.reason.startswith("z in ")
+    plan = replace(plan_of(tmp_path, rows()[0], snapshot_records=150), memory=memory)
+    with pytest.raises(KilledError):
+        run(plan, new_store(tmp_path), killer("commit", count))
+    assert run_to_its_end(tmp_path, plan)[1] == whole
 
 
 def test_a_sample_that_is_not_full_is_seen_anew(
@@ -171,14 +193,12 @@ def test_images_from_before_are_refused(tmp_path: Path) -> None:
         verify(store, NAME, earlier.number)
 
 
-@pytest.mark.parametrize("how", ["given", "half-life", "full sample"])
+@pytest.mark.parametrize("how", ["given", "full sample"])
 def test_where_nothing_is_seen_anew(tmp_path: Path, how: str) -> None:
     plan = plan_of(tmp_path, rows()[0])
     if how == "given":
         model = msgspec.structs.replace(plan.model, params={"nu": 9.0})
         plan = replace(plan, model=model, features=FeatureSettings(standardise=True))
-    elif how == "half-life":
-        plan = replace(plan, memory=MemorySettings(half_life_records=500.0))
     else:  # what is shown beside it would not be seen anew
         plan = replace(plan, memory=MemorySettings(leaf_budget=400))
     store = new_store(tmp_path)
