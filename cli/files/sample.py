@@ -174,8 +174,11 @@ def in_quotes(
     for name in dict.fromkeys(name for record in records for name in record):
         values = [record.get(name) for record in records]
         n_texts = sum(isinstance(value, str) and value != "" for value in values)
-        if n_texts > MOST_ODD * len(values) and _is_number(judged(name, values, most_empty)):
-            found[name] = as_codes(name, values, most_empty)
+        if n_texts <= MOST_ODD * len(values):
+            continue
+        verdict = judged(name, values, most_empty)
+        if _is_number(verdict):
+            found[name] = as_codes(values, verdict)
     return found
 
 

@@ -515,11 +515,8 @@ def _held_out(
         gaps = np.isnan(others[:, needed]).any(axis=1)
         if gaps.any():
             n_gaps = int(gaps.sum())
-            told = (
-                "1 row with a gap in a number is"
-                if n_gaps == 1
-                else (f"{n_gaps} rows with gaps in numbers are")
-            )
+            many = f"{n_gaps} rows with gaps in numbers are"
+            told = "1 row with a gap in a number is" if n_gaps == 1 else many
             note(f"{test}: {told} not predicted")
         others = others[~gaps]
     return held_out_density(seen, others if learned is None else learned.seen(others), result)

@@ -107,7 +107,7 @@ class Novelty:
 def surprise(shard: Shard, values: Surprise) -> Surprise:
     """Minus the log predictive density (n,) of observations (n, d) under what is published."""
     table = shard.table.state()
-    # A faded cluster may weigh less than half an observation.
+    # In a stream that an earlier Weald let fade, a cluster may weigh less than half an observation.
     with np.errstate(divide="ignore"):
         predictive = Predictive.of(
             shard.chain.family,

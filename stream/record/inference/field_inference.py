@@ -155,14 +155,13 @@ def as_category(values: Sequence[str | None]) -> FieldProposal:
     return _with_gaps(_levels(counts), len(values) - len(filled), len(values))
 
 
-def as_codes(name: str, values: Sequence[Any], most_empty: float = MOST_EMPTY) -> FieldProposal:
+def as_codes(values: Sequence[Any], verdict: FieldProposal) -> FieldProposal:
     """Judge a field of numbers in quotes: whole ones that repeat are codes, which name things.
 
-    Of records that tell texts from numbers, as JSON does; others are as ``judged`` says.
+    Of records that tell texts from numbers, as JSON does; others are as ``judged`` said, by
+    ``verdict``.
     """
-    verdict, filled = judged(name, values, most_empty), _filled(values)
-    if verdict.settings is None or "kind" in verdict.settings:
-        return verdict
+    filled = _filled(values)
     n_codes = sum(isinstance(value, str) and value.isdecimal() for value in filled)
     if n_codes < len(filled) * (1.0 - MOST_ODD) or not all(isinstance(v, str) for v in filled):
         return verdict
