@@ -213,7 +213,7 @@ def configuration(choices: Choices) -> str:
         bootstrap_servers=_quoted(kafka["bootstrap_servers"]),
         topic=_quoted(kafka["topic"]),
         family=f"{family_of(schema.fields)}, by the fields above",
-        fields="\n".join(f"    {_field(each)}," for each in schema.fields),
+        fields="\n".join(f"    {_field(each)}," for each in declared(schema.fields)),
         key=_line("key", schema.key, "path of the record's own key; `weald assign KEY` asks by it"),
         time=_line("time", schema.time, "path of the record's own time"),
         features=_features(schema.fields),
@@ -237,8 +237,8 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _field(field: str | Mapping[str, Any]) -> str:
-    return "{ " + ", ".join(_pair(key, value) for key, value in declared(field).items()) + " }"
+def _field(field: Mapping[str, Any]) -> str:
+    return "{ " + ", ".join(_pair(key, value) for key, value in field.items()) + " }"
 
 
 def _pair(key: str, value: Any) -> str:
@@ -278,7 +278,7 @@ def _schema(fields: Sequence[str | Mapping[str, Any]]) -> Schema:
     from weald.stream.record.schema import Schema
     from weald.stream.settings import SchemaSettings
 
-    settings = {"fields": [declared(each) for each in fields]}
+    settings = {"fields": declared(fields)}
     return Schema.of(msgspec.convert(settings, SchemaSettings))
 
 

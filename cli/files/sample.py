@@ -120,7 +120,7 @@ def _tell_set_aside(path: Path, proposal: SchemaProposal, odd: Oddities) -> None
 
     from .stream_rows import stream_rows
 
-    fields = [declared(each) for each in proposal.fields]
+    fields = declared(proposal.fields)
     settings = {"fields": fields, "key": proposal.key, "time": proposal.time}
     found = stream_rows(path, msgspec.convert(settings, SchemaSettings), LOOKED_AT)
     plain = {each.line: each for each in odd.refused}

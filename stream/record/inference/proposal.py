@@ -219,14 +219,29 @@ def _paths(records: Sequence[Mapping[str, Any]]) -> list[str]:
     return [path for path, n in n_with.items() if path in records[0] or n >= often]
 
 
-def declared(field: str | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a field: its name first, and its path where that is another."""
-    given = {"path": field} if isinstance(field, str) else dict(field)
+def declared(fields: Sequence[str | Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the settings of fields: of each its name first, and its path where that is another.
+
+    Nested ones are called by their paths with `_` between the parts, or as these stand where
+    another field is called so.
+    """
+    given = [{"path": each} if isinstance(each, str) else dict(each) for each in fields]
+    names = Counter(each.get("name") or _joined(each["path"]) for each in given)
+    return [_declared(each, names) for each in given]
+
+
+def _declared(given: dict[str, Any], names: Counter[str]) -> dict[str, Any]:
     if "name" in given:
         return given
     path = given.pop("path")
-    name = path.replace(".", "_")
-    return {"name": name, **({} if name == path else {"path": path}), **given}
+    name = _joined(path)
+    if name == path:
+        return {"name": name, **given}
+    return {"name": name if names[name] == 1 else path, "path": path, **given}
+
+
+def _joined(path: str) -> str:
+    return path.replace(".", "_")
 
 
 def named(field: str | Mapping[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,28 @@ def write_jsonl(path: Path, records: list[object]) -> Path:
     return path
 
 
+def test_a_nested_field_is_not_called_as_one_beside_it(tmp_path: Path) -> None:
+    drawn = np.random.default_rng(0).normal(size=(40, 4))
+    records: list[object] = [
+        {"geo": {"lat": lat, "lon": lon}, "geo_lat": plain, "a": {"b_c": x}, "a_b": {"c": x * x}}
+        for lat, lon, plain, x in drawn.tolist()
+    ]
+    schema = propose(write_jsonl(tmp_path / "x.jsonl", records))
+    text = configuration(
+        Choices(
+            schema, {"name": "s", "source": "file"}, {"bootstrap_servers": "k:9092", "topic": "t"}
+        )
+    )
+    fields = tomllib.loads(text)["schema"]["fields"]
+    assert fields == [
+        {"name": "geo.lat", "path": "geo.lat"},
+        {"name": "geo_lon", "path": "geo.lon"},
+        {"name": "geo_lat"},
+        {"name": "a.b_c", "path": "a.b_c"},
+        {"name": "a_b.c", "path": "a_b.c"},
+    ]
+
+
 def test_numbers_become_fields_and_the_rest_is_explained(tmp_path: Path) -> None:
     records: list[object] = [
         {
