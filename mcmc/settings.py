@@ -9,6 +9,7 @@ from weald.treecore.errors import ParameterError
 
 __all__ = ["MOST_COLUMNS", "FeatureSettings", "FitSettings", "ModelSettings", "RefinementSettings"]
 
+CONSENSUSES = ("vi", "binder", "map")
 # Columns of numbers that are looked at as they are; of more, components.
 MOST_COLUMNS = 16
 
@@ -142,7 +143,7 @@ class FitSettings:
     ``iterations`` and ``seconds`` bound each chain (100 iterations when neither is given);
     ``consensus`` is the loss whose expectation the reported partition makes small (vi, binder), or
     map; ``keep_labels`` keeps every iteration's labels for a trace.
-    Raises ParameterError for fewer than one iteration or chain.
+    Raises ParameterError for fewer than one iteration or chain, and for another ``consensus``.
     """
 
     family: str = "gaussian"
@@ -166,3 +167,7 @@ class FitSettings:
             raise ParameterError(f"a chain has one sweep at least, not {self.iterations}")
         if self.chains < 1:
             raise ParameterError(f"a fit has one chain at least, not {self.chains}")
+        if self.consensus not in CONSENSUSES:
+            raise ParameterError(
+                f"there is no consensus {self.consensus!r}: choose among {', '.join(CONSENSUSES)}"
+            )

@@ -54,6 +54,11 @@ def test_what_would_never_end_is_refused(values: NDArray[np.float64]) -> None:
     assert len(fitted(values, iterations=None, seconds=0.0).traces[0].log_joint) == 1
 
 
+def test_an_unknown_consensus_is_refused_before_anything_is_sampled() -> None:
+    with pytest.raises(ParameterError, match="'mode': choose among vi, binder, map"):
+        FitSettings(consensus="mode")
+
+
 def test_a_chain_does_not_depend_on_the_others(values: NDArray[np.float64]) -> None:
     settings = FitSettings(iterations=ITERATIONS, chains=3, seed=5)
     assert (
