@@ -20,6 +20,7 @@ from weald.mcmc.settings import FitSettings
 
 from .fit import run_chain
 from .held_out import held_out_densities
+from .preparation import too_far
 from .resolution import within_resolution
 
 __all__ = ["FULL", "INDEPENDENT", "Choice", "choose_family"]
@@ -67,7 +68,10 @@ def choose_family(
     held = order.size // 4
     # On the grid that values lie on, the narrower clusters would win.
     rows = within_resolution(values[order])
-    seen, others = rows[held:], rows[:held]
+    # Of a heavy tail, what the table holds may be too far for the few rows that are seen here.
+    near = ~np.asarray(too_far(rows, rows[held:]).any(axis=1))
+    seen, others = rows[held:][near[held:]], rows[:held][near[:held]]
+    held = len(others)
 
     sweeps = []
 
@@ -92,7 +96,7 @@ def choose_family(
     word = "better" if ahead > 0.0 else "as well"
     return Choice(
         best,
-        f"it predicts {held} of {order.size} rows {word} than {other} does"
+        f"it predicts {held} of {held + len(seen)} rows {word} than {other} does"
         f" ({Gain(ahead, error)})".replace("as well than", "as well as")
         + short,
     )

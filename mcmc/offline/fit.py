@@ -82,7 +82,8 @@ class ChainTrace:
     ``sum_of_squares`` is that of the clusters' shares of the rows, ``together`` the share of some
     random pairs of rows that are in one cluster: they change slowly, and show when a chain does
     not. ``draws`` are kept partitions, ``draw_priors`` and ``draw_families`` the priors and
-    the families, by the base measure of the time, that went with them.
+    the families, by the base measure of the time, that went with them. ``first`` is the family that
+    the chain began with, which says what values there can be: what is learned may be far narrower.
     """
 
     log_joint: list[float] = field(default_factory=list)
@@ -102,6 +103,7 @@ class ChainTrace:
     draw_families: list[Any] = field(default_factory=list)
     # Family and prior as they are in the end.
     last: tuple[Any, Any] = (None, None)
+    first: Any = None
 
 
 @dataclass(frozen=True)
@@ -374,7 +376,7 @@ class _TraceRecorder:
     def __init__(self, settings: FitSettings, position: PartitionState[object]) -> None:
         self._keep_labels = settings.keep_labels
         self._scale = position.prior
-        self._trace = ChainTrace()
+        self._trace = ChainTrace(first=position.family)
         self._stride = 1
         anchors = Generator(PCG64(settings.seed)).integers(0, position.n_atoms, (2, _ANCHOR_PAIRS))
         self._anchors = anchors[:, anchors[0] != anchors[1]]

@@ -22,14 +22,14 @@ def held_out_densities(values: Values, test: Values, traces: list[ChainTrace]) -
     """Log density (q) of other rows (q, d), by the mean of the draws' predictive densities.
 
     ``values`` (n, d) are the rows that the chains ran on; there has to be a draw. Raises
-    ObservationError for a row that the family cannot take.
+    ObservationError for a row that the family cannot take, as it was before anything was learned.
     """
     drawn = [
         each
         for trace in traces
         for each in zip(trace.draws, trace.draw_priors, trace.draw_families, strict=True)
     ]
-    refuse_impossible(drawn[0][2], test)
+    refuse_impossible(traces[0].first, test)
     chosen = np.unique(np.linspace(0, len(drawn) - 1, _DRAWS).astype(int))
     found = np.stack([_log_densities(values, test, drawn[at]) for at in chosen])
     return np.asarray(np.logaddexp.reduce(found, axis=0) - np.log(len(chosen)))

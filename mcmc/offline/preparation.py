@@ -104,12 +104,16 @@ def without_absurd(values: Values) -> Values:
     return values if absurd.mean() > _FEW_ABSURD else values[~absurd]
 
 
-def too_far(values: Values) -> NDArray[np.bool_]:
-    """Which numbers (n, d) no family of numbers takes beside the others of their columns."""
+def too_far(values: Values, among: Values | None = None) -> NDArray[np.bool_]:
+    """Which numbers (n, d) no family of numbers takes beside the others of their columns.
+
+    These are ``among`` (m, d), by default the values themselves.
+    """
+    others = values if among is None else among
     with np.errstate(invalid="ignore"), warnings.catch_warnings():
         # Of a column of gaps alone.
         warnings.simplefilter("ignore", RuntimeWarning)
-        far = np.abs(values - np.nanmedian(values, axis=0)) > FARTHEST * spread_of(values)
+        far = np.abs(values - np.nanmedian(others, axis=0)) > FARTHEST * spread_of(others)
     return np.asarray(far)
 
 

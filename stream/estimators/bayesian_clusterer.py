@@ -235,7 +235,8 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
         self.groups_: NDArray[np.int64] = groups.group[self.labels_]
         totals = totals_of_groups(result.family, values, result.labels, result.n_clusters)
         ids = np.arange(result.n_clusters, dtype=np.int64)
-        self._show(Predictive.of(result.family, result.prior, ids, totals))
+        found = Predictive.of(result.family, result.prior, ids, totals)
+        self._show(replace(found, takes=result.traces[0].first))
         return self
 
     def partial_fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002 - as above
@@ -291,7 +292,12 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
         return density
 
     def score(self, X: Any, y: object = None) -> float:  # noqa: ARG002 - as above
-        """Mean log predictive density, for model selection on held-out rows."""
+        """Mean log predictive density, for model selection on held-out rows.
+
+        It is that of the partition that is reported, as all answers here are. `weald fit --test`
+        takes the mean of the draws' densities in its place, which is mostly a little higher, and
+        sees rows as its table is prepared.
+        """
         return float(self.score_samples(X).mean())
 
     def feature_names(self) -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 from numpy.random import Generator
 
 from weald.mcmc.offline.family_choice import choose_family
+from weald.mcmc.offline.preparation import too_far
 from weald.mcmc.settings import FitSettings
 
 SETTINGS = FitSettings(family="auto")
@@ -38,6 +39,20 @@ def test_many_independent_features_do_not(rng: Generator) -> None:
     assert choice.family == "diagonal"
     assert "better than gaussian" in choice.reason
     assert choice == choose_family(values, SETTINGS, lambda: 0.0)
+
+
+def test_heavy_tails_are_no_reason_to_refuse_a_row() -> None:
+    """Clusters are learned to be far narrower than the tail is long."""
+    draw = np.random.default_rng(0)
+    tails = np.exp(draw.normal(0.0, 5.0, (1000, 2)))
+    values = np.column_stack([tails, draw.normal(size=1000)])
+    assert not too_far(values).any()
+    choice = choose_family(values, SETTINGS, lambda: 0.0)
+    assert choice.reason.startswith("it predicts 200 of 800 rows")
+    # One that is too far for the rest of the sample is none of those that are predicted.
+    few = np.vstack([values[:396, 2:] @ np.ones((1, 2)), np.full((4, 2), 1e12)])
+    few += draw.normal(size=(400, 2))
+    assert "of 396 rows" in choose_family(few, SETTINGS, lambda: 0.0).reason
 
 
 def test_a_trial_stops_when_its_time_is_over(rng: Generator) -> None:

@@ -213,6 +213,14 @@ def test_what_cannot_be_is_refused_in_words() -> None:
         BayesianClusterer("gaussian", n_iter=-1).fit(values)
 
 
+def test_heavy_tails_are_predicted_as_they_were_fitted() -> None:
+    """Clusters are learned to be over a million times narrower than the tail is long."""
+    values = np.exp(np.random.default_rng(0).normal(0.0, 5.0, (1000, 2)))
+    model = BayesianClusterer("gaussian", n_iter=20, n_chains=1, random_state=0).fit(values)
+    assert values.max() > 1e6 * np.sqrt(model.result_.family.psi.max())
+    assert np.isfinite(model.score_samples(values)).all()
+
+
 def test_chains_may_guide_one_another(rng: np.random.Generator) -> None:
     values, truth = blobs(rng, 60)
     model = BayesianClusterer("gaussian", kernels="gibbs,accord", n_iter=4, random_state=0)
