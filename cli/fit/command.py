@@ -386,7 +386,7 @@ def fit(
         if learn_base:
             raise UsageError("--learn-base is for rows; --param learn=true learns that of edges")
         with writing(out, trace, links, picture):
-            _fit_network(data, settings, (out, trace), (hide, links, picture), output)
+            _fit_network(data, settings, (out, trace), (hide, links, picture), chains, output)
         return
     if hide or links is not None or picture is not None:
         raise UsageError("--hide, --links and --picture are for networks: --family irm")
@@ -428,7 +428,7 @@ def _fit_rows(
     from weald.mcmc.settings import FeatureSettings
 
     from .columns import as_kinds_are_known, transformation_of
-    from .fitted_rows import of_all_rows, tell_copies, tell_placed
+    from .fitted_rows import of_all_rows, takes_any_number, tell_copies, tell_placed
     from .outputs import Fitted, tell, write_assignments, write_trace
     from .reading import read
     from .sampling import processors, sample, settled
@@ -438,7 +438,7 @@ def _fit_rows(
     if configured is not None and asked == FeatureSettings():
         asked = configured.features
     reading = read(data, settings, columns, configured)
-    table = reading.table
+    table, takes_far = reading.table, takes_any_number(settings)
     original = originals_seen(table.values, settings.family, settings.params, settings.learn_base)
     tell_copies(original)
     once = are_originals(original)
@@ -469,7 +469,9 @@ def _fit_rows(
             write_trace(trace, result, settings, _about(reading, result), learned, fitted)
     held_out = None
     if test is not None:
-        held_out = _held_out(test, reading, learned, (seen, result), partly=n_partly > 0)
+        held_out = _held_out(
+            test, reading, learned, (seen, result), takes_far=takes_far, partly=n_partly > 0
+        )
     found = Fitted(
         table, seen, learned, settings, result, groups, fitted, everyone, original, choice,
         reading.schema,
@@ -492,6 +494,7 @@ def _held_out(
     learned: Transformation | None,
     fitted: tuple[Any, FitResult],
     *,
+    takes_far: bool,
     partly: bool,
 ) -> dict[str, float]:
     """How well the rows of another file are predicted; of such as the fit had put aside, none."""
@@ -503,12 +506,15 @@ def _held_out(
     from weald.mcmc.offline.fit import SPARSE_FAMILY
     from weald.treecore.family import spec_of
 
-    from .fitted_rows import correlated_columns
+    from .fitted_rows import correlated_columns, without_far
     from .reading import read_again
 
     seen, result = fitted
     missing = partly or spec_of(result.family).name not in (SPARSE_FAMILY, FULL)
-    others = read_again(test, reading.manner, reading.columns, missing=missing).values
+    table = read_again(test, reading.manner, reading.columns, missing=missing)
+    if not takes_far:
+        table = without_far(test, table, reading.table)
+    others = table.values
     if partly:
         d = others.shape[1]
         needed = range(d) if reading.schema is None else correlated_columns(reading.schema)
@@ -519,6 +525,8 @@ def _held_out(
             told = "1 row with a gap in a number is" if n_gaps == 1 else many
             note(f"{test}: {told} not predicted")
         others = others[~gaps]
+    if not others.shape[0]:
+        raise UsageError(f"{test}: no row is left to predict")
     return held_out_density(seen, others if learned is None else learned.seen(others), result)
 
 
@@ -548,6 +556,7 @@ def _fit_network(
     settings: FitSettings,
     files: tuple[Path | None, Path | None],
     asked: tuple[float, Path | None, Path | None],
+    chains: int | None,
     form: Form,
 ) -> None:
     from weald.treecore.relational.edges import edge_numbers
@@ -555,7 +564,7 @@ def _fit_network(
     from .network import NetworkRequest, fit_file, write_vertices
     from .outputs import write_trace
 
-    result, names, posed = fit_file(data, settings, NetworkRequest(*asked), form)
+    result, names, posed = fit_file(data, settings, NetworkRequest(*asked), chains, form)
     out, trace = files
     if out is not None:
         write_vertices(out, result, names)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "correlated_columns",
     "of_all_rows",
+    "takes_any_number",
     "tell_copies",
     "tell_placed",
     "whole_rows",
@@ -56,27 +57,33 @@ def whole_rows(values: NDArray[np.float64], columns: Sequence[int]) -> NDArray[n
     return np.asarray(whole if few else np.ones(len(values), dtype=np.bool_))
 
 
-def without_far(path: Path, table: Table, settings: FitSettings) -> Table:
+def takes_any_number(settings: FitSettings) -> bool:
+    """Whether a fit of such settings takes a number however far it is from the others."""
+    return settings.family not in _OF_NUMBERS or bool(settings.params)
+
+
+def without_far(path: Path, table: Table, fitted: Table | None = None) -> Table:
     """The table without rows that a stream of its columns would set aside as unfit, which is said.
 
-    They have a number so far from the others that no family of numbers takes both.
+    They have a number so far from the others that no family of numbers takes both: from those of
+    the table itself, or of the one that was ``fitted`` where this one is to be predicted.
     """
     from weald.cli.terminal.output import note
     from weald.mcmc.offline.preparation import FARTHEST, too_far
 
-    numeric = settings.family in _OF_NUMBERS and not settings.params
-    if not numeric or not isinstance(table.values, np.ndarray) or not table.values.size:
+    if not isinstance(table.values, np.ndarray) or not table.values.size:
         return table
-    far = too_far(table.values)
+    far = too_far(table.values, None if fitted is None else fitted.values)
     kept: NDArray[np.bool_] = ~np.asarray(far.any(axis=1))
     if kept.all():
         return table
     places = np.arange(len(kept)) if table.rows is None else table.rows
     rows = np.flatnonzero(~kept)
-    is_are = "row is" if rows.size == 1 else "rows are"
+    is_are = "is" if rows.size == 1 else "are"
+    done = "fitted" if fitted is None else "predicted"
     note(
-        f"{path}: {rows.size} of {len(kept)} {is_are} refused, the rest is fitted: no family of "
-        f"numbers takes one that is over {FARTHEST:,.0f} spreads from the others"
+        f"{path}: {rows.size} of {len(kept)} rows {is_are} refused, the rest is {done}: no family "
+        f"of numbers takes one that is over {FARTHEST:,.0f} spreads from the others"
     )
     for row in rows[:_SHOWN]:
         at = int(far[row].argmax())

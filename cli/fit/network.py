@@ -63,11 +63,12 @@ class _Posed:
 
 
 def fit_file(
-    path: Path, settings: FitSettings, request: NetworkRequest, form: Form
+    path: Path, settings: FitSettings, request: NetworkRequest, chains: int | None, form: Form
 ) -> tuple[FitResult, list[str], dict[str, bool]]:
     """Fit, tell the summary on standard output and write what is asked.
 
-    Returns the fit, the names of the vertices, and how the file was read: ``directed``, ``counts``.
+    ``chains`` is how many were asked for, if any. Returns the fit, the names of the vertices, and
+    how the file was read: ``directed``, ``counts``.
     """
     from weald.cli.files.network import load_network
     from weald.cli.terminal.progress import counting, step
@@ -81,7 +82,7 @@ def fit_file(
     posed, settings = _pose(loaded, settings, request)
     kernels = NETWORK_KERNELS.named(",".join(settings.kernels))
     require_every_partition(kernels)
-    if settings.chains == 1 and any(kernel.guided for kernel in kernels):
+    if chains is None and any(kernel.guided for kernel in kernels):
         # Guides come from other chains: alone there would be none.
         settings = replace(settings, chains=POPULATION)
     with step("compiling the kernels"):

@@ -41,7 +41,7 @@ from weald.stream.errors import SchemaError
 from weald.stream.record.inference.proposal import SchemaProposal, named, proposed
 
 from .columns import Columns, chosen_columns, with_logs
-from .fitted_rows import correlated_columns, whole_rows, without_far
+from .fitted_rows import correlated_columns, takes_any_number, whole_rows, without_far
 
 if TYPE_CHECKING:
     from weald.cli.config.settings import Settings
@@ -156,7 +156,7 @@ def _configured(path: Path, configured: Settings, settings: FitSettings) -> Read
         raise UsageError(
             f"the schema is of a network: weald fit {path} --family irm reads its edges"
         )
-    table = without_far(path, _strictly(path, manner), settings)
+    table = _near(path, _strictly(path, manner), settings)
     family = settings.family
     params: Mapping[str, Any] = {}
     if family == "auto":
@@ -169,11 +169,16 @@ def _of_numbers(
 ) -> Reading:
     """Columns of numbers that tell something, with logarithms of some."""
     table, columns = chosen_columns(path, table, settings.family, logs)
-    table = without_far(path, table, settings)
+    table = _near(path, table, settings)
     whole = _all(table)
     if settings.family == "auto" and isinstance(table.values, np.ndarray):
         whole = whole_rows(table.values, range(len(table.names)))
     return Reading(table, columns, manner, settings.family, {}, whole)
+
+
+def _near(path: Path, table: Table, settings: FitSettings) -> Table:
+    """The table without rows that such a fit does not take as a number is too far."""
+    return table if takes_any_number(settings) else without_far(path, table)
 
 
 def _all(table: Table) -> NDArray[np.bool_]:
@@ -220,9 +225,7 @@ def _proposed(path: Path, settings: FitSettings) -> Reading:
     _tell(proposal, None, family)
     fields = [named(each) for each in proposal.fields]
     manner = Manner({"fields": fields}, strict=False, kinds=True)
-    table = without_far(
-        path, checked(path, _with_gaps(path, manner, records), missing=True), settings
-    )
+    table = _near(path, checked(path, _with_gaps(path, manner, records), missing=True), settings)
     schema = manner.compiled()
     whole = _all(table)
     if family in ("auto", "mixed"):

@@ -70,13 +70,12 @@ def sample(
 def _sample_population(values: Any, settings: FitSettings) -> FitResult:
     """Run all chains together: kernels take their guides from the half that stands still."""
     from weald.cli.terminal.progress import counting, step
-    from weald.mcmc.offline.chains import POPULATION
-    from weald.mcmc.offline.fit import combine, run_population
+    from weald.mcmc.offline.fit import LEAST_POPULATION, combine, run_population
 
-    if settings.chains == 1:
-        settings = replace(settings, chains=POPULATION)
     with step("compiling the kernels"):
-        few = replace(settings, iterations=1, seconds=None, chains=4, init="one")
+        # No more chains than were asked for: too few are refused here.
+        least = min(settings.chains, LEAST_POPULATION)
+        few = replace(settings, iterations=1, seconds=None, chains=least, init="one")
         run_population(values[:20], few, time.perf_counter)
     with counting("sampling, percent", 100) as advance:
         traces = run_population(
@@ -95,13 +94,15 @@ def settled(
 
     Each family is tried for so many ``seconds`` at most.
     """
-    from weald.mcmc.offline.chains import chains_for
+    from weald.mcmc.offline.chains import POPULATION, chains_for
     from weald.mcmc.offline.fit import is_population, kernels_of
     from weald.mcmc.schedule.kernels import require_every_partition
 
     require_every_partition(kernels_of(settings))
-    if chains is None and not is_population(settings):
-        settings = replace(settings, chains=chains_for(*values.shape))
+    if chains is None:
+        # Guides come from other chains: alone there would be none.
+        many = POPULATION if is_population(settings) else chains_for(*values.shape)
+        settings = replace(settings, chains=many)
     if settings.family != AUTO:
         return settings, None
     from weald.cli.terminal.progress import step

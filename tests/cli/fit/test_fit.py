@@ -277,6 +277,38 @@ def test_a_number_too_far_from_the_others_costs_its_row_only(
     assert f"{N - 2} observations" in (clean / "weald-report.html").read_text()
 
 
+def test_a_number_too_far_costs_its_row_only_in_a_test_as_well(
+    clean: Path, weald: Command, rng: np.random.Generator
+) -> None:
+    x = rng.normal(20.0 * rng.integers(0, 2, (N, 1)), size=(N, 2))
+    other = rng.normal(size=(30, 2))
+    other[7, 1] = 1e9
+    for name, rows in (("t.csv", x), ("other.csv", other), ("far.csv", other[7:8])):
+        np.savetxt(clean / name, rows, delimiter=",", header="x,y", comments="")
+    result = weald("fit", "t.csv", *QUICK, "--test", "other.csv", "--output", "json")
+    assert result.code == 0, result.err
+    assert "other.csv: 1 of 30 rows is refused, the rest is predicted" in result.err
+    assert "  row 7: y is 1e+09\n" in result.err
+    assert json.loads(result.out)["held_out"]["n"] == 29
+    nothing = weald("fit", "t.csv", *QUICK, "--test", "far.csv")
+    assert nothing.code == ExitCode.USAGE
+    assert "far.csv: no row is left to predict" in nothing.err
+
+
+@pytest.mark.parametrize(("asked", "chains"), [((), 8), (("--chains", "5"), 5)])
+def test_chains_that_guide_one_another_are_as_many_as_asked_for(
+    asked: tuple[str, ...], chains: int, points: Path, weald: Command
+) -> None:
+    guided = ("--iterations", "4", "--kernel", "gibbs,arm", "--output", "json")
+    assert json.loads(weald("fit", str(points), *guided, *asked).out)["chains"] == chains
+
+
+def test_one_chain_has_nobody_to_guide_it(points: Path, weald: Command) -> None:
+    refused = weald("fit", str(points), "--kernel", "gibbs,arm", "--chains", "1")
+    assert refused.code == ExitCode.USAGE
+    assert "gibbs,arm takes guides from other chains: ask for 4 at least, not 1" in refused.err
+
+
 @pytest.mark.parametrize(
     ("n", "said"),
     [

@@ -10,6 +10,7 @@ import pytest
 from numpy.random import Generator
 
 from tests.cli.conftest import Command
+from weald.cli.errors import ExitCode
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -89,3 +90,11 @@ def test_what_cannot_be_asked(
     result = weald("fit", str(friends[0]), *arguments)
     assert result.code == 2
     assert said in result.err
+
+
+def test_one_chain_of_a_network_has_nobody_to_guide_it(
+    friends: tuple[Path, Any], weald: Command
+) -> None:
+    refused = weald("fit", str(friends[0]), "--family", "irm", "--chains", "1")
+    assert refused.code == ExitCode.USAGE
+    assert "ask for 4 at least, not 1" in refused.err
