@@ -145,7 +145,9 @@ class CommitPipeline:
     ) -> _Delivery:
         commit = writer.commit_of(held, applied, self._source.generation(), snapshot)
         with self._telemetry.step("dead_letters"):
-            self._retry.until_done("kafka", lambda: self._sinks.bury(commit))
+            # With nothing to send nobody was asked, and nobody has answered.
+            if commit.dead_letters:
+                self._retry.until_done("kafka", lambda: self._sinks.bury(commit))
         return _Delivery(writer, held, applied, commit)
 
     def _write(self, commit: BatchCommit) -> tuple[float, float]:

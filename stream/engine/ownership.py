@@ -182,7 +182,8 @@ class Ownership:
     def _breathe(self, n_replayed: int) -> None:
         self._telemetry.metrics.observations_replayed(n_replayed)
         self._telemetry.health.progress()
-        self._source.poll(0.0)
+        # Without its broker the replay goes on: SQL is what it reads.
+        self._retry.poll_paused(0.0)
         changes = self._source.take_changes()
         if changes:
             raise Rebalanced(f"the partitions were {changes[-1].kind} during the replay")

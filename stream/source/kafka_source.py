@@ -17,6 +17,7 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer
 from kafka import TopicPartition as ClientPartition
 from kafka.errors import (
     KafkaConfigurationError,
+    KafkaConnectionError,
     KafkaError,
     KafkaTimeoutError,
     LogTruncationError,
@@ -150,6 +151,8 @@ class KafkaSource:
                 _log.warning("the topic has no record where reading went on: %r", error)
                 self._recorder.changes.append(Change("assigned", tuple(self.assignment())))
                 return []
+            if not messages:
+                self._require_connection()
             messages = in_order(messages)
             if messages and time.monotonic() - self._asked_for_topic >= _SAME_TOPIC_SECONDS:
                 self._ask_for_topic(messages)
@@ -167,6 +170,13 @@ class KafkaSource:
             for batch in self._consumer.poll(timeout_ms=round(timeout_s * 1000)).values()
             for each in batch
         ]
+
+    def _require_connection(self) -> None:
+        """Tell an outage from a topic with nothing new, which the client's polls do not."""
+        # A copy, since the client's thread changes it.
+        connections = list(self._consumer._manager._conns.values())  # noqa: SLF001 - nothing public tells it
+        if not any(each.connected for each in connections):
+            raise KafkaConnectionError("there is no connection to a broker")
 
     def _ask_for_topic(self, messages: Sequence[Message]) -> None:
         """Learn the topic's id anew; where nobody tells it, these records are read again.

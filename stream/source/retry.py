@@ -113,7 +113,7 @@ class RetryPolicy:
         try:
             end = time.monotonic() + seconds
             while (left := end - time.monotonic()) > 0 and not self._stopping():
-                self._poll_paused(min(left, 0.2))
+                self.poll_paused(min(left, 0.2))
                 self._telemetry.health.progress()
                 changes = self._source.take_changes()
                 if changes:
@@ -122,11 +122,14 @@ class RetryPolicy:
             self._source.resume()
             self._telemetry.resumed()
 
-    def _poll_paused(self, timeout_s: float) -> None:
+    def poll_paused(self, timeout_s: float) -> None:
+        """Poll for the group's sake; a broker that does not answer is told of, and no more."""
         began = time.monotonic()
         try:
             self._source.poll(timeout_s)
         except SourceUnavailable as error:
+            # That it is over is seen by the next poll for records.
+            self._away = True
             self._telemetry.away("kafka", str(error))
         # A paused consumer may return at once; that must not become a busy loop.
         time.sleep(max(timeout_s - (time.monotonic() - began), 0.0))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaAdminClient, KafkaProducer
 
 from tests.e2e.test_run_embedded import running
 from tests.servers.server import Server, wait_until
@@ -147,3 +147,45 @@ def test_servers_that_go_away_and_come_back(
     with SqlReader(settings) as reader:
         (row,) = reader.ledger("outages")
     assert (row.n_received, row.n_inserted, row.n_dead) == (300, 300, 0)
+
+
+def test_a_broker_that_goes_away_is_told_of(tmp_path: Path, own_kafka: Server) -> None:
+    database = f"sqlite:///{tmp_path / 'weald.db'}"
+    migrate.upgrade(StorageSettings(url=database))
+    places = {"kafka": own_kafka.address, "database": database, "redis": "none:1"}
+    (tmp_path / "weald.toml").write_text(CONFIGURATION.format(topic="told", **places))
+    administrator = KafkaAdminClient(bootstrap_servers=own_kafka.address)
+    administrator.create_topics({"told": {"num_partitions": 1, "replication_factor": 1}})
+    administrator.close()
+
+    def inserted() -> int:
+        with SqlReader(StorageSettings(url=database)) as reader:
+            return reader.status("outages").n_inserted if reader.streams() else 0
+
+    def produce(first: int, last: int) -> None:
+        producer = KafkaProducer(bootstrap_servers=own_kafka.address)
+        for i, row in enumerate(values_of(last)[first:], first):
+            producer.send("told", line_of(i, row).encode())
+        producer.close()
+
+    with running(tmp_path, ("--set", "redis.enabled=false")) as run:
+        address = run.said(r"metrics http://(\S+)/metrics")[1]
+        produce(0, 60)
+        wait_until(lambda: inserted() == 60, "the first records are in SQL", 600)
+        wait_until(lambda: probe(address, "/readyz")[0] == 200, "the service is ready")
+
+        own_kafka.kill()
+        run.said(r"WARNING .* kafka is away \(asked again .*\): topic 'told' .* does not answer")
+        status, body = probe(address, "/readyz")
+        (source,) = (each for each in body["conditions"] if each["name"] == "source")
+        assert status == 503
+        assert not source["ok"]
+        assert "no connection to a broker" in source["reason"]
+        assert probe(address, "/livez")[0] == 200
+
+        own_kafka.start()
+        run.said("kafka answers again")
+        wait_until(lambda: probe(address, "/readyz")[0] == 200, "the service is ready again")
+        produce(60, 80)
+        wait_until(lambda: inserted() == 80, "what comes afterwards is in SQL")
+        assert run.stop(signal.SIGTERM) == 0
