@@ -94,15 +94,18 @@ class ConflictError(CommandError):
 
 @contextmanager
 def writing(*paths: Path | None) -> Iterator[None]:
-    """Name these files, or else the one that it was, when the block cannot write.
+    """Name these files when the block cannot write.
 
     Raises
     ------
     CommandError
-        In place of the system's error.
+        In place of the system's error; not where there are no files, or a pipe has closed, since
+        it is standard output then.
     """
+    named = ", ".join(str(path) for path in paths if path is not None)
     try:
         yield
     except OSError as error:
-        named = ", ".join(str(path) for path in paths if path is not None) or error.filename
+        if not named or isinstance(error, BrokenPipeError):
+            raise
         raise CommandError(f"cannot write {named}: {error.strerror}") from error

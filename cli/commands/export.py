@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from weald.answers.numbers import iso_time
-from weald.cli.errors import ConflictError, UsageError
+from weald.cli.errors import ConflictError, UsageError, writing
 from weald.cli.terminal.csv_cells import safe_cell
 from weald.cli.terminal.options import Config, Set, StreamName, example
 from weald.cli.terminal.output import note
@@ -96,7 +96,11 @@ def export(
     form = _form(to, output)
     if to is not None and to.exists() and not force:
         raise ConflictError(f"{to} exists already", next_step=f"weald export {what} --force ...")
-    with reading(config, set_, stream, undivided=False) as state, ExitStack() as done:
+    with (
+        writing(to),
+        reading(config, set_, stream, undivided=False) as state,
+        ExitStack() as done,
+    ):
         total = _total(state, what)
         write, finish = _opened(to, form, done, raw=raw)
         written = 0

@@ -131,7 +131,7 @@ def write_explorer(subject: Sampled, found: Exploration, trust: Trust, out: Path
 
     sections = [_diagnostics(subject), _moves(subject)]
     page = render(subject, [], sections, found, trust)
-    with writing():
+    with writing(out):
         out.write_text(page, encoding="utf-8")
 
 
@@ -152,9 +152,10 @@ def write_report(subject: Sampled, out: Path, pictures: Path | None) -> list[str
     still = drawn if found is None else [each for each in drawn if each.name != "clusters"]
     page = render(subject, still, _sections(subject), found, trust_in(subject))
     written = []
-    with writing():
+    with writing(out):
         out.write_text(page, encoding="utf-8")
-        if pictures is not None:
+    if pictures is not None:
+        with writing(pictures):
             pictures.mkdir(parents=True, exist_ok=True)
             for picture in drawn:
                 for suffix, png in (("", picture.light), ("-dark", picture.dark)):

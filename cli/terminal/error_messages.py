@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,6 +50,9 @@ _MEANING: dict[tuple[str, str], tuple[type[CommandError], str | None]] = {
     ("weald.treecore.errors", "WealdError"): (CommandError, None),
 }
 
+# No fault of the program, wherever it was writing.
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+
 
 @contextmanager
 def translated() -> Iterator[None]:
@@ -65,6 +69,9 @@ def translated() -> Iterator[None]:
 
 
 def _meaning_of(error: Exception) -> CommandError | None:
+    if isinstance(error, OSError) and error.errno in _FULL:
+        what = "" if error.filename is None else f" {error.filename}"
+        return CommandError(f"cannot write{what}: {error.strerror}")
     for kind in type(error).__mro__:
         found = _MEANING.get((kind.__module__, kind.__qualname__))
         if found is not None and kind.__module__ in sys.modules:

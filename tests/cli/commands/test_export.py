@@ -1,9 +1,13 @@
 """Lineage, exports and completion over a stream that a real engine has filled."""
 
 import csv
+import errno
+import io
 import json
+import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +16,7 @@ import pytest
 
 from tests.cli.conftest import N_GOOD, Command
 from weald.cli.errors import ExitCode, UsageError
+from weald.cli.main import main
 from weald.cli.terminal.complete import complete_cluster, complete_key, complete_stream
 from weald.cli.terminal.moments import parse_since
 
@@ -155,6 +160,30 @@ def test_an_export_replaces_nothing_unasked(weald: Command, tmp_path: Path) -> N
     assert path.read_text().startswith("time,kind")
     assert list(tmp_path.glob("*.part")) == []
     assert weald("export", "lineage", "--output", "parquet").code == ExitCode.USAGE
+
+
+class Full(io.StringIO):
+    """Standard output that goes into a file on a full disk."""
+
+    def write(self, _text: str) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_is_told(
+    weald: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, page = tmp_path / "rows.csv", tmp_path / "page.html"
+    for written in (tmp_path / "rows.csv.part", page):
+        written.symlink_to("/dev/full")
+    for command, to in ((("export", "assignments", "--to"), file), (("report", "--out"), page)):
+        refused = weald(*command, str(to))
+        assert refused.code == 1
+        assert refused.err.endswith(f"weald: cannot write {to}: No space left on device\n")
+    assert not file.exists()
+    with redirect_stdout(Full()), pytest.raises(SystemExit) as left:
+        main(["clusters"])
+    assert left.value.code == 1
+    assert capsys.readouterr().err == "weald: cannot write: No space left on device\n"
 
 
 def typed(**params: Any) -> SimpleNamespace:
