@@ -205,6 +205,9 @@ def _brief(answer: dict[str, Any]) -> dict[str, Any]:
     if answer["n_atoms"] == answer["n_observations"]:
         # Nothing is compacted.
         hidden |= {"n_atoms", "estimated_disruption"}
+    if answer["shards"] and not answer["publication"]:
+        # Clusters of all shards are first made by a publication; each shard has its own.
+        hidden |= {"n_clusters", "n_clusters_retired", "n_groups"}
     told = {k: v for k, v in answer.items() if k not in hidden and v not in (None, {}, [], "")}
     reasons = answer["warnings"] or []
     first = {key: told[key] for key in ("name", "verdict", "settled") if key in told}

@@ -79,6 +79,8 @@ def test_status_as_a_table_has_a_line_for_each_shard(sharded: Path) -> None:
     at = lines.index("shards")
     assert [line.split()[0] for line in lines[at + 1 : at + 4]] == ["shard", "0", "1"], result.out
     assert "member-1" in result.out
+    # There is no publication yet, which is where clusters of all shards come from.
+    assert not [line for line in lines[:at] if line.startswith(("clusters", "groups"))]
 
 
 def test_a_shard_is_asked_by_its_name(sharded: Path) -> None:
