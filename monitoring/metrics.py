@@ -27,12 +27,18 @@ from .names import (
 
 __all__ = ["Metrics"]
 
-# What `Metrics.judged` and `Metrics.certainty` tell.
-_OF_A_PUBLICATION = (
-    "weald_groups",
-    "weald_publication_warnings",
-    "weald_membership_probability_ratio",
-    "weald_stability_ratio",
+# Gauges of the process and of what it did last; all others are for the stream's owner to tell.
+_OF_THE_PROCESS = frozenset(
+    {
+        "weald_build_info",
+        "weald_phase",
+        "weald_assigned_partitions",
+        "weald_paused_partitions",
+        "weald_last_commit_timestamp_seconds",
+        "weald_last_refinement_timestamp_seconds",
+        "weald_last_publication_timestamp_seconds",
+        "weald_last_snapshot_timestamp_seconds",
+    }
 )
 
 OTHER = "other"
@@ -103,9 +109,10 @@ class Metrics:
 
     def _tell_of(self, stream: str, *, counts: bool = True) -> None:
         self._stream = stream
+        self._counts = counts
         self._model: tuple[str, str] | None = None
-        # Partitions whose lag is told.
-        self._lagging: set[tuple[str, str]] = set()
+        # Gauges of the stream that are told, with their labels.
+        self._told: set[tuple[str, tuple[str, ...]]] = set()
         if counts:
             self._start_at_zero()
 
@@ -163,6 +170,17 @@ class Metrics:
 
     def _set(self, name: str, value: float, *labels: str) -> None:
         self._gauges[name].labels(self._stream, *labels).set(value)
+        if name not in _OF_THE_PROCESS:
+            self._told.add((name, labels))
+
+    def forget(self) -> None:
+        """Tell no longer how the stream stands, which is for another process to tell now."""
+        self._model = None
+        while self._told:
+            name, labels = self._told.pop()
+            self._gauges[name].remove(self._stream, *labels)
+        for name in EMPTY_AT_START if self._counts else ():
+            self._set(name, 0.0)
 
     # What runs.
 
@@ -178,6 +196,7 @@ class Metrics:
         if self._model != (family, prior):
             if self._model is not None:
                 self._gauges["weald_model_info"].remove(self._stream, *self._model)
+                self._told.discard(("weald_model_info", self._model))
             self._model = (family, prior)
             self._set("weald_model_info", 1.0, family, prior)
         for name, value in hyperparameters.items():
@@ -256,15 +275,12 @@ class Metrics:
     def partitions(self, assigned: int, paused: int) -> None:
         """Tell how many partitions are owned, and how many of those are paused.
 
-        With none owned the lag of all of them is forgotten: it is another process's to tell.
+        With none owned all that is told of the stream is forgotten.
         """
         self._set("weald_assigned_partitions", assigned)
         self._set("weald_paused_partitions", paused)
         if assigned == 0:
-            while self._lagging:
-                place = self._lagging.pop()
-                for name in ("weald_partition_lag_records", "weald_partition_lag_seconds"):
-                    self._gauges[name].remove(self._stream, *place)
+            self.forget()
 
     def rebalance(self, kind: str) -> None:
         """Count one change of ownership, one of `names.REBALANCE_KINDS`."""
@@ -275,11 +291,6 @@ class Metrics:
         """Tell how many groups a publication has, and how many reasons not to believe it."""
         self._set("weald_groups", groups)
         self._set("weald_publication_warnings", warnings)
-
-    def forget_judgement(self) -> None:
-        """Tell no longer what `judged` and `certainty` have told: another process does."""
-        for name in _OF_A_PUBLICATION:
-            self._gauges[name].remove(self._stream)
 
     def certainty(self, probability: float, stability: float) -> None:
         """Tell how sure the chain's draws are of a publication, means over its observations."""
@@ -303,7 +314,6 @@ class Metrics:
             Age of the last committed record; 0 where there is no lag.
         """
         place = topic, str(partition)
-        self._lagging.add(place)
         self._set("weald_partition_lag_records", records, *place)
         self._set("weald_partition_lag_seconds", seconds, *place)
 

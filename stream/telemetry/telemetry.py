@@ -85,7 +85,7 @@ class Telemetry:
         self.metrics.phase(phase)
         self.metrics.partitions(assigned, 0)
         if assigned == 0 and self._whole is not None:
-            self._whole.forget_judgement()
+            self._whole.forget()
             self._whole = None
         if phase in {"running", "warming_up", "standby"}:
             self.health.satisfied("source", f"{assigned} partitions" if assigned else "standby")

@@ -112,6 +112,26 @@ def test_lag_goes_with_the_partitions() -> None:
     assert value(metrics, "weald_partition_lag_records", topic="events", partition="1") is None
 
 
+def gauges_of(metrics: Metrics) -> set[tuple[str, str, float]]:
+    """What is told of the stream, and not only of the process or of what it did last."""
+    kept = {"weald_build_info", "weald_phase"}
+    return {
+        (sample.name, str(sample.labels), sample.value)
+        for family in metrics.registry.collect()
+        for sample in family.samples
+        if family.type == "gauge" and sample.name.startswith("weald_")
+        if sample.name not in kept and not sample.name.startswith("weald_last_")
+    }
+
+
+def test_who_loses_the_stream_tells_of_it_no_longer() -> None:
+    """Dashboards show the largest over processes: the newer owner may have less to tell."""
+    metrics = busy_metrics("quakes")
+    assert "weald_publication_warnings" in {name for name, _, _ in gauges_of(metrics)}
+    metrics.partitions(assigned=0, paused=0)
+    assert gauges_of(metrics) == gauges_of(Metrics("quakes"))
+
+
 def test_model_is_one_and_its_hyperparameters_are_numbers() -> None:
     metrics = Metrics("quakes")
     metrics.model("NormalInverseWishart", "dp", {"alpha": 1.0})
