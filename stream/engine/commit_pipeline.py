@@ -166,6 +166,7 @@ class CommitPipeline:
         def write() -> tuple[float, float]:
             return begun.pop().result() if begun else self._write(commit)
 
+        self._telemetry.committing(commit)
         with self._telemetry.step("commit"):
             at, seconds = self._retry.until_done("sql", write)
         writer.committed(commit)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from weald.storage.errors import Fenced, StreamConflict
-from weald.stream.errors import Rebalanced
 from weald.stream.model.model import StreamConfig
 from weald.stream.source.recognition import Decision
 from weald.stream.source.retry import RetryPolicy
@@ -105,6 +104,7 @@ class Ownership:
             self._stop_between_groups(reason.owner)
         if self.writer is not None:
             _log.warning("the stream's state is dropped: %s", reason)
+        self._shown = False
         self.writer = None
 
     def _stop_between_groups(self, other: str | None) -> None:
@@ -184,6 +184,4 @@ class Ownership:
         self._telemetry.health.progress()
         # Without its broker the replay goes on: SQL is what it reads.
         self._retry.poll_paused(0.0)
-        changes = self._source.take_changes()
-        if changes:
-            raise Rebalanced(f"the partitions were {changes[-1].kind} during the replay")
+        self._retry.heed_changes("the replay")

@@ -87,18 +87,24 @@ class RetryPolicy:
         StorageUnavailable, SourceUnavailable
             When the process is stopping; SQL holds everything up to the last commit.
         """
-        backoff = Backoff()
-        while True:
-            try:
-                result = operation()
-            except (StorageUnavailable, SourceUnavailable) as error:
-                self._telemetry.away(target, str(error))
-                if self._stopping():
-                    raise
-                self.rest(backoff.delay())
-            else:
-                self._telemetry.back(target)
-                return result
+        backoff, failed = Backoff(), False
+        try:
+            while True:
+                try:
+                    result = operation()
+                except (StorageUnavailable, SourceUnavailable) as error:
+                    failed = True
+                    self._telemetry.away(target, str(error))
+                    if self._stopping():
+                        raise
+                    self._rest(backoff.delay())
+                else:
+                    self._telemetry.back(target)
+                    return result
+        finally:
+            # A try may take as long as the rest between two, and nothing comes in during either.
+            if failed:
+                self._telemetry.resumed()
 
     def rest(self, seconds: float) -> None:
         """Let time pass without records.
@@ -108,6 +114,12 @@ class RetryPolicy:
         Rebalanced
             When the partitions changed hands.
         """
+        try:
+            self._rest(seconds)
+        finally:
+            self._telemetry.resumed()
+
+    def _rest(self, seconds: float) -> None:
         self._source.pause()
         self._telemetry.paused()
         try:
@@ -115,12 +127,23 @@ class RetryPolicy:
             while (left := end - time.monotonic()) > 0 and not self._stopping():
                 self.poll_paused(min(left, 0.2))
                 self._telemetry.health.progress()
-                changes = self._source.take_changes()
-                if changes:
-                    raise Rebalanced(f"the partitions were {changes[-1].kind} during a retry")
+                self.heed_changes("a retry")
         finally:
             self._source.resume()
-            self._telemetry.resumed()
+
+    def heed_changes(self, during: str) -> None:
+        """End what goes on if the partitions changed hands; it is counted here, and nowhere else.
+
+        Raises
+        ------
+        Rebalanced
+            When they did.
+        """
+        changes = self._source.take_changes()
+        for change in changes:
+            self._telemetry.metrics.rebalance(change.kind)
+        if changes:
+            raise Rebalanced(f"the partitions were {changes[-1].kind} during {during}")
 
     def poll_paused(self, timeout_s: float) -> None:
         """Poll for the group's sake; a broker that does not answer is told of, and no more."""

@@ -66,6 +66,9 @@ class Telemetry:
         self._whole: Metrics | None = None
         # Broker's time of the last committed record of each partition.
         self._newest: dict[TopicPartition, float] = {}
+        # Records of each partition that had not been polled, and those of the commit under way.
+        self._lag: dict[TopicPartition, int] = {}
+        self._under_way: dict[TopicPartition, int] = {}
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -84,6 +87,7 @@ class Telemetry:
         self._phase = (phase, assigned)
         self.metrics.phase(phase)
         self.metrics.partitions(assigned, 0)
+        self._lag, self._under_way = {}, {}
         if assigned == 0 and self._whole is not None:
             self._whole.forget()
             self._whole = None
@@ -98,6 +102,8 @@ class Telemetry:
         _, assigned = self._phase
         self.metrics.phase("paused")
         self.metrics.partitions(assigned, assigned)
+        for place, n in self._under_way.items():
+            self._tell_lag(place, self._lag.get(place, 0) + n)
 
     def resumed(self) -> None:
         """Tell that they flow again."""
@@ -117,6 +123,13 @@ class Telemetry:
         """Tell that something answers."""
         self._outages.back(target)
         self.health.satisfied({"kafka": "source"}.get(target, target), "answers")
+
+    def committing(self, commit: BatchCommit) -> None:
+        """Note which records SQL has once it has this commit; they are lag if it has to wait."""
+        self._under_way = {
+            TopicPartition(advance.topic, advance.partition): advance.n_received
+            for advance in commit.offsets
+        }
 
     def arriving(self, shard: Shard, held: Held) -> None:
         """Tell how new observations look that are about to be inserted."""
@@ -149,6 +162,7 @@ class Telemetry:
             When SQL held it, in seconds since the epoch.
         """
         metrics = self.metrics
+        self._under_way = {}
         advances = commit.offsets
         metrics.batch_polled(sum(advance.n_received for advance in advances))
         metrics.duplicates(sum(advance.n_duplicate for advance in advances))
@@ -269,10 +283,14 @@ class Telemetry:
             Observations that wait in memory.
         """
         self.metrics.held(n_held)
-        now = self._clock()
+        self._lag = dict(lag)
         for place, records in lag.items():
-            age = max(now - self._newest.get(place, now), 0.0) if records else 0.0
-            self.metrics.partition_lag(place.topic, place.partition, records, age)
+            self._tell_lag(place, records)
+
+    def _tell_lag(self, place: TopicPartition, records: int) -> None:
+        now = self._clock()
+        age = max(now - self._newest.get(place, now), 0.0) if records else 0.0
+        self.metrics.partition_lag(place.topic, place.partition, records, age)
 
 
 def _n_groups(certainty: Certainty) -> int:

@@ -29,7 +29,8 @@ from tests.stream.scenario import (
     values_of,
     write_lines,
 )
-from weald.storage.errors import StreamConflict
+from weald.storage.commit.commit import BatchCommit
+from weald.storage.errors import StorageUnavailable, StreamConflict
 from weald.storage.queries.base import Letters
 from weald.storage.writing.store import SqlStore
 from weald.stream.engine.engine import Engine
@@ -38,6 +39,7 @@ from weald.stream.record.decode import LARGEST
 from weald.stream.record.record import Message, TopicPartition
 from weald.stream.source.file_source import FileSource
 from weald.stream.source.source import Change, owned_by
+from weald.stream.telemetry.telemetry import Telemetry
 
 N = 650
 STEPS = ("poll", "decode", "insert", "refine", "publish", "snapshot", "dead_letters", "commit")
@@ -247,6 +249,48 @@ def test_a_locked_database_is_waited_for(
     assert told[1].startswith("sql answers again after ")
 
 
+def told_of(telemetry: Telemetry, metric: str, **labels: str) -> float | None:
+    named = {"stream": NAME, **labels}
+    return telemetry.metrics.registry.get_sample_value(metric, named)
+
+
+def test_while_sql_is_away_the_stream_is_paused_and_lags(
+    tmp_path: Path, undisturbed: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In each try as well: one may take as long as the database waits for a lock."""
+    store, telemetry = new_store(tmp_path), Hook(lambda *_: None)
+    plan = plan_for(records_file(tmp_path, N))
+    commit = store.commit
+    seen: list[tuple[float | None, float | None, float | None, int]] = []
+    source = FileSource(plan.stream)
+    place = {"topic": next(iter(source.assignment())).topic, "partition": "0"}
+
+    def stubborn(batch: BatchCommit) -> object:
+        if batch.offsets and batch.epoch > 5 and len(seen) < 3:
+            seen.append(
+                (
+                    told_of(telemetry, "weald_phase", phase="paused"),
+                    told_of(telemetry, "weald_paused_partitions"),
+                    told_of(telemetry, "weald_partition_lag_records", **place),
+                    sum(advance.n_received for advance in batch.offsets),
+                )
+            )
+            raise StorageUnavailable("gone for a while")
+        return commit(batch)
+
+    monkeypatch.setattr(store, "commit", stubborn)
+    Engine(plan, source, store, telemetry=telemetry).run()
+    before, *during = seen
+    assert before[:2] == (0.0, 0.0)
+    for phase, paused, lag, n in during:
+        assert (phase, paused) == (1.0, 1.0)
+        assert lag is not None
+        assert lag >= n > 0
+    assert told_of(telemetry, "weald_phase", phase="paused") == 0.0
+    assert told_of(telemetry, "weald_partition_lag_records", **place) == 0.0
+    assert outcome(store) == undisturbed
+
+
 class OfGroup(FileSource):
     """A file that is read as if by a member of a consumer group."""
 
@@ -339,6 +383,45 @@ def test_who_has_joined_and_writes_nothing_is_a_standby(tmp_path: Path) -> None:
     source.engine = Engine(plan, source, store, telemetry=telemetry)
     source.engine.run()
     assert source.ready == [False] * 4 + [True] * 196
+
+
+class TakenAway(Counted):
+    """Its group gives the partitions to another member when a test says so."""
+
+    taken = standing_by = False
+
+    def assignment(self) -> set[TopicPartition]:
+        return set() if self.taken else super().assignment()
+
+    def poll(self, timeout_s: float) -> list[Message]:
+        if self.taken and not self.standing_by:
+            told = told_of(self.engine._telemetry, "weald_phase", phase="standby")
+            self.standing_by = told == 1.0
+        messages = super().poll(timeout_s)
+        return [] if self.taken else messages
+
+
+def test_who_loses_the_partitions_in_an_outage_is_a_standby(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, telemetry = new_store(tmp_path), Hook(lambda *_: None)
+    plan = plan_for(records_file(tmp_path, N))
+    commit, source = store.commit, TakenAway(plan.stream)
+
+    def failing(batch: BatchCommit) -> object:
+        if batch.epoch == 5:
+            source._changes.append(Change("lost", tuple(source.assignment())))
+            source.taken = True
+            raise StorageUnavailable("gone for a while")
+        return commit(batch)
+
+    monkeypatch.setattr(store, "commit", failing)
+    source.engine = Engine(plan, source, store, telemetry=telemetry)
+    source.polls = 100
+    source.engine.run()
+    assert told_of(telemetry, "weald_rebalances_total", kind="lost") == 1.0
+    assert told_of(telemetry, "weald_assigned_partitions") == 0.0
+    assert source.standing_by
 
 
 def test_a_group_that_counts_from_the_start_is_believed_after_a_while(
