@@ -113,6 +113,8 @@ class Metrics:
         self._model: tuple[str, str] | None = None
         # Gauges of the stream that are told, with their labels.
         self._told: set[tuple[str, tuple[str, ...]]] = set()
+        # By this the dashboards know which streams there are.
+        self._set("weald_build_info", 1.0, self._version, platform.python_version())
         if counts:
             self._start_at_zero()
 
@@ -163,7 +165,6 @@ class Metrics:
             self._latency.observe([], (self._stream, since))
         self._histograms["weald_sql_transaction_seconds"].labels(self._stream)
         self.phase("starting")
-        self._set("weald_build_info", 1.0, self._version, platform.python_version())
 
     def _add(self, name: str, n: float, *labels: str) -> None:
         self._counters[name].labels(self._stream, *labels).inc(n)

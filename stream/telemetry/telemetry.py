@@ -217,12 +217,14 @@ class Telemetry:
                 self._untold.clear()
 
     def _judged(self, stream: str, told: WholeShown) -> None:
-        """Tell how sure all shards are of what they publish, and what speaks against it."""
+        """Tell what all shards publish, how sure they are of it, and what speaks against it."""
         name = whole_written_by(stream)
         if name is None or told.certainty is None:
             return
         whole = self._whole = self._whole or self.metrics.beside(name, counts=False)
         if told.publication is not None:
+            # Which observations moved, and what arrivals began, each shard counts for itself.
+            whole.published(Counter(event.kind for event in told.lineage), 0)
             whole.certainty(*told.certainty.means)
         if told.judged is not None:
             whole.judged(_n_groups(told.certainty), len(told.judged[1]))

@@ -1,6 +1,7 @@
 """Engines of the shards of one stream over one database: one cluster one name and id, and kills."""
 
 import os
+import platform
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -427,6 +428,25 @@ def test_metrics_have_the_verdict_of_all_shards_from_whoever_writes_the_first(
     # Whoever has it no more says nothing of it.
     shards.engines[0]._telemetry.phase("standby", 0)
     assert set(told(0).values()) == {None}
+
+
+def test_metrics_count_what_publications_of_all_shards_do_to_clusters(
+    shards_in: Callable[..., Shards],
+) -> None:
+    """A dashboard's stream is one that has a version, and its events are those of the lineage."""
+    shards = shards_in()
+    shards.go(100)
+    kinds = Counter(event.kind for event in shards.store.lineage(NAME))
+    assert kinds["split"] + kinds["merge"] > 0
+
+    def told(metric: str, **labels: str) -> float | None:
+        registry = shards.engines[0]._telemetry.metrics.registry
+        return registry.get_sample_value(metric, {"stream": NAME, **labels})
+
+    for kind in ("split", "merge", "move", "retire"):
+        assert (told("weald_lineage_events_total", kind=kind) or 0) == kinds[kind]
+    assert told("weald_publications_total") == len(shards.publications())
+    assert told("weald_build_info", version="unknown", python=platform.python_version()) == 1.0
 
 
 def moves(shards: Shards) -> list[LineageRow]:
