@@ -137,7 +137,7 @@ _KERNELS = Row(
         Panel(
             "Acceptance",
             "Share of a kernel's proposals that were made. Near zero: it has nothing to do, or its "
-            "proposals are poor. Of Gibbs, the share of draws that changed something.",
+            "proposals are poor. Every draw of Gibbs sampling is made, so that it has 100%.",
             "percentunit",
             [Query(f"{_ACCEPTED} / ({_PROPOSED} > 0)", "{{kernel}}")],
         ),

@@ -96,7 +96,7 @@ _ROLES = Row(
         ),
         Panel(
             "Acceptance by role",
-            "Share of a role's proposals that were accepted.",
+            "Share of a role's proposals that were accepted. Draws of Gibbs sampling always are.",
             "percentunit",
             [
                 Query(
