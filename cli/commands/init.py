@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,7 +119,12 @@ def init(
         str, typer.Option("--bootstrap-servers", metavar="HOST:PORT", help="The Kafka brokers.")
     ] = "127.0.0.1:9092",
     fields: Annotated[
-        str | None, typer.Option("--fields", metavar="A,B", help="Paths of the numbers.")
+        str | None,
+        typer.Option(
+            "--fields",
+            metavar="A,B",
+            help="Paths of the numbers; with --from-sample, of the fields to cluster by.",
+        ),
     ] = None,
     key: Annotated[str | None, typer.Option("--key", help="Path of the record's key.")] = None,
     time: Annotated[str | None, typer.Option("--time", help="Path of the record's time.")] = None,
@@ -158,14 +163,35 @@ def init(
 
 
 def _proposal(sample: Path | None, fields: str | None) -> SchemaProposal:
-    if fields is not None:
-        return SchemaProposal([*map(str.strip, fields.split(","))], None, None)
-    if sample is None:
+    if fields is None and sample is None:
         raise UsageError(
             "a schema needs the names of the numbers in a record",
             next_step="weald init --from-sample FILE, or weald init --fields A,B",
         )
-    return propose(sample)
+    paths = [*map(str.strip, (fields or "").split(","))]
+    if sample is None:
+        return SchemaProposal([*paths], None, None)
+    found = propose(sample)
+    return found if fields is None else _only(found, paths, sample)
+
+
+def _only(found: SchemaProposal, paths: Sequence[str], sample: Path) -> SchemaProposal:
+    """The fields of these paths, as the sample has them."""
+    by_path = {_path(each): each for each in found.fields}
+    for path in paths:
+        if path not in by_path:
+            why = found.reasons.get(path, "no record has it")
+            raise UsageError(
+                f"{sample} has no field {path!r} to cluster by: {why}",
+                next_step=f"choose among {', '.join(by_path)}",
+            )
+    told = {*paths, found.key, found.time}
+    reasons = {path: why for path, why in found.reasons.items() if path in told}
+    return replace(found, fields=[by_path[path] for path in paths], reasons=reasons)
+
+
+def _path(field: str | Mapping[str, Any]) -> str:
+    return field if isinstance(field, str) else str(field.get("path") or field["name"])
 
 
 def _source(sample: Path | None, topic: str | None, home: Path) -> dict[str, str]:

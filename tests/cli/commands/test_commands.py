@@ -7,9 +7,11 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import tomllib
 from contextlib import closing, suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.cli.conftest import Command
@@ -93,6 +95,31 @@ def test_init_needs_to_know_the_fields(weald: Command) -> None:
     result = weald("init")
     assert result.code == ExitCode.USAGE
     assert "Next: weald init --from-sample FILE" in result.err
+
+
+def test_init_takes_the_fields_that_are_named_as_the_sample_has_them(weald: Command) -> None:
+    rng = np.random.default_rng(0)
+    lines = [
+        {"id": f"r{i}", "vector": rng.normal(size=3).tolist(), "kind": "ab"[i % 2], "other": i / 7}
+        for i in range(60)
+    ]
+    Path("s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    wanted = ["init", "--from-sample", "s.jsonl", "--fields"]
+    result = weald(*wanted, "kind, vector")
+    assert result.code == 0
+    assert "other" not in result.err
+    written = tomllib.loads(Path("weald.toml").read_text())["schema"]
+    assert written["key"] == "id"
+    assert written["fields"] == [
+        {"name": "kind", "kind": "category", "values": ["a", "b"]},
+        {"name": "vector", "size": 3},
+    ]
+    result = weald(*wanted, "vektor", "--force")
+    assert result.code == ExitCode.USAGE
+    assert "no field 'vektor' to cluster by" in result.err
+    assert "vector" in result.err
+    missing = weald("init", "--from-sample", "none.jsonl", "--fields", "a", "--force")
+    assert missing.code == ExitCode.NOT_FOUND
 
 
 def test_run_without_a_schema_says_how_to_write_one(weald: Command) -> None:
