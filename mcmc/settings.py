@@ -153,7 +153,7 @@ class FitSettings:
     learn_hyper: bool = True
     learn_base: bool | None = None
     kernels: tuple[str, ...] = ("auto",)
-    init: str = "ibhc"
+    init: str = "auto"
     iterations: int | None = None
     seconds: float | None = None
     chains: int = 1

@@ -142,8 +142,13 @@ def fit(
     ] = "auto",
     init: Annotated[
         str,
-        typer.Option("--init", metavar="HOW", help="Start: ibhc, one, singletons or random:K."),
-    ] = "ibhc",
+        typer.Option(
+            "--init",
+            metavar="HOW",
+            help="Start of each chain: auto, of numbers ibhc and clusters of k-means in turn, else "
+            "ibhc; or ibhc, one, singletons or random:K.",
+        ),
+    ] = "auto",
     iterations: Annotated[
         int | None, typer.Option("--iterations", min=1, help="Sweeps of each chain.")
     ] = None,
@@ -368,7 +373,7 @@ def fit(
                 "--links": links,
                 "--picture": picture,
                 "--family irm": family == NETWORK_FAMILY,
-                "--init": init not in ("ibhc", "one"),
+                "--init": init not in ("auto", "ibhc", "one"),
             }
         )
         from .sharded import fit_table_in_shards

@@ -122,6 +122,6 @@ def _compile(family: Any, values: Any, settings: FitSettings) -> None:
     from weald.treecore.family import spec_of
 
     params = spec_of(family).parameters(family)
-    init = settings.init if settings.init in ("ibhc", "one", "singletons") else "one"
+    init = settings.init if settings.init in ("auto", "ibhc", "one", "singletons") else "one"
     small = replace(settings, params=params, init=init, iterations=1, seconds=None)
     run_chain(values[:20], small, 0, time.perf_counter)

@@ -28,7 +28,7 @@ from weald.treecore.statistics.observations import Observations
 from .chains import trusted_chains
 from .ground import Ground, prepared
 from .resolution import as_finely_as_known
-from .start import most_blocks, possible_labels, starting_labels
+from .start import k_means_labels, most_blocks, possible_labels, starting_labels
 
 __all__ = [
     "LEAST_POPULATION",
@@ -198,18 +198,33 @@ def ground_of(values: Observations, settings: FitSettings, family: Family | None
 
 def _start(ground: Ground, settings: FitSettings, index: int) -> tuple[Position, Generator]:
     """Where a chain begins, and its own source of randomness."""
-    family, prior = ground.family, ground.prior
     rng = Generator(PCG64(SeedSequence(settings.seed, spawn_key=(index,))))
     position = _begin(ground, settings)
-    n = position.n_atoms
-    labels = possible_labels(
-        starting_labels(settings.init, ground.forest, n, rng),
-        settings.init,
-        most_blocks(prior, n),
+    position.set_labels(_first_labels(ground, settings.init, index, rng))
+    return position, rng
+
+
+def _first_labels(ground: Ground, init: str, index: int, rng: Generator) -> NDArray[np.int64]:
+    """The partition (n) with which a chain begins.
+
+    By "auto" that of the trees, and for every second chain clusters of k-means: trees may join all
+    where what is apart is so in few of many columns, and no sweep leaves that.
+    """
+    family, prior, n = ground.family, ground.prior, ground.values.shape[0]
+    most = most_blocks(prior, n)
+    if init == "auto":
+        init = "ibhc"
+        if index % 2 and learns_by_default(family):
+            seen = as_finely_as_known(family, ground.values)
+            if isinstance(seen, np.ndarray) and np.isfinite(seen).all():
+                # Columns of one unit say by their spread which of them matter; of others, none do.
+                return k_means_labels(seen, most, rng, scaled=index % 4 == 3)
+    return possible_labels(
+        starting_labels(init, ground.forest, n, rng),
+        init,
+        most,
         lambda: ground.guide_of_forest(Model(family, prior.seating(n, 0), workspace(family))),
     )
-    position.set_labels(labels)
-    return position, rng
 
 
 def sample(

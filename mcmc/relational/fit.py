@@ -81,7 +81,7 @@ def _labels(start: str, n: int, rng: Generator) -> NDArray[np.int64]:
     name, _, number = start.partition(":")
     if name == "random" and number.isdecimal() and 0 < int(number) <= _MOST_STARTING_BLOCKS:
         return rng.integers(0, int(number), size=n, dtype=np.int64)
-    if start == "ibhc":
+    if start in ("auto", "ibhc"):
         return rng.integers(0, max(1, min(50, n // 5)), size=n, dtype=np.int64)
     raise ParameterError(
         f"a network of {n} vertices has no start {start!r}: choose one or random:K, "

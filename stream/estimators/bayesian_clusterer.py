@@ -108,7 +108,8 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
         from other chains (accord, arm, sarm, bsm) run with others beside them, such as
         ``gibbs,arm``, in 8 chains unless ``n_chains`` says otherwise, 4 at least.
     init : str
-        Start of ``fit``: ibhc, one, singletons or random:K.
+        Start of ``fit``: auto, ibhc, one, singletons or random:K. By auto chains start with IBHC's
+        trees and, of numbers, with clusters of k-means in turn.
     n_iter : int
         Sweeps of each chain of ``fit``.
     n_chains : int, optional
@@ -172,7 +173,7 @@ class BayesianClusterer(ClusterMixin, TransformerMixin, BaseEstimator):  # type:
         sigma: float | None = None,
         learn_hyper: bool = True,
         kernels: str = "auto",
-        init: str = "ibhc",
+        init: str = "auto",
         n_iter: int = 100,
         n_chains: int | None = None,
         consensus: str = "vi",

@@ -97,8 +97,8 @@ def fit_in_shards(
     """Cluster the n rows of an engine's shards.
 
     Of the settings family, prior, hyperparameters, ``iterations`` or ``seconds``, ``seed``,
-    ``consensus`` and ``init`` ("ibhc" for a start from a sample, or "one") count. Where there is a
-    snapshot the fit goes on from it; it may be given more sweeps than it was begun with.
+    ``consensus`` and ``init`` ("auto" or "ibhc" for a start from a sample, or "one") count. Where
+    there is a snapshot the fit goes on from it; it may be given more sweeps than it was begun with.
 
     Raises ObservationError for a row that the family cannot take, ParameterError for settings.
     """
@@ -193,7 +193,7 @@ def _first_state(sample: Matrix, family: Any, n: int, settings: FitSettings) -> 
     """Clusters of a sample, and what was learned by them; all n rows are still in one."""
     prior = build_prior(settings.prior, {**settings.prior_params, "learn": settings.learn_hyper})
     started, labels = family, np.zeros(sample.shape[0], dtype=np.int64)
-    if settings.init == "ibhc":
+    if settings.init != "one":
         few = FitSettings(
             family=settings.family,
             params=settings.params,

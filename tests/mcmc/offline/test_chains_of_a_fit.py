@@ -42,6 +42,16 @@ def test_chains_that_agree_are_all_trusted(rng: Generator) -> None:
     assert trusted_chains(values, last) == [0, 1]
 
 
+def test_groups_in_a_line_are_found_in_one_of_many_columns(rng: Generator) -> None:
+    """Trees join them all, and the base measure of one cluster lets no sweep part them."""
+    groups = np.arange(600) % 3
+    values = rng.normal(size=(600, 20))
+    values[:, 0] += 8.0 * groups
+    settings = FitSettings(family="diagonal", iterations=40, chains=2)
+    traces = [run_chain(values, settings, at, time.perf_counter) for at in (0, 1)]
+    assert adjusted_rand_index(combine(settings, traces, values).labels, groups) > 0.99
+
+
 @pytest.mark.parametrize("family", ["gaussian", "bernoulli"])
 def test_chains_side_by_side_share_a_forest_and_are_as_each_alone(
     family: str, rng: Generator, monkeypatch: pytest.MonkeyPatch

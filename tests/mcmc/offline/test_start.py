@@ -8,6 +8,7 @@ from weald.mcmc.offline.start import (
     atoms_of,
     forest_labels,
     grow_forest,
+    k_means_labels,
     most_blocks,
     possible_labels,
     starting_labels,
@@ -96,3 +97,27 @@ def test_other_starts_beyond_it_are_refused(start: str, rng: np.random.Generator
     labels = rng.integers(0, 9, size=N).astype(np.int64)
     with pytest.raises(ParameterError, match="allows 4 at most: choose ibhc, one or random:4"):
         possible_labels(labels, start, 4, never)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_clusters_of_k_means_lie_within_what_is_apart(
+    scaled: bool, rng: np.random.Generator
+) -> None:
+    groups = np.arange(300) % 3
+    values = rng.normal(size=(300, 4)) + 30.0 * groups[:, None]
+    labels = k_means_labels(values, 300, rng, scaled=scaled)
+    assert 3 <= np.unique(labels).size <= 20
+    assert all(np.unique(groups[labels == label]).size == 1 for label in np.unique(labels))
+
+
+@pytest.mark.parametrize(
+    ("n", "distinct", "most", "expected"),
+    [(300, 300, 7, 7), (30, 30, 300, 6), (3, 3, 300, 1), (300, 4, 300, 4), (300, 1, 300, 1)],
+)
+def test_k_means_makes_no_more_clusters_than_there_can_be(
+    n: int, distinct: int, most: int, expected: int, rng: np.random.Generator
+) -> None:
+    values = rng.normal(size=(distinct, 3))[np.arange(n) % distinct]
+    for scaled in (False, True):
+        labels = k_means_labels(values, most, rng, scaled=scaled)
+        assert sorted(set(labels.tolist())) == list(range(expected))
