@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from weald.cli.errors import NotFoundError, UsageError
+from weald.cli.terminal.output import note
 
 from .table import open_text
 
@@ -76,7 +77,7 @@ def load_network(path: Path) -> LoadedNetwork:
     if name.endswith(".jsonl"):
         return _named(path, list(_json_edges(path)), None)
     if name.endswith(NETWORK_SUFFIXES):
-        return _named(path, list(_text_edges(path)), None)
+        return _named(path, _without_header(path, _text_edges(path)), None)
     expected = ", ".join(NETWORK_SUFFIXES)
     raise UsageError(f"{path}: cannot tell what network it is; expected one of {expected}")
 
@@ -110,8 +111,10 @@ def _weight(path: Path, number: int, value: Any) -> float:
     return weight
 
 
-def _text_edges(path: Path) -> Iterator[Edge]:
+def _text_edges(path: Path) -> list[Edge]:
     """Lines of source, target and perhaps a weight, apart by commas, tabs or blanks."""
+    edges: list[Edge] = []
+    weights_called = None
     with open_text(path) as lines:
         for number, line in enumerate(lines, start=1):
             text = line.strip()
@@ -126,7 +129,38 @@ def _text_edges(path: Path) -> Iterator[Edge]:
                     f"{path}: line {number} should be source, target and perhaps a weight, "
                     f"is {text[:60]!r}"
                 )
-            yield cells[0], cells[1], _weight(path, number, cells[2]) if len(cells) == 3 else 1.0
+            if number == 1 and len(cells) == 3 and not _is_number(cells[2]):
+                weights_called = cells[2]
+                continue
+            weight = _weight(path, number, cells[2]) if len(cells) == 3 else 1.0
+            edges.append((cells[0], cells[1], weight))
+    if weights_called is not None and not edges:
+        # There is nothing for which it would be a name.
+        _weight(path, 1, weights_called)
+    return edges
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _without_header(path: Path, edges: list[Edge]) -> list[Edge]:
+    """The edges without a first line that names columns, as what it says is not like the others."""
+    names = {name for edge in edges[1:] for name in edge[:2]}
+    first = edges[0][:2] if names else ()
+    if not first or names & set(first):
+        return edges
+    if not any(name.isdecimal() for name in first) and all(name.isdecimal() for name in names):
+        return edges[1:]
+    note(
+        f"{path}: the first line is taken for an edge from {first[0]!r} to {first[1]!r}, which no "
+        "other line names: begin it with # if these are names of columns"
+    )
+    return edges
 
 
 def _json_edges(path: Path) -> Iterator[Edge]:

@@ -49,6 +49,30 @@ def test_lists_of_edges(tmp_path: Path, name: str, between: str) -> None:
     assert found.names == ["a", "b", "c", "d"]
 
 
+@pytest.mark.parametrize(
+    ("header", "lines"),
+    [("user,item", ["1,2", "2,3"]), ("from,to,calls", ["a,b,1", "b,c,1"])],
+)
+def test_names_of_columns_are_no_edge(tmp_path: Path, header: str, lines: list[str]) -> None:
+    path = tmp_path / "e.csv"
+    path.write_text("\n".join([header, *lines]))
+    found = load_network(path)
+    assert found.names == sorted({name for line in lines for name in line.split(",")[:2]})
+    assert len(found.links.source) == 2
+
+
+def test_a_first_line_that_may_name_columns_is_told_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "e.csv"
+    path.write_text("user,item\nann,tea\nbob,tea\n")
+    assert len(load_network(path).links.source) == 3
+    assert "taken for an edge from 'user' to 'item'" in capsys.readouterr().err
+    path.write_text("ann,tea\nbob,tea\n")
+    assert len(load_network(path).links.source) == 2
+    assert capsys.readouterr().err == ""
+
+
 def test_objects(tmp_path: Path) -> None:
     path = tmp_path / "e.jsonl"
     path.write_text('{"source": "a", "target": "b"}\n{"source": 1, "target": "a", "weight": 4}\n')
