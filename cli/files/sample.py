@@ -166,7 +166,7 @@ def _not_of_a_stream(
 def in_quotes(
     records: Sequence[Mapping[str, Any]], most_empty: float = MOST_EMPTY
 ) -> dict[str, FieldProposal]:
-    """What columns are of which many values are texts and that would be taken for numbers.
+    """What columns are of which many values are texts, and that are numbers or codes.
 
     Of records that tell texts from numbers, as those of JSON do.
     """
@@ -177,8 +177,9 @@ def in_quotes(
         if n_texts <= MOST_ODD * len(values):
             continue
         verdict = judged(name, values, most_empty)
-        if _is_number(verdict):
-            found[name] = as_codes(values, verdict)
+        coded = as_codes(values, verdict)
+        if _is_number(verdict) or (coded is not verdict and verdict.settings is not None):
+            found[name] = coded
     return found
 
 

@@ -202,7 +202,7 @@ def _judged(name: str, filled: Sequence[Any]) -> FieldProposal:
         return FieldProposal({"kind": "flag"}, "a flag: yes or no")
     numbers, odd = _numbers(filled)
     if len(odd) <= len(filled) * MOST_ODD:
-        verdict = _identifier(name, filled, numbers) or _number(name, numbers)
+        verdict = _identifier(name, filled, numbers) or _padded(filled) or _number(name, numbers)
         if not odd or verdict.settings is None:
             return verdict
         slip = f"{str(odd[0])[:LONGEST_SHOWN]!r}"
@@ -210,6 +210,17 @@ def _judged(name: str, filled: Sequence[Any]) -> FieldProposal:
         return verdict._replace(reason=told)
     texts = [str(value) for value in filled]
     return _moment(texts) or _other_moment(texts) or _category(texts) or _text(name, texts)
+
+
+def _padded(filled: Sequence[Any]) -> FieldProposal | None:
+    """Whole numbers of which some begin with 0 are codes where they repeat: no measurement does."""
+    texts = [value for value in filled if isinstance(value, str) and value.isdecimal()]
+    if len(texts) < len(filled) or not any(text[0] == "0" and len(text) > 1 for text in texts):
+        return None
+    levels = _category(texts)
+    if levels is None:
+        return None
+    return levels._replace(reason=f"{levels.reason}, whole numbers with zeros in front")
 
 
 def _with_gaps(verdict: FieldProposal, n_empty: int, n_records: int) -> FieldProposal:

@@ -174,6 +174,26 @@ def test_numbers_in_quotes_are_left_out_of_json(
     assert told in capsys.readouterr().err
 
 
+def test_numbers_with_zeros_in_front_are_codes_where_they_repeat(tmp_path: Path) -> None:
+    """A table has no quotes by which to tell; measurements have no such zeros."""
+    path = tmp_path / "x.csv"
+    rows = (f"{i % 3:03},{i:05},{i % 7 + 10},{i * 7 % 13 + 0.5}" for i in range(1, 181))
+    path.write_text("\n".join(["shop,at,hour,x", *rows]) + "\n")
+    proposal = propose(path)
+    assert proposal.reasons["shop"] == (
+        "a category: 3 values that repeat, whole numbers with zeros in front"
+    )
+    assert proposal.fields == [
+        {"path": "shop", "kind": "category", "values": ["001", "002", "000"]},
+        "hour",
+        "x",
+    ]
+    assert "at" in proposal.identifiers
+    fitted = read(path, FitSettings(family="auto"), Columns([], []), None).schema
+    assert fitted is not None
+    assert [each.kind for each in fitted.settings.fields] == ["category", "number", "number"]
+
+
 def test_codes_in_quotes_are_a_category_to_all_who_read_them(tmp_path: Path) -> None:
     """Of JSON that says they are texts; numbers in quotes that do not repeat a look can read."""
     records: list[object] = [
