@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from weald.cli.errors import NotFoundError, UsageError
+from weald.cli.terminal.csv_cells import is_number
 from weald.cli.terminal.output import note
 
 from .table import open_text
@@ -129,7 +130,7 @@ def _text_edges(path: Path) -> list[Edge]:
                     f"{path}: line {number} should be source, target and perhaps a weight, "
                     f"is {text[:60]!r}"
                 )
-            if number == 1 and len(cells) == 3 and not _is_number(cells[2]):
+            if number == 1 and len(cells) == 3 and not is_number(cells[2]):
                 weights_called = cells[2]
                 continue
             weight = _weight(path, number, cells[2]) if len(cells) == 3 else 1.0
@@ -138,14 +139,6 @@ def _text_edges(path: Path) -> list[Edge]:
         # There is nothing for which it would be a name.
         _weight(path, 1, weights_called)
     return edges
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _without_header(path: Path, edges: list[Edge]) -> list[Edge]:
