@@ -95,6 +95,11 @@ class _Consumer:
 
     # Questions.
 
+    @property
+    def _manager(self) -> SimpleNamespace:
+        """Who knows whether there is a connection."""
+        return SimpleNamespace(_conns={0: SimpleNamespace(connected=not self._broker.away)})
+
     def _ask(self, error: type[Exception] = KafkaTimeoutError) -> None:
         self._scheduler.sleep(_LEAST_SECONDS * self._draw.random())
         if self._broker.away:
