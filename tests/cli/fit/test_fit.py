@@ -41,7 +41,7 @@ def test_runs_that_part_the_same_groups_otherwise_are_no_reason_to_doubt(
     """No cluster is shaped like these groups: each is several, and other ones in each run."""
     draw, kind = np.random.default_rng(1), np.arange(600) % 3
     np.save(clean / "x.npy", draw.exponential(size=(600, 2)) + 15.0 * np.eye(3)[kind][:, :2])
-    runs = ("--iterations", "60", "--chains", "2", "--trace", "t.npz")
+    runs = ("--init", "ibhc", "--iterations", "60", "--chains", "2", "--trace", "t.npz")
     result = weald("fit", "x.npy", *runs, "--output", "json")
     assert result.code == 0, result.err
     with np.load(clean / "t.npz") as trace:
