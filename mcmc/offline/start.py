@@ -6,12 +6,12 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
 from weald.treecore.compiled.compile import compiled, inner
 from weald.treecore.compiled.reference import by_reference
 from weald.treecore.errors import ParameterError
 from weald.treecore.family.discrete.sparse_multinomial import sparse_values
+from weald.treecore.family.gaussian.default_scale import k_means
 from weald.treecore.family.interface.base import Family, make_rows, observe, workspace
 from weald.treecore.forest.consolidation import consolidate
 from weald.treecore.forest.forest import Forest, add_leaf, empty_forest
@@ -40,8 +40,8 @@ _SHARE_BETWEEN_CONSOLIDATIONS = 4
 
 STARTS = ("auto", "ibhc", "one", "singletons", "random:K")
 
-# Clusters of k-means with which a chain starts, rows for each at least, and rounds.
-_CENTRES, _ROWS_A_CENTRE, _ROUNDS = 20, 5, 10
+# Clusters of k-means with which a chain starts, and rows for each at least.
+_CENTRES, _ROWS_A_CENTRE = 20, 5
 
 
 @compiled
@@ -133,32 +133,15 @@ def k_means_labels(
 ) -> NDArray[np.int64]:
     """Labels (n) of finite rows (n, d) by k-means of 20 clusters, and at most ``most``.
 
-    Of few rows they are fewer. With ``scaled`` each column counts by its standard deviation. Begun
-    with rows far from one another (k-means++: Arthur and Vassilvitskii 2007), of which ten rounds
-    make centres: sweeps do the rest, and join what is too many. SciPy's own warns where a cluster
-    becomes empty, which threads cannot keep quiet, and takes a tenth of a second to load.
+    Of few rows they are fewer. With ``scaled`` each column counts by its standard deviation. Sweeps
+    do the rest, and join what is too many.
     """
-    n, n_centres = values.shape[0], max(min(_CENTRES, values.shape[0] // _ROWS_A_CENTRE, most), 1)
+    n_centres = max(min(_CENTRES, values.shape[0] // _ROWS_A_CENTRE, most), 1)
     seen = values - values.mean(axis=0)
     if scaled:
         deviation = seen.std(axis=0)
         seen /= np.where(deviation > 0.0, deviation, 1.0)
-    centres = seen[rng.integers(n, size=1)]
-    nearest = cdist(seen, centres, "sqeuclidean")[:, 0]
-    for _ in range(n_centres - 1):
-        if not nearest.any():
-            break
-        centre = seen[rng.choice(n, p=nearest / nearest.sum(), size=1)]
-        centres = np.concatenate([centres, centre])
-        nearest = np.minimum(nearest, cdist(seen, centre, "sqeuclidean")[:, 0])
-    labels = np.zeros(n, dtype=np.int64)
-    for _ in range(_ROUNDS):
-        labels = cdist(seen, centres, "sqeuclidean").argmin(axis=1)
-        found, labels = np.unique(labels, return_inverse=True)
-        sums = np.zeros((found.size, seen.shape[1]))
-        np.add.at(sums, labels, seen)
-        centres = sums / np.bincount(labels)[:, None]
-    return labels.astype(np.int64)
+    return np.unique(k_means(seen, n_centres, rng), return_inverse=True)[1].astype(np.int64)
 
 
 def most_blocks(prior: PartitionPrior, n: int) -> int:

@@ -15,7 +15,7 @@ from scipy.special import gammaln
 
 from weald.treecore.compiled.compile import compiled, inner
 
-__all__ = ["sample_covariance", "whitened", "within_share"]
+__all__ = ["k_means", "sample_covariance", "whitened", "within_share"]
 
 Values = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def within_share(values: Values, freedom: float, *, diagonal: bool) -> float:
     best, share = -np.inf, 1.0
     k = 1
     while _FEWEST_A_CLUSTER * k <= n:
-        sums = _sums(values, _k_means(values, k))
+        sums = _sums(values, k_means(values, k, Generator(PCG64(0))))
         for candidate in _SHARES:
             bound = _log_joint(sums, float(candidate), freedom, diagonal=diagonal)
             if bound > best:
@@ -72,9 +72,12 @@ def within_share(values: Values, freedom: float, *, diagonal: bool) -> float:
     return share
 
 
-def _k_means(values: Values, k: int) -> NDArray[np.int64]:
-    """Labels (n) by a few rounds of k-means from scattered rows."""
-    rng = Generator(PCG64(0))
+def k_means(values: Values, k: int, rng: Generator) -> NDArray[np.int64]:
+    """Labels (n) of finite rows (n, d) by a few rounds of k-means of k clusters, some maybe empty.
+
+    The rows that they begin with are drawn far from one another (k-means++: Arthur and
+    Vassilvitskii 2007), fewer where fewer are different.
+    """
     n = values.shape[0]
     centres = np.empty((k, values.shape[1]))
     centres[0] = values[rng.integers(n, size=1)[0]]
