@@ -165,11 +165,8 @@ def as_codes(values: Sequence[Any], verdict: FieldProposal) -> FieldProposal:
     n_codes = sum(isinstance(value, str) and value.isdecimal() for value in filled)
     if n_codes < len(filled) * (1.0 - MOST_ODD) or not all(isinstance(v, str) for v in filled):
         return verdict
-    levels = _category(filled)
-    if levels is None:
-        return verdict
-    told = f"{levels.reason}, whole numbers in quotes"
-    return _with_gaps(levels._replace(reason=told), len(values) - len(filled), len(values))
+    codes = _codes(filled, "whole numbers in quotes")
+    return verdict if codes is None else _with_gaps(codes, len(values) - len(filled), len(values))
 
 
 def _filled(values: Sequence[Any]) -> Sequence[Any]:
@@ -217,10 +214,13 @@ def _padded(filled: Sequence[Any]) -> FieldProposal | None:
     texts = [value for value in filled if isinstance(value, str) and value.isdecimal()]
     if len(texts) < len(filled) or not any(text[0] == "0" and len(text) > 1 for text in texts):
         return None
+    return _codes(texts, "whole numbers with zeros in front")
+
+
+def _codes(texts: Sequence[str], why: str) -> FieldProposal | None:
+    """Whole numbers as a category, where they repeat."""
     levels = _category(texts)
-    if levels is None:
-        return None
-    return levels._replace(reason=f"{levels.reason}, whole numbers with zeros in front")
+    return None if levels is None else levels._replace(reason=f"{levels.reason}, {why}")
 
 
 def _with_gaps(verdict: FieldProposal, n_empty: int, n_records: int) -> FieldProposal:
