@@ -15,6 +15,7 @@ from weald.cli.errors import NotFoundError, UsageError
 from weald.cli.terminal.csv_cells import is_number
 from weald.cli.terminal.output import note
 
+from .refused_rows import UNREADABLE
 from .table import open_text
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _named(path: Path, edges: list[Edge], directed: bool | None) -> LoadedNetwor
 def _weight(path: Path, number: int, value: Any) -> float:
     try:
         weight = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         weight = -1.0
     if not 0.0 <= weight < float("inf"):
         raise UsageError(f"{path}: line {number}: the weight {value!r} is no number from 0")
@@ -164,7 +165,7 @@ def _json_edges(path: Path) -> Iterator[Edge]:
             try:
                 record = json.loads(line)
                 ends = [str(record[name]) for name in ("source", "target")]
-            except (json.JSONDecodeError, KeyError, TypeError) as error:
+            except (*UNREADABLE, KeyError, TypeError) as error:
                 raise UsageError(
                     f"{path}: line {number} is no object with source and target"
                 ) from error

@@ -8,7 +8,11 @@ from typing import NamedTuple
 
 from weald.cli.terminal.output import note
 
-__all__ = ["RefusedRow", "tell_refused"]
+__all__ = ["UNREADABLE", "RefusedRow", "tell_refused"]
+
+# Raised by Python's reader of JSON: also an integer of thousands of digits, and nesting that has no
+# end, are what a line may hold.
+UNREADABLE = (ValueError, RecursionError)
 
 _SHOWN = 5
 

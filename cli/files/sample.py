@@ -24,7 +24,7 @@ from weald.stream.record.inference.field_inference import (
 from weald.stream.record.inference.proposal import SchemaProposal, declared, named, proposed
 
 from .gap_words import NO_NUMBER, is_gap
-from .refused_rows import RefusedRow, tell_refused
+from .refused_rows import UNREADABLE, RefusedRow, tell_refused
 from .table import open_bytes, open_text
 from .text_table import LOOKED_AT, SEPARATORS, TextTable, text_table
 from .written_numbers import DECIMAL, Writing, plain, tell_writings, writings_of
@@ -281,7 +281,7 @@ def goes_over_lines(path: Path) -> bool:
         return False
     try:
         return bool(_arrays_in(json.loads(first)))
-    except json.JSONDecodeError:
+    except UNREADABLE:
         return False
 
 
@@ -340,7 +340,7 @@ def _objects(lines: Iterable[str], oddities: Oddities) -> Iterator[tuple[int, di
             continue
         try:
             whole = json.loads(line)
-        except json.JSONDecodeError as error:
+        except UNREADABLE as error:
             oddities.refused.append(RefusedRow(number, f"is not JSON: {error}"))
             continue
         if isinstance(whole, dict):
@@ -395,7 +395,7 @@ def _elements(path: Path, text: str) -> Iterator[dict[str, Any]]:
     """Records of JSON that goes over lines: objects, or the array of them that a value holds."""
     try:
         values = list(_values(text))
-    except json.JSONDecodeError as error:
+    except UNREADABLE as error:
         raise UsageError(f"{path}: not JSON: {error}") from error
     if len(values) > 1 and _are_objects(values):
         return (_flat(record) for record in values)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 
 from weald.cli.errors import NotFoundError, UsageError
 from weald.stream.record.inference.field_inference import MOST_ODD
+from weald.stream.record.refused import cut
 
 from .gap_words import is_gap
-from .refused_rows import RefusedRow, tell_refused
+from .refused_rows import UNREADABLE, RefusedRow, tell_refused
 from .text_table import LOOKED_AT, SEPARATORS, text_table
 from .written_numbers import plain, tell_writings, writings_of
 
@@ -297,7 +298,7 @@ def _record(line: str) -> dict[str, Any] | str:
     """The numbers or the fields of a line by name, or why it has none."""
     try:
         record = json.loads(line)
-    except json.JSONDecodeError as error:
+    except UNREADABLE as error:
         return f"is not JSON: {error}"
     if isinstance(record, list):
         return dict(zip(_numbered(len(record)), record, strict=True))
@@ -334,7 +335,7 @@ def _by_columns(
             for at, cell in enumerate(columns[j])
         ]
         for at in odd[j]:
-            detail = f"column {names[j]!r} should be a number, is {columns[j][at]!r}"
+            detail = f"column {names[j]!r} should be a number, is {cut(repr(columns[j][at]))}"
             slips.append((at, names[j], RefusedRow(lines[at], detail)))
     table = Table(values, [names[j] for j in numeric], left_out)
     return replace(table, slips=sorted(slips))
@@ -353,11 +354,9 @@ def _is_odd(cell: object) -> bool:
 
 
 def _is_number(cell: object) -> bool:
-    if isinstance(cell, bool | int | float):
-        return True
     try:
         float(cell)  # type: ignore[arg-type]  # whatever it is, the answer is yes or no
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 

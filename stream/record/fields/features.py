@@ -137,7 +137,7 @@ def _count(value: Any, name: str) -> float:
         raise _wrong(value, name, "a count")
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise _wrong(value, name, "a count") from None
     if number < 0 or number != number // 1:
         detail = f"field {name!r} is {cut(repr(value))}; a count is whole, from 0"

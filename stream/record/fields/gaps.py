@@ -50,7 +50,7 @@ def _columns(field: Field, records: Sequence[Mapping[str, Any]], odd: Odd) -> ND
     if field.read is None and field.size is None:
         cells = [record.get(path) for record in records]
         # All at once where all can be read; else one by one, to say which cannot.
-        with suppress(TypeError, ValueError):
+        with suppress(TypeError, ValueError, OverflowError):
             told = [nothing if each is None or each == "" else float(each) for each in cells]
             return np.array(told).reshape(-1, 1)
     values = np.full((len(records), field.width), nothing)
@@ -60,7 +60,7 @@ def _columns(field: Field, records: Sequence[Mapping[str, Any]], odd: Odd) -> ND
             continue
         try:
             row[:] = _numbers(value, field) if field.read is None else field.read(value)
-        except (Refused, TypeError, ValueError) as error:
+        except (Refused, TypeError, ValueError, OverflowError) as error:
             row[:] = nothing
             expected = "a number" if field.size is None else f"{field.size} numbers"
             detail = f"field {field.name!r} should be {expected}, is {cut(repr(value))}"

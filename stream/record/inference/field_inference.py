@@ -55,6 +55,8 @@ MOSTLY = 0.9
 MOST_STATED_LEVELS = 1000
 # The last letters of nan, inf and infinity, in any case.
 _ENDS_OF_NOT_FINITE = frozenset("nfy")
+# Raised by `float`: JSON has integers of any length, and those of 309 digits overflow.
+_NO_NUMBER = (TypeError, ValueError, OverflowError)
 _SAME = "the same in every record"
 _SAID_OF_ALL = ("a number", "a flag: yes or no")
 _FLAGS = frozenset({"true", "false", "yes", "no"})
@@ -187,7 +189,7 @@ def is_filled(value: Any) -> bool:
         return True
     try:
         return isfinite(value if isinstance(value, int) else float(value))
-    except (TypeError, ValueError, OverflowError):
+    except _NO_NUMBER:
         return True
 
 
@@ -270,13 +272,13 @@ def _is_number(value: Any) -> bool:
 def _numbers(filled: Sequence[Any]) -> tuple[list[float], list[Any]]:
     """Numbers among the values, and those that are none."""
     if bool not in map(type, filled):
-        with suppress(TypeError, ValueError):
+        with suppress(*_NO_NUMBER):
             return list(map(float, filled)), []
     numbers, odd = [], []
     for value in filled:
         try:
             numbers.append(float("" if isinstance(value, bool) else value))
-        except (TypeError, ValueError):
+        except _NO_NUMBER:
             odd.append(value)
     return numbers, odd
 

@@ -627,3 +627,19 @@ def test_small_numbers_that_are_called_time_are_numbers(tmp_path: Path) -> None:
     proposal = propose(path)
     assert (proposal.time, proposal.fields) == ("ts", ["time"])
     assert "its numbers are no seconds since the epoch" in proposal.reasons["time"]
+
+
+def test_a_number_of_hundreds_of_digits_is_a_slip(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records: list[object] = [{"x": i * 7 % 31 / 2, "hits": i * i % 17} for i in range(40)]
+    records[5] = {"x": 10**400, "hits": 3}
+    records[6] = {"x": 1.5, "hits": 10**400}
+    path = write_jsonl(tmp_path / "x.jsonl", records)
+    proposal = propose(path)
+    assert proposal.fields == ["x", {"path": "hits", "kind": "count"}]
+    assert "no number in 1 of 40 records, as '1000" in proposal.reasons["x"]
+    told = capsys.readouterr().err
+    assert "2 of 40 rows have a gap or cannot be read" in told
+    table = read_rows(str(path), 0)
+    assert np.isnan(table.values).sum() == 2

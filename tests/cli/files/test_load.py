@@ -93,6 +93,26 @@ def test_a_broken_line_costs_itself(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "line 3: is neither an object nor a list" in told
 
 
+def test_numbers_of_hundreds_of_digits_cost_their_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JSON has them; no number of ours is as large, and Python reads no thousands of digits."""
+    path = tmp_path / "x.jsonl"
+    lines = [f'{{"a": {i}, "b": {i * i}}}' for i in range(30)]
+    lines[3] = f'{{"a": 1{"0" * 400}, "b": 1}}'
+    lines[4] = f'{{"a": 1{"0" * 5000}, "b": 1}}'
+    lines[5] = f'{{"a": 1, "b": {"[" * 100_000}}}'
+    path.write_text("\n".join(lines))
+    table = load_table(path)
+    assert table.names == ["a", "b"]
+    assert table.values[:, 0].tolist() == [0.0, 1.0, 2.0, *range(6, 30)]
+    told = capsys.readouterr().err
+    assert "line 4: column 'a' should be a number, is 1000" in told
+    assert "line 5: is not JSON" in told
+    assert "line 6: is not JSON" in told
+    assert max(map(len, told.splitlines())) < 200
+
+
 @pytest.mark.parametrize("header", ["a;note;b\n", ""])
 def test_decimal_commas_are_read(
     header: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -77,6 +77,7 @@ def test_cells_of_text_give_the_same_numbers() -> None:
         ("size", -2, "out_of_range", "has no log"),
         ("hits", 1.5, "out_of_range", "a count is whole"),
         ("hits", "many", "wrong_type", "a count"),
+        ("hits", msgspec.Raw(b"1" + b"0" * 400), "wrong_type", "a count"),
         ("ok", "perhaps", "wrong_type", "'ok' should be a flag"),
         ("ok", None, "missing_value", "'ok'"),
         ("from", ["x"], "wrong_type", "'from'"),
