@@ -73,19 +73,23 @@ def stream_rows(path: Path, settings: SchemaSettings, n_records: int | None = No
 
 def _lines(path: Path, form: str, longest: int) -> Iterator[int]:
     """Line that each record ends on, from 1; of columnar files its row."""
+    from weald.stream.record.formats import separator_of
+    from weald.stream.source.file_source import goes_on
     from weald.stream.source.lines import LineReader
 
     if form not in ("csv", "jsonl", "lines"):
         yield from count(1)
         return
     number, row, is_header = 0, b"", form == "csv"
+    separator = separator_of(path.name)
     with closing(LineReader(str(path), longest)) as reader:
         while not reader.ended:
             for line in reader.take(_AT_ONCE, 0.0):
                 number += 1
+                opened = form == "csv" and goes_on(line, separator, opened=bool(row))
                 row += line
-                if form == "csv" and row.count(b'"') % 2 and len(row) <= longest:
-                    row += b"\n"  # a quoted cell goes on in the next line
+                if opened and len(row) <= longest:
+                    row += b"\n"
                     continue
                 if row.strip() and not is_header:
                     yield number

@@ -8,9 +8,11 @@ SQL stands.
 import csv
 import logging
 import os
+import re
 import time
 import uuid
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -26,7 +28,7 @@ from .recognition import FoundLog
 from .source import Change
 from .table_reader import RowReader, open_rows
 
-__all__ = ["FileSource"]
+__all__ = ["FileSource", "goes_on"]
 
 STDIN = "stdin"
 TEXTUAL = frozenset({"jsonl", "csv", "lines"})
@@ -118,8 +120,9 @@ class FileSource:
             # Blank lines are no records: every second editor ends a file with one.
             return [line] if line.strip() else []
         row = self._row + line
-        if row.count(b'"') % 2 and len(row) <= self._max_bytes:
-            self._row = row + b"\n"  # a quoted cell goes on in the next line
+        opened = goes_on(line, self._separator, opened=bool(self._row))
+        if opened and len(row) <= self._max_bytes:
+            self._row = row + b"\n"
             return []
         self._row = b""
         if not row.strip():
@@ -230,6 +233,31 @@ class FileSource:
     def close(self) -> None:
         """Close the file."""
         self._lines.close()
+
+
+def goes_on(line: bytes, separator: str, *, opened: bool) -> bool:
+    """Whether a cell in quotes goes on in the next line of a CSV file.
+
+    A quote inside a cell that does not begin with one is a character, as in ``5" wide``.
+
+    Parameters
+    ----------
+    line : bytes
+    separator : str
+    opened : bool
+        Whether such a cell goes on in this line.
+    """
+    if b'"' not in line:
+        return opened
+    return _open_end(separator).fullmatch(b'"' + line if opened else line) is not None
+
+
+@cache
+def _open_end(separator: str) -> re.Pattern[bytes]:
+    part = re.escape(separator).encode()
+    inside = rb'"(?:[^"]++|"")*+'  # of quotes, two of which stand for one
+    cell = rb'(?:%b"[^%b]*+|[^"%b][^%b]*+)?+' % (inside, part, part, part)
+    return re.compile(rb"(?:%b%b)*+%b" % (cell, part, inside))
 
 
 def _cells(row: bytes, separator: str) -> list[str]:

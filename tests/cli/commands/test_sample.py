@@ -643,3 +643,15 @@ def test_a_number_of_hundreds_of_digits_is_a_slip(
     assert "2 of 40 rows have a gap or cannot be read" in told
     table = read_rows(str(path), 0)
     assert np.isnan(table.values).sum() == 2
+
+
+def test_lines_are_told_where_a_quote_stands_in_a_cell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f'{i * 7 % 31},{i},{"ab"[i % 2]} 5"' for i in range(40)]
+    rows[20] = 'no,20,"a\n5"'
+    (tmp_path / "x.csv").write_text("\n".join(["x,n,note", *rows]) + "\n")
+    propose(tmp_path / "x.csv")
+    told = capsys.readouterr().err
+    assert "1 of 40 rows has a gap or cannot be read" in told
+    assert "line 23: field 'x' should be a number" in told

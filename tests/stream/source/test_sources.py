@@ -145,6 +145,24 @@ def test_an_endless_line_does_not_fill_the_memory(tmp_path: Path) -> None:
     assert [len(value) for value in found] == [7, 1_001, 7]
 
 
+@pytest.mark.parametrize(("name", "part"), [("a.csv", ","), ("a.tsv", "\t")])
+def test_a_quote_inside_a_cell_is_a_character(name: str, part: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    rows = ["n,note", '1,5" wide', '2,"two\nlines, ""so"", and 5"" wide"', '3,a "b" c', '4,"']
+    text = "\n".join([*rows[:3], rows[2], rows[3], rows[1], rows[4], "5,never", "closed"])
+    path.write_text(text.replace(",", part))
+    found = values(drained(source(path, batch_records=1)))
+    whole = {"n": "2", "note": f'two\nlines{part} "so"{part} and 5" wide'}
+    assert [json.loads(value) for value in found[:-1]] == [
+        {"n": "1", "note": '5" wide'},
+        whole,
+        whole,
+        {"n": "3", "note": 'a "b" c'},
+        {"n": "1", "note": '5" wide'},
+    ]
+    assert found[-1] == f'4{part}"\n5{part}never\nclosed\n'.encode()
+
+
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"nowhere\.jsonl cannot be opened"):
         source(tmp_path / "nowhere.jsonl")
