@@ -20,7 +20,7 @@ import msgspec
 from weald.storage.commit.log_marks import LogMark
 from weald.stream.errors import SourceError
 from weald.stream.record.formats import format_of, separator_of
-from weald.stream.record.record import Message, TopicPartition, checksum_of
+from weald.stream.record.record import STORED_BYTES, Message, TopicPartition, checksum_of
 from weald.stream.settings import StreamSettings
 
 from .lines import LineReader
@@ -44,7 +44,8 @@ class FileSource:
     settings : StreamSettings
         Its `path`, None for standard input, and its `format`.
     max_bytes : int
-        Longest row kept whole; a longer one is cut, and the decoder refuses it.
+        Longest row that the decoder takes. A longer one, which it refuses, is cut, and not before
+        what a dead letter holds of it: that may be replayed when more is allowed.
     record_bytes : int
         Size of a record of a packed file.
 
@@ -61,6 +62,7 @@ class FileSource:
         if settings.source == "file" and self._path is None:
             raise SourceError("the stream's source is a file: name it with [stream] path")
         self._max_bytes = max_bytes
+        self._kept_bytes = max(max_bytes, STORED_BYTES)
         self._batch_records = settings.most_polled
         self._format = format_of(settings)
         self._csv = self._format == "csv"
@@ -84,7 +86,7 @@ class FileSource:
 
     def _reader(self) -> LineReader | RowReader:
         if self._format in TEXTUAL:
-            return LineReader(self._path, self._max_bytes)
+            return LineReader(self._path, self._kept_bytes)
         if self._path is None:
             raise SourceError(f"standard input cannot be read as {self._format}: name a file")
         return open_rows(self._path, self._format, self._record_bytes)
@@ -140,7 +142,7 @@ class FileSource:
 
     def _value(self, row: bytes) -> bytes:
         """Turn a CSV row into an object; what cannot be one is left for the decoder to refuse."""
-        if not self._csv or self._header is None or len(row) > self._max_bytes:
+        if not self._csv or self._header is None or len(row) > self._kept_bytes:
             return row
         try:
             cells = _cells(row, self._separator)

@@ -13,7 +13,7 @@ import pytest
 from weald.storage.commit.log_marks import LogMark
 from weald.stream.errors import SourceError
 from weald.stream.record.decode import decode
-from weald.stream.record.record import Message, TopicPartition, checksum_of
+from weald.stream.record.record import STORED_BYTES, Message, TopicPartition, checksum_of
 from weald.stream.record.schema import Schema
 from weald.stream.settings import FieldSettings, SchemaSettings, StreamSettings
 from weald.stream.source.file_source import FileSource
@@ -142,7 +142,20 @@ def test_an_endless_line_does_not_fill_the_memory(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"x":1}\n' + b"9" * 3_000_000 + b'\n{"x":2}\n')
     found = values(drained(source(path, max_bytes=1_000)))
-    assert [len(value) for value in found] == [7, 1_001, 7]
+    assert [len(value) for value in found] == [7, STORED_BYTES + 1, 7]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.log"])
+def test_a_row_that_is_too_long_is_the_same_where_longer_ones_are_taken(
+    name: str, tmp_path: Path
+) -> None:
+    """Its dead letter can be replayed, and the file is known again by it."""
+    path = tmp_path / name
+    path.write_bytes(b"id,x,note\n1,2,3\na,1," + b"z" * 3_000 + b"\n")
+    *_, strict = values(drained(source(path, max_bytes=1_000)))
+    *_, lenient = values(drained(source(path, max_bytes=100_000)))
+    assert strict == lenient
+    assert b"z" * 3_000 in strict
 
 
 @pytest.mark.parametrize(("name", "part"), [("a.csv", ","), ("a.tsv", "\t")])
