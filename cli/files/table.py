@@ -307,9 +307,10 @@ def _record(line: str) -> dict[str, Any] | str:
 
 def _from_parquet(path: Path) -> Table:
     from weald.stream.optional import optional_library
+    from weald.stream.source.table_reader import in_microseconds
 
     parquet = optional_library("pyarrow.parquet", f"{path}: reading Parquet", "parquet")
-    table = parquet.read_table(path)
+    table = in_microseconds(parquet.read_table(path))
     rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
     return _by_columns(path, list(table.column_names), rows, range(1, len(rows) + 1))
 

@@ -13,7 +13,7 @@ from weald.stream.errors import LibraryMissing, SourceError
 from weald.stream.optional import optional_library
 from weald.stream.record.formats import Format
 
-__all__ = ["RowReader", "open_rows"]
+__all__ = ["RowReader", "in_microseconds", "open_rows"]
 
 ROWS_AT_ONCE = 4096
 
@@ -98,7 +98,8 @@ def open_rows(path: str, form: Format, record_bytes: int) -> RowReader:
 
 def _parquet(file: BinaryIO) -> Iterator[Any]:
     opened = optional_library("pyarrow.parquet", "reading Parquet", "parquet").ParquetFile(file)
-    return (row for batch in opened.iter_batches(ROWS_AT_ONCE) for row in batch.to_pylist())
+    batches = opened.iter_batches(ROWS_AT_ONCE)
+    return (row for batch in batches for row in in_microseconds(batch).to_pylist())
 
 
 def _arrow(file: BinaryIO) -> Iterator[Any]:
@@ -110,7 +111,36 @@ def _arrow(file: BinaryIO) -> Iterator[Any]:
         batches = (opened.get_batch(i) for i in range(opened.num_record_batches))
     else:
         batches = iter(ipc.open_stream(file))
-    return (row for batch in batches for row in batch.to_pylist())
+    return (row for batch in batches for row in in_microseconds(batch).to_pylist())
+
+
+def in_microseconds(rows: Any) -> Any:
+    """Rows of Arrow with times of nanoseconds in microseconds: Python's own have no more.
+
+    pandas writes such times. Arrow makes pandas' objects of them, which JSON has not, and refuses
+    them where pandas is not installed.
+
+    Parameters
+    ----------
+    rows : pyarrow.RecordBatch or pyarrow.Table
+    """
+    arrow = optional_library("pyarrow", "reading Parquet", "parquet")
+    fields = [_coarser(arrow, field) for field in rows.schema]
+    return rows if fields == list(rows.schema) else rows.cast(arrow.schema(fields), safe=False)
+
+
+def _coarser(arrow: Any, field: Any) -> Any:
+    kind, types = field.type, arrow.types
+    if types.is_struct(kind):
+        inner = [_coarser(arrow, kind.field(i)) for i in range(kind.num_fields)]
+        return field.with_type(arrow.struct(inner))
+    if types.is_list(kind):
+        return field.with_type(arrow.list_(_coarser(arrow, kind.value_field)))
+    if getattr(kind, "unit", None) != "ns":
+        return field
+    if types.is_timestamp(kind):
+        return field.with_type(arrow.timestamp("us", kind.tz))
+    return field.with_type(arrow.duration("us") if types.is_duration(kind) else arrow.time64("us"))
 
 
 def _avro(file: BinaryIO) -> Iterator[Any]:

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,41 @@ def test_every_format_goes_on_where_it_was(name: str, tmp_path: Path) -> None:
     source = opened(path)
     source.seek({TopicPartition(name, 0): 450})
     assert read(path, source) == (VALUES[450:].tolist(), list(range(450, 700)))
+
+
+@pytest.mark.parametrize("name", ["r.parquet", "r.arrow"])
+def test_times_of_nanoseconds_are_read(name: str, tmp_path: Path) -> None:
+    """As pandas writes them; Python's have microseconds."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    late = 1_767_225_600_000_001_999
+    inner = pyarrow.struct([("at", pyarrow.timestamp("ns", "UTC"))])
+    table = pyarrow.table(
+        {
+            "at": pyarrow.array([late], pyarrow.timestamp("ns", "UTC")),
+            "took": pyarrow.array([1_500_000_000], pyarrow.duration("ns")),
+            "clock": pyarrow.array([1_999], pyarrow.time64("ns")),
+            "seen": pyarrow.array([[late]], pyarrow.list_(pyarrow.timestamp("ns"))),
+            "inner": pyarrow.array([{"at": late}], inner),
+            "day": pyarrow.array([0], pyarrow.date32()),
+        }
+    )
+    path = tmp_path / name
+    if name == "r.parquet":
+        parquet.write_table(table, path)
+    else:
+        with path.open("wb") as file, pyarrow.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+    with closing(opened(path)) as source:
+        (message,) = source.poll(0.0)
+    assert msgspec.json.decode(message.value or b"") == {
+        "at": "2026-01-01T00:00:00.000001Z",
+        "took": "PT1.5S",
+        "clock": "00:00:00.000001",
+        "seen": ["2026-01-01T00:00:00.000001"],
+        "inner": {"at": "2026-01-01T00:00:00.000001Z"},
+        "day": "1970-01-01",
+    }
 
 
 @pytest.mark.parametrize("name", ["r.parquet", "r.arrow", "r.avro"])
