@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from weald.mcmc.estimate.predictive import Predictive
+from weald.mcmc.offline.preparation import without_absurd
+from weald.mcmc.offline.transformation import NUMERIC
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.mixture_shard import MixtureShard
 from weald.stream.model.model import free_shard
 from weald.stream.warm_up.family_choice import family_of_rows
+from weald.stream.warm_up.stored_family import family_named
 from weald.treecore.errors import ObservationError
 from weald.treecore.family import spec_of
+from weald.treecore.family.interface.base import Family
 
 from .frame_schema import FrameSchema, MixedRows, mixed_rows
 from .named_parameters import prior_parameters
@@ -125,8 +129,9 @@ class OnlineBayesianClusterer(base.Clusterer):
         Raises
         ------
         ObservationError
-            If `x` is no dictionary, a value is not a number, or the family cannot take it; nothing
-            is learned then.
+            If `x` is no dictionary, a value is not a finite number, or the family cannot take it;
+            nothing is learned then. When the warm-up is over, those that came before and that the
+            family cannot take are named so, too: they are left out, and `x` may be given again.
         """
         self._learn([self._read(x)])
 
@@ -139,7 +144,8 @@ class OnlineBayesianClusterer(base.Clusterer):
         Raises
         ------
         ObservationError
-            If `X` is no data frame, it has nothing to cluster by, or the family cannot take a row.
+            If `X` is no data frame, it has nothing to cluster by, or the family cannot take a row;
+            no row is learned then. Of what came before, see `learn_one`.
         """
         rows = self._rows(X)
         if self._shard is None and mixed_rows(X) is not None:
@@ -189,16 +195,18 @@ class OnlineBayesianClusterer(base.Clusterer):
         yield "n_clusters", self.n_clusters
 
     def _learn(self, records: Sequence[dict[Any, Any]]) -> None:
-        if self._shard is None:
-            n_first = max(self.warmup - len(self._waiting), 1)
-            self._waiting += records[:n_first]
-            if len(self._waiting) < self.warmup:
-                return
-            records = records[n_first:]
-            self._shard = self._begun(self._waiting)
-            self._waiting = []
-        if records:
-            self._insert(self._shard, self._values(records))
+        if self._shard is not None:
+            self._insert(self._shard, records)
+            return
+        n_first = max(self.warmup - len(self._waiting), 1)
+        first = [*self._waiting, *records[:n_first]]
+        if len(first) < self.warmup:
+            self._waiting = first
+            return
+        shard = self._begun(first)
+        # What comes behind the warm-up may be refused, too, and then nothing is learned.
+        self._insert(shard, records[n_first:])
+        self._shard, self._waiting = shard, []
 
     def _begun(self, first: Sequence[dict[Any, Any]]) -> MixtureShard:
         """A shard with the observations of the warm-up in it."""
@@ -218,9 +226,23 @@ class OnlineBayesianClusterer(base.Clusterer):
             seed=self.seed,
         )
         cadence = RefinementSettings(self.refine_every, self.refine_every, self.rounds)
+        # Before the base measure is learned from what the family cannot take, and then as learned.
+        told_by = without_absurd(sample) if family in NUMERIC else sample
+        self._refuse_of_warm_up(family_named(family).build(model.params, told_by), sample)
         shard = free_shard(model, cadence, sample)
-        self._insert(shard, sample)
+        self._refuse_of_warm_up(shard.first_family, sample)
+        self._insert(shard, first)
         return shard
+
+    def _refuse_of_warm_up(self, family: Family, sample: NDArray[np.float64]) -> None:
+        """Raise where a family cannot take all of (n, d); what waits of them waits no longer.
+
+        It would be refused again by every call to come.
+        """
+        refused = _refused(family, sample)
+        if refused:
+            self._waiting = [x for at, x in enumerate(self._waiting) if at not in refused]
+            raise _told(refused, 0)
 
     def _chosen(self, sample: NDArray[np.float64]) -> tuple[str, dict[str, Any]]:
         """Family and what is known of its parameters, for observations (n, d) of the warm-up."""
@@ -235,11 +257,13 @@ class OnlineBayesianClusterer(base.Clusterer):
                 part["family"] = _OF_NUMBERS
         return _OF_NUMBERS if family in ("auto", "gaussian") else family, known
 
-    def _insert(self, shard: MixtureShard, values: NDArray[np.float64]) -> None:
-        family = shard.first_family
-        refused = spec_of(family).validate(family, values)
-        if refused is not None:
-            raise ObservationError(f"observation {shard.seq + refused[0] + 1}: {refused[1]}")
+    def _insert(self, shard: MixtureShard, records: Sequence[dict[Any, Any]]) -> None:
+        if not records:
+            return
+        values = self._values(records)
+        refused = _refused(shard.first_family, values)
+        if refused:
+            raise _told(refused, shard.seq)
         shard.apply(values, time.time())
         self._predictive = None
 
@@ -269,6 +293,9 @@ class OnlineBayesianClusterer(base.Clusterer):
         """An observation: numbers by name, or plain values where columns are more than numbers."""
         if self._categories is not None and isinstance(x, Mapping):
             return dict(x)
+        if self._shard is not None and isinstance(x, Mapping):
+            # What was never seen before is left out, whatever it is.
+            x = {name: x[name] for name in self._features if name in x}
         return _numbers(x)
 
     def _rows(self, X: Any) -> MixedRows:
@@ -278,6 +305,22 @@ class OnlineBayesianClusterer(base.Clusterer):
                 f"many observations are a data frame of pandas or Polars, not a {type(X).__name__}"
             )
         return rows
+
+
+def _refused(family: Family, values: NDArray[np.float64]) -> dict[int, str]:
+    """Rows of values (n, d) that the family cannot take, with the reason."""
+    refused: dict[int, str] = {}
+    start, validate = 0, spec_of(family).validate
+    while (verdict := validate(family, values[start:])) is not None:
+        refused[start + verdict[0]] = verdict[1]
+        start += verdict[0] + 1
+    return refused
+
+
+def _told(refused: Mapping[int, str], seen: int) -> ObservationError:
+    """The first refusal in words, of observations that come after so many."""
+    at = min(refused)
+    return ObservationError(f"observation {seen + at + 1}: {refused[at]}")
 
 
 def _numbers(x: Mapping[Any, Any]) -> dict[Any, float]:
@@ -295,4 +338,7 @@ def _numbers(x: Mapping[Any, Any]) -> dict[Any, float]:
                 f"feature {name!r} is {value!r}, not a number: learn_many takes data frames with "
                 "categories, times and texts"
             ) from error
+        if np.isinf(found[name]):
+            # In a warm-up it would say how wide clusters are before any family could refuse it.
+            raise ObservationError(f"feature {name!r} is {value!r}, not a finite number")
     return found

@@ -269,3 +269,50 @@ def test_an_online_model_agrees_with_the_estimator(rng: np.random.Generator) -> 
 def test_an_online_model_refuses_what_is_no_number() -> None:
     with pytest.raises(ObservationError, match="feature 'where' is 'here'"):
         OnlineBayesianClusterer().learn_one({"where": "here"})
+
+
+@pytest.mark.parametrize(
+    ("family", "bad", "fault"),
+    [
+        ("gaussian", {"x": 1.0, "y": None}, "feature 1 is nan"),
+        ("diagonal", {"x": 1e200, "y": 1.0}, r"feature 0 is 1e\+200"),
+    ],
+)
+def test_an_observation_refused_at_the_end_of_a_warm_up_does_not_stop_a_model(
+    rng: np.random.Generator, family: str, bad: dict[str, Any], fault: str
+) -> None:
+    """Each call was refused for ever, for what waited in it could not leave."""
+    values, _ = blobs(rng, 60)
+    stream = list(observations(values))
+    online = OnlineBayesianClusterer(family, warmup=20)
+    for x in [*stream[:5], bad, *stream[5:18]]:
+        online.learn_one(x)
+    with pytest.raises(ObservationError, match=f"observation 6: {fault}"):
+        online.learn_one(stream[18])
+    for x in stream[18:]:
+        online.learn_one(x)
+    other = OnlineBayesianClusterer(family, warmup=20)
+    other.learn_many(pd.DataFrame(stream))
+    assert [online.score_one(x) for x in stream] == [other.score_one(x) for x in stream]
+
+
+def test_of_many_rows_all_are_learned_or_none(rng: np.random.Generator) -> None:
+    table = pd.DataFrame(blobs(rng, 60)[0], columns=["x", "y"])
+    spoiled = table.copy()
+    spoiled.loc[40, "y"] = 1e99
+    online = OnlineBayesianClusterer(warmup=20)
+    for _ in range(2):
+        with pytest.raises(ObservationError, match=r"observation 41: feature 1 is 1e\+99"):
+            online.learn_many(spoiled)
+        assert online.n_clusters == 0
+    with pytest.raises(ObservationError, match="'x' is inf, not a finite number"):
+        online.learn_one({"x": np.inf})
+
+
+def test_a_column_that_comes_after_the_warm_up_is_left_out(rng: np.random.Generator) -> None:
+    table = pd.DataFrame(blobs(rng, 60)[0], columns=["x", "y"])
+    online = OnlineBayesianClusterer(warmup=20)
+    online.learn_many(table[:40])
+    wider = table[40:].assign(note="late")
+    online.learn_many(wider)
+    assert (online.predict_many(wider) == online.predict_many(table[40:])).all()
