@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,8 +71,10 @@ def form_of(path: Path) -> Format:
     return "csv" if is_table(head, SEPARATORS) else "lines"
 
 
-def records_in(path: Path, separators: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Yield file name, line (or row) and record of all files that ``files_of`` finds.
+def records_in(path: Path, separators: str) -> Iterator[tuple[str, int, int, dict[str, Any]]]:
+    """Yield file name, line, row and record of all files that ``files_of`` finds.
+
+    Rows count from 0 in each file, those that are left out as well.
 
     Raises
     ------
@@ -91,7 +95,8 @@ def records_in(path: Path, separators: str) -> Iterator[tuple[str, int, dict[str
                         f"{file}: other columns ({', '.join(own)}) than the files before it "
                         f"({', '.join(header)})"
                     )
-            yield file.name, line, record
+            n_before = bisect_left(odd.refused, line, key=attrgetter("line"))
+            yield file.name, line, at + n_before, record
         refuse_without_records(file, odd, at + 1)
         tell_oddities(file, odd)
         tell_refused(

@@ -15,6 +15,7 @@ __all__ = ["UNREADABLE", "RefusedRow", "tell_refused"]
 UNREADABLE = (ValueError, RecursionError)
 
 _SHOWN = 5
+_COLUMNAR = frozenset({".parquet", ".arrow", ".arrows", ".feather", ".avro"})
 
 
 class RefusedRow(NamedTuple):
@@ -23,7 +24,7 @@ class RefusedRow(NamedTuple):
     Attributes
     ----------
     line:
-        Its line in the file, from 1; of columnar files its row.
+        Its line in the file, from 1; of columnar files its row, from 1 as well.
     detail:
         Which field, and why.
     """
@@ -40,7 +41,9 @@ def tell_refused(
         return
     was = "was" if len(refused) == 1 else "were"
     note(f"{path}: {len(refused)} of {n_rows} rows {told or was + ' refused, the rest is fitted'}")
+    # A columnar file has no lines; rows count from 0 everywhere.
+    columnar = path.suffix.lower() in _COLUMNAR
     for each in refused[:_SHOWN]:
-        note(f"  line {each.line}: {each.detail}")
+        note(f"  {f'row {each.line - 1}' if columnar else f'line {each.line}'}: {each.detail}")
     if len(refused) > _SHOWN:
         note(f"  and {len(refused) - _SHOWN} more")

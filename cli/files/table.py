@@ -63,6 +63,10 @@ class Table:
     rows: NDArray[np.int64] | None = None
     slips: Sequence[tuple[int, str | None, RefusedRow]] = ()
 
+    def place_of(self, row: int) -> int:
+        """Place in the file, from 0, of one of the rows."""
+        return row if self.rows is None else int(self.rows[row])
+
     def of_rows(self, kept: NDArray[np.bool_]) -> Table:
         """Return the table of some of its rows (n), the slips left out."""
         if kept.all():
@@ -347,7 +351,7 @@ def _why(column: Sequence[object], odd: Sequence[int]) -> str:
     if 2 * len(odd) > len(column) or not odd:
         return ""
     cell = column[odd[0]]
-    return f" (in record {odd[0] + 1} it is {cell!r}, one of {len(odd)} that are no numbers)"
+    return f" (in row {odd[0]} it is {cell!r}, one of {len(odd)} that are no numbers)"
 
 
 def _is_odd(cell: object) -> bool:
@@ -391,10 +395,10 @@ def checked(path: Path, table: Table, *, missing: bool) -> Table:
         bad = np.column_stack([held.row, held.col])[~np.isfinite(held.data)]
     if len(bad):
         row, column = bad[0]
-        place = row if table.rows is None else table.rows[row]
         raise UsageError(
-            f"{path}: {len(bad)} values are missing or not finite, the first in row {place + 1}, "
-            f"column {table.names[column]}; drop such rows or choose other columns",
+            f"{path}: {len(bad)} values are missing or not finite, the first in row "
+            f"{table.place_of(row)}, column {table.names[column]}; drop such rows "
+            "or choose other columns",
             next_step="weald fit --family diagonal (which takes missing values), or --columns "
             "NAME,NAME ...",
         )

@@ -163,8 +163,8 @@ def with_logs(path: Path, table: Table, logs: Sequence[str]) -> Table:
         low = np.flatnonzero(values[:, at] <= 0.0)
         if low.size:
             raise UsageError(
-                f"--log {name}: row {low[0] + 1} of {path} has {values[low[0], at]:g}, and only "
-                "numbers above 0 have logarithms"
+                f"--log {name}: row {table.place_of(low[0])} of {path} has {values[low[0], at]:g}, "
+                "and only numbers above 0 have logarithms"
             )
         values[:, at] = np.log(values[:, at])
         names[at] = f"log {name}"

@@ -425,6 +425,7 @@ def _fit_rows(
     level: str,
     form: Form,
 ) -> None:
+    import numpy as np
 
     from weald.mcmc.offline.copies import are_originals, originals_seen
     from weald.mcmc.offline.family_choice import INDEPENDENT
@@ -433,7 +434,13 @@ def _fit_rows(
     from weald.mcmc.settings import FeatureSettings
 
     from .columns import as_kinds_are_known, transformation_of
-    from .fitted_rows import of_all_rows, takes_any_number, tell_copies, tell_placed
+    from .fitted_rows import (
+        of_all_rows,
+        refused_by_place,
+        takes_any_number,
+        tell_copies,
+        tell_placed,
+    )
     from .outputs import Fitted, tell, write_assignments, write_trace
     from .reading import read
     from .sampling import processors, sample, settled
@@ -464,7 +471,8 @@ def _fit_rows(
     n_partly = int((~fitted[original]).sum())
     tell_placed(n_partly)
     seen = values if fitted.all() else values[fitted]
-    result = sample(seen, settings)
+    with refused_by_place(data, table, np.flatnonzero(fitted)):
+        result = sample(seen, settings)
     groups = groups_of_fit(result, seen, valley, processors())
     everyone = of_all_rows(result, values, fitted, original)
     with writing(out, trace):
@@ -511,7 +519,7 @@ def _held_out(
     from weald.mcmc.offline.fit import SPARSE_FAMILY
     from weald.treecore.family import spec_of
 
-    from .fitted_rows import correlated_columns, without_far
+    from .fitted_rows import correlated_columns, refused_by_place, without_far
     from .reading import read_again
 
     seen, result = fitted
@@ -519,7 +527,7 @@ def _held_out(
     table = read_again(test, reading.manner, reading.columns, missing=missing)
     if not takes_far:
         table = without_far(test, table, reading.table)
-    others = table.values
+    others, rows = table.values, np.arange(table.values.shape[0])
     if partly:
         d = others.shape[1]
         needed = range(d) if reading.schema is None else correlated_columns(reading.schema)
@@ -529,10 +537,11 @@ def _held_out(
             many = f"{n_gaps} rows with gaps in numbers are"
             told = "1 row with a gap in a number is" if n_gaps == 1 else many
             note(f"{test}: {told} not predicted")
-        others = others[~gaps]
+        others, rows = others[~gaps], rows[~gaps]
     if not others.shape[0]:
         raise UsageError(f"{test}: no row is left to predict")
-    return held_out_density(seen, others if learned is None else learned.seen(others), result)
+    with refused_by_place(test, table, rows):
+        return held_out_density(seen, others if learned is None else learned.seen(others), result)
 
 
 def _refuse_unknown_family(name: str) -> None:

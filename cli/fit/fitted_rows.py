@@ -7,12 +7,16 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from weald.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "correlated_columns",
     "of_all_rows",
+    "refused_by_place",
     "takes_any_number",
     "tell_copies",
     "tell_placed",
@@ -38,6 +43,8 @@ FEW = 0.05
 _OF_NUMBERS = frozenset({"auto", "gaussian", "diagonal", "mixed"})
 # Of rows that are refused.
 _SHOWN = 5
+# How a family's error begins.
+_ROW = re.compile(r"\Arow (\d+)")
 
 
 def correlated_columns(schema: Schema) -> list[int]:
@@ -77,7 +84,6 @@ def without_far(path: Path, table: Table, fitted: Table | None = None) -> Table:
     kept: NDArray[np.bool_] = ~np.asarray(far.any(axis=1))
     if kept.all():
         return table
-    places = np.arange(len(kept)) if table.rows is None else table.rows
     rows = np.flatnonzero(~kept)
     is_are = "is" if rows.size == 1 else "are"
     done = "fitted" if fitted is None else "predicted"
@@ -87,10 +93,30 @@ def without_far(path: Path, table: Table, fitted: Table | None = None) -> Table:
     )
     for row in rows[:_SHOWN]:
         at = int(far[row].argmax())
-        note(f"  row {places[row]}: {table.names[at]} is {table.values[row, at]:g}")
+        note(f"  row {table.place_of(row)}: {table.names[at]} is {table.values[row, at]:g}")
     if rows.size > _SHOWN:
         note(f"  and {rows.size - _SHOWN} more")
     return table.of_rows(kept)
+
+
+@contextmanager
+def refused_by_place(path: Path, table: Table, rows: NDArray[np.int64]) -> Iterator[None]:
+    """Name a row that a family refuses by its place in the file.
+
+    ``rows`` are the places in the table of what the family is given.
+
+    Raises
+    ------
+    UsageError
+        In place of the family's error, which begins with the place among what it was given.
+    """
+    from weald.treecore.errors import ObservationError
+
+    try:
+        yield
+    except ObservationError as error:
+        told = _ROW.sub(lambda at: f"row {table.place_of(rows[int(at[1])])}", str(error))
+        raise UsageError(f"{path}: {told}") from error
 
 
 def tell_copies(original: NDArray[np.int64]) -> None:

@@ -79,10 +79,10 @@ def look(
     are drawn at random.
 
     Rows are called by a column that says which record it is, as `order_id` does, where there is one
-    that differs in every row; else by their number. The files of a folder are read in the order of
-    their names as one, and such a row is called by its file and line. A column of lists of numbers,
-    as embeddings are, is one vector; texts beside a long one are told, not clustered by, as it
-    stands for them.
+    that differs in every row; else by their number, from 0. The files of a folder are read in the
+    order of their names as one, and such a row is called by its file and line. A column of lists of
+    numbers, as embeddings are, is one vector; texts beside a long one are told, not clustered by,
+    as it stands for them.
 
     A sentence such as `country Norway: 82 %, elsewhere 9 %` is true of the rows as it is printed:
     of those inside, 82 % are from Norway, of all others 9 %. `how sure` is the mean probability of

@@ -235,13 +235,13 @@ def _drawn(path: Path, seed: int) -> _Drawn:
 
 
 def _read(path: Path) -> Iterable[tuple[str, int, Record]]:
-    """File, number and record of each row; of a file alone rows are counted, not lines."""
+    """File, number and record of each row; of a file alone its row, not its line."""
     alone = not path.is_dir()
-    for at, (file, line, record) in enumerate(records_in(path, SEPARATORS), start=1):
-        if at > MOST_READ:
+    for at, (file, line, row, record) in enumerate(records_in(path, SEPARATORS)):
+        if at == MOST_READ:
             note(f"only the first {MOST_READ} rows are read")
             return
-        yield file, at if alone else line, record
+        yield file, row if alone else line, record
 
 
 def _proposal(

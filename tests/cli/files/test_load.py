@@ -209,7 +209,7 @@ def test_parquet_where_its_reader_is_installed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.csv", "a,b\n1,2\n3,\n", r"row 2, column b"),
+        ("a.csv", "a,b\n1,2\n3,\n", r"row 1, column b"),
         ("a.csv", "a,b\n1,2\n3\n", r"line 3 has 1 cells, expected 2"),
         ("a.csv", "", r"no rows"),
         ("a.csv", "a,b\nx,y\n", r"no column holds numbers only"),
@@ -267,5 +267,5 @@ def test_counts_of_words_stay_sparse_where_the_caller_takes_them(tmp_path: Path)
     assert (load_table(path).values == counts.toarray()).all()
     held["data"] = np.array([2.0, np.nan])
     np.savez(path, **held)
-    with pytest.raises(UsageError, match="the first in row 2, column and"):
+    with pytest.raises(UsageError, match="the first in row 1, column and"):
         load_table(path, keep_sparse=True)

@@ -195,6 +195,34 @@ def test_logarithms_of_columns(weald: Command) -> None:
         assert reason in refused.err
 
 
+def test_a_row_that_is_refused_has_its_number_in_the_file(weald: Command) -> None:
+    """Rows before it that are no rows, and copies, have their numbers, too."""
+    draw = np.random.default_rng(0)
+    rows = [f"{a},{b},{a * b}" for a, b in draw.poisson((3.0, 20.0), (N, 2)) + 1]
+    rows[2], rows[5], rows[9] = "oops,4,4", rows[4], "3,-5,2"
+    Path("t.csv").write_text("\n".join(["a,b,c", *rows]))
+    for how in (("--family", "poisson"), ("--log", "b", "--family", "gaussian")):
+        refused = weald("fit", "t.csv", *QUICK, *how)
+        assert refused.code == ExitCode.USAGE
+        assert "row 9" in refused.err
+        assert "-5" in refused.err
+    Path("whole.csv").write_text("\n".join(["a,b,c", *rows[:2], *rows[10:]]))
+    tested = weald("fit", "whole.csv", *QUICK, "--family", "poisson", "--test", "t.csv")
+    assert tested.code == ExitCode.USAGE
+    assert "t.csv: row 9: " in tested.err
+
+
+def test_a_columnar_file_has_rows_and_no_lines(weald: Command) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    arrow = pytest.importorskip("pyarrow")
+    cells = [f"{number:.3f}" for number in np.random.default_rng(0).normal(size=N)]
+    cells[7] = "oops"
+    parquet.write_table(arrow.table({"a": cells, "b": cells[::-1]}), "t.parquet")
+    result = weald("fit", "t.parquet", *QUICK, "--columns", "a")
+    assert result.code == 0, result.err
+    assert "row 7: column 'a' should be a number, is 'oops'" in result.err
+
+
 def test_missing_values_of_files(weald: Command) -> None:
     """The diagonal integrates them out; the gaussian says who would."""
     rng = np.random.default_rng(0)
@@ -206,7 +234,7 @@ def test_missing_values_of_files(weald: Command) -> None:
     Path("t.csv").write_text("\n".join(["a,b,c", *rows]))
     refused = weald("fit", "t.csv", *QUICK, "--family", "gaussian")
     assert refused.code == ExitCode.USAGE
-    assert "row 5, column a" in refused.err
+    assert "row 4, column a" in refused.err
     assert "--family diagonal" in refused.err
     # More rows than a few have gaps.
     rows[::10] = [f",{row.partition(',')[2]}" for row in rows[::10]]

@@ -327,6 +327,8 @@ def test_a_broken_line_is_left_out_of_a_look(weald: Command, clean: Path) -> Non
     assert json.loads(result.out)["rows"] == 59
     assert "1 of 60 rows cannot be read, and are left out" in result.err
     assert "line 8: is not JSON" in result.err
+    # Numbers of rows are those that a fit writes: from 0, and the broken one has its own.
+    assert read_rows("t.jsonl", 0).keys[5:9] == ["row 5", "row 6", "row 8", "row 9"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
