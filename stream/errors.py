@@ -39,7 +39,18 @@ class SchemaError(StreamError):
 
 
 class SourceError(StreamError):
-    """A source cannot be opened or read."""
+    """A source cannot be opened or read.
+
+    Parameters
+    ----------
+    message : str
+    next_step : str, optional
+        The command that mends it, where there is one.
+    """
+
+    def __init__(self, message: str, next_step: str | None = None) -> None:
+        super().__init__(message)
+        self.next_step = next_step
 
 
 class LogReplaced(SourceError):

@@ -61,6 +61,23 @@ class Decision:
     everywhere: int | None = None
     by_partition: Mapping[int, int] = field(default_factory=dict)
 
+    def require(self, places: Iterable[TopicPartition]) -> None:
+        """Raise SourceError where something was said of other partitions and not of all of these.
+
+        What has to be said is told at once, with what was said already.
+        """
+        if self.everywhere is not None or not self.by_partition:
+            return
+        lacking = sorted(place for place in places if place.partition not in self.by_partition)
+        if lacking:
+            told = ", ".join(f"{place.topic}[{place.partition}]" for place in lacking)
+            is_are = "is another log" if len(lacking) == 1 else "are other logs"
+            needed = {place.partition: "OFFSET" for place in lacking} | dict(self.by_partition)
+            flags = " ".join(f"--skip-to {each}:{needed[each]}" for each in sorted(needed))
+            raise SourceError(
+                f"{told} {is_are}, too: say where it goes on", next_step=f"weald run {flags}"
+            )
+
     def offset_in(self, place: TopicPartition, log: FoundLog) -> int:
         """Return where to go on.
 
@@ -69,11 +86,8 @@ class Decision:
         SourceError
             When the log ends before, or nothing was said of the partition.
         """
+        self.require([place])
         chosen = self.by_partition.get(place.partition, self.everywhere)
-        if chosen is None and self.by_partition:
-            raise SourceError(
-                f"{place.topic}[{place.partition}] is another log, too: say where it goes on"
-            )
         if chosen is None:
             return log.start
         if log.end is not None and chosen > log.end:
@@ -155,6 +169,8 @@ def replacements(
     ------
     LogReplaced
         When nobody has decided.
+    SourceError
+        When a decision leads nowhere in one of them, or was not made of all.
     """
     if decision is None:
         told = "; ".join(f"{p.topic}[{p.partition}]: {why}" for p, why in differences.items())
@@ -162,6 +178,7 @@ def replacements(
             f"this is not the log that was read before: {told}. It was made anew, truncated or "
             "replaced; going on would pass over records of it without a word. Nothing was changed"
         )
+    decision.require(differences)
     names = {place.topic for place in known}
     made = []
     for place, why in differences.items():

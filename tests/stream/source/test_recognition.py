@@ -95,6 +95,17 @@ def test_a_decision_that_leads_nowhere_is_refused() -> None:
         Decision(None, {1: 5}).offset_in(PLACE, SAME)
 
 
+def test_a_decision_of_some_partitions_says_what_lacks() -> None:
+    """All at once, as a command that can be completed."""
+    places = [TopicPartition("t", number) for number in range(3)]
+    found = dict.fromkeys(places, SAME)
+    with pytest.raises(SourceError, match=r"t\[0\], t\[2\] are other logs, too") as caught:
+        replacements(dict.fromkeys(places, "why"), found, places, Decision(None, {1: 15}), 1.0)
+    assert (
+        caught.value.next_step == "weald run --skip-to 0:OFFSET --skip-to 1:15 --skip-to 2:OFFSET"
+    )
+
+
 def test_earlier_logs_of_one_topic_have_names_of_their_own() -> None:
     known = [PLACE, TopicPartition("events~1", 0)]
     (made,) = replacements({PLACE: "why"}, {PLACE: SAME}, known, Decision(), 1.0)
