@@ -575,15 +575,17 @@ def _fit_network(
 ) -> None:
     from weald.treecore.relational.edges import edge_numbers
 
-    from .network import NetworkRequest, fit_file, write_vertices
+    from .network import NetworkRequest, fit_file, tell_network, write_vertices
     from .outputs import write_trace
 
-    result, names, posed = fit_file(data, settings, NetworkRequest(*asked), chains, form)
+    result, names, posed, summary = fit_file(data, settings, NetworkRequest(*asked), chains)
     out, trace = files
     if out is not None:
         write_vertices(out, result, names)
     if trace is not None:
         write_trace(trace, result, settings, (names, edge_numbers(result.family), posed))
+    # Files first: nobody may be reading any more what is told.
+    tell_network(summary, form)
 
 
 def _level(text: str) -> tuple[str, float]:

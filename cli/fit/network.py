@@ -23,6 +23,7 @@ __all__ = [
     "NetworkRequest",
     "area_under_curve",
     "fit_file",
+    "tell_network",
     "write_vertices",
 ]
 
@@ -63,12 +64,12 @@ class _Posed:
 
 
 def fit_file(
-    path: Path, settings: FitSettings, request: NetworkRequest, chains: int | None, form: Form
-) -> tuple[FitResult, list[str], dict[str, bool]]:
-    """Fit, tell the summary on standard output and write what is asked.
+    path: Path, settings: FitSettings, request: NetworkRequest, chains: int | None
+) -> tuple[FitResult, list[str], dict[str, bool], dict[str, Any]]:
+    """Fit and write what is asked.
 
-    ``chains`` is how many were asked for, if any. Returns the fit, the names of the vertices, and
-    how the file was read: ``directed``, ``counts``.
+    ``chains`` is how many were asked for, if any. Returns the fit, the names of the vertices, how
+    the file was read (``directed``, ``counts``), and the summary.
     """
     from weald.cli.files.network import load_network
     from weald.cli.terminal.progress import counting, step
@@ -115,8 +116,8 @@ def fit_file(
         request.picture.write_bytes(
             block_picture(edges, blocks.label, title, directed=posed.directed)
         )
-    _tell(summary, form)
-    return result, loaded.names, {"directed": posed.directed, "counts": posed.counts}
+    manner = {"directed": posed.directed, "counts": posed.counts}
+    return result, loaded.names, manner, summary
 
 
 def _pose(
@@ -266,7 +267,8 @@ def _clusters(
     return rows
 
 
-def _tell(summary: dict[str, Any], form: Form) -> None:
+def tell_network(summary: dict[str, Any], form: Form) -> None:
+    """Tell the summary of a fit on standard output."""
     if form is not Form.table:
         write_record(summary, form)
         return

@@ -7,6 +7,7 @@ What a spreadsheet or a terminal would obey is escaped in ``csv``, as it is in t
 from __future__ import annotations
 
 import csv
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
@@ -57,14 +58,23 @@ def speak_through(voice: Callable[[str], None]) -> None:
 
 
 def note(message: str) -> None:
-    """Say something to the person at the terminal: standard error, never part of the answer."""
+    """Say something to the person at the terminal: standard error, never part of the answer.
+
+    Where nobody reads it any more, as after ``2>&1 | head``, what the command does goes on.
+    """
     for scrub in _scrubbing:
         message = scrub(message)
     if _voice:
         _voice[0](message)
         return
-    sys.stderr.write(f"{message}\n")
-    sys.stderr.flush()
+    try:
+        sys.stderr.write(f"{message}\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        # What is left in the buffer has to go somewhere, or it fails again at the end.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stderr.fileno())
+        os.close(nowhere)
 
 
 def write_rows(rows: Sequence[Row], columns: Sequence[Column], form: Form) -> None:

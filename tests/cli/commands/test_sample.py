@@ -1,6 +1,8 @@
 """`weald init` proposes a schema from a sample, and says why."""
 
 import json
+import subprocess
+import sys
 import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -655,3 +657,20 @@ def test_lines_are_told_where_a_quote_stands_in_a_cell(
     told = capsys.readouterr().err
     assert "1 of 40 rows has a gap or cannot be read" in told
     assert "line 23: field 'x' should be a number" in told
+
+
+def test_settings_are_written_where_nobody_reads_what_is_said(tmp_path: Path) -> None:
+    """As after ``2>&1 | head``: the first notes come before the file."""
+    (tmp_path / "s.csv").write_text("x,y\n" + "1.5,2.5\n3.25,4.75\n" * 20)
+    command = "import os, weald.cli.main as m; os.read(0, 1); m.main(['init', '--sample', 's.csv'])"
+    with subprocess.Popen(
+        [sys.executable, "-c", command],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        assert running.stderr is not None
+        running.stderr.close()
+        running.communicate(b"x")
+    assert running.returncode == 0
+    assert "[schema]" in (tmp_path / "weald.toml").read_text()

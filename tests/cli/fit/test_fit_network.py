@@ -1,7 +1,10 @@
 """``weald fit --family irm`` from a list of edges to blocks, predicted links and a picture."""
 
 import csv
+import errno
+import io
 import json
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ from numpy.random import Generator
 
 from tests.cli.conftest import Command
 from weald.cli.errors import ExitCode
+from weald.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -50,6 +54,26 @@ def test_from_edges_to_blocks(friends: tuple[Path, Any], tmp_path: Path, weald: 
     expected = [float(row["expected"]) for row in predicted]
     assert expected == sorted(expected, reverse=True)
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+class Closed(io.StringIO):
+    """Standard output of which nobody reads any more."""
+
+    def write(self, _text: str) -> int:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+def test_files_are_written_where_nobody_reads_the_answer(
+    friends: tuple[Path, Any], tmp_path: Path
+) -> None:
+    out, trace = tmp_path / "o.csv", tmp_path / "t.npz"
+    quick = ("--iterations", "2", "--chains", "1", "--kernel", "gibbs")
+    arguments = ("fit", str(friends[0]), "--family", "irm", *quick)
+    with redirect_stdout(Closed()), pytest.raises(SystemExit) as left:
+        main([*arguments, "--out", str(out), "--trace", str(trace)])
+    assert left.value.code == 1
+    assert len(out.read_text().splitlines()) == N + 1
+    assert trace.exists()
 
 
 def test_a_report_of_a_network(friends: tuple[Path, Any], tmp_path: Path, weald: Command) -> None:
