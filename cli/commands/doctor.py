@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -30,6 +31,8 @@ COLUMNS = (
     Column("next_step", "next"),
 )
 CONNECT_SECONDS = 3
+# What SQLite's log of changes takes on a disk before it is emptied into the database.
+LEAST_FREE = 16 * 2**20
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,13 @@ def _database(settings: Settings) -> Finding:
     from weald.storage.sql import migrate
 
     url, file = redacted(settings.storage.url), sqlite_file(settings.storage.url)
+    folder = None if file is None else file.absolute().parent
+    if folder is not None and folder.is_dir():
+        # Nothing that is only read tells of it, and a run would wait for room.
+        free = shutil.disk_usage(folder).free
+        if free < LEAST_FREE:
+            detail = f"{url}: {free:,} bytes are free on its disk, and a run writes"
+            return Finding("database", "bad", detail, f"make room in {folder}, or move the file")
     if (file is not None and not file.exists()) or migrate.current(settings.storage) is None:
         return Finding("database", "note", f"{url}: no tables yet; weald run makes them")
     migrate.check(settings.storage)

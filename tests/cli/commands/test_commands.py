@@ -10,6 +10,7 @@ import sys
 import tomllib
 from contextlib import closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -163,6 +164,22 @@ def test_doctor_is_content_where_a_file_is_read(weald: Command, filled: Path) ->
     assert result.code == 0, result.err
     states = {row["check"]: row["state"] for row in json.loads(result.out)}
     assert {states[each] for each in ("database", "file", "schema", "model")} == {"ok"}
+
+
+def test_doctor_tells_of_a_full_disk(
+    weald: Command, filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nearly_full(place: Path) -> SimpleNamespace:
+        assert place == filled
+        return SimpleNamespace(free=4096)
+
+    monkeypatch.setattr("shutil.disk_usage", nearly_full)
+    result = weald("doctor", "--config", str(filled), "--output", "json")
+    assert result.code == ExitCode.NOT_READY
+    found = {row["check"]: row for row in json.loads(result.out)}["database"]
+    assert found["state"] == "bad"
+    assert "4,096 bytes are free on its disk" in found["detail"]
+    assert str(filled) in found["next_step"]
 
 
 def test_settings_that_contradict_each_other_are_refused_before_anything_is_made(
