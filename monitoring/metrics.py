@@ -288,9 +288,13 @@ class Metrics:
         _check("rebalance", kind, REBALANCE_KINDS)
         self._add("weald_rebalances_total", 1, kind)
 
-    def judged(self, groups: int, warnings: int) -> None:
-        """Tell how many groups a publication has, and how many reasons not to believe it."""
-        self._set("weald_groups", groups)
+    def judged(self, groups: int | None, warnings: int) -> None:
+        """Tell how many groups a publication has, and how many reasons not to believe it.
+
+        A network has clusters alone, and no number of groups.
+        """
+        if groups is not None:
+            self._set("weald_groups", groups)
         self._set("weald_publication_warnings", warnings)
 
     def certainty(self, probability: float, stability: float) -> None:

@@ -195,7 +195,11 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric("weald_publications_total", "counter", "Publications of the partition."),
     Metric("weald_last_publication_timestamp_seconds", "gauge", "When the last one happened."),
     Metric("weald_clusters", "gauge", "Clusters of the published partition."),
-    Metric("weald_groups", "gauge", "Groups of clusters without a valley of density between them."),
+    Metric(
+        "weald_groups",
+        "gauge",
+        "Groups of clusters without a valley of density between them; none of a network.",
+    ),
     Metric(
         "weald_publication_warnings",
         "gauge",

@@ -295,5 +295,5 @@ class Telemetry:
         self.metrics.partition_lag(place.topic, place.partition, records, age)
 
 
-def _n_groups(certainty: Certainty) -> int:
-    return 0 if certainty.group is None else len(np.unique(certainty.group))
+def _n_groups(certainty: Certainty) -> int | None:
+    return None if certainty.group is None else len(np.unique(certainty.group))

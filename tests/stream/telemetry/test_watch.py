@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tests.stream import network
 from tests.stream.scenario import Hook, new_store, plan_for, records_file, write_lines
 from weald.monitoring.health import Health
 from weald.monitoring.metrics import Metrics
@@ -51,6 +52,17 @@ def test_the_numbers_of_a_run_add_up(tmp_path: Path) -> None:
     # Records of this schema tell no time of their own.
     assert told("weald_assignment_latency_seconds_count", since="broker") == 303
     assert told("weald_assignment_latency_seconds_count", since="event") == 0
+
+
+def test_a_network_has_no_number_of_groups(tmp_path: Path) -> None:
+    plan = network.plan_for(network.edges_file(tmp_path))
+    telemetry, store = Hook(lambda _name, _count: None), new_store(tmp_path)
+    Engine(plan, FileSource(plan.stream), store, None, telemetry).run()
+    of = telemetry.metrics.registry.get_sample_value
+    stream = {"stream": plan.stream.name}
+    assert of("weald_clusters", stream) == store.status(plan.stream.name).n_clusters > 0
+    assert of("weald_publication_warnings", stream) is not None
+    assert of("weald_groups", stream) is None
 
 
 def test_what_waits_is_told_between_commits() -> None:
