@@ -111,6 +111,9 @@ class PartShard(MixtureShard):
         middle of a round names change, and the chain's blocks do not.
     home_names, home_clusters : ndarray of int64
         Blocks by the newest publication, ascending, and the cluster of each.
+    untold : ndarray of int64
+        The first of its own ids that the newest publication has not seen, and that the last report
+        has not: clusters from the former on are this shard's alone.
     """
 
     part: ShardChain
@@ -120,10 +123,12 @@ class PartShard(MixtureShard):
     placed: Ids
     home_names: Ids
     home_clusters: Ids
+    untold: Ids
 
     def state(self) -> Arrays:
         """Named arrays from which `restore` continues, bit for bit."""
         own = self.part.own_state() | {"answered": np.array([self.answered])}
+        own |= {"untold": self.untold.copy()}
         own |= {name: getattr(self, name).copy() for name in _ARRAYS}
         own |= under(NAMED, self.named_draws.state())
         return super().state() | under(PART, own)
@@ -137,6 +142,8 @@ class PartShard(MixtureShard):
         shard.named_draws = NamedDraws.restore(taken_from(own, NAMED))
         for name in _ARRAYS:
             setattr(shard, name, own[name].copy())
+        # Earlier versions did not keep it.
+        shard.untold = own.get("untold", np.repeat(shard.next_cluster, 2)).copy()
         return shard
 
     @classmethod
@@ -150,6 +157,7 @@ class PartShard(MixtureShard):
         shard = cls(chain, chain.family, *settings)
         shard.part, shard.named_draws = ShardChain.start(chain, *place), NamedDraws()
         shard._next_cluster, _ = own_ids(*place)
+        shard.untold = np.repeat(shard.next_cluster, 2)
         for name in _ARRAYS:
             setattr(shard, name, np.empty(0, dtype=np.int64))
         return shard
@@ -188,6 +196,7 @@ class PartShard(MixtureShard):
         first, step = own_ids(self.part.shard, self.part.n_shards)
         later = max(own, shown.next_cluster)
         self._next_cluster = later + (first - later) % step
+        self.untold = np.repeat(self._next_cluster, 2)
 
     @property
     def _cluster_step(self) -> int:
@@ -213,10 +222,17 @@ class PartShard(MixtureShard):
         at = places_in(self.home_names, self.part.joins(rows)[0])[0]
         return None if at < 0 else int(self.home_clusters[at])
 
-    def _retirements(self, touched: set[int], _now: float) -> list[LineageEvent]:
-        """Renew the table's rows; whether a cluster has ended only all shards can say."""
-        self._regroup(touched)
-        return []
+    def _retirements(self, touched: set[int], now: float) -> list[LineageEvent]:
+        """Renew the table's rows; events of those that ended and that no publication has seen.
+
+        Whether another has ended only all shards can say.
+        """
+        first, step = own_ids(self.part.shard, self.part.n_shards)
+        return [
+            event
+            for event in super()._retirements(touched, now)
+            if event.cluster >= self.untold[0] and (event.cluster - first) % step == 0
+        ]
 
     def _change_of(self, shown: ShownItems, atoms: Ids, items: Ids) -> ShownChange:
         """What a publication changes; ``atoms`` are those of its ``items``.
@@ -243,6 +259,7 @@ class PartShard(MixtureShard):
         self._published_taken = self._turn_taken = self._n_taken
         self.home_names, self.home_clusters = change.names, change.homes
         self._arrivals = None
+        self.untold[0] = self.untold[1]
         self._base_measure()
         self._regroup(touched | self.table.worn)
 
@@ -320,6 +337,7 @@ class PartShard(MixtureShard):
     def _reported(self, applied: BatchOutcome, now: float) -> ShardReport:
         out, self.rounds.out = self.rounds.out, 0
         super()._forget(applied, now)
+        self.untold[1] = self._next_cluster
         self.rounds.out, self.answered = out, REPORT
         return self.part.report()
 

@@ -474,6 +474,25 @@ def test_a_publication_that_sql_kept_from_being_made_is_left_out(
     assert_one_lineage(shards)
 
 
+def test_what_begins_and_ends_between_two_publications_has_its_end_told(
+    shards_in: Callable[..., Shards],
+) -> None:
+    """By the shard, as its beginning was: no publication has ever seen it."""
+    shards = shards_in(n=240, keys=240)
+    lines = shards.paths[0].read_text().splitlines()
+    for at in range(200, 20, -12):
+        # A record that is like nothing else, and soon after another one of its key.
+        lines.insert(at, line_of(at - 1, np.array([80.0, 5.0 * at])))
+        lines.insert(at + 3, line_of(at - 1, np.zeros(2)))
+    shards.paths[0].write_text("\n".join(lines) + "\n")
+    shards.go(200)
+    events = shards.store.lineage(f"{NAME}/0")
+    ended = [event.cluster for event in events if event.kind == "retire"]
+    assert len(ended) > 2
+    assert not {*ended} & {event.cluster for event in shards.store.lineage(NAME)}
+    assert_one_lineage(shards)
+
+
 def test_of_many_a_publication_comes_when_a_tenth_is_new() -> None:
     def turns(n: int) -> list[int]:
         return [each for each in range(1, 130) if shard_rounds._in_turn(each, 4, n, 60)]
