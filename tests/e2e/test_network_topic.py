@@ -5,6 +5,7 @@ The topic is of Apache Kafka and the tables are PostgreSQL's; the service is kil
 
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -41,12 +42,14 @@ def test_killed_and_compared_with_the_batch_fit(
     kafka_bootstrap: str,
     kafka_topic: Callable[..., str],
     empty_postgresql_url: str,
+    request: pytest.FixtureRequest,
 ) -> None:
     # Less clear than elsewhere: what is compared should not be zeros and ones.
     pairs = network.edges(seed=8, within=0.75, between=0.15)
     storage = StorageSettings(url=empty_postgresql_url)
     upgrade(storage)
     store, topic = SqlStore(storage), kafka_topic()
+    request.addfinalizer(store.close)
     with runners(tmp_path) as start:
         kafka = KafkaSettings(
             bootstrap_servers=kafka_bootstrap,
@@ -56,10 +59,9 @@ def test_killed_and_compared_with_the_batch_fit(
             session_timeout_ms=4_000,
             heartbeat_interval_ms=500,
         )
-        producer = KafkaProducer(bootstrap_servers=kafka_bootstrap)
-        for i, pair in enumerate(pairs):
-            producer.send(topic, network.record(i, *pair).encode(), partition=0)
-        producer.close()
+        with closing(KafkaProducer(bootstrap_servers=kafka_bootstrap)) as producer:
+            for i, pair in enumerate(pairs):
+                producer.send(topic, network.record(i, *pair).encode(), partition=0)
         for step in KILLED_AT:
             orders = Orders(storage.url, STREAM, kafka, step, 1, edges=True)
             assert start(orders, step).ended() == -9
@@ -78,7 +80,6 @@ def test_killed_and_compared_with_the_batch_fit(
     assert first_difference(store, NAME, shard) is None
     assert isinstance(shard, NetworkShard)
     assert shard.seq == store.position(NAME).next_seq - 1
-    store.close()
     _agree(_streamed(shard), _fitted(shard, pairs))
 
 
