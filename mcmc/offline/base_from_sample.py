@@ -13,19 +13,21 @@ from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.chain.position import Position
+from weald.mcmc.estimate.evidence import gain_in_density, left_out_densities
 from weald.mcmc.hyperparameters.learner import Hyperprior, learner_of, learns_by_default
 from weald.mcmc.schedule.kernels import KERNELS
 from weald.treecore.family.interface.base import Family
 from weald.treecore.family.product import Product
+from weald.treecore.family.totals import log_predictives, single_rows, totals_of_groups
 from weald.treecore.guide.guide import Guide
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PartitionPrior
 
 from .chains import trusted_chains
 from .resolution import Moves, resolution_of, resolution_under, within_resolution
-from .start import atoms_of
+from .start import atoms_of, k_means_labels, most_blocks
 
-__all__ = ["Learned", "base_from_sample"]
+__all__ = ["Elsewhere", "Learned", "base_from_sample", "clusters_elsewhere"]
 
 # Rows that are looked at, evenly chosen, and the fewest that say anything.
 _MOST_ROWS = 1000
@@ -37,6 +39,8 @@ _KERNELS = "gibbs,sams,gibbs,sams"
 _SWEEPS = 120
 _RESTS = 40
 _SEED = 0
+# Nats an observation that clusters elsewhere have to gain over those that there are.
+_LEAST_GAIN = 0.1
 
 
 class Learned(NamedTuple):
@@ -73,29 +77,96 @@ def base_from_sample(family: Family, prior: PartitionPrior, values: NDArray[np.f
     moves, values = Moves(resolution_of(values)), within_resolution(values)
     learner: Any = learner_of(family, values)
 
-    def learned_from(labels: NDArray[np.int64]) -> tuple[list[Any], NDArray[np.int64]]:
-        """Families of a chain that begins with this partition, and where it ends."""
-        rng = Generator(PCG64(_SEED))
-        atoms = atoms_of(family, values)
-        position = Position(family, atoms, labels, prior, _no_guide, learner=learner)
-        position.base_rests = _RESTS
-        kernels = KERNELS.named(_KERNELS)
-        found = []
-        for sweep in range(_SWEEPS):
-            position.resample(rng)
-            for kernel in kernels:
-                kernel.sweep(rng, position)
-            if 2 * sweep >= _SWEEPS:
-                found.append(position.family)
-        return found, position.labels()
-
-    learned, ended = learned_from(np.arange(len(values)))
+    learned, ended = _learned_from(family, prior, values, learner, np.arange(len(values)))
     if 2 * (np.bincount(ended) == 1).sum() > len(values):
         # It has not left its start: clusters as narrow as may be, around any place, are a mode.
-        others, elsewhere = learned_from(np.zeros(len(values), dtype=np.int64))
+        one = np.zeros(len(values), dtype=np.int64)
+        others, elsewhere = _learned_from(family, prior, values, learner, one)
         if trusted_chains(values, [(learned[-1], ended), (others[-1], elsewhere)]) == [1]:
             learned = others
     return Learned(learner.middle(learned), learner, moves)
+
+
+class Elsewhere(NamedTuple):
+    """Clusters that are far from those of a stream's chain, and that predict better.
+
+    Attributes
+    ----------
+    family, learner : NamedTuple
+        The base measure that goes with them, and how it is learned on.
+    labels : ndarray of int64, shape (n,)
+    """
+
+    family: Any
+    learner: Hyperprior
+    labels: NDArray[np.int64]
+
+
+def clusters_elsewhere(
+    family: Family,
+    labels: NDArray[np.int64],
+    fresh: Family,
+    prior: PartitionPrior,
+    values: NDArray[np.float64],
+) -> Elsewhere | None:
+    """Look for clusters of moved values (n, d) where those that a chain has come to say nothing.
+
+    What was learned of the first observations can hold a chain for ever: of one cluster, that
+    clusters lie close together; of many that are as narrow as may be, that clusters are narrow. So
+    a short chain that knows nothing of it begins with k-means of a sample.
+
+    Parameters
+    ----------
+    family, labels
+        What the stream's chain has learned, and the block (n) that each is in.
+    fresh
+        The family as a stream of such values begins with it.
+
+    Returns
+    -------
+    Elsewhere or None
+        None where what it finds predicts the sample no better than the chain's clusters, or than
+        one of all: by a tenth of a nat a row, and by two standard errors.
+    """
+    rows = np.linspace(0, len(values) - 1, min(len(values), _MOST_ROWS)).astype(np.int64)
+    sample, rng = values[rows], Generator(PCG64(_SEED))
+    learner: Any = learner_of(fresh, sample)
+    start = k_means_labels(sample, most_blocks(prior, len(sample)), rng, scaled=False)
+    learned, ended = _learned_from(fresh, prior, sample, learner, start)
+    found = learner.middle(learned)
+    here = np.unique(labels[rows], return_inverse=True)[1]
+    there = left_out_densities(found, sample, ended)
+    others = left_out_densities(family, sample, here), left_out_densities(fresh, sample, 0 * ended)
+    gains = [gain_in_density(there, each) for each in others]
+    if not all(gain.is_clear and gain.nats > _LEAST_GAIN for gain in gains):
+        return None
+    totals = totals_of_groups(found, sample, ended, int(ended.max()) + 1)
+    weights = np.log(np.bincount(ended))
+    best = np.argmax(log_predictives(found, single_rows(found, values), totals) + weights, axis=1)
+    best[rows] = ended
+    return Elsewhere(found, learner, best)
+
+
+def _learned_from(
+    family: Family,
+    prior: PartitionPrior,
+    values: NDArray[np.float64],
+    learner: Any,
+    labels: NDArray[np.int64],
+) -> tuple[list[Any], NDArray[np.int64]]:
+    """Families of a chain that begins with this partition (n), and where it ends."""
+    rng = Generator(PCG64(_SEED))
+    position = Position(family, atoms_of(family, values), labels, prior, _no_guide, learner=learner)
+    position.base_rests = _RESTS
+    kernels = KERNELS.named(_KERNELS)
+    found = []
+    for sweep in range(_SWEEPS):
+        position.resample(rng)
+        for kernel in kernels:
+            kernel.sweep(rng, position)
+        if 2 * sweep >= _SWEEPS:
+            found.append(position.family)
+    return found, position.labels()
 
 
 def _no_guide(_: Model) -> Guide:

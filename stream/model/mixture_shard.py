@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 from weald.mcmc.chain.chain import MixtureChain
 from weald.mcmc.chain.concurrent_refinement import ConcurrentRefinement
 from weald.mcmc.chain.growing import taken_from
-from weald.mcmc.hyperparameters.learner import learner_of_hyperprior
+from weald.mcmc.hyperparameters.learner import hyperprior_of, learner_of_hyperprior
 from weald.mcmc.leases.leases import Budget
 from weald.mcmc.leases.outstanding import Lent
+from weald.mcmc.offline.base_from_sample import clusters_elsewhere
 from weald.mcmc.offline.resolution import moved
 from weald.mcmc.schedule.kernel_report import Refinement
 from weald.mcmc.settings import RefinementSettings
 from weald.storage.commit.commit import Certainty, Departure, ModelRow, Revision, StreamSpec
 from weald.stream.publication.certainty import RecentDraws
-from weald.stream.publication.judgement import warnings_of
+from weald.stream.publication.judgement import say_more_than_one, warnings_of
 from weald.stream.publication.publication import births
 from weald.stream.record.record import Batch
 from weald.stream.record.schema import Schema
@@ -44,9 +45,23 @@ __all__ = ["FEW_ATOMS", "MixtureShard"]
 
 Values = NDArray[np.float64]
 
-PUBLISHED_FAMILY, LEFT_OUT = "published_family", "left_out."
+PUBLISHED_FAMILY, LEFT_OUT, NEXT_LOOK = "published_family", "left_out.", "next_look"
+# Observations after which clusters are looked for elsewhere, where those that there are say no more
+# than one of all; and again after twice as many.
+FIRST_LOOK = 500
 # Of so many atoms every refinement moves all.
 FEW_ATOMS = 5000
+
+
+class _Anew(NamedTuple):
+    """A model of the observations (n, q) that are there, and their blocks (n) as it begins."""
+
+    family: Family
+    learner: Any
+    values: Values
+    labels: Ids
+    spec: StreamSpec | None
+    reason: str
 
 
 class MixtureShard(Shard):
@@ -63,6 +78,7 @@ class MixtureShard(Shard):
     ) -> None:
         super().__init__(chain, family, cadence, memory)
         self.left_out = LeftOut()
+        self.next_look = FIRST_LOOK
         # Records taken in when the refinement beside arrivals began.
         self._begun_taken = 0
 
@@ -76,6 +92,7 @@ class MixtureShard(Shard):
         """Named arrays from which `restore` continues, bit for bit."""
         arrays = super().state()
         arrays |= {LEFT_OUT + name: array for name, array in self.left_out.state().items()}
+        arrays[NEXT_LOOK] = np.array([self.next_look])
         if self.chain.learner is not None:
             family = self.table.family
             words = json.dumps(spec_of(family).parameters(family)).encode()
@@ -87,6 +104,8 @@ class MixtureShard(Shard):
         """Undo `state`; cadence and memory are those under which it was saved, for the replay."""
         shard = super().restore(state, family)
         shard.left_out = LeftOut.restore(taken_from(state, LEFT_OUT))
+        if NEXT_LOOK in state:  # an earlier Weald looked at nothing
+            shard.next_look = int(state[NEXT_LOOK][0])
         if PUBLISHED_FAMILY in state:
             shard.show_under(json.loads(state[PUBLISHED_FAMILY].tobytes()))
         return shard
@@ -336,48 +355,84 @@ class MixtureShard(Shard):
         self.uncrossable |= len(ended) > 0
 
     def _look_again(self, applied: BatchOutcome, now: float) -> None:
-        """See all observations anew, where what is left out of them has begun to say something.
+        """Model all observations anew where what was learned of the first ones hides clusters.
 
-        The chain goes on from its partition, clusters and groups keep their names, and the
-        publication that comes next tells what becomes of them.
+        That is where columns that are left out have begun to say something, or where clusters say
+        no more than one of all while there are others, elsewhere, that do. The chain goes on from
+        its partition, or from that one; clusters and groups keep their names, and the publication
+        that comes next tells what becomes of them.
         """
         if self.chain.lent:
             return
-        atoms, learned = self.atom_table.singles, self.transformation
-        due = self.left_out.take_due(self.atom_table.n_observations)
-        if not due or self.revise is None or self.spec is None or learned is None:
+        atoms, earlier = self.atom_table.singles, self.spec
+        if (anew := self._begun_to_vary(atoms) or self._clusters_elsewhere(atoms)) is None:
             return
-        if self.archive is None or not self._plain(atoms):
+        self._begin_anew(anew, atoms)
+        self.uncrossable = True
+        if anew.spec is None or earlier is None:
             return
-        seqs = self.atom_table.seq[atoms]
-        values = self.archive.values_of(seqs)
-        if values is None:
-            return
-        names = Schema.of(msgspec.convert(self.spec.schema, SchemaSettings)).features
-        if (reason := begun_to_vary(learned, values, names)) is None:
-            return
-        rows = np.linspace(0, len(values) - 1, min(len(values), SAMPLE_RECORDS)).astype(np.int64)
-        spec = self.revise(values[rows])
-        seen_by = transformation_of(spec)
-        if seen_by is not None and not np.setdiff1d(seen_by.kept, learned.kept).size:
-            return
-        earlier = self.spec
-        self.see_by(spec)
-        family = family_of(spec)
-        learner = learner_of_hyperprior(family, spec.hyperprior)
-        self._begin_anew(family, learner, self._seen(values, seqs), atoms)
+        self.see_by(anew.spec)
         row = ModelRow(
             seq=self.seq,
             publication=self.publication,
             decided_at=now,
-            family=spec.family,
-            seen_as=spec.seen_as,
+            family=anew.spec.family,
+            seen_as=anew.spec.seen_as,
             earlier_family=earlier.family,
             earlier_seen_as=earlier.seen_as,
-            reason=reason,
+            reason=anew.reason,
         )
-        applied.revisions.append(Revision(spec, row))
-        self.uncrossable = True
+        applied.revisions.append(Revision(anew.spec, row))
+
+    def _begun_to_vary(self, atoms: Ids) -> _Anew | None:
+        """Look at what is left out of these atoms (n), all that there are."""
+        learned = self.transformation
+        due = self.left_out.take_due(self.atom_table.n_observations)
+        if not due or self.revise is None or self.spec is None or learned is None:
+            return None
+        if self.archive is None or not self._plain(atoms):
+            return None
+        seqs = self.atom_table.seq[atoms]
+        values = self.archive.values_of(seqs)
+        if values is None:
+            return None
+        names = Schema.of(msgspec.convert(self.spec.schema, SchemaSettings)).features
+        if (reason := begun_to_vary(learned, values, names)) is None:
+            return None
+        rows = np.linspace(0, len(values) - 1, min(len(values), SAMPLE_RECORDS)).astype(np.int64)
+        spec = self.revise(values[rows])
+        seen_by = transformation_of(spec)
+        if seen_by is not None and not np.setdiff1d(seen_by.kept, learned.kept).size:
+            return None
+        self.see_by(spec)
+        family, labels = family_of(spec), self.chain.labels_of(atoms)
+        learner = learner_of_hyperprior(family, spec.hyperprior)
+        return _Anew(family, learner, self._seen(values, seqs), labels, spec, reason)
+
+    def _clusters_elsewhere(self, atoms: Ids) -> _Anew | None:
+        """Look for other clusters of these atoms (n) where those that there are say nothing."""
+        chain, spec = self.chain, self.spec
+        if self.seq < self.next_look or chain.learner is None:
+            return None
+        self.next_look = 2 * self.seq
+        kind, inline = spec_of(chain.family), self.cadence.mode == "inline"
+        alone = self.forgetting.settings.bundle_budget is None and self._plain(atoms)
+        if kind.observations is None or not (inline and alone and self.cadence.rounds):
+            return None
+        if say_more_than_one(chain.family, self.atom_table, chain.atom_rows, self.table.totals):
+            return None
+        values = kind.observations(chain.family, chain.atom_rows(atoms))
+        if not np.isfinite(values).all():
+            return None
+        there = chain.family, chain.labels_of(atoms)
+        found = clusters_elsewhere(*there, kind.build({}, values), chain.prior, values)
+        if found is None:
+            return None
+        if spec is not None:
+            params, hyperprior = kind.parameters(found.family), hyperprior_of(found.learner)
+            spec = replace(spec, family_params=params, hyperprior=hyperprior)
+        reason = "clusters of a fresh start predict better than these"
+        return _Anew(found.family, found.learner, values, found.labels, spec, reason)
 
     def _plain(self, atoms: Ids) -> bool:
         """Whether the model is these atoms (n), each one whole observation, and not too many."""
@@ -385,14 +440,11 @@ class MixtureShard(Shard):
         held = len(atoms) == self.chain.n_atoms and not len(self.table.beside[0])
         return bool(whole) and held and len(atoms) <= MOST_SEEN_ANEW
 
-    def _begin_anew(self, family: Family, learner: Any, values: Values, atoms: Ids) -> None:
-        """Put a chain of the same observations in the place of the one that there is.
-
-        ``values`` (n, q) are those that its family sees, of these atoms (n), in order of arrival.
-        """
+    def _begin_anew(self, anew: _Anew, atoms: Ids) -> None:
+        """Put a chain of these atoms (n), in order of arrival, in the place of that which is."""
         self.forget_lent()
-        before, labels = self.atom_table, self.chain.labels_of(atoms)
-        self.chain = self.chain.seen_anew(family, learner, values, labels)
+        before, family = self.atom_table, anew.family
+        self.chain = self.chain.seen_anew(family, anew.learner, anew.values, anew.labels)
         ids, clusters = np.arange(len(atoms)), before.cluster[atoms]
         self.atom_table = AtomTable()
         self.atom_table.enter(ids, before.seq[atoms], before.time[atoms], clusters)

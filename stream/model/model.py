@@ -67,6 +67,8 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 AUTO = "auto"
+# Columns from which two families are tried.
+_COLUMNS_ASKED = 8
 _GIB = 2**30
 
 
@@ -208,8 +210,9 @@ def spec_from_sample(plan: StreamConfig, sample: NDArray[np.float64]) -> StreamS
     if learned is not None:
         sample = learned.seen(sample)
         sample = sample[np.isfinite(sample).all(axis=1)]
-        if plan.model.family == AUTO and learned.axes is not None:
-            name = _better_along_components(sample, plan.model.seed)
+    if name == FULL:
+        along = learned is not None and learned.axes is not None
+        name = _better_for(plan.model, sample, always=along)
     begun = Learned(family_named(name).build(params, sample))
     if not plan.model.params:
         begun = base_from_sample(begun.family, prior_of(plan.model), sample)
@@ -237,7 +240,8 @@ def spec_on_record(plan: StreamConfig, stored: StreamSpec) -> StreamSpec:
     # One that began without sees many columns as "auto" did before there were features.
     asked = FeatureSettings(components="all") if learned is None else plan.features
     name, params = chosen_family(plan.model, plan.schema, asked)
-    if plan.model.family == AUTO and learned is not None:
+    two = {name, stored.family} <= set(NUMERIC)
+    if plan.model.family == AUTO and (learned is not None or two):
         name = stored.family
     if name != stored.family:
         return _spec(plan, name, params)
@@ -362,9 +366,11 @@ def free_shard(
     ParameterError
         When the settings name a family, a prior or a parameter that does not exist.
     """
-    name = "gaussian" if model.family == AUTO else model.family
+    name = FULL if model.family == AUTO else model.family
     if name in NUMERIC:
         sample = without_absurd(sample)
+    if name == FULL:
+        name = _better_for(model, sample)
     family = family_named(name).build(model.params, sample)
     prior, begun = prior_of(model), Learned(family)
     if not model.params or isinstance(family, Product):
@@ -446,9 +452,16 @@ def chosen_family(
     return model.family, dict(model.params)
 
 
-def _better_along_components(seen: NDArray[np.float64], seed: int) -> str:
-    """Name of the family that predicts some of the rows (n, q) better from the others."""
-    choice = better_family(seen, FitSettings(seed=seed), time.perf_counter)
+def _better_for(model: ModelSettings, seen: NDArray[np.float64], *, always: bool = False) -> str:
+    """Name of the family that predicts some of the rows (n, q) better, where people leave it open.
+
+    Of few columns a covariance is soon known: these are asked only where it is ``always``.
+    """
+    few = seen.shape[1] < _COLUMNS_ASKED and not always
+    if model.family != AUTO or model.params or few:
+        return FULL
+    rows = seen[np.isfinite(seen).all(axis=1)]
+    choice = better_family(rows, FitSettings(seed=model.seed), time.perf_counter)
     _log.info("family %s: %s", *choice)
     return choice.family
 

@@ -11,7 +11,7 @@ from weald.mcmc.estimate.verdict import Grouped, verdict_of
 from weald.stream.tables.atom_table import AtomTable
 from weald.stream.tables.contingency import numbered
 
-__all__ = ["ASKED", "reasons_against", "warnings_of"]
+__all__ = ["ASKED", "reasons_against", "say_more_than_one", "warnings_of"]
 
 Ids = NDArray[np.int64]
 Rows = NDArray[np.float64]
@@ -38,15 +38,35 @@ def warnings_of(
     groups_agree : float, optional
         How far the groups of recent draws agree with those that are shown (adjusted Rand index).
     """
+    if len(atom_table.present) == 0:
+        return []
+    return reasons_against(family, *_asked(atom_table, rows_of, totals_of), groups_agree)
+
+
+def say_more_than_one(
+    family: Any,
+    atom_table: AtomTable,
+    rows_of: Callable[[Ids], Rows],
+    totals_of: Callable[[Ids], Rows],
+) -> bool:
+    """Whether the clusters that are shown predict observations better than one of all does.
+
+    Arguments are those of `warnings_of`; there have to be observations.
+    """
+    sizes, (single, own), totals = _asked(atom_table, rows_of, totals_of)
+    return len(sizes) > 1 and _gain_over_one(family, single, own, totals).is_clear
+
+
+def _asked(
+    atom_table: AtomTable, rows_of: Callable[[Ids], Rows], totals_of: Callable[[Ids], Rows]
+) -> tuple[Ids, tuple[Rows, Ids], Rows]:
+    """Sizes of the clusters, some observations with the place of each one's, and totals."""
     atoms = atom_table.present
     ids, place = numbered(atom_table.cluster[atoms])
-    if len(ids) == 0:
-        return []
     sizes = np.bincount(place, weights=atom_table.size[atoms]).astype(np.int64)
     asked = np.linspace(0, len(atoms) - 1, min(len(atoms), ASKED)).astype(np.int64)
     asked = asked[atom_table.size[atoms[asked]] == 1]
-    single = rows_of(atoms[asked])
-    return reasons_against(family, sizes, (single, place[asked]), totals_of(ids), groups_agree)
+    return sizes, (rows_of(atoms[asked]), place[asked]), totals_of(ids)
 
 
 def reasons_against(

@@ -8,10 +8,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.estimate.agreement import adjusted_rand_index
-from weald.mcmc.offline.base_from_sample import Learned, base_from_sample
+from weald.mcmc.offline.base_from_sample import Learned, base_from_sample, clusters_elsewhere
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.model import free_shard
 from weald.treecore.family import FAMILIES
+from weald.treecore.family.totals import single_rows
 from weald.treecore.prior import build_prior
 
 PRIOR = build_prior("dp", {"alpha": 1.0, "learn": True})
@@ -23,6 +24,15 @@ def many(rng: Generator, n: int) -> tuple[NDArray[np.float64], NDArray[np.int64]
     labels = rng.integers(0, 20, n)
     centres = rng.normal(scale=8.0, size=(20, 3))
     return centres[labels] + rng.normal(size=(n, 3)), labels
+
+
+def in_a_line(n: int, d: int, gap: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Three kinds of unit width in a line that is along no column, so far apart."""
+    draw = np.random.default_rng(0)
+    truth = draw.integers(3, size=n)
+    along = draw.normal(size=d)
+    along /= np.linalg.norm(along)
+    return draw.normal(size=(n, d)) + np.outer(gap * (truth - 1), along), truth
 
 
 def test_clusters_are_as_wide_as_they_are(rng: Generator) -> None:
@@ -74,3 +84,34 @@ def test_a_stream_begins_with_it(rng: Generator) -> None:
         assert (family.nu == 6.0) == (name == "given")
     assert shown["learned"] > 0.85
     assert shown["learned"] > shown["given"]
+
+
+@pytest.mark.parametrize("name", ["gaussian", "diagonal"])
+def test_clusters_are_found_elsewhere(name: str) -> None:
+    values, truth = in_a_line(1500, 8, 6.0)
+    family, one = FAMILIES[name].build({}, values), np.zeros(1500, dtype=np.int64)
+    found = clusters_elsewhere(family, one, family, PRIOR, values)
+    assert found is not None
+    # Of those that were not looked at, too; neighbours overlap by a thousandth.
+    assert adjusted_rand_index(found.labels, truth) > 0.97
+    # With its own base measure the chain has nothing to gain elsewhere.
+    assert clusters_elsewhere(found.family, found.labels, family, PRIOR, values) is None
+
+
+@pytest.mark.parametrize("name", ["gaussian", "diagonal"])
+def test_one_kind_stays_one(name: str, rng: Generator) -> None:
+    values = rng.normal(size=(600, 12))
+    family = FAMILIES[name].build({}, values)
+    one = np.zeros(600, dtype=np.int64)
+    assert clusters_elsewhere(family, one, family, PRIOR, values) is None
+
+
+@pytest.mark.parametrize("name", ["gaussian", "diagonal"])
+def test_observations_come_back_out_of_their_rows(name: str, rng: Generator) -> None:
+    values = rng.normal(3.0, 2.0, size=(50, 4))
+    if name == "diagonal":
+        values[::7, 2] = np.nan
+    spec = FAMILIES[name]
+    family = spec.build({}, rng.normal(size=(40, 4)))
+    assert spec.observations is not None
+    np.testing.assert_allclose(spec.observations(family, single_rows(family, values)), values)

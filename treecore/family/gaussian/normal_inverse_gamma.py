@@ -294,6 +294,11 @@ def _centres(family: NormalInverseGamma, rows: NDArray[np.float64]) -> NDArray[n
     return np.asarray(shift / np.sqrt(family.rate))
 
 
+def _observations(family: NormalInverseGamma, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    features = rows[:, 2:].reshape(rows.shape[0], -1, 3)
+    return np.where(features[:, :, 0] > 0.0, family.mean + features[:, :, 1], np.nan)
+
+
 FAMILIES["diagonal"] = FamilySpec(
     name="diagonal",
     family=NormalInverseGamma,
@@ -304,4 +309,5 @@ FAMILIES["diagonal"] = FamilySpec(
     draw=_draw,
     scale=("rate",),
     centres=_centres,
+    observations=_observations,
 )

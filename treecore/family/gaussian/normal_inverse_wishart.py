@@ -459,6 +459,10 @@ def _centres(family: NormalInverseWishart, rows: NDArray[np.float64]) -> NDArray
     return whitened(rows[:, 2 : 2 + d] / rows[:, 1:2], np.zeros(d), family.psi)
 
 
+def _observations(family: NormalInverseWishart, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(family.origin + rows[:, 2 : 2 + family.mean.shape[0]])
+
+
 def _rows_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     d = sums.shape[1]
     rows = np.empty((len(sums), 2 + d + d * (d + 1) // 2))
@@ -483,5 +487,6 @@ FAMILIES["gaussian"] = FamilySpec(
     draw=_draw,
     scale=("psi",),
     centres=_centres,
+    observations=_observations,
     rows_of_sums=_rows_of_sums,
 )

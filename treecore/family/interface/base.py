@@ -311,6 +311,9 @@ class FamilySpec(Generic[F]):
         ``rows_of_sums(sums)``: statistics rows (n, m) of single observations of weight one from the
         columns that sum their features, float64 (n, d), behind the first two; None where the others
         do not follow from these.
+    observations:
+        ``observations(family, rows)`` with statistics rows (n, m) of single observations of weight
+        one: their values up to rounding, float64 (n, d), nan for gaps; None where nobody asks.
     """
 
     name: str
@@ -323,6 +326,7 @@ class FamilySpec(Generic[F]):
     scale: tuple[str, ...] = ()
     centres: Callable[[F, NDArray[np.float64]], NDArray[np.float64]] | None = None
     rows_of_sums: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None
+    observations: Callable[[F, NDArray[np.float64]], NDArray[np.float64]] | None = None
 
 
 FAMILIES: dict[str, FamilySpec[Any]] = {}
