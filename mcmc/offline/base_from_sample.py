@@ -27,7 +27,7 @@ from .chains import trusted_chains
 from .resolution import Moves, resolution_of, resolution_under, within_resolution
 from .start import atoms_of, k_means_labels, most_blocks
 
-__all__ = ["Elsewhere", "Learned", "base_from_sample", "clusters_elsewhere"]
+__all__ = ["Learned", "OtherClusters", "base_from_sample", "clusters_elsewhere"]
 
 # Rows that are looked at, evenly chosen, and the fewest that say anything.
 _MOST_ROWS = 1000
@@ -87,7 +87,7 @@ def base_from_sample(family: Family, prior: PartitionPrior, values: NDArray[np.f
     return Learned(learner.middle(learned), learner, moves)
 
 
-class Elsewhere(NamedTuple):
+class OtherClusters(NamedTuple):
     """Clusters that are far from those of a stream's chain, and that predict better.
 
     Attributes
@@ -108,7 +108,7 @@ def clusters_elsewhere(
     fresh: Family,
     prior: PartitionPrior,
     values: NDArray[np.float64],
-) -> Elsewhere | None:
+) -> OtherClusters | None:
     """Look for clusters of moved values (n, d) where those that a chain has come to say nothing.
 
     What was learned of the first observations can hold a chain for ever: of one cluster, that
@@ -124,7 +124,7 @@ def clusters_elsewhere(
 
     Returns
     -------
-    Elsewhere or None
+    OtherClusters or None
         None where what it finds predicts the sample no better than the chain's clusters, or than
         one of all: by a tenth of a nat a row, and by two standard errors.
     """
@@ -144,7 +144,7 @@ def clusters_elsewhere(
     weights = np.log(np.bincount(ended))
     best = np.argmax(log_predictives(found, single_rows(found, values), totals) + weights, axis=1)
     best[rows] = ended
-    return Elsewhere(found, learner, best)
+    return OtherClusters(found, learner, best)
 
 
 def _learned_from(
