@@ -16,11 +16,11 @@ from weald.mcmc.offline.preparation import without_absurd
 from weald.mcmc.offline.transformation import NUMERIC
 from weald.mcmc.settings import ModelSettings, RefinementSettings
 from weald.stream.model.mixture_shard import MixtureShard
-from weald.stream.model.model import free_shard
+from weald.stream.model.model import free_shard, refused_rows
 from weald.stream.warm_up.family_choice import family_of_rows
 from weald.stream.warm_up.stored_family import family_named
 from weald.treecore.errors import ObservationError
-from weald.treecore.family import spec_of
+from weald.treecore.family import FamilySpec, spec_of
 from weald.treecore.family.interface.base import Family
 
 from .frame_schema import FrameSchema, MixedRows, mixed_rows
@@ -228,18 +228,21 @@ class OnlineBayesianClusterer(base.Clusterer):
         cadence = RefinementSettings(self.refine_every, self.refine_every, self.rounds)
         # Before the base measure is learned from what the family cannot take, and then as learned.
         told_by = without_absurd(sample) if family in NUMERIC else sample
-        self._refuse_of_warm_up(family_named(family).build(model.params, told_by), sample)
+        kind = family_named(family)
+        self._refuse_of_warm_up(kind, kind.build(model.params, told_by), sample)
         shard = free_shard(model, cadence, sample)
-        self._refuse_of_warm_up(shard.first_family, sample)
+        self._refuse_of_warm_up(kind, shard.first_family, sample)
         self._insert(shard, first)
         return shard
 
-    def _refuse_of_warm_up(self, family: Family, sample: NDArray[np.float64]) -> None:
+    def _refuse_of_warm_up(
+        self, kind: FamilySpec[Any], family: Family, sample: NDArray[np.float64]
+    ) -> None:
         """Raise where a family cannot take all of (n, d); what waits of them waits no longer.
 
         It would be refused again by every call to come.
         """
-        refused = _refused(family, sample)
+        refused = refused_rows(kind, family, sample)
         if refused:
             self._waiting = [x for at, x in enumerate(self._waiting) if at not in refused]
             raise _told(refused, 0)
@@ -261,7 +264,7 @@ class OnlineBayesianClusterer(base.Clusterer):
         if not records:
             return
         values = self._values(records)
-        refused = _refused(shard.first_family, values)
+        refused = refused_rows(spec_of(shard.first_family), shard.first_family, values)
         if refused:
             raise _told(refused, shard.seq)
         shard.apply(values, time.time())
@@ -305,16 +308,6 @@ class OnlineBayesianClusterer(base.Clusterer):
                 f"many observations are a data frame of pandas or Polars, not a {type(X).__name__}"
             )
         return rows
-
-
-def _refused(family: Family, values: NDArray[np.float64]) -> dict[int, str]:
-    """Rows of values (n, d) that the family cannot take, with the reason."""
-    refused: dict[int, str] = {}
-    start, validate = 0, spec_of(family).validate
-    while (verdict := validate(family, values[start:])) is not None:
-        refused[start + verdict[0]] = verdict[1]
-        start += verdict[0] + 1
-    return refused
 
 
 def _told(refused: Mapping[int, str], seen: int) -> ObservationError:

@@ -36,6 +36,8 @@ from weald.stream.warm_up.stored_transformation import (
     transformation_of,
 )
 from weald.treecore.errors import ParameterError
+from weald.treecore.family import FamilySpec
+from weald.treecore.family.interface.base import Family
 from weald.treecore.family.product import Product
 from weald.treecore.prior import PRIORS, PartitionPrior, build_prior
 from weald.treecore.relational.family import IRM
@@ -56,6 +58,7 @@ __all__ = [
     "new_shard",
     "prior_of",
     "prior_parameters",
+    "refused_rows",
     "restored_shard",
     "revision_of",
     "spec_from_sample",
@@ -404,7 +407,7 @@ class Fitness:
     """
 
     def __init__(self, spec: StreamSpec) -> None:
-        self._validate, self._family = family_named(spec.family).validate, family_of(spec)
+        self._kind, self._family = family_named(spec.family), family_of(spec)
         self._learned = transformation_of(spec)
         self._names = Schema.of(_schema_of(spec)).features
 
@@ -417,12 +420,22 @@ class Fitness:
                 for row, at in self._learned.unfit(values)
             }
             values = self._learned.seen(values)
-        start = 0
-        while (verdict := self._validate(self._family, values[start:])) is not None:
-            row, reason = verdict
-            refused.setdefault(start + row, reason)
-            start += row + 1
+        for row, reason in refused_rows(self._kind, self._family, values).items():
+            refused.setdefault(row, reason)
         return refused
+
+
+def refused_rows(
+    kind: FamilySpec[Any], family: Family, values: NDArray[np.float64]
+) -> dict[int, str]:
+    """Rows of values (n, d) that a family of this kind cannot take, with the reason."""
+    refused: dict[int, str] = {}
+    start = 0
+    while (verdict := kind.validate(family, values[start:])) is not None:
+        row, reason = verdict
+        refused[start + row] = reason
+        start += row + 1
+    return refused
 
 
 def _no_logarithm(name: str, value: float) -> str:
