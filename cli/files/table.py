@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 
 from weald.cli.errors import NotFoundError, UsageError
 from weald.stream.record.inference.field_inference import MOST_ODD
-from weald.stream.record.refused import cut
 
 from .gap_words import is_gap
 from .refused_rows import UNREADABLE, RefusedRow, tell_refused
@@ -324,6 +323,8 @@ def _by_columns(
 ) -> Table:
     """Keep the columns of numbers, with those few of their cells that are none as slips."""
     import numpy as np
+
+    from weald.stream.record.refused import cut
 
     columns = list(zip(*rows, strict=True))
     odd = [[at for at, cell in enumerate(column) if _is_odd(cell)] for column in columns]

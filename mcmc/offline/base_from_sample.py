@@ -88,18 +88,21 @@ def base_from_sample(family: Family, prior: PartitionPrior, values: NDArray[np.f
 
 
 class OtherClusters(NamedTuple):
-    """Clusters that are far from those of a stream's chain, and that predict better.
+    """Clusters that are far from those of a stream's chain, and better.
 
     Attributes
     ----------
     family, learner : NamedTuple
         The base measure that goes with them, and how it is learned on.
     labels : ndarray of int64, shape (n,)
+    reason : str
+        What speaks for them.
     """
 
     family: Any
     learner: Hyperprior
     labels: NDArray[np.int64]
+    reason: str
 
 
 def clusters_elsewhere(
@@ -113,7 +116,8 @@ def clusters_elsewhere(
 
     What was learned of the first observations can hold a chain for ever: of one cluster, that
     clusters lie close together; of many that are as narrow as may be, that clusters are narrow. So
-    a short chain that knows nothing of it begins with k-means of a sample.
+    a short chain that knows nothing of it begins with k-means of a sample. Where it finds nothing,
+    another begins with one cluster, and stays there, or nearly, where there are no others.
 
     Parameters
     ----------
@@ -125,26 +129,43 @@ def clusters_elsewhere(
     Returns
     -------
     OtherClusters or None
-        None where what it finds predicts the sample no better than the chain's clusters, or than
-        one of all: by a tenth of a nat a row, and by two standard errors.
+        Those of the first chain if they predict the sample better than the stream's do, and than
+        one of all; else those of the second if they are at most half as many, and the stream's do
+        not predict better. Better is by a tenth of a nat a row, and by two standard errors.
     """
     rows = np.linspace(0, len(values) - 1, min(len(values), _MOST_ROWS)).astype(np.int64)
     sample, rng = values[rows], Generator(PCG64(_SEED))
     learner: Any = learner_of(fresh, sample)
-    start = k_means_labels(sample, most_blocks(prior, len(sample)), rng, scaled=False)
-    learned, ended = _learned_from(fresh, prior, sample, learner, start)
-    found = learner.middle(learned)
-    here = np.unique(labels[rows], return_inverse=True)[1]
-    there = left_out_densities(found, sample, ended)
-    others = left_out_densities(family, sample, here), left_out_densities(fresh, sample, 0 * ended)
-    gains = [gain_in_density(there, each) for each in others]
-    if not all(gain.is_clear and gain.nats > _LEAST_GAIN for gain in gains):
-        return None
-    totals = totals_of_groups(found, sample, ended, int(ended.max()) + 1)
-    weights = np.log(np.bincount(ended))
-    best = np.argmax(log_predictives(found, single_rows(found, values), totals) + weights, axis=1)
-    best[rows] = ended
-    return OtherClusters(found, learner, best)
+    one, here = np.zeros(len(rows), dtype=np.int64), np.unique(labels[rows], return_inverse=True)[1]
+    said, by_one = left_out_densities(family, sample, here), left_out_densities(fresh, sample, one)
+
+    def chain_from(start: NDArray[np.int64]) -> tuple[Any, NDArray[np.int64], NDArray[np.float64]]:
+        learned, ended = _learned_from(fresh, prior, sample, learner, start)
+        found = learner.middle(learned)
+        return found, ended, left_out_densities(found, sample, ended)
+
+    def of_all(found: Any, ended: NDArray[np.int64], reason: str) -> OtherClusters:
+        totals = totals_of_groups(found, sample, ended, int(ended.max()) + 1)
+        densities = log_predictives(found, single_rows(found, values), totals)
+        best = np.argmax(densities + np.log(np.bincount(ended)), axis=1)
+        best[rows] = ended
+        return OtherClusters(found, learner, best, reason)
+
+    most = most_blocks(prior, len(sample))
+    found, ended, there = chain_from(k_means_labels(sample, most, rng, scaled=False))
+    if _predicts_better(there, said) and _predicts_better(there, by_one):
+        return of_all(found, ended, "clusters said no more than one, and others predict better")
+    if here.any():
+        found, ended, there = chain_from(one)
+        if 2 * ended.max() < here.max() and not _predicts_better(said, there):
+            return of_all(found, ended, "clusters said no more than one, and fewer predict as well")
+    return None
+
+
+def _predicts_better(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    """Whether the one log density (n) of the same observations is greater by enough to matter."""
+    gain = gain_in_density(one, other)
+    return gain.is_clear and gain.nats > _LEAST_GAIN
 
 
 def _learned_from(

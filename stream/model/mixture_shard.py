@@ -431,8 +431,7 @@ class MixtureShard(Shard):
         if spec is not None:
             params, hyperprior = kind.parameters(found.family), hyperprior_of(found.learner)
             spec = replace(spec, family_params=params, hyperprior=hyperprior)
-        reason = "clusters of a fresh start predict better than these"
-        return _Anew(found.family, found.learner, values, found.labels, spec, reason)
+        return _Anew(found.family, found.learner, values, found.labels, spec, found.reason)
 
     def _plain(self, atoms: Ids) -> bool:
         """Whether the model is these atoms (n), each one whole observation, and not too many."""

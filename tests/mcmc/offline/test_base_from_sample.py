@@ -104,6 +104,10 @@ def test_one_kind_stays_one(name: str, rng: Generator) -> None:
     family = FAMILIES[name].build({}, values)
     one = np.zeros(600, dtype=np.int64)
     assert clusters_elsewhere(family, one, family, PRIOR, values) is None
+    many = rng.integers(60, size=600)
+    found = clusters_elsewhere(family, many, family, PRIOR, values)
+    assert found is not None
+    assert np.bincount(found.labels).max() > 540
 
 
 @pytest.mark.parametrize("name", ["gaussian", "diagonal"])
