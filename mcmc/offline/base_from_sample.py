@@ -13,7 +13,7 @@ from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from weald.mcmc.chain.position import Position
-from weald.mcmc.estimate.evidence import gain_in_density, left_out_densities
+from weald.mcmc.estimate.evidence import left_out_densities
 from weald.mcmc.hyperparameters.learner import Hyperprior, learner_of, learns_by_default
 from weald.mcmc.schedule.kernels import KERNELS
 from weald.treecore.family.interface.base import Family
@@ -23,7 +23,7 @@ from weald.treecore.guide.guide import Guide
 from weald.treecore.partition.partition import Model
 from weald.treecore.prior import PartitionPrior
 
-from .chains import trusted_chains
+from .chains import predicts_better, trusted_chains
 from .resolution import Moves, resolution_of, resolution_under, within_resolution
 from .start import atoms_of, k_means_labels, most_blocks
 
@@ -39,8 +39,6 @@ _KERNELS = "gibbs,sams,gibbs,sams"
 _SWEEPS = 120
 _RESTS = 40
 _SEED = 0
-# Nats an observation that clusters elsewhere have to gain over those that there are.
-_LEAST_GAIN = 0.1
 
 
 class Learned(NamedTuple):
@@ -153,19 +151,13 @@ def clusters_elsewhere(
 
     most = most_blocks(prior, len(sample))
     found, ended, there = chain_from(k_means_labels(sample, most, rng, scaled=False))
-    if _predicts_better(there, said) and _predicts_better(there, by_one):
+    if predicts_better(there, said) and predicts_better(there, by_one):
         return of_all(found, ended, "clusters said no more than one, and others predict better")
     if here.any():
         found, ended, there = chain_from(one)
-        if 2 * ended.max() < here.max() and not _predicts_better(said, there):
+        if 2 * ended.max() < here.max() and not predicts_better(said, there):
             return of_all(found, ended, "clusters said no more than one, and fewer predict as well")
     return None
-
-
-def _predicts_better(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
-    """Whether the one log density (n) of the same observations is greater by enough to matter."""
-    gain = gain_in_density(one, other)
-    return gain.is_clear and gain.nats > _LEAST_GAIN
 
 
 def _learned_from(

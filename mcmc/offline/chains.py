@@ -16,7 +16,7 @@ from weald.mcmc.estimate.evidence import gain_in_density, left_out_densities
 from weald.treecore.family.interface.base import Family
 from weald.treecore.statistics.observations import Observations
 
-__all__ = ["POPULATION", "chains_for", "trusted_chains"]
+__all__ = ["POPULATION", "chains_for", "predicts_better", "trusted_chains"]
 
 # Chains where they guide one another, as in the paper of adaptive reconfiguration.
 POPULATION = 8
@@ -45,5 +45,10 @@ def trusted_chains(
         return [0]
     found = [left_out_densities(family, values, labels) for family, labels in last]
     best = max(found, key=lambda each: float(each.mean()))
-    gains = [gain_in_density(best, each) for each in found]
-    return [at for at, gain in enumerate(gains) if not (gain.is_clear and gain.nats > _LEAST)]
+    return [at for at, each in enumerate(found) if not predicts_better(best, each)]
+
+
+def predicts_better(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    """Whether the one log density (q) of the same rows is greater by enough to matter."""
+    gain = gain_in_density(one, other)
+    return gain.is_clear and gain.nats > _LEAST

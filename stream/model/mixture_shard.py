@@ -54,10 +54,11 @@ FEW_ATOMS = 5000
 
 
 class _Anew(NamedTuple):
-    """A model of the observations (n, q) that are there, and their blocks (n) as it begins."""
+    """A model of these atoms (n), as it sees them (n, q), and their blocks (n) as it begins."""
 
     family: Family
     learner: Any
+    atoms: Ids
     values: Values
     labels: Ids
     spec: StreamSpec | None
@@ -364,14 +365,13 @@ class MixtureShard(Shard):
         """
         if self.chain.lent:
             return
-        atoms, earlier = self.atom_table.singles, self.spec
-        if (anew := self._begun_to_vary(atoms) or self._clusters_elsewhere(atoms)) is None:
+        earlier = self.spec
+        if (anew := self._begun_to_vary() or self._clusters_elsewhere()) is None:
             return
-        self._begin_anew(anew, atoms)
+        self._begin_anew(anew)
         self.uncrossable = True
         if anew.spec is None or earlier is None:
             return
-        self.see_by(anew.spec)
         row = ModelRow(
             seq=self.seq,
             publication=self.publication,
@@ -384,12 +384,13 @@ class MixtureShard(Shard):
         )
         applied.revisions.append(Revision(anew.spec, row))
 
-    def _begun_to_vary(self, atoms: Ids) -> _Anew | None:
-        """Look at what is left out of these atoms (n), all that there are."""
+    def _begun_to_vary(self) -> _Anew | None:
+        """Look whether what is left out of the observations says something."""
         learned = self.transformation
         due = self.left_out.take_due(self.atom_table.n_observations)
         if not due or self.revise is None or self.spec is None or learned is None:
             return None
+        atoms = self.atom_table.singles
         if self.archive is None or not self._plain(atoms):
             return None
         seqs = self.atom_table.seq[atoms]
@@ -407,17 +408,18 @@ class MixtureShard(Shard):
         self.see_by(spec)
         family, labels = family_of(spec), self.chain.labels_of(atoms)
         learner = learner_of_hyperprior(family, spec.hyperprior)
-        return _Anew(family, learner, self._seen(values, seqs), labels, spec, reason)
+        return _Anew(family, learner, atoms, self._seen(values, seqs), labels, spec, reason)
 
-    def _clusters_elsewhere(self, atoms: Ids) -> _Anew | None:
-        """Look for other clusters of these atoms (n) where those that there are say nothing."""
+    def _clusters_elsewhere(self) -> _Anew | None:
+        """Look for other clusters where those that there are say nothing."""
         chain, spec = self.chain, self.spec
         if self.seq < self.next_look or chain.learner is None:
             return None
         self.next_look = 2 * self.seq
-        kind, inline = spec_of(chain.family), self.cadence.mode == "inline"
+        atoms, kind = self.atom_table.singles, spec_of(chain.family)
+        inline = self.cadence.mode == "inline" and self.cadence.rounds > 0
         alone = self.forgetting.settings.bundle_budget is None and self._plain(atoms)
-        if kind.observations is None or not (inline and alone and self.cadence.rounds):
+        if kind.observations is None or not (inline and alone):
             return None
         if say_more_than_one(chain.family, self.atom_table, chain.atom_rows, self.table.totals):
             return None
@@ -431,7 +433,9 @@ class MixtureShard(Shard):
         if spec is not None:
             params, hyperprior = kind.parameters(found.family), hyperprior_of(found.learner)
             spec = replace(spec, family_params=params, hyperprior=hyperprior)
-        return _Anew(found.family, found.learner, values, found.labels, spec, found.reason)
+            self.see_by(spec)
+        begun = found.family, found.learner, atoms, values, found.labels
+        return _Anew(*begun, spec, found.reason)
 
     def _plain(self, atoms: Ids) -> bool:
         """Whether the model is these atoms (n), each one whole observation, and not too many."""
@@ -439,10 +443,10 @@ class MixtureShard(Shard):
         held = len(atoms) == self.chain.n_atoms and not len(self.table.beside[0])
         return bool(whole) and held and len(atoms) <= MOST_SEEN_ANEW
 
-    def _begin_anew(self, anew: _Anew, atoms: Ids) -> None:
-        """Put a chain of these atoms (n), in order of arrival, in the place of that which is."""
+    def _begin_anew(self, anew: _Anew) -> None:
+        """Put a chain of these atoms, in order of arrival, in place of the one that there is."""
         self.forget_lent()
-        before, family = self.atom_table, anew.family
+        before, family, atoms = self.atom_table, anew.family, anew.atoms
         self.chain = self.chain.seen_anew(family, anew.learner, anew.values, anew.labels)
         ids, clusters = np.arange(len(atoms)), before.cluster[atoms]
         self.atom_table = AtomTable()
